@@ -724,6 +724,28 @@ typedef struct fraglab_tuned_trace {
 /* Returns how many there are, and copies at most capacity of them to out (NULL: none). */
 size_t fraglab_tuned_traces(const fraglab_tuned *tuned, fraglab_tuned_trace *out, size_t capacity);
 
+/* ---- what differs between two recordings? As `fraglab diff` */
+
+typedef struct fraglab_diff_options {
+    size_t size;
+    const char *by; /* "site", "stack", "purpose" or "size"; NULL: site */
+    /* What is looked at, as after --at: "peak", "end", an event, "A..B", a mark; NULL: peak. */
+    const char *at_before;
+    const char *at_after;
+    const fraglab_policy *policy; /* what both are replayed with; NULL: pytorch, with the settings
+                                     of the recording where it holds some */
+    int32_t without_replays;      /* 1: nothing is replayed */
+} fraglab_diff_options;
+
+/* Who holds the memory in each (two recordings, or one twice), which requests are equal, and the
+ * peaks of replays: the JSON object that `fraglab diff --format jsonl` prints (fraglab_free). Call
+ * sites are known where the recording was opened with sites. Of the run options those of the device
+ * count; both options may be NULL. FRAGLAB_E_USAGE: there is no such place or trace. */
+int fraglab_diff(const fraglab_context *context, const fraglab_recording *before,
+                 size_t before_trace, const fraglab_recording *after, size_t after_trace,
+                 const fraglab_run_options *run_options, const fraglab_diff_options *options,
+                 char **json, fraglab_error *error);
+
 /* ---- what got worse between two files of rows? As `fraglab compare` */
 
 typedef struct fraglab_comparison fraglab_comparison; /* fraglab_comparison_destroy */

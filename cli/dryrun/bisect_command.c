@@ -184,7 +184,7 @@ static void release_all(frag_bisect *bisect)
     for (size_t i = 0; i < bisect->count; i++) {
         frag_free(bisect->releases[i].name);
         frag_free(bisect->releases[i].environment);
-        frag_dryrun_sites_destroy(&bisect->releases[i].sites);
+        frag_site_uses_destroy(&bisect->releases[i].sites);
     }
     frag_free(bisect->releases);
     frag_free(bisect->package);

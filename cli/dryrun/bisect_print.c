@@ -77,24 +77,24 @@ static size_t count_between(const frag_bisect_release *before, const frag_bisect
     return (size_t)(found - before) - 1;
 }
 
-static void add_change(frag_text_table *table, const frag_dryrun_site_change *change)
+static void add_change(frag_text_table *table, const frag_site_change *change)
 {
-    bool is_more = change->bytes_after >= change->bytes_before;
-    uint64_t difference = is_more ? change->bytes_after - change->bytes_before
-                                  : change->bytes_before - change->bytes_after;
+    bool is_more = change->after.live_bytes >= change->before.live_bytes;
+    uint64_t difference = is_more ? change->after.live_bytes - change->before.live_bytes
+                                  : change->before.live_bytes - change->after.live_bytes;
     frag_text_add(frag_text_table_cell(table), "%s%s", change->inner != NULL ? "  " : "",
                   change->inner != NULL ? change->inner : change->caller);
-    frag_text_add(frag_text_table_cell(table), "%s", FRAG_BYTES(change->bytes_before));
-    frag_text_add(frag_text_table_cell(table), "%s", FRAG_BYTES(change->bytes_after));
+    frag_text_add(frag_text_table_cell(table), "%s", FRAG_BYTES(change->before.live_bytes));
+    frag_text_add(frag_text_table_cell(table), "%s", FRAG_BYTES(change->after.live_bytes));
     frag_text_add(frag_text_table_cell(table), "%c%s", is_more ? '+' : '-', FRAG_BYTES(difference));
-    frag_text_add(frag_text_table_cell(table), "%" PRIu64 " then %" PRIu64, change->count_before,
-                  change->count_after);
+    frag_text_add(frag_text_table_cell(table), "%" PRIu64 " then %" PRIu64,
+                  change->before.live_count, change->after.live_count);
 }
 
 static void print_changes(const frag_bisect_release *before, const frag_bisect_release *found)
 {
-    frag_dryrun_site_change *changes = NULL;
-    size_t count = frag_dryrun_sites_compare(&before->sites, &found->sites, &changes);
+    frag_site_change *changes = NULL;
+    size_t count = frag_site_uses_compare(&before->sites, &found->sites, &changes);
     frag_text_table table = {.columns = 5};
     const char *const titles[] = {"requested, live at the peak", before->name, found->name,
                                   "change", "blocks"};
@@ -132,18 +132,18 @@ static void print_found(const frag_bisect *bisect, const frag_bisect_release *be
 static void add_changes(frag_json *json, const frag_bisect_release *before,
                         const frag_bisect_release *found)
 {
-    frag_dryrun_site_change *changes = NULL;
-    size_t count = frag_dryrun_sites_compare(&before->sites, &found->sites, &changes);
+    frag_site_change *changes = NULL;
+    size_t count = frag_site_uses_compare(&before->sites, &found->sites, &changes);
     for (size_t i = 0; i < count; i++) {
         if (changes[i].inner == NULL)
             continue;
         frag_json *item = frag_json_create();
         frag_json_text(item, "caller", changes[i].caller);
         frag_json_text(item, "site", changes[i].inner);
-        frag_json_number(item, "bytes_before", changes[i].bytes_before);
-        frag_json_number(item, "bytes_after", changes[i].bytes_after);
-        frag_json_number(item, "blocks_before", changes[i].count_before);
-        frag_json_number(item, "blocks_after", changes[i].count_after);
+        frag_json_number(item, "bytes_before", changes[i].before.live_bytes);
+        frag_json_number(item, "bytes_after", changes[i].after.live_bytes);
+        frag_json_number(item, "blocks_before", changes[i].before.live_count);
+        frag_json_number(item, "blocks_after", changes[i].after.live_count);
         frag_json_append(json, "sites", item);
     }
     frag_free(changes);

@@ -113,13 +113,14 @@ static void take_peak(const frag_bisect *bisect, const frag_dryrun_result *resul
                       frag_bisect_release *release)
 {
     const frag_dryrun_process *process = largest(result);
-    uint64_t event =
-        bisect->by == FRAG_BISECT_BY_RESERVED
-            ? process->answer->run.reserved_at_event
-            : frag_dryrun_peak_event(process->main, bisect->by == FRAG_BISECT_BY_ALLOCATED);
+    uint64_t event = bisect->by == FRAG_BISECT_BY_RESERVED
+                         ? process->answer->run.reserved_at_event
+                         : frag_uses_peak_event(process->main, 0, process->main->event_count,
+                                                bisect->by == FRAG_BISECT_BY_ALLOCATED, NULL);
     release->state = FRAG_BISECT_RUN;
     release->peak = process->answer->run.peak;
-    frag_dryrun_sites_look(&process->recording, process->main, event, &release->sites);
+    frag_site_uses_collect(&process->recording, process->main, FRAG_USES_BY_SITE,
+                           (frag_use_range){0, event + 1, event}, &release->sites);
 }
 
 static bool was_interrupted(const frag_dryrun_result *result)

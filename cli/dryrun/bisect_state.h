@@ -3,7 +3,7 @@
 #define FRAG_DRYRUN_BISECT_STATE_H
 
 #include "cli/dryrun/dryrun_state.h"
-#include "studies/dryrun/dryrun_sites.h"
+#include "studies/diff/site_uses.h"
 
 typedef enum frag_bisect_state {
     FRAG_BISECT_UNTRIED,
@@ -18,7 +18,7 @@ typedef struct frag_bisect_release {
     uint64_t wheel_bytes; /* FRAG_UNLIMITED: not known, or nothing to fetch */
     frag_bisect_state state;
     frag_level peak;
-    frag_dryrun_sites sites; /* where the peak that is asked for was */
+    frag_site_uses sites; /* where the peak that is asked for was */
     char failure[256];
 } frag_bisect_release;
 

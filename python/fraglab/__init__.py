@@ -15,11 +15,11 @@ from fraglab._native import Cancelled, Error, HostMemoryError, InputError, Input
 from fraglab._places import find_bin, find_library
 from fraglab._recording import Recording, Trace, open
 from fraglab._results import Columns, Fields, Layout, Result, Timeline
-from fraglab._studies import Comparison, Tuned, cards, compare, explain, policies, sweep, tune
+from fraglab._studies import Comparison, Tuned, cards, compare, diff, explain, policies, sweep, tune
 
 __all__ = [
     "Cancelled", "Columns", "Comparison", "Error", "Fields", "HostMemoryError", "InputError", "InputWarning", "Layout", "Recording", "Result", "SystemFailure", "Timeline", "Trace", "Tuned", "UsageError",
-    "cards", "commit", "compare", "explain", "find_bin", "find_library", "open", "policies", "sweep", "tune", "version",
+    "cards", "commit", "compare", "diff", "explain", "find_bin", "find_library", "open", "policies", "sweep", "tune", "version",
 ]
 
 

@@ -95,6 +95,26 @@ def _recording_handle(item: Any) -> _native.Handle:
     return item._handle
 
 
+def diff(before: Recording, after: Recording, *, by: str = "site", at: str | None = None, at_after: str | None = None, before_trace: int | None = None, after_trace: int | None = None,
+         policy: str | None = None, replays: bool = True, **device: Any) -> Fields:
+    """What differs between two recordings of one program, or two moments of one recording.
+
+    by: what blocks are added up by: "site", "stack", "purpose" or "size". at: what is looked at, as after ``--at``: "peak"
+    (default), "end", an event "120", "A..B", a mark "step 3" or "NAME[N]"; at_after: of the second, where it is another place.
+    policy: what both are replayed with; None: pytorch, with the settings of the recording where it holds some. replays=False:
+    nothing is replayed. device: options as of ``run``.
+    Fields: ``sides`` (two, in bytes and events), ``requests`` and ``groups``, the largest change of live bytes first.
+    """
+    handles_of = [_recording_handle(before), _recording_handle(after)]
+    numbers = [item._trace(handle, number) for item, handle, number in zip((before, after), handles_of, (before_trace, after_trace))]
+    parsed = parse_policy(policy) if policy is not None else None
+    run = run_options(**device)
+    options = _native.DiffOptions(by=text(by, "by"), at_before=text(at, "at"), at_after=text(at_after if at_after is not None else at, "at_after"), policy=parsed.value if parsed else None,
+                                  without_replays=flag(not flag(replays, "replays"), "replays"))
+    arguments = (handles_of[0].value, numbers[0], handles_of[1].value, numbers[1], byref(run), byref(options))
+    return Fields(json.loads(stored_by(library.diff, arguments=arguments, threads=1)))
+
+
 def sweep(experiment: str | os.PathLike | Mapping[str, Any], *, folder: str | os.PathLike | None = None, output: str | os.PathLike | None = None, overwrite: bool = False, counts_only: bool = False,
           threads: int = 1) -> list[dict[str, Any]]:
     """Run all combinations of an experiment: the path of its file (docs/sweep.md), or the same as a dictionary.

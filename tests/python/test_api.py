@@ -112,6 +112,15 @@ class Answers(unittest.TestCase):
         self.assertEqual(answer["figures"], said["figures"])
         self.assertEqual(fraglab.explain(RuntimeError(MESSAGE))["verdict"], "fragmentation")
 
+    def test_a_diff_is_that_of_the_command(self):
+        before, after = SAMPLES / "gpt-train.pickle.zst", SAMPLES / "gpt-varlen.pickle.zst"
+        found = fraglab.diff(fraglab.open(before), fraglab.open(after), capacity="24GiB")
+        self.assertEqual(found.to_dict(), json.loads(command("diff", before, after, "--capacity", "24GiB", "--format", "jsonl")))
+        ends = fraglab.diff(fraglab.open(before), fraglab.open(before), by="size", at="10", at_after="end", replays=False)
+        self.assertEqual([side["moment_event"] for side in ends.sides][0], 10)
+        self.assertIsNone(ends.sides[0]["policy"])
+        self.assertRaisesRegex(fraglab.UsageError, "expected site, stack, purpose or size", fraglab.diff, fraglab.open(before), fraglab.open(after), by="line")
+
     def test_policies_and_cards_are_those_of_the_command(self):
         self.assertEqual(fraglab.policies(), [json.loads(line) for line in command("policies", "--format", "jsonl").splitlines()])
         self.assertEqual([row["name"] for row in fraglab.policies("best-fit")], ["best-fit"])
@@ -257,6 +266,8 @@ def calls(recording, closed, result):
     yield fraglab.open
     yield lambda x: fraglab.open(SMALL, format=x, name=x)
     yield fraglab.explain
+    yield lambda x: fraglab.diff(recording, x)
+    yield lambda x: fraglab.diff(recording, recording, by=x, at=x, policy=x)
     yield lambda x: fraglab.tune(x, x)
     yield lambda x: fraglab.tune(recording, "best-fit", settings=1, goal=x)
     yield lambda x: fraglab.compare(x, x)
@@ -406,7 +417,7 @@ class Behaviour(unittest.TestCase):
     def test_structures_are_as_large_as_those_of_the_header(self):
         names = {"ErrorRecord": "error", "ContextOptions": "context_options", "OpenOptions": "open_options", "Facts": "trace_facts", "CutOptions": "cut_options", "Event": "event",
                  "BuilderOptions": "builder_options", "RunOptions": "run_options", "RunFileOptions": "run_file_options", "Capacity": "capacity", "VerifyOptions": "verify_options", "Sample": "sample",
-                 "Placement": "placement", "Segment": "segment", "Span": "span", "ExplainOptions": "explain_options", "SweepOptions": "sweep_options", "TuneOptions": "tune_options",
+                 "Placement": "placement", "Segment": "segment", "Span": "span", "ExplainOptions": "explain_options", "DiffOptions": "diff_options", "SweepOptions": "sweep_options", "TuneOptions": "tune_options",
                  "CompareOptions": "compare_options"}
         from fraglab import _native
 

@@ -1,0 +1,220 @@
+/* `fraglab diff`: what differs between two recordings, or two moments of one. */
+#include "base/file.h"
+#include "base/memory.h"
+#include "cli/inputs.h"
+#include "cli/search/diff_print.h"
+#include "studies/diff/diff_json.h"
+
+enum { ROWS_SHOWN = 20 };
+
+static const frag_command_option options[] = {
+    {"at", "WHERE",
+     .help =
+         "what is looked at: peak, the peak of requested bytes; end; N, right after that event; "
+         "A..B, a mark's name ('step 3') or NAME[N], its N-th up to the next: the peak in those "
+         "events. Given twice: of the first recording, then of the second (default: peak)"},
+    {"by", "GROUP", .choices = "site|stack|purpose|size",
+     .help = "what blocks are added up by: the call site, the whole call stack, what they are for, "
+             "or their size (default: site)"},
+    {"policy", "NAME[:KEY=VALUE,...]", .letter = 'p',
+     .help = "what both are replayed with, for allocated and reserved memory (default: "
+             "pytorch, with the settings of the recording where it holds some)"},
+    FRAG_DEVICE_OPTIONS,
+    {"trace-device", "N", .help = "the GPU of the program (default: the one that requests most)",
+     .min = 0, .max = UINT32_MAX},
+    FRAG_LOAD_OPTIONS,
+    {"fail-above", "AMOUNT",
+     .help = "exit 1 if requested, allocated or reserved memory grew by more: 1%, 16MiB, or a "
+             "share and an amount joined by a comma, of which both must be exceeded"},
+    {"stacks", "FILE",
+     .help = "also write collapsed stacks there, with the bytes of both: for difffolded.pl and "
+             "flamegraph.pl",
+     .writes = "stacks"},
+    {"rows", "N", .help = "lines of the table of call sites (default: 20)", .min = 1,
+     .max = 1000000},
+    {"format", "FORMAT", .choices = "table|jsonl",
+     .help = "for a person, or one JSON object with every call site (default: table)"},
+    FRAG_OUTPUT_OPTIONS,
+    {.name = NULL},
+};
+
+typedef struct diff_state {
+    const frag_arguments *arguments;
+    frag_recording recordings[2];
+    size_t recording_count;
+    frag_policy_list policies;
+    frag_device_spec device;
+    frag_device_description gpu;
+    bool has_threshold;
+    frag_comparison_wishes wishes; /* of --fail-above */
+    frag_diff_options options;
+    frag_diff_source sources[2];
+    frag_diff diff;
+    frag_output *output;
+    frag_output *stacks;
+} diff_state;
+
+static frag_use_grouping read_grouping(const frag_arguments *arguments)
+{
+    for (uint32_t i = FRAG_USES_BY_STACK; i <= (uint32_t)FRAG_USES_BY_SIZE; i++)
+        if (frag_arguments_is(arguments, "by", frag_use_grouping_name((frag_use_grouping)i)))
+            return (frag_use_grouping)i;
+    return FRAG_USES_BY_SITE;
+}
+
+static bool read_options(diff_state *state, frag_error *error)
+{
+    const frag_arguments *arguments = state->arguments;
+    const char *amount = frag_arguments_value(arguments, "fail-above");
+    const frag_wish_texts none = {0};
+    if ((frag_arguments_has(arguments, "policy") &&
+         !frag_inputs_policies(arguments, NULL, &state->policies, error)) ||
+        !frag_inputs_device(arguments, &state->device, &state->gpu, error))
+        return false;
+    if (state->policies.count > 1)
+        return frag_fail(error, FRAG_E_USAGE, "one policy is enough; %zu were given",
+                         state->policies.count) ||
+               frag_error_in(error, "--policy");
+    state->has_threshold = amount != NULL;
+    state->options = (frag_diff_options){.context = frag_arguments_context(arguments),
+                                         .grouping = read_grouping(arguments),
+                                         .is_replayed = true,
+                                         .spec = state->policies.specs,
+                                         .device = &state->device};
+    return amount == NULL || frag_comparison_wishes_parse("--fail-above", amount, &none, &none,
+                                                          &state->wishes, error);
+}
+
+static bool find_trace(const diff_state *state, const frag_recording *recording,
+                       const frag_trace **trace, frag_error *error)
+{
+    uint64_t device = frag_arguments_number(state->arguments, "trace-device", 0);
+    bool is_named = frag_arguments_has(state->arguments, "trace-device");
+    *trace = is_named ? NULL : frag_recording_main_trace(recording);
+    for (uint32_t i = 0; is_named && i < recording->trace_count; i++)
+        if (recording->traces[i].device == device)
+            *trace = &recording->traces[i];
+    if (*trace != NULL)
+        return true;
+    if (is_named)
+        frag_fail(error, FRAG_E_USAGE, "the recording has no device %u", (unsigned)device);
+    else
+        frag_fail(error, FRAG_E_INPUT, "the recording holds no trace");
+    return frag_error_in(error, recording->name);
+}
+
+static bool load(diff_state *state, frag_error *error)
+{
+    const frag_arguments *arguments = state->arguments;
+    size_t operands = frag_arguments_operand_count(arguments);
+    size_t places = frag_arguments_value_count(arguments, "at");
+    frag_trace_format format = FRAG_FORMAT_AUTO;
+    if (places > 2)
+        return frag_fail(error, FRAG_E_USAGE, "--at is given %zu times; expected two at most",
+                         places);
+    if (operands == 1 && places < 2)
+        return frag_fail(error, FRAG_E_USAGE,
+                         "one recording needs two moments: --at WHERE --at WHERE");
+    if (!frag_inputs_format(arguments, &format, error))
+        return false;
+    for (size_t i = 0; i < operands; i++) {
+        if (!frag_recording_load_plain(frag_arguments_operand(arguments, i), format, true,
+                                       &state->recordings[i], error))
+            return false;
+        state->recording_count++;
+    }
+    for (size_t i = 0; i < 2; i++) {
+        frag_diff_source *source = &state->sources[i];
+        source->recording = &state->recordings[operands > 1 ? i : 0];
+        if (places > 0)
+            source->at = frag_arguments_value_at(arguments, "at", places > 1 ? i : 0);
+        if (!find_trace(state, source->recording, &source->trace, error))
+            return false;
+    }
+    return true;
+}
+
+static bool open_stacks(diff_state *state, frag_error *error)
+{
+    const char *path = frag_arguments_value(state->arguments, "stacks");
+    if (path == NULL)
+        return true;
+    if (!frag_inputs_spare(state->arguments, path, error))
+        return false;
+    state->stacks = frag_output_open(path, frag_arguments_has(state->arguments, "force"), error);
+    return state->stacks != NULL || frag_error_in(error, path);
+}
+
+static bool print(diff_state *state, frag_error *error)
+{
+    FILE *stream = frag_output_stream(state->output);
+    if (frag_arguments_is(state->arguments, "format", "jsonl"))
+        frag_diff_print_json(stream, &state->diff);
+    else
+        frag_diff_print(stream, &state->diff,
+                        frag_arguments_number(state->arguments, "rows", ROWS_SHOWN));
+    if (state->stacks != NULL)
+        frag_diff_write_stacks(frag_output_stream(state->stacks), &state->diff);
+    frag_output *output = state->output, *stacks = state->stacks;
+    state->output = state->stacks = NULL;
+    bool ok = frag_output_finish(output, error);
+    if (stacks == NULL)
+        return ok;
+    if (ok)
+        return frag_output_finish(stacks, error);
+    frag_output_abandon(stacks);
+    return false;
+}
+
+static void destroy(diff_state *state)
+{
+    if (state->output != NULL)
+        frag_output_abandon(state->output);
+    if (state->stacks != NULL)
+        frag_output_abandon(state->stacks);
+    frag_diff_destroy(&state->diff);
+    for (size_t i = 0; i < state->recording_count; i++)
+        frag_recording_destroy(&state->recordings[i]);
+    frag_policy_list_destroy(&state->policies);
+    frag_comparison_wishes_destroy(&state->wishes);
+}
+
+static int diff_command(const frag_arguments *arguments)
+{
+    diff_state state = {.arguments = arguments};
+    frag_error error = {0};
+    bool ok = read_options(&state, &error) && load(&state, &error) &&
+              (state.output = frag_inputs_output(arguments, &error)) != NULL &&
+              open_stacks(&state, &error) &&
+              frag_diff_make(&state.options, state.sources, &state.diff, &error);
+    int code = 130;
+    if (!frag_is_cancelled(frag_arguments_context(arguments)))
+        code = ok && print(&state, &error) ? 0 : frag_report(&error);
+    if (code == 0 && state.has_threshold &&
+        frag_diff_has_finding(&state.diff, &state.wishes.options.general))
+        code = 1;
+    destroy(&state);
+    return code;
+}
+
+const frag_command frag_command_diff = {
+    .name = "diff",
+    .operands = "TRACE [TRACE]",
+    .summary = "what differs between two recordings: who holds the memory, the requests, the peaks",
+    .description =
+        "Compares what two recordings of one program hold at their peaks, call site by call site, "
+        "the largest change first; says up to where their requests are equal, and replays both "
+        "for allocated and reserved memory. Call sites are matched by function and file, so moved "
+        "lines and other folders are no change; without call stacks blocks are added up by size. "
+        "With one recording two moments of it are compared: two steps, an event and the end. "
+        "docs/diff.md has examples.\n"
+        "\n"
+        "Exit: 0; 1 --fail-above is exceeded; 2 usage; 3 bad input; 4 the system refused.",
+    .examples = "fraglab diff before.pickle after.pickle  # what did the change do?\n"
+                "fraglab diff run.fgt --at 'step 2' --at 'step 9'  # what grew between the steps?\n"
+                "fraglab diff base.pickle new.pickle --fail-above 0%  # in CI",
+    .options = options,
+    .operand_min = 1,
+    .operand_max = 2,
+    .run = diff_command,
+};

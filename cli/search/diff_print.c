@@ -1,0 +1,213 @@
+#include "cli/search/diff_print.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/memory.h"
+#include "base/text_table.h"
+#include "sim/trace/site_names.h"
+
+/* ---- the two sides */
+
+static const char *const side_names[] = {"before", "after"};
+
+/* "before  run.fgt, event 120 (step 2)" */
+static void print_names(FILE *stream, const frag_diff *diff)
+{
+    for (size_t i = 0; i < 2; i++) {
+        const frag_diff_source *source = &diff->sides[i].source;
+        frag_text name = {0};
+        frag_text_add(&name, "%s", source->recording->name);
+        frag_text_make_plain(name.bytes);
+        fprintf(stream, "%-6s  %s, event %s", side_names[i], name.bytes,
+                FRAG_COUNT(diff->sides[i].range.moment));
+        if (source->at != NULL)
+            fprintf(stream, " (%s)", source->at);
+        if (source->recording->trace_count > 1)
+            fprintf(stream, ", device %" PRIu32, source->trace->device);
+        fputc('\n', stream);
+        frag_text_destroy(&name);
+    }
+    fputc('\n', stream);
+}
+
+static void add_byte_change(frag_text *text, uint64_t before, uint64_t after)
+{
+    if (before == after)
+        frag_text_add(text, "0 B");
+    else
+        frag_text_add(text, "%c%s", after > before ? '+' : '-',
+                      FRAG_BYTES(after > before ? after - before : before - after));
+}
+
+/* "+12.5 %", where there was something to take a share of. */
+static void add_share(frag_text *text, uint64_t before, uint64_t after)
+{
+    if (before > 0 && before != after)
+        frag_text_add(text, "%+.1f %%", 100.0 * ((double)after - (double)before) / (double)before);
+}
+
+static void add_bytes_row(frag_text_table *table, const char *title, uint64_t before,
+                          uint64_t after)
+{
+    frag_text_add(frag_text_table_cell(table), "%s", title);
+    frag_text_add(frag_text_table_cell(table), "%s", FRAG_BYTES(before));
+    frag_text_add(frag_text_table_cell(table), "%s", FRAG_BYTES(after));
+    add_byte_change(frag_text_table_cell(table), before, after);
+    add_share(frag_text_table_cell(table), before, after);
+}
+
+static void add_count_row(frag_text_table *table, const char *title, uint64_t before,
+                          uint64_t after)
+{
+    frag_text_add(frag_text_table_cell(table), "%s", title);
+    frag_text_add(frag_text_table_cell(table), "%s", FRAG_COUNT(before));
+    frag_text_add(frag_text_table_cell(table), "%s", FRAG_COUNT(after));
+    frag_text_add(frag_text_table_cell(table), "%+" PRId64, (int64_t)(after - before));
+    add_share(frag_text_table_cell(table), before, after);
+}
+
+static void add_header(frag_text_table *table, const char *first, const char *last)
+{
+    const char *const titles[] = {first, side_names[0], side_names[1], "change", last};
+    for (size_t i = 0; i < sizeof titles / sizeof *titles; i++)
+        frag_text_add(frag_text_table_cell(table), "%s", titles[i]);
+}
+
+static const char *title_of_moment(const frag_diff *diff)
+{
+    const char *at[2] = {diff->sides[0].source.at, diff->sides[1].source.at};
+    bool is_peak = (at[0] == NULL || strcmp(at[0], "peak") == 0) &&
+                   (at[1] == NULL || strcmp(at[1], "peak") == 0);
+    return is_peak ? "held at the peak" : "held there";
+}
+
+/* Two moments of the same events: their requests are not two things. */
+static bool is_same_range(const frag_diff *diff)
+{
+    const frag_use_range *a = &diff->sides[0].range, *b = &diff->sides[1].range;
+    return diff->is_one_trace && a->first == b->first && a->end == b->end;
+}
+
+static void print_sides(FILE *stream, const frag_diff *diff)
+{
+    frag_text_table table = {.columns = 5};
+    frag_diff_figure figures[FRAG_DIFF_FIGURES];
+    frag_diff_figures(diff, figures);
+    add_header(&table, "", "");
+    add_bytes_row(&table, title_of_moment(diff), figures[0].values[0], figures[0].values[1]);
+    for (size_t i = 1; i < FRAG_DIFF_FIGURES; i++)
+        if (figures[i].is_known)
+            add_bytes_row(&table, figures[i].title, figures[i].values[0], figures[i].values[1]);
+    if (figures[1].is_known)
+        add_count_row(&table, "device calls", frag_diff_calls(&diff->sides[0]),
+                      frag_diff_calls(&diff->sides[1]));
+    if (!is_same_range(diff))
+        add_count_row(&table, "requests", diff->sides[0].request_count,
+                      diff->sides[1].request_count);
+    frag_text_table_print(&table, false, stream);
+}
+
+static void print_runs(FILE *stream, const frag_diff *diff)
+{
+    const frag_diff_side *sides = diff->sides;
+    if (sides[0].policy == NULL)
+        return;
+    if (strcmp(sides[0].policy, sides[1].policy) == 0)
+        fprintf(stream, "replayed with %s\n", sides[0].policy);
+    else
+        fprintf(stream, "replayed with %s, and %s\n", sides[0].policy, sides[1].policy);
+    for (size_t i = 0; i < 2; i++)
+        if (sides[i].run.replay.oom.has_happened)
+            fprintf(stream, "%s runs out of memory at event %s\n", side_names[i],
+                    FRAG_COUNT(sides[i].run.replay.oom.event));
+}
+
+/* ---- requests */
+
+static void print_request(FILE *stream, const frag_diff *diff, size_t side)
+{
+    const frag_recording *recording = diff->sides[side].source.recording;
+    const frag_trace *trace = diff->sides[side].source.trace;
+    uint64_t event = diff->part_events[side];
+    if (event == FRAG_UNLIMITED) {
+        fprintf(stream, "  %-6s  no more\n", side_names[side]);
+        return;
+    }
+    uint32_t frame = trace->sites != NULL ? frag_site_frame(recording, trace->sites[event]) : 0;
+    fprintf(stream, "  %-6s  event %s, %s bytes", side_names[side], FRAG_COUNT(event),
+            FRAG_COUNT(trace->events[event].bytes));
+    if (frame != 0) {
+        frag_text site = {0};
+        frag_frame_text(recording, frame - 1, 80, &site);
+        fprintf(stream, ", %s", site.bytes);
+        frag_text_destroy(&site);
+    }
+    fputc('\n', stream);
+}
+
+static void print_requests(FILE *stream, const frag_diff *diff)
+{
+    const char *verb = diff->same_requests == 1 ? " is" : "s are";
+    if (!diff->has_parting) {
+        fprintf(stream, "\nall requests are equal one by one, in size and stream: %s\n",
+                FRAG_COUNT(diff->same_requests));
+        return;
+    }
+    if (diff->same_requests > 0)
+        fprintf(stream, "\n%s request%s equal one by one, in size and stream; then\n",
+                FRAG_COUNT(diff->same_requests), verb);
+    else
+        fprintf(stream, "\nthe first requests differ\n");
+    for (size_t i = 0; i < 2; i++)
+        print_request(stream, diff, i);
+}
+
+/* ---- groups */
+
+static void add_change(frag_text_table *table, const frag_site_change *change)
+{
+    bool is_inner = change->inner != NULL;
+    frag_text_add(frag_text_table_cell(table), "%s%s", is_inner ? "  " : "",
+                  is_inner ? change->inner : change->caller);
+    frag_text_add(frag_text_table_cell(table), "%s", FRAG_BYTES(change->before.live_bytes));
+    frag_text_add(frag_text_table_cell(table), "%s", FRAG_BYTES(change->after.live_bytes));
+    add_byte_change(frag_text_table_cell(table), change->before.live_bytes,
+                    change->after.live_bytes);
+    frag_text_add(frag_text_table_cell(table), "%" PRIu64 " then %" PRIu64,
+                  change->before.live_count, change->after.live_count);
+}
+
+static void print_groups(FILE *stream, const frag_diff *diff, uint64_t rows)
+{
+    static const char *const titles[] = {"held there, by call site", "held there, by call stack",
+                                         "held there, by purpose", "held there, by size"};
+    frag_site_change *changes = NULL;
+    size_t count = frag_site_uses_compare(&diff->sides[0].uses, &diff->sides[1].uses, &changes);
+    frag_text_table table = {.columns = 5};
+    fputc('\n', stream);
+    if (count > 0) {
+        add_header(&table, titles[diff->grouping], "blocks");
+        for (size_t i = 0; i < count && i < rows; i++)
+            add_change(&table, &changes[i]);
+        frag_text_table_print(&table, false, stream);
+    } else {
+        fprintf(stream, "both hold the same there\n");
+    }
+    if (count > rows)
+        fprintf(stream, "and %" PRIu64 " more lines: --rows N, or --format jsonl\n", count - rows);
+    if (diff->is_without_stacks)
+        fprintf(stream, "by size, since not both recordings hold call stacks\n");
+    frag_free(changes);
+}
+
+void frag_diff_print(FILE *stream, const frag_diff *diff, uint64_t rows)
+{
+    print_names(stream, diff);
+    print_sides(stream, diff);
+    print_runs(stream, diff);
+    if (!is_same_range(diff))
+        print_requests(stream, diff);
+    print_groups(stream, diff, rows);
+}

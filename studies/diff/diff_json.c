@@ -1,0 +1,162 @@
+#include "studies/diff/diff_json.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/json.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "sim/trace/site_names.h"
+
+const char *frag_use_grouping_name(frag_use_grouping grouping)
+{
+    static const char *const names[] = {"site", "stack", "purpose", "size"};
+    return names[grouping];
+}
+
+/* ---- the two sides */
+
+static void add_run(frag_json *item, const frag_diff_side *side)
+{
+    const frag_replay_result *replay = &side->run.replay;
+    frag_json_text(item, "policy", side->policy);
+    if (side->policy == NULL)
+        return;
+    frag_json_number(item, "peak.allocated_bytes", replay->peak.allocated_bytes);
+    frag_json_number(item, "peak.reserved_bytes", replay->peak.reserved_bytes);
+    frag_json_number(item, "device_calls", frag_diff_calls(side));
+    if (replay->oom.has_happened)
+        frag_json_number(item, "oom.event", replay->oom.event);
+    else
+        frag_json_null(item, "oom");
+}
+
+static frag_json *make_side(const frag_diff_side *side)
+{
+    frag_json *item = frag_json_create();
+    frag_json_text(item, "name", side->source.recording->name);
+    frag_json_text(item, "digest", side->source.trace->digest);
+    frag_json_number(item, "device", side->source.trace->device);
+    frag_json_number(item, "first_event", side->range.first);
+    frag_json_number(item, "end_event", side->range.end);
+    frag_json_number(item, "moment_event", side->range.moment);
+    frag_json_number(item, "requested_bytes", side->requested_bytes);
+    frag_json_number(item, "requests", side->request_count);
+    add_run(item, side);
+    return item;
+}
+
+static frag_json *make_request(const frag_diff_side *side, uint64_t event)
+{
+    frag_json *item = frag_json_create();
+    const frag_trace *trace = side->source.trace;
+    frag_json_number(item, "event", event);
+    if (event == FRAG_UNLIMITED)
+        return item;
+    frag_json_number(item, "bytes", trace->events[event].bytes);
+    frag_json_number(item, "stream", frag_trace_stream_handle(trace, trace->events[event].stream));
+    frag_text name = {0};
+    uint32_t frame =
+        trace->sites != NULL ? frag_site_frame(side->source.recording, trace->sites[event]) : 0;
+    if (frame != 0)
+        frag_frame_add(side->source.recording, frame - 1, &name);
+    frag_json_text(item, "site", name.bytes);
+    frag_text_destroy(&name);
+    return item;
+}
+
+/* ---- groups */
+
+static uint64_t change_of(const frag_site_change *change)
+{
+    uint64_t before = change->before.live_bytes, after = change->after.live_bytes;
+    return after > before ? after - before : before - after;
+}
+
+/* The largest change first; equal ones in order of their names, as the pairs lie. */
+static int compare_changes(const void *left, const void *right)
+{
+    const frag_site_change *a = *(const frag_site_change *const *)left;
+    const frag_site_change *b = *(const frag_site_change *const *)right;
+    if (change_of(a) != change_of(b))
+        return change_of(a) > change_of(b) ? -1 : 1;
+    return a < b ? -1 : a > b;
+}
+
+static void add_use(frag_json *item, const char *side, const frag_site_use *use)
+{
+    static const char *const fields[] = {"live_bytes", "live_blocks",   "most_bytes",
+                                         "requests",   "request_bytes", "freed"};
+    const uint64_t values[] = {use->live_bytes,    use->live_count,    use->most_bytes,
+                               use->request_count, use->request_bytes, use->freed_count};
+    char path[64];
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        snprintf(path, sizeof path, "%s.%s", side, fields[i]);
+        frag_json_number(item, path, values[i]);
+    }
+    snprintf(path, sizeof path, "%s.mean_lifetime_events", side);
+    if (use->freed_count > 0)
+        frag_json_ratio(item, path, (double)use->lifetime_total / (double)use->freed_count);
+    else
+        frag_json_null(item, path);
+}
+
+static void add_groups(frag_json *json, const frag_diff *diff)
+{
+    frag_site_change *pairs = NULL;
+    size_t count = frag_site_uses_pair(&diff->sides[0].uses, &diff->sides[1].uses, &pairs);
+    const frag_site_change **order = frag_alloc(count, sizeof *order);
+    frag_json_array(json, "groups");
+    for (size_t i = 0; i < count; i++)
+        order[i] = &pairs[i];
+    if (count > 0)
+        qsort(order, count, sizeof *order, compare_changes);
+    for (size_t i = 0; i < count; i++) {
+        frag_json *item = frag_json_create();
+        frag_json_text(item, "name", order[i]->caller);
+        if (order[i]->inner[0] != '\0')
+            frag_json_text(item, "inner", order[i]->inner);
+        add_use(item, "before", &order[i]->before);
+        add_use(item, "after", &order[i]->after);
+        frag_json_append(json, "groups", item);
+    }
+    frag_free(order);
+    frag_free(pairs);
+}
+
+void frag_diff_print_json(FILE *stream, const frag_diff *diff)
+{
+    frag_json *json = frag_json_create();
+    frag_json_number(json, "schema", 1);
+    frag_json_text(json, "kind", "diff");
+    frag_json_text(json, "by", frag_use_grouping_name(diff->grouping));
+    for (size_t i = 0; i < 2; i++)
+        frag_json_append(json, "sides", make_side(&diff->sides[i]));
+    frag_json_number(json, "requests.same", diff->same_requests);
+    frag_json_flag(json, "requests.are_equal", !diff->has_parting);
+    frag_json_array(json, "requests.part");
+    for (size_t i = 0; i < 2 && diff->has_parting; i++)
+        frag_json_append(json, "requests.part",
+                         make_request(&diff->sides[i], diff->part_events[i]));
+    add_groups(json, diff);
+    frag_json_write(json, stream, false);
+}
+
+void frag_diff_write_stacks(FILE *stream, const frag_diff *diff)
+{
+    frag_site_uses uses[2];
+    frag_site_change *pairs = NULL;
+    for (size_t i = 0; i < 2; i++) {
+        const frag_diff_side *side = &diff->sides[i];
+        frag_site_uses_collect(side->source.recording, side->source.trace, FRAG_USES_BY_STACK,
+                               side->range, &uses[i]);
+    }
+    size_t count = frag_site_uses_pair(&uses[0], &uses[1], &pairs);
+    for (size_t i = 0; i < count; i++)
+        if (pairs[i].before.live_bytes > 0 || pairs[i].after.live_bytes > 0)
+            fprintf(stream, "%s %" PRIu64 " %" PRIu64 "\n", pairs[i].caller,
+                    pairs[i].before.live_bytes, pairs[i].after.live_bytes);
+    frag_free(pairs);
+    frag_site_uses_destroy(&uses[0]);
+    frag_site_uses_destroy(&uses[1]);
+}

@@ -1,0 +1,72 @@
+/* Who asks for memory and who holds it, by groups of requests whose names another run of the
+ * program, other releases of its libraries and moved lines share: functions and files without lines
+ * or folders. Two such lists are compared name by name. */
+#ifndef FRAG_DIFF_SITE_USES_H
+#define FRAG_DIFF_SITE_USES_H
+
+#include "sim/trace/trace.h"
+
+/* What makes a group of requests. */
+typedef enum frag_use_grouping {
+    FRAG_USES_BY_SITE,    /* the frame that names the stack, and the innermost */
+    FRAG_USES_BY_STACK,   /* the whole stack */
+    FRAG_USES_BY_PURPOSE, /* what the memory is for, as far as the stack tells */
+    FRAG_USES_BY_SIZE     /* requested bytes */
+} frag_use_grouping;
+
+typedef struct frag_site_use {
+    /* By site: the frame that names it, mostly the script's: "step (train.py)". Else the group:
+     * "a (x.py);b (y.py)" from the outermost frame inwards, "weights", "blocks of 1.50 MiB". */
+    char *caller;
+    char *inner; /* by site the innermost frame: "forward (torch/nn/modules/linear.py)"; else "" */
+    uint64_t live_bytes;    /* requested bytes held at the moment of the range */
+    uint64_t live_count;    /* of blocks */
+    uint64_t most_bytes;    /* that it ever holds at one time in the range */
+    uint64_t request_count; /* in the range; failed ones do not count */
+    uint64_t request_bytes;
+    uint64_t freed_count;    /* of those, how many are freed in the range */
+    uint64_t lifetime_total; /* of the freed ones together, in events */
+} frag_site_use;
+
+typedef struct frag_site_uses {
+    frag_site_use *items; /* by caller, then inner */
+    size_t count;
+} frag_site_uses;
+
+/* Events first to end - 1; the moment is the end of one of them. */
+typedef struct frag_use_range {
+    uint64_t first;
+    uint64_t end;
+    uint64_t moment;
+} frag_use_range;
+
+/* The caller destroys uses. */
+void frag_site_uses_collect(const frag_recording *recording, const frag_trace *trace,
+                            frag_use_grouping grouping, frag_use_range range, frag_site_uses *uses);
+void frag_site_uses_destroy(frag_site_uses *uses);
+
+/* A group in both lists (a use of zeros where one does not have it), or with inner NULL a caller
+ * with all of its inner ones. The names are those of the lists. */
+typedef struct frag_site_change {
+    const char *caller;
+    const char *inner;
+    frag_site_use before; /* without names */
+    frag_site_use after;
+} frag_site_change;
+
+/* Callers whose live bytes differ, the largest change first, each followed by its groups that do;
+ * both lists outlive the changes. The caller frees *changes. Returns how many. */
+size_t frag_site_uses_compare(const frag_site_uses *before, const frag_site_uses *after,
+                              frag_site_change **changes);
+
+/* All groups of both lists, in order of their names. The caller frees *pairs. Returns how many. */
+size_t frag_site_uses_pair(const frag_site_uses *before, const frag_site_uses *after,
+                           frag_site_change **pairs);
+
+/* The event of a range, first to end - 1, after which most is live, the first of equals: with sizes
+ * as requested, or rounded as PyTorch rounds them. bytes (NULL: not wanted) is what is live then.
+ */
+uint64_t frag_uses_peak_event(const frag_trace *trace, uint64_t first, uint64_t end,
+                              bool is_rounded, uint64_t *bytes);
+
+#endif

@@ -1,0 +1,170 @@
+# fraglab diff: who holds what in two recordings, where their requests part, exit codes.
+
+setup() {
+    cd "$BATS_TEST_DIRNAME/../.."
+    out=$BATS_TEST_TMPDIR
+    before=$out/before.txt after=$out/after.txt
+    # Weights, then two steps; in the second recording the activation is half and a loss is kept.
+    cat >"$before" <<'END'
+# fraglab trace 2
+frame "_apply" "/usr/lib/python3/site-packages/torch/nn/modules/module.py" 900
+frame "main" "/home/a/train.py" 10
+frame "forward" "/usr/lib/python3/site-packages/torch/nn/modules/linear.py" 116
+frame "step" "/home/a/train.py" 20
+site 0 1
+site 2 3 1
+alloc 0 4194304 site=1
+mark "step"
+alloc 1 2097152 site=2
+free 1
+mark "step"
+alloc 1 2097152 site=2
+free 1
+END
+    cat >"$after" <<'END'
+# fraglab trace 2
+frame "_apply" "/opt/venv/lib/site-packages/torch/nn/modules/module.py" 950
+frame "main" "/work/b/train.py" 12
+frame "forward" "/opt/venv/lib/site-packages/torch/nn/modules/linear.py" 120
+frame "step" "/work/b/train.py" 22
+site 0 1
+site 2 3 1
+site 3 1
+alloc 0 4194304 site=1
+mark "step"
+alloc 1 1048576 site=2
+free 1
+alloc 1 512 site=3
+mark "step"
+alloc 2 1048576 site=2
+free 2
+END
+}
+
+# The value of a path in the JSON object of a diff.
+field() { python3 -S -c 'import json, sys
+value = json.loads(sys.argv[1])
+for key in sys.argv[2].split("."): value = value[int(key) if key.isdigit() else key]
+print(json.dumps(value))' "$1" "$2"; }
+
+@test "the largest change stands first, and moved lines and folders are none" {
+    run ./fraglab diff "$before" "$after"
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [[ "${lines[0]}" == "before  before.txt, event 2" ]]
+    [[ "$output" =~ "held at the peak"\ +"6.00 MiB"\ +"5.00 MiB"\ +"-1023.50 KiB"\ +"-16.7 %" ]]
+    [[ "$output" =~ "1 request is equal one by one" ]]
+    [[ "$output" == *"  before  event 2, 2,097,152 bytes, step (train.py:20)"* ]]
+    [[ "$output" == *"  after   event 2, 1,048,576 bytes, step (train.py:22)"* ]]
+    [[ "$output" =~ "step (train.py)"\ +"2.00 MiB"\ +"1.00 MiB"\ +"-1023.50 KiB"\ +"1 then 2" ]]
+    [[ "$output" =~ "forward (torch/nn/modules/linear.py)"\ +"2.00 MiB"\ +"1.00 MiB"\ +"-1.00 MiB" ]]
+    [[ "$output" != *"_apply"* ]]
+}
+
+@test "the object has every group with what it held, most, asked for and kept" {
+    run ./fraglab diff "$before" "$after" --at end --format jsonl
+    [ "$status" -eq 0 ]
+    [ "$(field "$output" kind)" = '"diff"' ]
+    [ "$(field "$output" groups.0.inner)" = '"step (train.py)"' ]
+    [ "$(field "$output" groups.0.after.live_bytes)" = 512 ]
+    [ "$(field "$output" groups.0.before.requests)" = 0 ]
+    [ "$(field "$output" groups.2.inner)" = '"forward (torch/nn/modules/linear.py)"' ]
+    [ "$(field "$output" groups.2.before.live_bytes)" = 0 ]
+    [ "$(field "$output" groups.2.before.most_bytes)" = 2097152 ]
+    [ "$(field "$output" groups.2.before.requests)" = 2 ]
+    [ "$(field "$output" groups.2.before.request_bytes)" = 4194304 ]
+    [ "$(field "$output" groups.2.before.freed)" = 2 ]
+    [ "$(field "$output" groups.2.before.mean_lifetime_events)" = 1.0 ]
+    [ "$(field "$output" sides.1.peak.reserved_bytes)" -gt 4194304 ]
+    [ "$(field "$output" requests.part.1.event)" = 2 ]
+}
+
+@test "two moments of one recording: what a step left behind" {
+    run ./fraglab diff "$after" --at 1 --at end
+    [ "$status" -eq 0 ]
+    [[ "$output" =~ "held there"\ +"4.00 MiB"\ +"4.00 MiB"\ +"+512 B" ]]
+    [[ "$output" =~ "step (train.py)"\ +"0 B"\ +"512 B"\ +"+512 B" ]]
+    [[ "$output" != *requests* ]]
+    # The N-th mark of a name, up to the next.
+    run ./fraglab diff "$after" --at 'step[1]' --at 'step[2]' --format jsonl
+    [ "$(field "$output" sides.0.first_event)" = 1 ]
+    [ "$(field "$output" sides.0.end_event)" = 5 ]
+    [ "$(field "$output" sides.1.first_event)" = 5 ]
+    [ "$(field "$output" sides.1.end_event)" = 8 ]
+    [ "$(field "$output" sides.1.requested_bytes)" = $((4194304 + 512 + 1048576)) ]
+    [ "$(field "$output" sides.1.policy)" = null ]
+    run ./fraglab diff "$after" --at 1..3 --at 3..8 --format jsonl
+    [ "$(field "$output" sides.0.moment_event)" = 2 ]
+    [ "$(field "$output" sides.1.moment_event)" = 6 ]
+}
+
+@test "without call stacks blocks are added up by size, which is said" {
+    sed '/^frame\|^site/d; s/ site=.*//' "$after" >"$out/plain.txt"
+    run ./fraglab diff "$before" "$out/plain.txt"
+    [ "$status" -eq 0 ]
+    [[ "$output" =~ "blocks of 1.00 MiB (1,048,576 bytes)"\ +"0 B"\ +"1.00 MiB" ]]
+    [[ "$output" == *"by size, since not both recordings hold call stacks"* ]]
+}
+
+@test "by purpose, by stack, and collapsed stacks with the bytes of both" {
+    run ./fraglab diff "$before" "$after" --by purpose
+    [[ "$output" =~ activations\ +"2.00 MiB"\ +"1.00 MiB"\ +"-1.00 MiB" ]]
+    ./fraglab diff "$before" "$after" --by stack --stacks "$out/stacks" >/dev/null
+    [ "$(grep -c . "$out/stacks")" = 3 ]
+    grep -qx 'main (train.py);_apply (torch/nn/modules/module.py) 4194304 4194304' "$out/stacks"
+    grep -qx 'main (train.py);step (train.py) 0 512' "$out/stacks"
+    grep -qx 'main (train.py);step (train.py);forward (torch/nn/modules/linear.py) 2097152 1048576' "$out/stacks"
+    run ./fraglab diff "$before" "$after" --stacks "$out/stacks"
+    [ "$status" -eq 2 ]
+    run ./fraglab diff "$before" "$after" --stacks "$before" -f
+    [ "$status" -eq 2 ]
+}
+
+@test "--fail-above is exceeded by growth alone" {
+    half=$out/half.txt
+    sed 's/alloc 1 2097152/alloc 1 1572864/' "$before" >"$half"
+    run ./fraglab diff "$before" "$half" --fail-above 0%
+    [ "$status" -eq 0 ]
+    run ./fraglab diff "$half" "$before" --fail-above 0%
+    [ "$status" -eq 1 ]
+    run ./fraglab diff "$half" "$before" --fail-above 20%
+    [ "$status" -eq 0 ]
+    run ./fraglab diff "$half" "$before" --fail-above 0%,512KiB -p best-fit
+    [ "$status" -eq 0 ]
+    # What the program holds is less; what the allocator reserves for it is more.
+    run ./fraglab diff "$before" "$after" --fail-above 0%
+    [ "$status" -eq 1 ]
+}
+
+@test "a recording is equal to itself" {
+    sample=traces/samples/unet.pickle.zst
+    run ./fraglab diff "$sample" "$sample" --fail-above 0%
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"all requests are equal one by one"* ]]
+    [[ "$output" == *"both hold the same there"* ]]
+}
+
+@test "what cannot be compared is said" {
+    run ./fraglab diff "$before"
+    [ "$status" -eq 2 ]
+    [[ "$output" == *"one recording needs two moments"* ]]
+    run ./fraglab diff "$before" "$after" --at 99
+    [ "$status" -eq 2 ]
+    [[ "$output" == *"before.txt: there is no event 99; the trace has 7"* ]]
+    run ./fraglab diff "$before" "$after" --at 5..2
+    [ "$status" -eq 2 ]
+    run ./fraglab diff "$before" "$after" --at stp
+    [ "$status" -eq 2 ]
+    [[ "$output" == *"did you mean 'step'"* ]]
+    run ./fraglab diff "$before" "$after" --at 'step[3]'
+    [ "$status" -eq 2 ]
+    [[ "$output" == *"there are 2 marks 'step', and no [3]"* ]]
+    run ./fraglab diff "$before" "$after" --trace-device 3
+    [ "$status" -eq 2 ]
+    run ./fraglab diff "$before" "$after" -p best-fit,pytorch
+    [ "$status" -eq 2 ]
+    printf '# fraglab trace 2\nmark "a"\n' >"$out/empty.txt"
+    run ./fraglab diff "$before" "$out/empty.txt"
+    [ "$status" -eq 3 ]
+    [[ "$output" == *"the trace requests nothing"* ]]
+}
