@@ -116,4 +116,6 @@ def install(torch, has_stacks):
     if hasattr(library, "_cuda_record_memory_history_legacy"):
         library._cuda_record_memory_history_legacy = record_old
     library._cuda_memorySnapshot = history.snapshot
+    if hasattr(library, "_cuda_isHistoryEnabled"):
+        library._cuda_isHistoryEnabled = lambda: history.span is not None
     return history

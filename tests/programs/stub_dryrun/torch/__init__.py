@@ -6,7 +6,7 @@ import types
 
 from . import version
 from .version import __version__
-from . import _allocator, cuda, nn, optim
+from . import _allocator, autograd, cuda, nn, optim
 
 OutOfMemoryError = _allocator.OutOfMemoryError
 uint8 = "uint8"
@@ -43,5 +43,6 @@ def empty(mib):
 
 _C = types.SimpleNamespace(_cuda_attach_out_of_memory_observer=_allocator.observers.append,
                            _cuda_record_memory_history=_allocator.device.record,
-                           _cuda_memorySnapshot=_allocator.device.snapshot)
+                           _cuda_memorySnapshot=_allocator.device.snapshot,
+                           _cuda_isHistoryEnabled=lambda: _allocator.device.history is not None)
 sys.modules["torch._C"] = _C

@@ -1,6 +1,7 @@
 """Every request of 10 MiB or more is a segment of its own, rounded to 2 MiB, which is what PyTorch
 does with them; freed segments are used again by requests of the same size."""
 import ctypes
+import time
 import traceback
 
 observers = []
@@ -23,6 +24,31 @@ class Device:
         self.live = {}
         self.sizes = {}
         self.waiting = []
+        self.mallocs = self.frees = self.ooms = 0
+        self.peaks = self.levels()
+
+    def levels(self):
+        live = list(self.live.items())
+        return {"requested_bytes": sum(size for _, size in live), "allocated_bytes": sum(self.sizes[address] for address, _ in live),
+                "reserved_bytes": sum(self.sizes.values())}
+
+    def raise_peaks(self):
+        for name, now in self.levels().items():
+            self.peaks[name] = max(self.peaks[name], now)
+
+    def count_devices(self):
+        count = ctypes.c_int()
+        try:
+            return count.value if ctypes.CDLL("libcudart.so.12").cudaGetDeviceCount(ctypes.byref(count)) == 0 else 0
+        except OSError:
+            return 0
+
+    def mem_get_info(self):
+        self.begin()
+        free = ctypes.c_size_t()
+        total = ctypes.c_size_t()
+        self.runtime.cudaMemGetInfo(ctypes.byref(free), ctypes.byref(total))
+        return free.value, total.value
 
     def begin(self):
         if self.runtime is None:
@@ -47,29 +73,34 @@ class Device:
     def note(self, action, address, size, **more):
         if self.history is not None:
             self.history.append({"action": action, "addr": address, "size": size, "stream": 0,
-                                 "time_us": 1000 + len(self.history), "frames": self.frames(), **more})
+                                 "time_us": time.time_ns() // 1000, "frames": self.frames(), **more})
             del self.history[:-self.max_entries]
 
     def malloc(self, size):
         address = ctypes.c_void_p()
         if self.runtime.cudaMalloc(ctypes.byref(address), ctypes.c_size_t(size)) != 0:
             return None
+        self.mallocs += 1
         return address.value
 
     def release(self, address, size):
         self.runtime.cudaFree(ctypes.c_void_p(address))
+        self.frees += 1
         del self.sizes[address]
         self.note("segment_free", address, size)
 
     def take_segment(self, segment):
         address = self.malloc(segment)
         if address is None and any(self.free.values()):
-            for size, addresses in self.free.items():
-                for idle in addresses:
-                    self.release(idle, size)
-            self.free.clear()
+            self.empty()
             address = self.malloc(segment)
         return address
+
+    def empty(self):
+        for size, addresses in self.free.items():
+            for idle in addresses:
+                self.release(idle, size)
+        self.free.clear()
 
     def take(self, size):
         self.begin()
@@ -84,19 +115,19 @@ class Device:
             self.note("segment_alloc", address, segment)
         self.count += 1
         self.live[address] = size
+        self.raise_peaks()
         self.note("alloc", address, size)
         return address
 
     def fail(self, size):
         held = sum(self.sizes.values())
-        free = ctypes.c_size_t()
-        total = ctypes.c_size_t()
-        self.runtime.cudaMemGetInfo(ctypes.byref(free), ctypes.byref(total))
-        self.note("oom", free.value, size, device_free=free.value)
+        free, total = self.mem_get_info()
+        self.ooms += 1
+        self.note("oom", free, size, device_free=free)
         for observer in observers:
-            observer(0, size, held, free.value)
+            observer(0, size, held, free)
         raise OutOfMemoryError("CUDA out of memory. Tried to allocate %.2f MiB. GPU 0 has a total capacity of %.2f GiB "
-                               "of which %.2f MiB is free." % (size / MIB, total.value / 1024 / MIB, free.value / MIB))
+                               "of which %.2f MiB is free." % (size / MIB, total / 1024 / MIB, free / MIB))
 
     def give_back(self, address):
         size = self.live.pop(address)
