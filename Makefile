@@ -461,10 +461,13 @@ dryrun-test: setup
 	+@$(MAKE) --no-print-directory -j$(JOBS) MODE=release fraglab software-cuda
 	@sh tests/dryrun/dryrun_test.sh ./fraglab $(or $(TORCH),2.9.1) $(PROGRAMS) || [ $$? = 77 ]
 
-# Dry runs against peaks that others measured on real cards; says the size of what it fetches first. SERIES=word: those with it in their name.
+# Dry runs against peaks that others measured on real cards, and against their recordings; says the size of what it fetches first.
+# SERIES=word: those with it in their name.
 truth: setup
 	+@$(MAKE) --no-print-directory -j$(JOBS) MODE=release fraglab software-cuda
-	@sh tests/truth/truth.sh ./fraglab "$(SERIES)" || [ $$? = 77 ]
+	@status=0; for part in truth recordings; do \
+	    sh tests/truth/$$part.sh ./fraglab "$(SERIES)" || [ $$? = 77 ] || status=1; \
+	done; exit $$status
 
 # Does a policy keep the contract? POLICY is a name or a shared object, with options as after --policy.
 conformance: setup-harness
@@ -583,7 +586,7 @@ help:
 	@echo 'make torch-dryrun TORCH=2.9.1  dry run: PyTorch on fraglab over software CUDA (downloads its wheel)'
 	@echo 'make dryrun-test TORCH=2.9.1,2.15.0  dry runs of many programs, checked (fetches wheels, saying their size)'
 	@echo 'make workloads-truth  generated traces against dry runs of the same workloads, request by request'
-	@echo 'make truth      dry runs against peaks published of real cards, SERIES=word (fetches wheels, saying their size)'
+	@echo 'make truth      dry runs against peaks and recordings published of real cards, SERIES=word (fetches wheels, saying their size)'
 	@echo 'make software-cuda  CUDA libraries that account for memory with no GPU, for tests'
 	@echo 'make debug      build/debug/fraglab; also: make asan, make tsan (sanitizers)'
 	@echo 'make install    into PREFIX (/usr/local), below DESTDIR; make uninstall takes it away'

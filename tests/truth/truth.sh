@@ -13,7 +13,7 @@ here=$(dirname "$(realpath "$0")")
 . "$here/../dryrun/get_torch.sh"
 
 releases=$(grep -v '^#' "$here/points.tsv" | awk -F '\t' -v word="$word" 'index($1, word) { print $3 }' | sort -u)
-[ -n "$releases" ] || { echo "truth: no series has $word in its name" >&2; exit 2; }
+[ -n "$releases" ] || { echo "truth: no series has $word in its name"; exit 77; }
 missing=0
 for release in $releases; do
     is_ready "$release" || missing=$((missing + 1))

@@ -1,50 +1,39 @@
-"""The script's own history of memory: what a card would have recorded for it, cut out of the dry run's, which stays whole.
+"""The script's own history of memory: what a card would have recorded for it. The dry run's own stays whole.
 
-PyTorch has one history in a process. What the script asks of it (a start, an end, max_entries) is therefore kept here
-and applied to the snapshots that it takes."""
+PyTorch has one history in a process, with one start and one limit. It records all the time, without a limit; whenever
+the script starts or ends its own, what was recorded so far is moved into `earlier`, so that PyTorch's begins where the
+script's does. Its limit is applied to the snapshots that it takes."""
 import contextlib
 import sys
 
 NAMES = ("enabled", "context", "stacks", "max_entries", "clear_history", "compile_context",
          "global_record_annotations", "skip_actions", "record_pinned_host_memory", "record_cuda")
-OLD_NAMES = ("enabled", "record_context", "max_entries", "record_each_context", "with_cpp") + NAMES[4:]
+OLD_NAMES = ("enabled", "record_context", "max_entries", "record_each_context", "with_cpp")
 CONTEXTS = (None, "state", "alloc", "all")  # each records what those before it do
 
 
-class Span:
-    """What the script's history holds: entries from `first` on of each device, the last `max_entries` of them."""
-
-    def __init__(self, first, asked):
-        self.first = first
-        # "state" keeps the stacks of live blocks, and no history but one entry.
-        self.max_entries = max(1, asked["max_entries"]) if asked["enabled"] == "all" else 1
-        self.skipped = frozenset(asked.get("skip_actions", ()))
-        self.is_empty = not asked.get("record_cuda", True)
-
-    def cut(self, device, entries):
-        if self.is_empty:
-            return []
-        first = self.first[device] if device < len(self.first) else 0
-        if device < len(self.first) and first < len(entries) and entries[first]["action"] == "snapshot":
-            first += 1  # of the snapshot that counted the entries
-        if self.skipped:
-            kept = [entry for entry in entries[first:] if entry["action"] not in self.skipped]
-            return kept[-self.max_entries:]
-        return entries[max(first, len(entries) - self.max_entries):]
+def cut(entries, asked):
+    """What the script's history holds of the entries since its start."""
+    if asked is None or not asked.get("record_cuda", True):
+        return []
+    if asked.get("skip_actions"):
+        entries = [entry for entry in entries if entry["action"] not in asked["skip_actions"]]
+    # "state" is for the stacks of live blocks: it has one entry.
+    return entries[-max(1, asked["max_entries"] if asked["enabled"] == "all" else 1):]
 
 
 class History:
     def __init__(self, library, has_stacks):
         self.record = library._cuda_record_memory_history
         self.take = library._cuda_memorySnapshot
-        self.context = "alloc" if has_stacks else None
-        self.stacks = "python"
-        self.span = None  # of the script: it has none until it asks
+        self.has_stacks = has_stacks
+        self.earlier = []  # entries of each device that PyTorch holds no longer
+        self.asked = None  # by the script, while it has a history
+        self.last = None  # the arguments with which PyTorch records
         self.is_direct = False
 
     @contextlib.contextmanager
     def direct(self):
-        """For the dry run itself, which starts a history and takes all of it."""
         self.is_direct = True
         try:
             yield
@@ -52,28 +41,14 @@ class History:
             self.is_direct = False
 
     def begin(self, function):
-        """Starts the dry run's own by PyTorch's function; a history that the script started before goes on."""
-        if self.span is None:
+        """Starts the dry run's own by PyTorch's function; one that the script started before goes on."""
+        if self.asked is None:
             with self.direct():
-                function(enabled="all", context=self.context, stacks=self.stacks)
+                function(enabled="all", context="alloc" if self.has_stacks else None, stacks="python")
 
-    def change(self, names, arguments):
-        """What the script asked for, without an end, a limit, or anything left out."""
-        asked = dict(zip(names, arguments))
-        ends = asked["enabled"] is None
-        if ends:
-            asked.update(context=None, stacks=self.stacks)
-        whole = dict(asked, max_entries=sys.maxsize, clear_history=False, skip_actions=[], record_cuda=True,
-                     enabled="all" if asked["enabled"] in (None, "state") else asked["enabled"])
-        if whole["context"] in CONTEXTS:
-            whole["context"] = max(whole["context"], self.context, key=CONTEXTS.index)
-        self.record(*[whole[name] for name in names])
-        if ends:
-            self.span = None
-        elif self.span is None or asked.get("clear_history", False):
-            self.span = Span([len(entries) for entries in self.snapshot_all()["device_traces"]], asked)
-        else:
-            self.span = Span(self.span.first, asked)
+    def start(self, names, values):
+        self.record(*values)
+        self.last = names, values
 
     def snapshot_all(self):
         try:
@@ -81,36 +56,79 @@ class History:
         except TypeError:  # 2.6 and older take no argument
             return self.take()
 
+    def add_earlier(self, traces):
+        self.earlier += [[] for _ in range(len(self.earlier), len(traces))]
+        for mine, entries in zip(self.earlier, traces):
+            if not self.has_stacks:
+                for entry in entries:
+                    entry.pop("frames", None)
+            mine += entries
+
+    def move(self):
+        """Empties PyTorch's history."""
+        self.add_earlier(self.snapshot_all()["device_traces"])
+        if self.last is not None:
+            names, values = self.last
+            values = dict(zip(names, values))
+            self.record(*dict(values, enabled=None, context=None).values())
+            self.record(*values.values())
+
+    def whole(self):
+        """A snapshot with all of the process in it."""
+        snapshot = self.snapshot_all()
+        self.add_earlier(snapshot["device_traces"])
+        snapshot["device_traces"], self.earlier = self.earlier, []
+        return snapshot
+
+    def change(self, names, values):
+        """What the script asked for, without an end, a limit, or anything left out."""
+        asked = dict(zip(names, values))
+        own = "alloc" if self.has_stacks else None
+        whole = dict(asked, max_entries=sys.maxsize, clear_history=False, skip_actions=[], record_cuda=True)
+        if asked["enabled"] is None:
+            whole.update(enabled="all", context=own, stacks="python")
+        elif asked["context"] in CONTEXTS:
+            whole["context"] = max(asked["context"], own, key=CONTEXTS.index)
+        if asked["enabled"] == "state":
+            whole["enabled"] = "all"
+        self.start(names, [whole[name] for name in names])
+        if asked["enabled"] is None or self.asked is None or asked.get("clear_history", False):
+            self.move()
+        self.asked = asked if asked["enabled"] is not None else None
+
     def snapshot(self, *arguments):
+        if self.asked is None and self.last is not None:
+            self.move()  # so that a script which takes many snapshots does not read the same entries again
         snapshot = self.take(*arguments)
-        if not self.is_direct and "device_traces" in snapshot:
-            snapshot["device_traces"] = [self.span.cut(device, entries) if self.span is not None else []
-                                         for device, entries in enumerate(snapshot["device_traces"])]
+        if "device_traces" in snapshot:
+            snapshot["device_traces"] = [cut(entries, self.asked) for entries in snapshot["device_traces"]]
         return snapshot
 
 
-def translate_old(arguments):
+def translate_old(values):
     """record_memory_history of 1.13 and 2.0, which PyTorch still takes, as arguments of today's."""
-    old = dict(zip(OLD_NAMES, arguments))
+    old = dict(zip(OLD_NAMES, values))
     context = "alloc" if old["record_each_context"] else "state" if old["record_context"] else None
     return ["all" if old["enabled"] else None, context, "all" if old["with_cpp"] else "python",
-            old["max_entries"], *arguments[5:]]
+            old["max_entries"], *values[len(OLD_NAMES):]]
 
 
 def install(torch, has_stacks):
-    """The functions of torch._C that torch.cuda.memory calls; None where there are others."""
+    """In the places of the functions of torch._C that torch.cuda.memory calls; None where there are others."""
     library = torch._C
     if not hasattr(library, "_cuda_record_memory_history") or not hasattr(library, "_cuda_memorySnapshot"):
         return None
     history = History(library, has_stacks)
 
-    def record(*arguments):
+    def record(*values):
+        names = NAMES[:len(values)]
         if history.is_direct:
-            return history.record(*arguments)
-        return history.change(NAMES[:len(arguments)], arguments)
+            history.start(names, values)
+        else:
+            history.change(names, values)
 
-    def record_old(*arguments):
-        return record(*translate_old(arguments))
+    def record_old(*values):
+        record(*translate_old(values))
 
     library._cuda_record_memory_history = record
     if hasattr(library, "_cuda_record_memory_history_legacy"):

@@ -218,7 +218,7 @@ class Run:
         from . import values
 
         if self.no_history is None:
-            snapshot = self.history.snapshot_all()
+            snapshot = self.history.whole()
             if not snapshot["segments"] and not any(snapshot["device_traces"]):
                 return  # a helper process that asked for the card and allocated nothing
             self.write_recording(path + ".pickle", snapshot)
