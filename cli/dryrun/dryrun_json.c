@@ -131,7 +131,7 @@ static void add_advice(frag_json *json, const frag_dryrun_shown *shown,
     frag_explain_options options = {.capacity_bytes = shown->gpu->memory.capacity_bytes -
                                                       shown->gpu->memory.context_bytes};
     frag_error error = {0};
-    if (process->answer != NULL && process->answer->has_failed)
+    if (process->answer != NULL && process->answer->has_failed && !frag_dryrun_is_crowded(process))
         frag_explain_trace(shown->context, &process->recording, process->main, &options,
                            add_explanation, json, &error);
 }
@@ -140,8 +140,6 @@ static void add_answer(frag_json *json, const frag_dryrun_shown *shown,
                        const frag_dryrun_process *process)
 {
     const frag_dryrun_answer *answer = process->answer;
-    uint64_t used = shown->gpu->memory.context_bytes + answer->run.peak.reserved_bytes;
-    uint64_t capacity = shown->gpu->memory.capacity_bytes;
     uint64_t low = answer->other.peak.reserved_bytes;
     uint64_t high = answer->run.peak.reserved_bytes;
     add_peak(json, "peak", &answer->run.peak);
@@ -150,11 +148,12 @@ static void add_answer(frag_json *json, const frag_dryrun_shown *shown,
     frag_json_number(json, "uncertain_bytes.low", answer->uncertain_low_bytes);
     frag_json_number(json, "uncertain_bytes.high", answer->uncertain_high_bytes);
     frag_json_number(json, "remaining_bytes",
-                     !shown->gpu->is_given ? FRAG_UNLIMITED
-                     : used < capacity     ? capacity - used
-                                           : 0);
+                     shown->gpu->is_given ? frag_dryrun_left(shown->gpu, process) : FRAG_UNLIMITED);
     frag_json_number(json, "requests", process->main->stats.request_count);
-    frag_json_flag(json, "is_repeated", answer->is_repeated);
+    if (!answer->is_repeated && frag_dryrun_is_crowded(process))
+        frag_json_null(json, "is_repeated");
+    else
+        frag_json_flag(json, "is_repeated", answer->is_repeated);
     add_phases(json, answer);
     add_devices(json, process);
 }

@@ -55,8 +55,8 @@ bool frag_dryrun_once(const frag_dryrun *dryrun, char *const *command, frag_dryr
     if (made == NULL)
         return false;
     frag_text settings = {0};
-    frag_text_add(&settings, "%s%s,report=%s/%%p.report", dryrun->settings.bytes,
-                  dryrun->has_low_workspaces ? ",workspaces=low" : "", made);
+    frag_text_add(&settings, "%s%s,report=%s/%%p.report,cards=%s/cards", dryrun->settings.bytes,
+                  dryrun->has_low_workspaces ? ",workspaces=low" : "", made, made);
     frag_dryrun_progress progress;
     frag_dryrun_wishes wishes = {.has_stacks = dryrun->has_stacks,
                                  .has_progress = frag_dryrun_progress_begin(

@@ -23,6 +23,28 @@ static uint64_t left_of(const frag_dryrun_gpu *gpu, uint64_t reserved)
     return used < gpu->memory.capacity_bytes ? gpu->memory.capacity_bytes - used : 0;
 }
 
+uint64_t frag_dryrun_left(const frag_dryrun_gpu *gpu, const frag_dryrun_process *process)
+{
+    uint64_t left = left_of(gpu, process->answer->run.peak.reserved_bytes);
+    uint32_t device = process->main->device;
+    uint64_t all = device < FRAG_DRYRUN_DEVICES_MAX ? process->facts.card_bytes_max[device] : 0;
+    uint64_t capacity = gpu->memory.capacity_bytes;
+    uint64_t of_all = all < capacity ? capacity - all : 0;
+    return of_all < left ? of_all : left;
+}
+
+static uint64_t refused_others_bytes(const frag_dryrun_process *process)
+{
+    uint32_t device = process->main->device;
+    return device < FRAG_DRYRUN_DEVICES_MAX ? process->facts.refused_others_bytes[device] : 0;
+}
+
+bool frag_dryrun_is_crowded(const frag_dryrun_process *process)
+{
+    return process->answer->has_failed && process->answer->run.fits &&
+           refused_others_bytes(process) > 0;
+}
+
 static void print_unknown(FILE *stream, const frag_dryrun_shown *shown,
                           const frag_dryrun_process *process)
 {
@@ -67,8 +89,7 @@ static void print_verdict(FILE *stream, const frag_dryrun_shown *shown,
     else
         fprintf(stream, "does not fit on %s", card);
     if (process->fits == FRAG_DRYRUN_FITS && answer != NULL)
-        fprintf(stream, ", %s left",
-                FRAG_BYTES(left_of(shown->gpu, answer->run.peak.reserved_bytes)));
+        fprintf(stream, ", %s left", FRAG_BYTES(frag_dryrun_left(shown->gpu, process)));
     if (answer == NULL)
         fprintf(stream, "\n");
     else if (process->facts.selection_count > 0)
@@ -118,7 +139,7 @@ static void print_peaks(FILE *stream, const frag_dryrun_process *process)
         add_level(&table, "at the least", &answer->other.peak);
     fprintf(stream, "\n");
     frag_text_table_print(&table, false, stream);
-    if (!answer->is_repeated)
+    if (!answer->is_repeated && !frag_dryrun_is_crowded(process))
         fprintf(stream, "the replay of the recording differs from what was run: see 'fraglab "
                         "verify'\n");
 }
@@ -141,7 +162,10 @@ static void print_memory(FILE *stream, const frag_dryrun_shown *shown,
     if (used > reserved + gpu->memory.context_bytes)
         fprintf(stream, "           %10s  taken past PyTorch's allocator, at most\n",
                 FRAG_BYTES(used - reserved - gpu->memory.context_bytes));
-    fprintf(stream, "           %10s  left\n", FRAG_BYTES(left_of(gpu, reserved)));
+    if (device < FRAG_DRYRUN_DEVICES_MAX && facts->card_bytes_max[device] > 0)
+        fprintf(stream, "           %10s  held by all processes on it together, at most\n",
+                FRAG_BYTES(facts->card_bytes_max[device]));
+    fprintf(stream, "           %10s  left\n", FRAG_BYTES(frag_dryrun_left(gpu, process)));
     if (gpu->is_nameless)
         fprintf(stream, "           a card of this size, for the rest like an A100: compute "
                         "capability and multiprocessors decide some sizes\n");
@@ -181,6 +205,13 @@ static void print_oom(FILE *stream, const frag_dryrun_shown *shown,
     frag_error error = {0};
     if (message != NULL)
         fprintf(stream, "\nmessage    %s\n", message);
+    if (frag_dryrun_is_crowded(process)) {
+        fprintf(stream,
+                "\nwhy        other processes held %s of the card then (below); alone on it this "
+                "one fits\n",
+                FRAG_BYTES(refused_others_bytes(process)));
+        return;
+    }
     if (!frag_explain_trace(shown->context, &process->recording, process->main, &options,
                             print_explanation, stream, &error))
         fprintf(stream, "\nthe failure cannot be explained: %s\n", error.sentence);

@@ -130,6 +130,25 @@ static bool is_facts(const char *file)
     return digits > 0 && strcmp(file + digits, ".json") == 0;
 }
 
+/* Each process knows the most that its card held until its own end; the last one knows it all. */
+static void join_cards(frag_dryrun_result *result)
+{
+    uint64_t most[FRAG_DRYRUN_DEVICES_MAX] = {0};
+    for (int pass = 0; pass < 2; pass++) {
+        for (size_t i = 0; i < result->count; i++) {
+            frag_dryrun_facts *facts = &result->processes[i].facts;
+            for (size_t device = 0; device < FRAG_DRYRUN_DEVICES_MAX; device++) {
+                uint64_t card = facts->cards[device];
+                uint64_t *bytes = &facts->card_bytes_max[device];
+                if (card >= FRAG_DRYRUN_DEVICES_MAX || *bytes == 0)
+                    continue;
+                most[card] = *bytes > most[card] ? *bytes : most[card];
+                *bytes = most[card];
+            }
+        }
+    }
+}
+
 bool frag_dryrun_collect(const frag_context *context, const char *folder,
                          const frag_dryrun_gpu *gpu, frag_dryrun_result *result, frag_error *error)
 {
@@ -150,6 +169,7 @@ bool frag_dryrun_collect(const frag_context *context, const char *folder,
         qsort(result->processes, result->count, sizeof *result->processes, compare_processes);
     else
         result->fits = FRAG_DRYRUN_FITS_UNKNOWN;
+    join_cards(result);
     for (size_t i = 0; i < result->count; i++) {
         frag_dryrun_process *process = &result->processes[i];
         /* They moved with the sort, and so did the recording that they point into. */

@@ -4,6 +4,7 @@
 #include "gpu_replay/software/soft_state.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/bits.h"
@@ -61,6 +62,84 @@ static void complete(frag_software_card *card)
         card->l2_bytes = 40 * FRAG_MIB;
 }
 
+uint32_t frag_soft_device_of_card(uint32_t card)
+{
+    uint32_t device = 0;
+    while (device + 1 < FRAG_SOFT_DEVICES_MAX && frag_soft.card_of[device] != card)
+        device++;
+    return device;
+}
+
+/* "3", or "GPU-" and the first digits of what identifies a card and no other. */
+static bool read_card(const char *text, size_t length, uint32_t *card)
+{
+    static const char common[] = "GPU-736f6674-7761-7265-2d64-6576696365"; /* two digits follow */
+    enum { COMMON = sizeof common - 1 };
+    char *end = NULL;
+    if (length > 0 && text[0] >= '0' && text[0] <= '9') {
+        unsigned long number = strtoul(text, &end, 10);
+        *card = (uint32_t)number;
+        return end == text + length && number < FRAG_SOFT_DEVICES_MAX;
+    }
+    *card = 0;
+    if (length < 4 || strncmp(text, common, length < COMMON ? length : COMMON) != 0)
+        return false;
+    if (length == COMMON + 2) {
+        *card = (uint32_t)strtoul(text + COMMON, &end, 16);
+        return end == text + length && *card < frag_soft.card_count;
+    }
+    return length <= COMMON && frag_soft.card_count == 1;
+}
+
+/* The real driver takes what stands before the first name that is wrong, and nothing when a card is
+ * named twice. */
+static uint32_t read_visible(const char *visible, uint32_t cards[FRAG_SOFT_DEVICES_MAX])
+{
+    uint32_t count = 0;
+    bool is_taken[FRAG_SOFT_DEVICES_MAX] = {false};
+    while (count < FRAG_SOFT_DEVICES_MAX) {
+        uint32_t card = 0;
+        visible += strspn(visible, " ");
+        size_t length = strcspn(visible, ", ");
+        if (!read_card(visible, length, &card))
+            break;
+        if (is_taken[card])
+            return 0;
+        is_taken[card] = true;
+        cards[count++] = card;
+        visible += length;
+        visible += strspn(visible, " ");
+        if (*visible++ != ',')
+            break;
+    }
+    return count;
+}
+
+void frag_soft_cards_choose(const char *visible)
+{
+    frag_soft_settings *settings = &frag_soft.settings;
+    uint64_t capacity_bytes[FRAG_SOFT_DEVICES_MAX];
+    bool is_taken[FRAG_SOFT_DEVICES_MAX] = {false};
+    uint32_t place = settings->device_count;
+    frag_soft.card_count = settings->device_count;
+    for (uint32_t d = 0; d < FRAG_SOFT_DEVICES_MAX; d++)
+        frag_soft.card_of[d] = d;
+    if (visible == NULL || settings->device_count == 0)
+        return;
+    place = settings->device_count = read_visible(visible, frag_soft.card_of);
+    for (uint32_t d = 0; d < place; d++) {
+        uint32_t card = frag_soft.card_of[d];
+        is_taken[card] = true;
+        frag_soft.card_count = card >= frag_soft.card_count ? card + 1 : frag_soft.card_count;
+    }
+    for (uint32_t card = 0; card < FRAG_SOFT_DEVICES_MAX; card++)
+        if (!is_taken[card])
+            frag_soft.card_of[place++] = card;
+    memcpy(capacity_bytes, settings->capacity_bytes, sizeof capacity_bytes);
+    for (uint32_t d = 0; d < FRAG_SOFT_DEVICES_MAX; d++)
+        settings->capacity_bytes[d] = capacity_bytes[frag_soft.card_of[d]];
+}
+
 void frag_soft_cards_start(void)
 {
     const frag_soft_settings *settings = &frag_soft.settings;
@@ -69,7 +148,7 @@ void frag_soft_cards_start(void)
         *card = settings->card;
         complete(card);
         memcpy(card->uuid, "software-device", sizeof card->uuid - 1);
-        card->uuid[sizeof card->uuid - 1] = (unsigned char)d;
+        card->uuid[sizeof card->uuid - 1] = (unsigned char)frag_soft.card_of[d];
         card->capacity_bytes = settings->capacity_bytes[d];
         card->context_bytes = settings->context_bytes;
         card->reserved_bytes = settings->reserved_bytes;

@@ -1,5 +1,6 @@
 /* The core of the software CUDA device: start and exit, fork, the log of calls, injected failures,
  * and the report of leaks. */
+#include "gpu_replay/software/soft_processes.h"
 #include "gpu_replay/software/soft_state.h"
 
 #include <errno.h>
@@ -218,8 +219,10 @@ __attribute__((destructor)) static void at_end(void)
     frag_soft_report_flush();
     if (frag_soft.is_started)
         report_leaks();
-    if (is_mine)
+    if (is_mine) {
+        frag_soft_processes_stop();
         pthread_mutex_unlock(&lock);
+    }
 }
 
 /* ---- fork: as the real driver, whose contexts do not survive it */
@@ -244,6 +247,7 @@ static void after_fork_in_child(void)
         close(call_log.file);
     call_log.file = -1;
     call_log.used = 0;
+    frag_soft_processes_forget();
     frag_soft_report_stop(); /* what was noted so far is the parent's to write */
     frag_soft.observer = NULL;
     frag_soft.scalar_handler = NULL;
@@ -267,6 +271,7 @@ static void start_parts(void)
 
 static void stop_parts(void)
 {
+    frag_soft_processes_stop();
     frag_soft_report_stop();
     frag_soft_shadow_stop();
     frag_soft_ipc_stop();
@@ -283,6 +288,7 @@ static bool start(const char *list, frag_error *error)
     frag_soft.is_broken =
         list != NULL && !frag_soft_settings_apply(&frag_soft.settings, list, false, error);
     frag_soft.is_started = true;
+    frag_soft_cards_choose(NULL);
     start_parts();
     return !frag_soft.is_broken;
 }
@@ -362,10 +368,20 @@ static int32_t state_code(bool is_query)
     return FRAG_CUDA_OK;
 }
 
+/* At the first call of CUDA, so that a program may set the variable until then. */
+static void choose_cards(void)
+{
+    if (frag_soft.sequence > 0)
+        return;
+    frag_soft_cards_choose(getenv("CUDA_VISIBLE_DEVICES"));
+    frag_soft_cards_start();
+}
+
 bool frag_soft_begin(frag_soft_call *call, frag_soft_call_id id)
 {
     pthread_mutex_lock(&lock);
     start_once();
+    choose_cards();
     frag_soft_about about = frag_soft_call_about(id);
     frag_soft.sequence++;
     frag_soft.call_counts[id]++;
@@ -541,7 +557,7 @@ static uint64_t others_bytes(uint32_t device)
     for (uint32_t i = 0; i < frag_soft.settings.others_count; i++) {
         const frag_soft_others *others = &frag_soft.settings.others[i];
         if (others->from <= frag_soft.sequence &&
-            (others->device == FRAG_SOFT_DEVICE_ALL || others->device == device))
+            (others->device == FRAG_SOFT_DEVICE_ALL || others->device == frag_soft.card_of[device]))
             bytes = others->bytes;
     }
     return bytes;
@@ -552,13 +568,18 @@ bool frag_software_get_usage(int device, frag_software_usage *usage)
     pthread_mutex_lock(&lock);
     start_once();
     bool is_there = device >= 0 && device < (int)frag_soft.settings.device_count;
-    if (is_there)
+    if (is_there) {
+        uint32_t card = frag_soft.card_of[device];
         *usage = (frag_software_usage){
             .capacity_bytes = frag_soft.settings.capacity_bytes[device],
             .used_bytes = frag_soft.devices[device].used_bytes,
             .used_bytes_max = frag_soft.devices[device].used_bytes_max,
-            .others_bytes = others_bytes((uint32_t)device),
+            .others_bytes = others_bytes((uint32_t)device) + frag_soft_processes_bytes(card),
+            .refused_others_bytes = frag_soft_processes_at_refusal(card),
+            .card = card,
         };
+        frag_soft_processes_peak(card, &usage->card_bytes_max, &usage->process_count_max);
+    }
     pthread_mutex_unlock(&lock);
     return is_there;
 }
@@ -567,7 +588,7 @@ uint64_t frag_soft_free_bytes(uint32_t device)
 {
     uint64_t capacity = frag_soft.settings.capacity_bytes[device];
     uint64_t used = frag_soft.devices[device].used_bytes;
-    uint64_t others = others_bytes(device);
+    uint64_t others = others_bytes(device) + frag_soft_processes_bytes(frag_soft.card_of[device]);
     return used >= capacity || others >= capacity - used ? 0 : capacity - used - others;
 }
 

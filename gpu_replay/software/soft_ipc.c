@@ -17,7 +17,7 @@ typedef struct content {
     uint64_t bytes;
     uint64_t offset; /* of the pointer that was exported, in its allocation */
     int64_t process;
-    uint32_t device;
+    uint32_t card;
     uint32_t is_event;
 } content;
 
@@ -34,7 +34,7 @@ int32_t frag_soft_ipc_export(uint64_t address, frag_soft_ipc_handle *out)
                   .bytes = extent.bytes,
                   .offset = address - extent.address,
                   .process = getpid(),
-                  .device = extent.device};
+                  .card = frag_soft.card_of[extent.device]};
     memcpy(out, &of, sizeof of);
     return FRAG_CUDA_OK;
 }
@@ -68,8 +68,8 @@ int32_t frag_soft_ipc_open(const frag_soft_ipc_handle *handle, uint64_t *address
         frag_soft_arena_add(&imports, frag_align_up(of.bytes, frag_soft.settings.granularity_bytes),
                             frag_soft.settings.granularity_bytes, false);
     range->asked_bytes = of.bytes;
-    range->tag =
-        of.device < frag_soft.settings.device_count ? of.device : frag_soft_device_current();
+    uint32_t device = frag_soft_device_of_card(of.card);
+    range->tag = device < frag_soft.settings.device_count ? device : frag_soft_device_current();
     *address = range->address;
     return FRAG_CUDA_OK;
 }

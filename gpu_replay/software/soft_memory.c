@@ -7,6 +7,7 @@
 
 #include "base/bits.h"
 #include "base/bytes.h"
+#include "gpu_replay/software/soft_processes.h"
 
 #define MALLOC_BASE 0x700000000000u
 #define RECORDED_MALLOC_BASE 0x200000000000u
@@ -45,18 +46,26 @@ void frag_soft_memory_stop(void)
 bool frag_soft_charge(uint32_t device, uint64_t bytes)
 {
     frag_soft_device *charged = &frag_soft.devices[device];
-    if (bytes > frag_soft_free_bytes(device))
-        return false;
-    charged->used_bytes += bytes;
-    if (charged->used_bytes > charged->used_bytes_max)
-        charged->used_bytes_max = charged->used_bytes;
-    return true;
+    uint32_t card = frag_soft.card_of[device];
+    frag_soft_processes_lock();
+    bool fits = bytes <= frag_soft_free_bytes(device);
+    if (fits) {
+        charged->used_bytes += bytes;
+        if (charged->used_bytes > charged->used_bytes_max)
+            charged->used_bytes_max = charged->used_bytes;
+        frag_soft_processes_raise(card, charged->used_bytes);
+    } else {
+        frag_soft_processes_refused(card, bytes);
+    }
+    frag_soft_processes_unlock();
+    return fits;
 }
 
 void frag_soft_uncharge(uint32_t device, uint64_t bytes)
 {
     FRAG_ASSERT(frag_soft.devices[device].used_bytes >= bytes);
     frag_soft.devices[device].used_bytes -= bytes;
+    frag_soft_processes_lower(frag_soft.card_of[device], frag_soft.devices[device].used_bytes);
 }
 
 /* A context is there even when others left no room for it: its bytes count all the same. */
@@ -69,6 +78,9 @@ void frag_soft_device_touch(uint32_t device)
     touched->used_bytes += frag_soft.settings.context_bytes;
     if (touched->used_bytes > touched->used_bytes_max)
         touched->used_bytes_max = touched->used_bytes;
+    frag_soft_processes_lock();
+    frag_soft_processes_raise(frag_soft.card_of[device], touched->used_bytes);
+    frag_soft_processes_unlock();
 }
 
 static uint64_t footprint(uint64_t bytes)

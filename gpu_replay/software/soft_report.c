@@ -15,6 +15,7 @@
 
 #include "base/bits.h"
 #include "base/memory.h"
+#include "gpu_replay/software/soft_processes.h"
 
 #define TEXT_MAX 1024
 #define BLOCK_BYTES 512u
@@ -239,6 +240,10 @@ void frag_soft_report_flush(void)
     if (report.is_off || frag_soft.settings.report_path[0] == '\0')
         return;
     int file = -1;
+    char told[TEXT_MAX];
+    if (frag_soft_processes_tell(told, sizeof told))
+        find((entry){.kind = NOTE, .first = (char *)(uintptr_t) "shared", .second = told})->count =
+            1;
     for (size_t i = 0; i < report.count; i++) {
         char line[4 * TEXT_MAX];
         entry *noted = &report.entries[i];

@@ -467,6 +467,11 @@ static bool set_report(frag_soft_settings *settings, char *value, frag_error *er
     return set_path(settings->report_path, value, error);
 }
 
+static bool set_cards(frag_soft_settings *settings, char *value, frag_error *error)
+{
+    return set_path(settings->cards_path, value, error);
+}
+
 static bool set_log_calls(frag_soft_settings *settings, char *value, frag_error *error)
 {
     uint32_t place = 0;
@@ -514,6 +519,7 @@ static const setting table[] = {
     {"shadow", true, set_shadow},
     {"workspaces", false, set_workspaces},
     {"report", false, set_report},
+    {"cards", false, set_cards},
     {"processes", true, set_processes},
     {"log", false, set_log},
     {"log-calls", true, set_log_calls},

@@ -76,6 +76,7 @@ typedef struct frag_soft_settings {
     char log_path[FRAG_SOFT_PATH_MAX];    /* "": none */
     char leaks_path[FRAG_SOFT_PATH_MAX];  /* "": none; "stderr" */
     char report_path[FRAG_SOFT_PATH_MAX]; /* "": none */
+    char cards_path[FRAG_SOFT_PATH_MAX];  /* shared with other processes; "": none */
 } frag_soft_settings;
 
 void frag_soft_settings_default(frag_soft_settings *settings);

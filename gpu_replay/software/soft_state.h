@@ -187,6 +187,10 @@ typedef struct frag_soft_state {
     _Atomic(frag_software_late_handler *) late_handler;
     uint64_t scalar_count; /* small copies to the host of what is not known */
     frag_software_card cards[FRAG_SOFT_DEVICES_MAX];
+    /* Cards of the machine by device; those that CUDA_VISIBLE_DEVICES hides come behind the devices
+     * of this process. */
+    uint32_t card_of[FRAG_SOFT_DEVICES_MAX];
+    uint32_t card_count;
 } frag_soft_state;
 
 typedef struct frag_soft_call {
@@ -229,6 +233,10 @@ enum { /* of functions, as the driver numbers them */
        FRAG_FUNCTION_DYNAMIC_SHARED = 8,
 };
 void frag_soft_cards_start(void);
+/* Which cards are devices of this process: as CUDA_VISIBLE_DEVICES says. A card that it names is
+ * there, however few the settings have. */
+void frag_soft_cards_choose(const char *visible);
+uint32_t frag_soft_device_of_card(uint32_t card);
 /* Whole calls, of runtime and driver alike. */
 int32_t frag_soft_limit_get(int32_t limit, size_t *value);
 int32_t frag_soft_limit_set(int32_t limit, size_t value);

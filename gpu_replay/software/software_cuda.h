@@ -57,7 +57,12 @@ typedef struct frag_software_usage {
     uint64_t capacity_bytes; /* the total of cudaMemGetInfo */
     uint64_t used_bytes;     /* charged to this process: context, segments, pools, handles */
     uint64_t used_bytes_max;
-    uint64_t others_bytes; /* taken by other processes, as set */
+    uint64_t others_bytes; /* taken by other processes: as set, and by those that share the card */
+    /* Of processes that share cards by the setting cards=FILE; 0 without it. */
+    uint64_t refused_others_bytes; /* what others held when the last request was refused */
+    uint64_t card_bytes_max;       /* the most that all together held */
+    uint32_t process_count_max;    /* of those, how many at the same time */
+    uint32_t card;                 /* of the machine, as CUDA_VISIBLE_DEVICES numbers them */
 } frag_software_usage;
 
 /* Forgets everything, as if the process began: allocations, streams, call counts, faults. Settings

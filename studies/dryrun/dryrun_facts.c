@@ -87,8 +87,13 @@ static void read_memory(const frag_json *json, frag_dryrun_facts *facts)
     for (size_t i = 0; i < frag_json_count(memory); i++) {
         const frag_json_value *item = frag_json_item(memory, i);
         uint64_t device = 0;
-        if (read_member(item, "device", &device) && device < FRAG_DRYRUN_DEVICES_MAX)
-            read_member(item, "used_bytes_max", &facts->used_bytes_max[device]);
+        if (!read_member(item, "device", &device) || device >= FRAG_DRYRUN_DEVICES_MAX)
+            continue;
+        facts->cards[device] = device;
+        read_member(item, "used_bytes_max", &facts->used_bytes_max[device]);
+        read_member(item, "card", &facts->cards[device]);
+        read_member(item, "card_bytes_max", &facts->card_bytes_max[device]);
+        read_member(item, "refused_others_bytes", &facts->refused_others_bytes[device]);
     }
 }
 

@@ -54,6 +54,11 @@ typedef struct frag_dryrun_facts {
     uint64_t steps;
     uint64_t oom_count;
     uint64_t used_bytes_max[FRAG_DRYRUN_DEVICES_MAX]; /* of the device, with its context */
+    uint64_t cards[FRAG_DRYRUN_DEVICES_MAX];          /* of the machine, by device */
+    /* The most that all processes on the card held; 0: no other process did. */
+    uint64_t card_bytes_max[FRAG_DRYRUN_DEVICES_MAX];
+    /* What others held of it when the last request was refused. */
+    uint64_t refused_others_bytes[FRAG_DRYRUN_DEVICES_MAX];
     frag_dryrun_mark *marks;
     size_t mark_count;
     frag_dryrun_uncertain *uncertain;

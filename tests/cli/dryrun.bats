@@ -570,3 +570,36 @@ END
     [ "$(reported is_repeated)" = true ]
     [ "$(reported peak.requested_bytes)" = $((600 << 20)) ]
 }
+
+@test "processes on one card see each other's memory, and the answer says who held what" {
+    cat >"$out/two.py" <<'END'
+import subprocess, sys, torch
+if len(sys.argv) > 1:
+    a = torch.empty(100)
+    torch.empty(2000)
+else:
+    weights = torch.empty(3000)
+    sys.exit(subprocess.run([sys.executable, sys.argv[0], "child"]).returncode)
+END
+    status=0
+    dry --gpu 4GiB --report "$out/report" -- python3 "$out/two.py" >/dev/null 2>"$out/stderr" || status=$?
+    [ "$status" = 1 ]
+    grep -q "^note       GPU 0 had no 1.95 GiB left for process [0-9]*; it was held by process [0-9]* 2.93 GiB, process [0-9]* 100.00 MiB" "$out/stderr"
+    grep -q "^why        other processes held 2.93 GiB of the card then (below); alone on it this one fits" "$out/stderr"
+    grep -q "3.03 GiB  held by all processes on it together, at most" "$out/stderr"
+    [ "$(grep -c '"fits":false' "$out/report")" = 1 ]
+    [ "$(grep -c "\"remaining_bytes\":$(((4096 - 3100) << 20))," "$out/report")" = 2 ]
+    status=0
+    dry --gpu 8GiB -- python3 "$out/two.py" >/dev/null 2>&1 || status=$?
+    [ "$status" = 0 ]
+}
+
+@test "the script chooses among the cards by CUDA_VISIBLE_DEVICES, as with real ones" {
+    printf 'import os, torch\nos.environ["CUDA_VISIBLE_DEVICES"] = "2"\na = torch.empty(100)\nprint("done")\n' >"$out/choose.py"
+    dry --gpu 24GiB --report "$out/report" -- python3 "$out/choose.py" >/dev/null 2>&1
+    [ "$(reported fits)" = true ]
+    sed -i 's/"2"/""/' "$out/choose.py"
+    status=0
+    dry --gpu 24GiB -- python3 "$out/choose.py" >/dev/null 2>&1 || status=$?
+    [ "$status" = 1 ]
+}

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "gpu_replay/software/soft_entry.h"
+#include "gpu_replay/software/soft_processes.h"
 
 enum {
     NVML_OK = 0,
@@ -15,12 +16,12 @@ enum {
     NVML_DRIVER_NOT_LOADED = 9,
 };
 
-/* Handles are the device's place + 1. */
+/* Handles are the card's number + 1; those that the process does not see are there too. */
 static bool find_device(const void *handle, uint32_t *device)
 {
     uint64_t number = frag_soft_number(handle);
-    *device = (uint32_t)(number - 1);
-    return number >= 1 && number <= frag_soft.settings.device_count;
+    *device = frag_soft_device_of_card((uint32_t)(number - 1));
+    return number >= 1 && number <= frag_soft.card_count;
 }
 
 FRAG_ENTRY(int32_t, nvmlInit_v2, (void))
@@ -110,7 +111,7 @@ FRAG_ENTRY(int32_t, nvmlDeviceGetCount_v2, (unsigned *count))
 {
     int32_t result = 0;
     frag_soft_enter(&result);
-    *count = frag_soft.settings.device_count;
+    *count = frag_soft.card_count;
     frag_soft_leave();
     return NVML_OK;
 }
@@ -119,7 +120,7 @@ FRAG_ENTRY(int32_t, nvmlDeviceGetHandleByIndex_v2, (unsigned index, void **devic
 {
     int32_t result = 0;
     frag_soft_enter(&result);
-    bool is_there = index < frag_soft.settings.device_count;
+    bool is_there = index < frag_soft.card_count;
     frag_soft_leave();
     *device = is_there ? frag_soft_pointer((uint64_t)index + 1) : NULL;
     return is_there ? NVML_OK : NVML_INVALID_ARGUMENT;
@@ -433,13 +434,11 @@ FRAG_ENTRY(int32_t, nvmlDeviceGetMemoryInfo_v2, (void *device, memory_info *out)
     return result;
 }
 
-/* Processes are this one, if it holds anything, and one with number 1 for what others hold. */
-typedef struct process {
-    uint32_t id;
-    uint64_t used;
-} process;
+/* Processes are this one, if it holds anything, those that share the card with it, and one with
+ * number 1 for what others are said to hold. */
+enum { PROCESSES_MAX = FRAG_SOFT_PROCESSES_MAX + 2 };
 
-static uint32_t list_processes(const void *handle, process out[2])
+static uint32_t list_processes(const void *handle, frag_soft_process out[PROCESSES_MAX])
 {
     int32_t result = 0;
     uint32_t device = 0;
@@ -448,11 +447,14 @@ static uint32_t list_processes(const void *handle, process out[2])
     if (find_device(handle, &device) && frag_soft.settings.shows_processes) {
         uint64_t own = frag_soft.devices[device].used_bytes;
         uint64_t left = frag_soft_free_bytes(device);
-        uint64_t others = frag_soft.settings.capacity_bytes[device] - left - own;
+        uint64_t used = frag_soft.settings.capacity_bytes[device] - left;
         if (own > 0 || frag_soft.devices[device].has_context)
-            out[count++] = (process){(uint32_t)getpid(), own};
-        if (others > 0)
-            out[count++] = (process){1, others};
+            out[count++] = (frag_soft_process){getpid(), own};
+        count += frag_soft_processes_list(frag_soft.card_of[device], out + count);
+        for (uint32_t i = 0; i < count; i++)
+            used -= out[i].bytes < used ? out[i].bytes : used;
+        if (used > 0)
+            out[count++] = (frag_soft_process){1, used};
     }
     frag_soft_leave();
     return count;
@@ -462,7 +464,7 @@ static uint32_t list_processes(const void *handle, process out[2])
 static int32_t give_processes(const void *device, unsigned *count, unsigned char *rows,
                               size_t row_bytes)
 {
-    process found[2];
+    frag_soft_process found[PROCESSES_MAX];
     uint32_t found_count = list_processes(device, found);
     unsigned room = *count;
     *count = found_count;
@@ -470,8 +472,9 @@ static int32_t give_processes(const void *device, unsigned *count, unsigned char
         return NVML_INSUFFICIENT_SIZE;
     for (uint32_t i = 0; i < found_count; i++) {
         memset(rows + i * row_bytes, 0xff, row_bytes); /* no instance */
-        memcpy(rows + i * row_bytes, &found[i].id, sizeof found[i].id);
-        memcpy(rows + i * row_bytes + 8, &found[i].used, sizeof found[i].used);
+        uint32_t id = (uint32_t)found[i].id;
+        memcpy(rows + i * row_bytes, &id, sizeof id);
+        memcpy(rows + i * row_bytes + 8, &found[i].bytes, sizeof found[i].bytes);
     }
     return NVML_OK;
 }

@@ -15,7 +15,10 @@ for more in (dict(num_beams=4), dict(do_sample=True, top_k=20, top_p=0.9, temper
     made = model.generate(words, max_new_tokens=6, **more)
     assert made.shape[1] <= 7, made.shape
 gpt = GPT2LMHeadModel(GPT2Config(vocab_size=500, n_embd=64, n_layer=2, n_head=4)).cuda().eval()
-for more in (dict(repetition_penalty=1.2), dict(cache_implementation="static"), dict(use_cache=False)):
+ways = [dict(repetition_penalty=1.2), dict(use_cache=False)]
+if hasattr(torch.compiler, "is_exporting"):  # transformers 5 compiles it, which ends in an error of Dynamo with 2.6, on a CPU too
+    ways.append(dict(cache_implementation="static"))
+for more in ways:
     made = gpt.generate(words, attention_mask=torch.ones_like(words), max_new_tokens=6, pad_token_id=0, **more)
     assert made.shape == (4, 22), made.shape
 print("done")

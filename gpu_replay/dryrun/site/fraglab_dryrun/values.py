@@ -42,7 +42,9 @@ class Usage(ctypes.Structure):
     """frag_software_usage."""
 
     _fields_ = [("capacity_bytes", ctypes.c_uint64), ("used_bytes", ctypes.c_uint64),
-                ("used_bytes_max", ctypes.c_uint64), ("others_bytes", ctypes.c_uint64)]
+                ("used_bytes_max", ctypes.c_uint64), ("others_bytes", ctypes.c_uint64),
+                ("refused_others_bytes", ctypes.c_uint64), ("card_bytes_max", ctypes.c_uint64),
+                ("process_count_max", ctypes.c_uint32), ("card", ctypes.c_uint32)]
 
 
 def software(name):
@@ -62,8 +64,10 @@ def usage(devices):
     for device in range(devices):
         used = Usage()
         if get(ctypes.c_int(device), ctypes.byref(used)):
-            found.append({"device": device, "capacity_bytes": used.capacity_bytes,
-                          "used_bytes_max": used.used_bytes_max})
+            found.append({"device": device, "card": used.card, "capacity_bytes": used.capacity_bytes,
+                          "used_bytes_max": used.used_bytes_max,
+                          "refused_others_bytes": used.refused_others_bytes,
+                          "card_bytes_max": used.card_bytes_max if used.process_count_max > 1 else 0})
     return found
 
 
