@@ -1,5 +1,5 @@
 """The table of tests/truth/truth.sh: FRAGLAB FOLDER WORD RELEASE=ENVIRONMENT... Exits 1 when a series did not run, or fewer
-than 90 of 100 points of the exact measure are equal."""
+than 95 of 100 points of the exact measure are equal."""
 import math
 import os
 import statistics
@@ -7,7 +7,7 @@ import struct
 import subprocess
 import sys
 
-ENOUGH = 0.90
+ENOUGH = 0.95
 ONE_PROCESS = ("liger.py", "linear.py")  # all X of a series behind the arguments
 
 
