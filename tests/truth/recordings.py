@@ -37,7 +37,7 @@ class Skip(Exception):
 def read_rows(path, word):
     with open(path, encoding="utf-8") as file:
         rows = [Row(line) for line in file if line.strip() and not line.startswith("#")]
-    return [row for row in rows if word in row.name]
+    return [row for row in rows if word in f"{row.repository} {row.recording}"]
 
 
 def git(*arguments, cwd=None):
@@ -89,10 +89,16 @@ def edit(row, tree):
             file.write(after)
 
 
+LOOK = """import importlib.metadata as m, sys
+def version(name):
+    try: return m.version(name)
+    except m.PackageNotFoundError: return None
+print(*[n for n in sys.argv[1:] if version(n.split('==')[0]) not in ([n.split('==')[1]] if '==' in n else [v for v in [version(n)] if v])])"""
+
+
 def check_packages(row, environment):
-    look = "import importlib.util, sys; print(*[n for n in sys.argv[1:] if importlib.util.find_spec(n) is None])"
-    run = subprocess.run([os.path.join(environment, "bin", "python"), "-c", look, *row.packages.replace("-", " ").split()],
-                         capture_output=True, text=True, check=True)
+    packages = row.packages.split() if row.packages != "-" else []
+    run = subprocess.run([os.path.join(environment, "bin", "python"), "-c", LOOK, *packages], capture_output=True, text=True, check=True)
     if run.stdout.strip():
         raise Skip("it needs " + run.stdout.strip())
 
@@ -136,10 +142,10 @@ def do(row, fraglab, folder, scratch, environments):
 
 def show(row):
     if row.found is None:
-        print(f"{row.name:84} {'skipped: ' + row.skipped if row.skipped else 'did not run: ' + row.error}")
+        print(f"{row.name:86} {'skipped: ' + row.skipped if row.skipped else 'did not run: ' + row.error}")
         return
     requests, frees, reserved = row.found["requests"], row.found["frees"], row.found["peaks"]["reserved"]
-    line = (f"{row.name:84} {row.release:6} {row.card:10} {requests['equal']:>6,} of {requests['real']:<6,} {frees['equal']:>6,} of {frees['real']:<6,} "
+    line = (f"{row.name:86} {row.release:6} {row.card:10} {requests['equal']:>6,} of {requests['real']:<6,} {frees['equal']:>6,} of {frees['real']:<6,} "
             f"{reserved['dry'] - reserved['real']:+,}")
     print(line if row.found["differences"] == [] else f"{line}  {'' if row.is_expected() else 'NOT EXPECTED: '}{row.expected}")
 
@@ -147,7 +153,7 @@ def show(row):
 def main(fraglab, folder, scratch, word, *places):
     environments = dict(place.split("=", 1) for place in places)
     rows = read_rows(os.path.join(folder, "recordings.tsv"), word)
-    print(f"{'recording of a real GPU':84} {'torch':6} {'card':10} {'requests equal':16} {'frees equal':16} peak reserved")
+    print(f"{'recording of a real GPU':86} {'torch':6} {'card':10} {'requests equal':16} {'frees equal':16} peak reserved")
     for row in rows:
         try:
             do(row, fraglab, folder, scratch, environments)
