@@ -349,6 +349,172 @@ static void words_of_other_languages_are_whole_words(void **state)
     frag_message_text_destroy(&text);
 }
 
+/* What the rules alone say, without the table of wordings. */
+static bool is_presumed(const char *text)
+{
+    frag_messages messages;
+    frag_messages_guess(&messages, text, strlen(text));
+    const frag_message *best = frag_messages_best(&messages);
+    bool is_oom = best != NULL && best->kind == FRAG_MESSAGE_OOM;
+    frag_messages_destroy(&messages);
+    return is_oom;
+}
+
+static void assert_presumed(const char *const *texts, size_t count, bool expected)
+{
+    for (size_t i = 0; i < count; i++)
+        if (is_presumed(texts[i]) != expected)
+            fail_msg("expected %s: %s", expected ? "an out of memory" : "none", texts[i]);
+}
+
+static void a_status_number_is_enough_where_its_interface_is_named(void **state)
+{
+    (void)state;
+    static const char *const out[] = {
+        "vkCreateImage returned -2",
+        "vmaCreateBuffer failed with VkResult -2",
+        "clCreateBuffer failed: -4",
+        "OpenCL error: -61",
+        "Initializing OpenCL...\nstd::runtime_error - kernel queueing failed (res = -4)",
+        "glGetError returned 0x505",
+        "glError: 1285",
+        "CUDA driver error 2",
+        "cuBLAS error 3",
+        "ze_result 0x70000003",
+        "nvmap: alloc failed -12",
+        "[drm] *ERROR* failed to create GEM object, -12",
+    };
+    static const char *const not_out[] = {
+        "vkCreateImage returned -3",
+        "vkCreateImage returned 2",
+        "clCreateBuffer failed: -44",
+        "clBuildProgram failed: -11",
+        "read failed: -4",
+        "glGetError returned 0x500",
+        "CUDA error 700",
+        "CUDA tests failed: 2",
+        "cuBLAS error 13",
+        "CUDA error 2.5 s after the start",
+        "[drm] *ERROR* failed to create GEM object, -22",
+    };
+    assert_presumed(out, sizeof out / sizeof *out, true);
+    assert_presumed(not_out, sizeof not_out / sizeof *not_out, false);
+}
+
+static void sizes_say_it_where_the_need_is_more_than_there_is(void **state)
+{
+    (void)state;
+    static const char *const out[] = {
+        "Your model needs 18.4 GB but the GPU only has 12 GB",
+        "Requested 12 GB, available 8 GB",
+        "need 6144 MB, have 4096 MB on device 0",
+    };
+    static const char *const not_out[] = {
+        "Your model needs 8.4 GB but the GPU only has 12 GB",
+        "Requested 8 GB, available 12 GB",
+        "need 6144 MB, have 4096 MB of disk",
+        "recommended: needs 16 GB, has 8 GB",
+        "Required: 22 GB, free: 9 GB\nMoved 13 GB to the host\nDone in 3 s",
+    };
+    assert_presumed(out, sizeof out / sizeof *out, true);
+    assert_presumed(not_out, sizeof not_out / sizeof *not_out, false);
+}
+
+static void memory_that_is_refused_is_memory_that_ran_out(void **state)
+{
+    (void)state;
+    static const char *const out[] = {
+        "unable to commit 268435456 bytes of GPU memory",
+        "memory request of 5.1G denied: only 3.2G left on cuda:0",
+        "Couldn't get 700 MB of GPU RAM",
+        "fatal error in cuda allocator: cannot satisfy request",
+        "MTLBuffer allocation of 9663676416 bytes returned nil",
+        "mmap of device memory failed: ENOMEM",
+        "gpu: TTM buffer object placement failed: -ENOMEM",
+        "KV cache does not fit: 12000 blocks needed, 8000 available",
+        "No free blocks in device arena",
+    };
+    static const char *const not_out[] = {
+        "Failed to get memory info of GPU 0",
+        "cannot read 268435456 bytes of GPU memory",
+        "cannot free 268435456 bytes of GPU memory",
+        "Failed to create image: memory type not supported",
+        "// returns ENOMEM where the device has no room",
+    };
+    assert_presumed(out, sizeof out / sizeof *out, true);
+    assert_presumed(not_out, sizeof not_out / sizeof *not_out, false);
+}
+
+static void the_library_of_the_computer_lacks_its_own_memory(void **state)
+{
+    (void)state;
+    static const char *const host[] = {
+        "tool(400) malloc: *** mach_vm_map(size=193413120) failed (error code=3)",
+        "Calloc returns null: len=193410720",
+    };
+    for (size_t i = 0; i < sizeof host / sizeof *host; i++) {
+        frag_messages messages;
+        frag_messages_guess(&messages, host[i], strlen(host[i]));
+        const frag_message *best = frag_messages_best(&messages);
+        assert_true(best != NULL && best->kind == FRAG_MESSAGE_HOST);
+        frag_messages_destroy(&messages);
+    }
+}
+
+static void figures_without_a_unit_are_read_beside_an_allocation(void **state)
+{
+    (void)state;
+    frag_messages messages;
+    const frag_message *best =
+        read_best(&messages, "CUDA: reached memory limit while trying to allocate 414853888 bytes, "
+                             "currently at 3317279728/4100456448");
+    assert_non_null(best);
+    assert_figure(best, FRAG_FIGURE_REQUESTED, 414853888);
+    bool has_used = false;
+    bool has_all = false;
+    for (uint32_t i = 0; i < best->size_count; i++) {
+        has_used |= best->sizes[i].amount.bytes == 3317279728;
+        has_all |= best->sizes[i].amount.bytes == 4100456448;
+    }
+    assert_true(has_used && has_all);
+    frag_messages_destroy(&messages);
+    best = read_best(&messages, "Memory allocation failed on device: cuda for 120 bytes");
+    assert_non_null(best);
+    assert_figure(best, FRAG_FIGURE_REQUESTED, 120);
+    frag_messages_destroy(&messages);
+}
+
+static void what_a_person_says_of_memory_is_no_message(void **state)
+{
+    (void)state;
+    static const char *const not_out[] = {
+        "Currently the renderer uses a bit too much VRAM.",
+        "this tends to happen when the app you're running runs out of GPU resources",
+        "The 'out of video memory' error occurs when your CPU fails to allocate resources",
+        "The first error means it ran out of memory causing the tool to crash.",
+        "dug into `tts`'s `NvMapMemAlloc` failure a bit further, on the GPU memory was fine",
+        "I would like to know what the VRAM limit of this is for, since we have had a lot of "
+        "trouble "
+        "with that on the GPU and it ran out of memory",
+        "+    \"not enough GPU memory to prove this. at least 64GB is required.\"",
+        "[ pid ]  uid  tgid total_vm  rss oom_score_adj name\n[ 77 ]  0  77  104945  2751  0 "
+        "slurmd",
+        "PASS: no memory leaks detected",
+        "crash_gpu()\nGC.gc() # GPU OOM\nexit() # GPU OOM",
+        "retry where cudaErrorMemoryAllocation is met, and when cudaErrorMemoryAllocation occurs",
+    };
+    static const char *const out[] = {
+        "ERROR: the renderer uses too much VRAM",
+        "thread 'main' panicked: called `unwrap()` on an `Err` value: OutOfDeviceMemory",
+        "Error: the device you're using ran out of GPU memory",
+        "it crashes with `ggml_vulkan: Device memory allocation of size 3959422976 failed.` always",
+        "[info] CUDA device 0 reached memory limit while trying to allocate 414853888 bytes",
+        "RangeError: 'GPUDevice': createBuffer failed, size is too large when it is mapped",
+    };
+    assert_presumed(not_out, sizeof not_out / sizeof *not_out, false);
+    assert_presumed(out, sizeof out / sizeof *out, true);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -368,6 +534,12 @@ int main(void)
         cmocka_unit_test(messages_in_other_languages_are_read),
         cmocka_unit_test(words_of_other_languages_are_whole_words),
         cmocka_unit_test(bytes_that_are_no_text_are_welcome),
+        cmocka_unit_test(a_status_number_is_enough_where_its_interface_is_named),
+        cmocka_unit_test(sizes_say_it_where_the_need_is_more_than_there_is),
+        cmocka_unit_test(memory_that_is_refused_is_memory_that_ran_out),
+        cmocka_unit_test(what_a_person_says_of_memory_is_no_message),
+        cmocka_unit_test(the_library_of_the_computer_lacks_its_own_memory),
+        cmocka_unit_test(figures_without_a_unit_are_read_beside_an_allocation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

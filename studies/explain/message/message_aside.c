@@ -205,3 +205,106 @@ bool frag_message_is_handled(const frag_message_split_line *read)
             return true;
     return false;
 }
+
+/* "+    "not enough memory, 64 GB are required"": a literal in a change of a source */
+static bool is_change(const frag_message_split_line *read)
+{
+    const frag_message_text *text = read->text;
+    size_t start = frag_message_text_line_start(text, read->words[0].at);
+    char next = text->bytes[start] != '\0' ? text->bytes[start + 1] : '\0';
+    return strchr("+-", text->bytes[start]) != NULL && next != '\0' && strchr("\"'`", next) != NULL;
+}
+
+/* The words of the sentence in which the word at stands. */
+static bool ends_sentence(const frag_message_split_line *read, size_t i)
+{
+    const frag_message_text *text = read->text;
+    for (size_t at = read->words[i].end; at < read->words[i + 1].at; at++)
+        if (strchr(".?!", text->bytes[at]) != NULL &&
+            (text->marks[at + 1] & FRAG_MESSAGE_WORD) != 0)
+            return true;
+    return false;
+}
+
+static size_t sentence_start(const frag_message_split_line *read, size_t at)
+{
+    while (at > 0 && !ends_sentence(read, at - 1))
+        at--;
+    return at;
+}
+
+static size_t sentence_end(const frag_message_split_line *read, size_t at)
+{
+    while (at + 1 < read->count && !ends_sentence(read, at))
+        at++;
+    return at + 1;
+}
+
+/* "it stops with `device memory allocation failed` now": what is set in code is the message. */
+static bool is_quoted(const frag_message_split_line *read, size_t at)
+{
+    const frag_message_text *text = read->text;
+    size_t start = frag_message_text_line_start(text, read->words[0].at);
+    size_t open = read->words[at].at;
+    size_t codes = 0;
+    for (size_t i = start; i < read->words[at].at; i++) {
+        codes += text->bytes[i] == '`';
+        open = text->bytes[i] == '`' ? i : open;
+    }
+    size_t blanks = 0;
+    for (size_t i = open + 1; text->bytes[i] != '\0' && strchr("`\n", text->bytes[i]) == NULL; i++)
+        blanks += (text->marks[i] & FRAG_MESSAGE_WORD) != 0;
+    return codes % 2 == 1 && blanks >= 2;
+}
+
+/* "One more update: dug into `f`'s `Alloc` failure": names set in code amid a sentence are a
+ * person's. */
+static bool is_beside_code(const frag_message_split_line *read, size_t at)
+{
+    size_t codes = 0;
+    bool is_value = false; /* "called `unwrap()` on an `Err` value: OutOfDeviceMemory" */
+    size_t to = read->words[sentence_end(read, at) - 1].at;
+    for (size_t i = read->words[sentence_start(read, at)].end; i < to; i++) {
+        bool is_code = read->text->bytes[i] == '`';
+        codes += is_code;
+        is_value = !is_code && (is_value || read->text->bytes[i] == ':');
+    }
+    return codes >= 2 && !is_value && !is_quoted(read, at);
+}
+
+/* "The out of memory error occurs when the card is full" */
+static bool is_explanation(const frag_message_split_line *read, size_t at)
+{
+    static frag_word_list verbs = {"occurs",    "happens",   "appears", "arises",
+                                   "indicates", "indicated", NULL};
+    static frag_word_list links = {"when", "if", "that", "because", "whenever", "as", NULL};
+    size_t to = sentence_end(read, at);
+    for (size_t i = sentence_start(read, at); i < to; i++)
+        if (frag_message_line_is(read, i, "means") ||
+            (frag_message_line_is_any(read, i, verbs) &&
+             frag_message_line_is_any(read, i + 1, links)))
+            return true;
+    return false;
+}
+
+/* "collect() # GPU OOM": a comment behind a line of a source */
+static bool is_comment(const frag_message_split_line *read, size_t at)
+{
+    const frag_message_text *text = read->text;
+    for (size_t i = read->words[0].end; i < read->words[at].at; i++) {
+        bool is_sign = text->bytes[i] == '#' || strncmp(text->bytes + i, "//", 2) == 0;
+        size_t behind = text->bytes[i] == '#' ? i + 1 : i + 2;
+        if (is_sign && (text->marks[i] & FRAG_MESSAGE_WORD) != 0 &&
+            (text->marks[behind] & FRAG_MESSAGE_WORD) != 0)
+            return true;
+    }
+    return false;
+}
+
+bool frag_message_is_narrated(const frag_message_split_line *read, size_t at)
+{
+    if (at >= read->count)
+        return false;
+    bool is_told = is_beside_code(read, at) || is_explanation(read, at) || is_comment(read, at);
+    return is_change(read) || (is_told && !frag_message_has_mark(read, read->count));
+}

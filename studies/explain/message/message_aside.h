@@ -22,4 +22,8 @@ bool frag_message_is_handled(const frag_message_split_line *read); /* "handles o
 bool frag_message_is_statement(const frag_message_split_line *read);
 bool frag_message_is_source(const frag_message_split_line *read);
 
+/* Is the failure at the word at told by a person: in a change of a source, in a sentence with names
+ * set in code, as what an error means? Not where a mark says that it is an error. */
+bool frag_message_is_narrated(const frag_message_split_line *read, size_t at);
+
 #endif

@@ -76,8 +76,10 @@ static bool has_near(const char *text, size_t at, size_t end, const char *const 
 
 bool frag_message_is_reported(const char *text, size_t at, size_t end)
 {
-    static const char *const before[] = {"#define", "case", "==", "!=", "return\"", "return"};
-    static const char *const behind[] = {"=", "is", "means", "indicates", "if"};
+    static const char *const before[] = {"#define", "case", "==", "!=",      "return\"",
+                                         "return",  "when", "if", "whenever"};
+    static const char *const behind[] = {"=",  "is",     "means",   "indicates",
+                                         "if", "occurs", "occurrs", "happens"};
     for (size_t i = 0; i < sizeof before / sizeof *before; i++)
         if (ends_with(text, at, before[i]))
             return false;

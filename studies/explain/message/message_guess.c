@@ -18,7 +18,9 @@ enum {
     SHORT = 5,       /* a paste of so few lines is the message itself */
     PAGE = 1000,     /* bytes before and behind a line show what it stands in: */
     PAGE_WORDS = 60, /* of so many words */
-    PAGE_SHARE = 5,  /* one in so many small ones is a page of sentences */
+    PAGE_SHARE = 5,  /* one in so many small ones is a page of sentences, */
+    TALK_WORDS = 20, /* and of so many words */
+    TALK_SHARE = 3,  /* one in so many is what a person says */
 };
 
 /* ---- where a line may speak of memory */
@@ -75,7 +77,7 @@ static bool is_reported(const frag_message_split_line *read, const frag_message_
     bool has_figure = (read->kinds & (FRAG_WORD_SIZE | FRAG_WORD_NUMBER)) != 0;
     bool is_about = (read->kinds & (FRAG_WORD_DEVICE | FRAG_WORD_UNIT | FRAG_WORD_ERROR)) != 0;
     if ((read->kinds & FRAG_WORD_CODE) != 0 || frag_message_is_other(read) ||
-        frag_message_has_placeholder(read))
+        frag_message_has_placeholder(read) || frag_message_is_narrated(read, found->at))
         return false;
     if (frag_message_is_question(read) || frag_message_is_table_row(read) ||
         frag_message_is_statement(read) || (found->is_name && frag_message_is_handled(read)) ||
@@ -103,7 +105,8 @@ static bool is_likely(const frag_message_split_line *read, const frag_message_fa
     if ((read->kinds & (FRAG_WORD_CODE | FRAG_WORD_WARNING)) != 0 || frag_message_is_other(read) ||
         frag_message_has_placeholder(read) || frag_message_is_question(read) ||
         frag_message_is_table_row(read) || frag_message_is_statement(read) ||
-        frag_message_is_handled(read) || is_explained(read, found->at))
+        frag_message_is_handled(read) || is_explained(read, found->at) ||
+        frag_message_is_narrated(read, found->at))
         return false;
     bool is_short = read->text->line_count <= SHORT;
     size_t before = found->at > 0 ? found->at - 1 : 0;
@@ -186,14 +189,15 @@ static bool is_enomem(const frag_message_split_line *read)
     return false;
 }
 
-/* "malloc(5)", but not "cudaMalloc(5)": of the computer's own library */
+/* "malloc(5)", "malloc: ***", but not "cudaMalloc(5)": of the computer's own library */
 static bool is_library_call(const frag_message_split_line *read)
 {
     static const char *const calls[] = {"malloc", "calloc", "realloc", "memalign", "mmap"};
     for (size_t i = 0; i < read->count; i++)
         for (size_t j = 0; j < sizeof calls / sizeof *calls; j++)
             if (frag_message_line_is(read, i, calls[j]) &&
-                read->text->bytes[read->words[i].end] == '(' &&
+                strchr("(:", read->text->bytes[read->words[i].end]) != NULL &&
+                read->text->bytes[read->words[i].end] != '\0' &&
                 (i == 0 || read->words[i - 1].end != read->words[i].at ||
                  (read->text->marks[read->words[i].at] & FRAG_MESSAGE_WORD) != 0))
                 return true;
@@ -240,8 +244,9 @@ static frag_message_kind kind_of(const frag_message_split_line *read,
 
 /* Does a text of sentences surround that line: a page, a letter, a comment? What it says of memory
  * that runs out happened to nobody. A log and a message have few of the small words. */
-static bool is_in_prose(const frag_message_text *text, size_t at)
+static bool is_in_prose(const frag_message_split_line *read, size_t at)
 {
+    const frag_message_text *text = read->text;
     static const char *const small[] = {"a",    "an",   "and",   "are",   "as",   "at", "be",
                                         "by",   "can",  "for",   "from",  "has",  "if", "is",
                                         "it",   "its",  "not",   "of",    "on",   "or", "so",
@@ -260,7 +265,9 @@ static bool is_in_prose(const frag_message_text *text, size_t at)
                       memcmp(text->bytes + start, small[i], end - start) == 0;
         start = end < to && text->bytes[end] == '\n' ? end + 1 : end;
     }
-    return words >= PAGE_WORDS && smalls * PAGE_SHARE >= words;
+    return (words >= PAGE_WORDS && smalls * PAGE_SHARE >= words) ||
+           (words >= TALK_WORDS && smalls * TALK_SHARE >= words &&
+            !frag_message_has_mark(read, read->count));
 }
 
 bool frag_message_guess_next(const frag_message_text *text, size_t from, frag_message_rigour rigour,
@@ -277,7 +284,7 @@ bool frag_message_guess_next(const frag_message_text *text, size_t from, frag_me
         frag_message_failure found =
             is_presumed ? frag_message_presume(&read) : frag_message_find_failure(&read);
         bool is_meant = found.is_found && !follows_fault(text, at) &&
-                        (is_presumed                       ? !is_in_prose(text, at)
+                        (is_presumed                       ? !is_in_prose(&read, at)
                          : rigour == FRAG_MESSAGE_REPORTED ? is_reported(&read, &found)
                                                            : is_likely(&read, &found));
         *has_failure |= found.is_found && (read.kinds & FRAG_WORD_CODE) == 0;

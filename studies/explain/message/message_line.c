@@ -91,3 +91,32 @@ bool frag_message_line_has_within(const frag_message_split_line *read, size_t fr
             return true;
     return false;
 }
+
+bool frag_message_line_is_any(const frag_message_split_line *read, size_t i,
+                              const char *const *words)
+{
+    if (i >= read->count)
+        return false;
+    const char *text = read->text->bytes + read->words[i].at;
+    size_t length = read->words[i].end - read->words[i].at;
+    for (; *words != NULL; words++) {
+        if (**words != *text)
+            continue;
+        size_t letters = strlen(*words);
+        bool is_head = (*words)[letters - 1] == '*';
+        letters -= is_head;
+        if (length >= letters && (is_head || length == letters) &&
+            memcmp(text, *words, letters) == 0)
+            return true;
+    }
+    return false;
+}
+
+bool frag_message_line_has_any(const frag_message_split_line *read, size_t from, size_t to,
+                               const char *const *words)
+{
+    for (size_t i = from; i < to && i < read->count; i++)
+        if (frag_message_line_is_any(read, i, words))
+            return true;
+    return false;
+}

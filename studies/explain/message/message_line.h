@@ -28,6 +28,15 @@ bool frag_message_line_is_joined(const frag_message_split_line *read, size_t i);
 bool frag_message_line_has_within(const frag_message_split_line *read, size_t from, size_t to,
                                   uint32_t kinds);
 
+/* Words that end with NULL; one that ends in * is the beginning of a word. */
+typedef const char *const frag_word_list[];
+
+/* Is the word i one of them? Is any word from from to before to? */
+bool frag_message_line_is_any(const frag_message_split_line *read, size_t i,
+                              const char *const *words);
+bool frag_message_line_has_any(const frag_message_split_line *read, size_t from, size_t to,
+                               const char *const *words);
+
 /* Does one of the names, which end with NULL, stand in the text around at? */
 bool frag_message_stands_near(const frag_message_text *text, size_t at, const char *const *names);
 

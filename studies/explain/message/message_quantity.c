@@ -112,17 +112,19 @@ static bool label_before(const frag_message_text *text, const frag_message_word 
     return is_size;
 }
 
-/* "failed to allocate device memory for d_A (1024.00 MB)": farther off, but nothing else can be
- * meant. */
+/* "failed to allocate device memory for d_A (1024.00 MB)", "allocation failed on cuda:0 for 120
+ * bytes": farther off, but nothing else can be meant. */
 static bool is_of_allocation(const frag_message_text *text, const frag_message_word *words,
                              size_t index)
 {
-    if (index == 0 || !has_sign(text, words[index - 1].end, words[index].at, "("))
+    bool is_for = index > 0 && frag_message_word_is(text, &words[index - 1], "for");
+    if (index == 0 || (!is_for && !has_sign(text, words[index - 1].end, words[index].at, "(")))
         return false;
+    const char *const ends = is_for ? ";\n" : ",;:.\n)";
     for (size_t i = index; i > 0 && i + WORDS_PAREN > index; i--) {
         const frag_message_word *word = &words[i - 1];
         if ((word->kinds & (FRAG_WORD_NUMBER | FRAG_WORD_SIZE)) != 0 ||
-            (i < index && has_sign(text, word->end, words[i].at, ",;:.\n)")))
+            (i < index && has_sign(text, word->end, words[i].at, ends)))
             return false;
         if ((word->kinds & FRAG_WORD_ALLOCATE) != 0)
             return true;
@@ -147,6 +149,23 @@ static bool is_of_memory(const frag_message_text *text, const frag_message_word 
             return true;
     }
     return false;
+}
+
+static bool is_big_number(const frag_message_word *word)
+{
+    return (word->kinds & FRAG_WORD_NUMBER) != 0 && word->amount.is_known &&
+           word->amount.bytes >= BARE_SIZE_MIN;
+}
+
+/* "at 3317279728/4100456448": what is used of what there is */
+static bool is_of_pair(const frag_message_text *text, const frag_message_word *words, size_t count,
+                       size_t index)
+{
+    bool is_first = index + 1 < count && words[index + 1].at == words[index].end + 1 &&
+                    text->bytes[words[index].end] == '/' && is_big_number(&words[index + 1]);
+    bool is_second = index > 0 && words[index].at == words[index - 1].end + 1 &&
+                     text->bytes[words[index - 1].end] == '/' && is_big_number(&words[index - 1]);
+    return (is_first || is_second) && is_big_number(&words[index]);
 }
 
 /* "#394", "256x256" */
@@ -187,6 +206,7 @@ void frag_message_quantities(const frag_message_text *text, size_t from, size_t 
         if (!quantity.is_labelled)
             quantity.figure = FRAG_FIGURE_REQUESTED;
         bool is_bytes = is_size || is_of_memory(text, words, i) ||
+                        is_of_pair(text, words, count, i) ||
                         (quantity.is_labelled && quantity.amount.bytes >= BARE_BYTES_MIN &&
                          !is_numbered(text, &words[i]));
         if (is_bytes)

@@ -50,7 +50,7 @@ static const struct {
     {"byte", FRAG_WORD_UNIT},
     {"bytes", FRAG_WORD_UNIT},
     {"cache", FRAG_WORD_UNIT},
-    {"calloc", FRAG_WORD_ALLOCATE},
+    {"calloc", FRAG_WORD_ALLOCATE | FRAG_WORD_HOST},
     {"cann", FRAG_WORD_DEVICE},
     {"cannot", FRAG_WORD_FAIL},
     {"case", FRAG_WORD_CODE},
@@ -155,6 +155,7 @@ static const struct {
     {"let", FRAG_WORD_PROSE},
     {"lets", FRAG_WORD_PROSE},
     {"looks", FRAG_WORD_PROSE},
+    {"mach", FRAG_WORD_HOST},
     {"malloc", FRAG_WORD_ALLOCATE},
     {"matrix", FRAG_WORD_UNIT},
     {"maybe", FRAG_WORD_PROSE},
@@ -317,7 +318,8 @@ static uint32_t kinds_of_parts(const char *word, size_t length)
     } tails[] = {
         {"mem", FRAG_WORD_MEMORY},         {"memory", FRAG_WORD_MEMORY},
         {"vram", FRAG_WORD_MEMORY},        {"gpu", FRAG_WORD_DEVICE},
-        {"malloc", FRAG_WORD_ALLOCATE},    {"memalloc", FRAG_WORD_ALLOCATE},
+        {"mach", FRAG_WORD_HOST},
+    {"malloc", FRAG_WORD_ALLOCATE},    {"memalloc", FRAG_WORD_ALLOCATE},
         {"allocator", FRAG_WORD_ALLOCATE}, {"allocate", FRAG_WORD_ALLOCATE},
     };
     uint32_t kinds = 0;
