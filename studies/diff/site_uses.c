@@ -3,167 +3,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/bytes.h"
 #include "base/memory.h"
-#include "base/text.h"
-#include "sim/trace/site_names.h"
-#include "studies/explain/explain_purpose.h"
 
 #define BLOCK_BYTES ((uint64_t)512) /* what PyTorch rounds requests to */
-
-static const char no_stack[] = "no call stack";
-
-/* ---- names */
-
-/* "torch/nn/modules/linear.py" of an installed file, "train.py" of another. */
-static const char *file_of(const char *path)
-{
-    static const char *const folders[] = {"site-packages/", "dist-packages/"};
-    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
-        const char *found = strstr(path, folders[i]);
-        if (found != NULL)
-            return found + strlen(folders[i]);
-    }
-    const char *slash = strrchr(path, '/');
-    return slash != NULL ? slash + 1 : path;
-}
-
-/* The name of a frame; the caller frees it. */
-static char *name_frame(const frag_recording *recording, uint32_t index)
-{
-    const frag_frame *frame = &recording->frames[index];
-    frag_text text = {0};
-    const char *file = file_of(frag_strings_get(&recording->strings, frame->file));
-    frag_text_add(&text, "%s", frag_strings_get(&recording->strings, frame->name));
-    if (file[0] != '\0')
-        frag_text_add(&text, " (%s)", file);
-    frag_text_make_plain(text.bytes);
-    return text.bytes;
-}
-
-/* Frames are parted by semicolons, as in collapsed stacks; one in a name becomes a comma. */
-static char *name_stack(const frag_recording *recording, const frag_site *site)
-{
-    frag_text text = {0};
-    for (uint32_t i = site->count; i-- > 0;) {
-        char *name = name_frame(recording, recording->site_frames[site->first + i]);
-        for (char *at = name; *at != '\0'; at++)
-            *at = *at == ';' ? ',' : *at;
-        frag_text_add(&text, "%s%s", text.length > 0 ? ";" : "", name);
-        frag_free(name);
-    }
-    return text.length > 0 ? text.bytes : frag_copy_text(no_stack);
-}
-
-static void name_site(const frag_recording *recording, frag_use_grouping grouping, uint32_t id,
-                      frag_site_use *use)
-{
-    uint32_t named = 0;
-    const frag_site *site = id < recording->site_count ? &recording->sites[id] : NULL;
-    if (grouping == FRAG_USES_BY_PURPOSE) {
-        use->caller = frag_copy_text(frag_purpose_title(frag_purpose_of_site(recording, id)));
-    } else if (site == NULL || site->count == 0) {
-        use->caller = frag_copy_text(no_stack);
-        use->inner = frag_copy_text(grouping == FRAG_USES_BY_SITE ? no_stack : "");
-    } else if (grouping == FRAG_USES_BY_STACK) {
-        use->caller = name_stack(recording, site);
-    } else {
-        named = frag_site_frame(recording, id);
-        use->caller = named != 0 ? name_frame(recording, named - 1) : frag_copy_text(no_stack);
-        use->inner = name_frame(recording, recording->site_frames[site->first]);
-    }
-    if (use->inner == NULL)
-        use->inner = frag_copy_text("");
-}
 
 static int compare_names(const void *left, const void *right)
 {
     const frag_site_use *a = left, *b = right;
     int order = strcmp(a->caller, b->caller);
     return order != 0 ? order : strcmp(a->inner, b->inner);
-}
-
-static void free_names(frag_site_use *use)
-{
-    frag_free(use->caller);
-    frag_free(use->inner);
-}
-
-/* ---- groups: which use of the list a request belongs to */
-
-typedef struct use_groups {
-    uint32_t *of_site; /* NULL: by size */
-    uint64_t *sizes;   /* by size: each once, rising */
-    size_t size_count;
-} use_groups;
-
-static bool is_served(const frag_event *event)
-{
-    return event->op == FRAG_OP_ALLOC && (event->flags & FRAG_EVENT_FAILED) == 0 &&
-           event->slot != FRAG_SLOT_NONE;
-}
-
-/* Names every site, and makes one use of those that have one name. */
-static void group_sites(const frag_recording *recording, frag_use_grouping grouping,
-                        use_groups *groups, frag_site_uses *uses)
-{
-    uint32_t count = recording->site_count > 0 ? recording->site_count : 1;
-    frag_site_use *named = frag_alloc(count, sizeof *named);
-    groups->of_site = frag_alloc(count, sizeof *groups->of_site);
-    for (uint32_t i = 0; i < count; i++) {
-        name_site(recording, grouping, i, &named[i]);
-        named[i].live_count = i; /* the site, until the names are sorted */
-    }
-    qsort(named, count, sizeof *named, compare_names);
-    *uses = (frag_site_uses){.items = named};
-    for (uint32_t i = 0; i < count; i++) {
-        frag_site_use *last = uses->count > 0 ? &named[uses->count - 1] : NULL;
-        groups->of_site[named[i].live_count] = (uint32_t)uses->count;
-        if (last != NULL && compare_names(last, &named[i]) == 0) {
-            groups->of_site[named[i].live_count]--;
-            free_names(&named[i]);
-            continue;
-        }
-        named[uses->count] = (frag_site_use){.caller = named[i].caller, .inner = named[i].inner};
-        uses->count++;
-    }
-}
-
-static int compare_sizes(const void *left, const void *right)
-{
-    uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
-    return (a > b) - (a < b);
-}
-
-static void group_sizes(const frag_trace *trace, use_groups *groups, frag_site_uses *uses)
-{
-    groups->sizes = frag_alloc((size_t)trace->event_count + 1, sizeof *groups->sizes);
-    for (uint64_t i = 0; i < trace->event_count; i++)
-        if (is_served(&trace->events[i]))
-            groups->sizes[groups->size_count++] = trace->events[i].bytes;
-    qsort(groups->sizes, groups->size_count, sizeof *groups->sizes, compare_sizes);
-    size_t kept = 0;
-    for (size_t i = 0; i < groups->size_count; i++)
-        if (kept == 0 || groups->sizes[kept - 1] != groups->sizes[i])
-            groups->sizes[kept++] = groups->sizes[i];
-    groups->size_count = kept;
-    *uses = (frag_site_uses){.items = frag_alloc(kept, sizeof *uses->items), .count = kept};
-    for (size_t i = 0; i < kept; i++) {
-        frag_text name = {0};
-        frag_text_add(&name, "blocks of %s (%s bytes)", FRAG_BYTES(groups->sizes[i]),
-                      FRAG_COUNT(groups->sizes[i]));
-        uses->items[i].caller = name.bytes;
-        uses->items[i].inner = frag_copy_text("");
-    }
-}
-
-static uint32_t group_of(const use_groups *groups, const frag_trace *trace, uint64_t event)
-{
-    if (groups->of_site != NULL)
-        return groups->of_site[trace->sites != NULL ? trace->sites[event] : 0];
-    const uint64_t *found = bsearch(&trace->events[event].bytes, groups->sizes, groups->size_count,
-                                    sizeof *groups->sizes, compare_sizes);
-    return (uint32_t)(found - groups->sizes);
 }
 
 /* ---- the walk through the events */
@@ -176,7 +24,7 @@ typedef struct held_block {
 
 typedef struct uses_walk {
     const frag_trace *trace;
-    const use_groups *groups;
+    const frag_use_groups *groups;
     frag_use_range range;
     frag_site_uses *uses;
     held_block *held;     /* by slot */
@@ -187,7 +35,7 @@ typedef struct uses_walk {
 static void take(uses_walk *walk, uint64_t index)
 {
     const frag_event *event = &walk->trace->events[index];
-    uint32_t group = group_of(walk->groups, walk->trace, index);
+    uint32_t group = frag_use_group(walk->groups, index);
     frag_site_use *use = &walk->uses->items[group];
     walk->held[event->slot] = (held_block){index + 1, event->bytes, group};
     walk->live_bytes[group] += event->bytes;
@@ -237,7 +85,7 @@ static void walk_events(uses_walk *walk)
         const frag_event *event = &walk->trace->events[i];
         if (i == walk->range.first)
             begin_range(walk);
-        if (is_served(event))
+        if (frag_use_is_served(event))
             take(walk, i);
         else if (event->op == FRAG_OP_FREE && event->slot < walk->trace->slot_count)
             give_back(walk, i);
@@ -246,16 +94,18 @@ static void walk_events(uses_walk *walk)
     }
 }
 
-/* Groups of which the range knows nothing go. */
-static void drop_unused(frag_site_uses *uses)
+/* The names go over from the groups; groups of which the range knows nothing go. */
+static void take_names(frag_use_groups *groups, frag_site_uses *uses)
 {
     size_t kept = 0;
     for (size_t i = 0; i < uses->count; i++) {
-        frag_site_use *use = &uses->items[i];
-        if (use->live_count > 0 || use->most_bytes > 0 || use->request_count > 0)
-            uses->items[kept++] = *use;
-        else
-            free_names(use);
+        frag_site_use use = uses->items[i];
+        if (use.live_count == 0 && use.most_bytes == 0 && use.request_count == 0)
+            continue;
+        use.caller = groups->names[i].caller;
+        use.inner = groups->names[i].inner;
+        groups->names[i].caller = groups->names[i].inner = NULL;
+        uses->items[kept++] = use;
     }
     uses->count = kept;
 }
@@ -263,28 +113,28 @@ static void drop_unused(frag_site_uses *uses)
 void frag_site_uses_collect(const frag_recording *recording, const frag_trace *trace,
                             frag_use_grouping grouping, frag_use_range range, frag_site_uses *uses)
 {
-    use_groups groups = {0};
-    if (grouping == FRAG_USES_BY_SIZE)
-        group_sizes(trace, &groups, uses);
-    else
-        group_sites(recording, grouping, &groups, uses);
+    frag_use_groups groups;
+    frag_use_groups_create(recording, trace, grouping, &groups);
+    *uses = (frag_site_uses){.count = groups.count};
+    uses->items = frag_alloc(groups.count, sizeof *uses->items);
     uses_walk walk = {.trace = trace, .groups = &groups, .range = range, .uses = uses};
     walk.held = frag_alloc((size_t)trace->slot_count + 1, sizeof *walk.held);
-    walk.live_bytes = frag_alloc(uses->count + 1, sizeof *walk.live_bytes);
-    walk.live_count = frag_alloc(uses->count + 1, sizeof *walk.live_count);
+    walk.live_bytes = frag_alloc(groups.count + 1, sizeof *walk.live_bytes);
+    walk.live_count = frag_alloc(groups.count + 1, sizeof *walk.live_count);
     walk_events(&walk);
     frag_free(walk.held);
     frag_free(walk.live_bytes);
     frag_free(walk.live_count);
-    frag_free(groups.of_site);
-    frag_free(groups.sizes);
-    drop_unused(uses);
+    take_names(&groups, uses);
+    frag_use_groups_destroy(&groups);
 }
 
 void frag_site_uses_destroy(frag_site_uses *uses)
 {
-    for (size_t i = 0; i < uses->count; i++)
-        free_names(&uses->items[i]);
+    for (size_t i = 0; i < uses->count; i++) {
+        frag_free(uses->items[i].caller);
+        frag_free(uses->items[i].inner);
+    }
     frag_free(uses->items);
     *uses = (frag_site_uses){.count = 0};
 }
@@ -407,7 +257,7 @@ uint64_t frag_uses_peak_event(const frag_trace *trace, uint64_t first, uint64_t 
     uint64_t found = first;
     for (uint64_t i = 0; i < trace->event_count && i < end; i++) {
         const frag_event *event = &trace->events[i];
-        if (is_served(event)) {
+        if (frag_use_is_served(event)) {
             held[event->slot] = rounded(event->bytes, is_rounded);
             live += held[event->slot];
         } else if (event->op == FRAG_OP_FREE && event->slot < trace->slot_count) {

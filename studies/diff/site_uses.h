@@ -1,24 +1,13 @@
-/* Who asks for memory and who holds it, by groups of requests whose names another run of the
- * program, other releases of its libraries and moved lines share: functions and files without lines
- * or folders. Two such lists are compared name by name. */
+/* Who asks for memory and who holds it, by groups of requests. Two such lists are compared name by
+ * name. */
 #ifndef FRAG_DIFF_SITE_USES_H
 #define FRAG_DIFF_SITE_USES_H
 
-#include "sim/trace/trace.h"
-
-/* What makes a group of requests. */
-typedef enum frag_use_grouping {
-    FRAG_USES_BY_SITE,    /* the frame that names the stack, and the innermost */
-    FRAG_USES_BY_STACK,   /* the whole stack */
-    FRAG_USES_BY_PURPOSE, /* what the memory is for, as far as the stack tells */
-    FRAG_USES_BY_SIZE     /* requested bytes */
-} frag_use_grouping;
+#include "studies/diff/use_groups.h"
 
 typedef struct frag_site_use {
-    /* By site: the frame that names it, mostly the script's: "step (train.py)". Else the group:
-     * "a (x.py);b (y.py)" from the outermost frame inwards, "weights", "blocks of 1.50 MiB". */
-    char *caller;
-    char *inner; /* by site the innermost frame: "forward (torch/nn/modules/linear.py)"; else "" */
+    char *caller; /* as of frag_use_name */
+    char *inner;
     uint64_t live_bytes;    /* requested bytes held at the moment of the range */
     uint64_t live_count;    /* of blocks */
     uint64_t most_bytes;    /* that it ever holds at one time in the range */

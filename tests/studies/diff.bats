@@ -106,6 +106,23 @@ print(json.dumps(value))' "$1" "$2"; }
     [[ "$output" == *"by size, since not both recordings hold call stacks"* ]]
 }
 
+@test "sizes are paired, whatever order their names have" {
+    for kind in a b; do
+        echo "# fraglab trace 2"
+        slot=0
+        for size in 10485760 2097152 1048576 9437184 512; do
+            [ "$kind$size" != b9437184 ] || continue
+            echo "alloc $slot $size"
+            slot=$((slot + 1))
+        done
+    done >"$out/both"
+    csplit -s -f "$out/kind" "$out/both" '/^#/' '/^#/'
+    run ./fraglab diff "$out/kind01" "$out/kind02"
+    [ "$status" -eq 0 ]
+    [ "$(grep -c '^blocks of' <<<"$output")" = 1 ]
+    [[ "$output" =~ "blocks of 9.00 MiB (9,437,184 bytes)"\ +"9.00 MiB"\ +"0 B" ]]
+}
+
 @test "by purpose, by stack, and collapsed stacks with the bytes of both" {
     run ./fraglab diff "$before" "$after" --by purpose
     [[ "$output" =~ activations\ +"2.00 MiB"\ +"1.00 MiB"\ +"-1.00 MiB" ]]
