@@ -469,6 +469,11 @@ truth: setup
 	    sh tests/truth/$$part.sh ./fraglab "$(SERIES)" || [ $$? = 77 ] || status=1; \
 	done; exit $$status
 
+# Programs that leak, and that look as if they did, as dry runs. PYTHON: one that has PyTorch.
+leaks-truth: setup
+	+@$(MAKE) --no-print-directory -j$(JOBS) MODE=release fraglab software-cuda
+	@sh tests/dryrun/leaks_test.sh ./fraglab $(or $(PYTHON),python3)
+
 # Does a policy keep the contract? POLICY is a name or a shared object, with options as after --policy.
 conformance: setup-harness
 	+@$(MAKE) --no-print-directory -s -j$(JOBS) $(BUILD)/tests/test_conformance
@@ -587,6 +592,7 @@ help:
 	@echo 'make dryrun-test TORCH=2.9.1,2.15.0  dry runs of many programs, checked (fetches wheels, saying their size)'
 	@echo 'make workloads-truth  generated traces against dry runs of the same workloads, request by request'
 	@echo 'make truth      dry runs against peaks and recordings published of real cards, SERIES=word (fetches wheels, saying their size)'
+	@echo 'make leaks-truth PYTHON=python3  programs that leak, and that only look so, as dry runs of a PyTorch that is there'
 	@echo 'make software-cuda  CUDA libraries that account for memory with no GPU, for tests'
 	@echo 'make debug      build/debug/fraglab; also: make asan, make tsan (sanitizers)'
 	@echo 'make install    into PREFIX (/usr/local), below DESTDIR; make uninstall takes it away'
@@ -598,7 +604,7 @@ help:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 FORCE:
 .PHONY: software-cuda all library setup setup-harness setup-test debug asan tsan test-programs fuzz-programs test check format tidy fuzz fuzz-policies mutants golden golden-logs oracle \
-        golden-update $(PINNED:%=%-golden) conformance bench bench-page predictions evidence explain-truth torch-dryrun dryrun-test workloads-truth truth gpu-report demo wheel sdist wheel-test install uninstall clean distclean help FORCE
+        golden-update $(PINNED:%=%-golden) conformance bench bench-page predictions evidence explain-truth torch-dryrun dryrun-test leaks-truth workloads-truth truth gpu-report demo wheel sdist wheel-test install uninstall clean distclean help FORCE
 # Objects of tests are kept. Not all targets: one that is secondary and missing is not built where what
 # needs it is newer, as when MPI is installed after the program was built.
 .SECONDARY: $(patsubst %.c,$(BUILD)/%.o,$(TESTS) $(FUZZERS))

@@ -19,6 +19,7 @@ extern const frag_command frag_command_sweep;
 extern const frag_command frag_command_tune;
 extern const frag_command frag_command_compare;
 extern const frag_command frag_command_diff;
+extern const frag_command frag_command_leaks;
 extern const frag_command frag_command_plot;
 extern const frag_command frag_command_report;
 extern const frag_command frag_command_trace;

@@ -10,6 +10,7 @@ const frag_command *const frag_commands[] = {
     &frag_command_tune,
     &frag_command_compare,
     &frag_command_diff,
+    &frag_command_leaks,
     &frag_command_plot,
     &frag_command_report,
     &frag_command_trace,

@@ -746,6 +746,24 @@ int fraglab_diff(const fraglab_context *context, const fraglab_recording *before
                  const fraglab_run_options *run_options, const fraglab_diff_options *options,
                  char **json, fraglab_error *error);
 
+/* ---- what is kept step after step? As `fraglab leaks` */
+
+typedef struct fraglab_leaks_options {
+    size_t size;
+    const char *mark;             /* steps begin at the marks of that name; NULL: they are found */
+    const fraglab_policy *policy; /* of the replays; NULL: pytorch, with the settings of the
+                                     recording where it holds some */
+} fraglab_leaks_options;
+
+/* What is live at the lowest point of each step, and rises until the end: the JSON object that
+ * `fraglab leaks --format jsonl` prints (fraglab_free), with the step in which the device of the
+ * run options is full where they have a capacity. Call sites are known where the recording was
+ * opened with sites. Both options may be NULL. FRAGLAB_E_USAGE: there are too few such marks;
+ * FRAGLAB_E_INPUT: too few requests to find steps in. */
+int fraglab_leaks(const fraglab_context *context, const fraglab_recording *recording, size_t trace,
+                  const fraglab_run_options *run_options, const fraglab_leaks_options *options,
+                  char **json, fraglab_error *error);
+
 /* ---- what got worse between two files of rows? As `fraglab compare` */
 
 typedef struct fraglab_comparison fraglab_comparison; /* fraglab_comparison_destroy */

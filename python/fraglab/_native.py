@@ -142,6 +142,10 @@ class DiffOptions(Sized):
     _fields_ = [("size", c_size_t), ("by", c_char_p), ("at_before", c_char_p), ("at_after", c_char_p), ("policy", c_void_p), ("without_replays", c_int32)]
 
 
+class LeaksOptions(Sized):
+    _fields_ = [("size", c_size_t), ("mark", c_char_p), ("policy", c_void_p)]
+
+
 class ExplainOptions(Sized):
     _fields_ = [("size", c_size_t), ("capacity_bytes", c_uint64), ("memory_fraction", c_char_p), ("whole", c_void_p), ("policies", POINTER(c_void_p)), ("policy_count", c_size_t),
                 ("as_text", c_int32)]
@@ -208,6 +212,7 @@ _FUNCTIONS = {
     "explain_text": (c_int, [c_char_p, c_size_t, _H, _E]),
     "explain_recording": (c_int, [c_void_p, c_void_p, POINTER(ExplainOptions), _H, _E]),
     "diff": (c_int, [c_void_p, c_void_p, c_size_t, c_void_p, c_size_t, POINTER(RunOptions), POINTER(DiffOptions), _H, _E]),
+    "leaks": (c_int, [c_void_p, c_void_p, c_size_t, POINTER(RunOptions), POINTER(LeaksOptions), _H, _E]),
     "sweep_path": (c_int, [c_void_p, c_char_p, POINTER(SweepOptions), _H, c_void_p, _E]),
     "sweep_memory": (c_int, [c_void_p, c_char_p, c_size_t, POINTER(SweepOptions), _H, c_void_p, _E]),
     "tune": (c_int, [c_void_p, _H, c_size_t, c_void_p, POINTER(TuneOptions), _H, _E]),

@@ -210,6 +210,19 @@ class Recording:
                                          policies=handles(parsed), policy_count=len(parsed), as_text=as_text)
         return stored_by(library.explain_recording, arguments=(handle.value, byref(options)), threads=thread_count(threads))
 
+    def leaks(self, *, mark: str | None = None, policy: str | None = None, trace: int | None = None, **device: Any) -> Fields:
+        """What is kept step after step, the fastest first; with capacity or gpu also the step in which the device is full.
+
+        mark: steps begin at the marks of that name; None: they are found. policy: of the replays; None: pytorch, with the settings of
+        the recording where it holds some. device: options as of ``run``. Fields: ``leaks``, ``no_leaks`` (what only looks like one),
+        ``steps``, ``forecast`` (docs/leaks.md). Too few steps are an InputError.
+        """
+        handle = self._handle
+        parsed = parse_policy(policy) if policy is not None else None
+        run = run_options(**device)
+        options = _native.LeaksOptions(mark=text(mark, "mark"), policy=parsed.value if parsed else None)
+        return Fields(json.loads(stored_by(library.leaks, arguments=(handle.value, self._trace(handle, trace), byref(run), byref(options)), threads=1)))
+
     def write(self, file: str | os.PathLike, format: str = "fgt", *, overwrite: bool = False) -> None:
         """Write it as "fgt", "text" or "minimalloc". The file is whole or not there; one that exists is a UsageError without overwrite."""
         error = _native.new_error()

@@ -715,19 +715,6 @@ static int call_explain_failure(void *argument)
     return code;
 }
 
-static int call_diff(void *argument)
-{
-    const subject *of = argument;
-    fraglab_diff_options options = {
-        .size = sizeof options, .by = "size", .at_before = "1", .policy = of->policy};
-    char *json = NULL;
-    int code =
-        fraglab_diff(of->context, of->recording, 0, of->recording, 0, NULL, &options, &json, NULL);
-    assert_int_equal(json != NULL, code == FRAGLAB_OK);
-    fraglab_free(json);
-    return code;
-}
-
 static int call_compare(void *argument)
 {
     const subject *of = argument;
@@ -792,10 +779,13 @@ static const struct {
     const char *name;
     frag_call_to_try *call;
 } entries[] = {
-    {"explain", call_explain}, {"explain a failure", call_explain_failure},
-    {"compare", call_compare}, {"diff", call_diff},
-    {"tune", call_tune},       {"tune for capacity", call_tune_capacity},
-    {"sweep", call_sweep},     {"sweep to a file", call_sweep_to_file},
+    {"explain", call_explain},
+    {"explain a failure", call_explain_failure},
+    {"compare", call_compare},
+    {"tune", call_tune},
+    {"tune for capacity", call_tune_capacity},
+    {"sweep", call_sweep},
+    {"sweep to a file", call_sweep_to_file},
 };
 
 static void failing_memory_is_an_error_and_leaves_nothing(void **state)

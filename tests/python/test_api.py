@@ -121,6 +121,25 @@ class Answers(unittest.TestCase):
         self.assertIsNone(ends.sides[0]["policy"])
         self.assertRaisesRegex(fraglab.UsageError, "expected site, stack, purpose or size", fraglab.diff, fraglab.open(before), fraglab.open(after), by="line")
 
+    def test_leaks_are_those_of_the_command(self):
+        trace = fraglab.Trace()
+        for step in range(12):
+            trace.alloc(("batch", step), 3 << 20)
+            trace.alloc(("kept", step), 256 << 10)
+            trace.free(("batch", step))
+            for part in range(12):
+                trace.alloc(("part", part), 1000 + part)
+                trace.free(("part", part))
+        recording = trace.finish()
+        with tempfile.TemporaryDirectory() as folder:
+            file = os.path.join(folder, "trace")
+            recording.write(file)
+            said = json.loads(command("leaks", file, "--capacity", "64MiB", "--format", "jsonl"))
+        found = recording.leaks(capacity="64MiB").to_dict()
+        self.assertEqual({**found, "name": said["name"]}, said)
+        self.assertEqual([leak["kind"] for leak in found["leaks"]], ["kept"])
+        self.assertRaises(fraglab.InputError, small_trace().leaks)
+
     def test_policies_and_cards_are_those_of_the_command(self):
         self.assertEqual(fraglab.policies(), [json.loads(line) for line in command("policies", "--format", "jsonl").splitlines()])
         self.assertEqual([row["name"] for row in fraglab.policies("best-fit")], ["best-fit"])
@@ -260,6 +279,7 @@ def calls(recording, closed, result):
         yield lambda x, t=target: t.min_capacity("best-fit", trace=x)
         yield lambda x, t=target: t.explain(capacity=x, whole=x)
         yield lambda x, t=target: t.explain(policies=x)
+        yield lambda x, t=target: t.leaks(mark=x, policy=x, trace=x)
         yield t_to_bytes(target)
         yield lambda x, t=target: t.cut(x, x)
         yield lambda x, t=target: (t.main_trace, len(t), t.to_dict())
@@ -417,7 +437,7 @@ class Behaviour(unittest.TestCase):
     def test_structures_are_as_large_as_those_of_the_header(self):
         names = {"ErrorRecord": "error", "ContextOptions": "context_options", "OpenOptions": "open_options", "Facts": "trace_facts", "CutOptions": "cut_options", "Event": "event",
                  "BuilderOptions": "builder_options", "RunOptions": "run_options", "RunFileOptions": "run_file_options", "Capacity": "capacity", "VerifyOptions": "verify_options", "Sample": "sample",
-                 "Placement": "placement", "Segment": "segment", "Span": "span", "ExplainOptions": "explain_options", "DiffOptions": "diff_options", "SweepOptions": "sweep_options", "TuneOptions": "tune_options",
+                 "Placement": "placement", "Segment": "segment", "Span": "span", "ExplainOptions": "explain_options", "DiffOptions": "diff_options", "LeaksOptions": "leaks_options", "SweepOptions": "sweep_options", "TuneOptions": "tune_options",
                  "CompareOptions": "compare_options"}
         from fraglab import _native
 

@@ -1,0 +1,351 @@
+#include "studies/leaks/leaks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "studies/explain/explain_purpose.h"
+#include "studies/leaks/leak_series.h"
+#include "studies/usual_policies.h"
+
+enum {
+    TIMES_MAX = 240,  /* that are looked at: several steps together where there are more */
+    SCALAR_BYTES = 64 /* a loss, a metric */
+};
+#define BLOCK_BYTES ((uint64_t)512) /* what PyTorch rounds requests to */
+
+const char *frag_leak_kind_name(frag_leak_kind kind)
+{
+    static const char *const names[] = {FRAG_LEAK_KINDS(FRAG_SECOND_OF_3)};
+    return names[kind];
+}
+
+const char *frag_leak_kind_title(frag_leak_kind kind)
+{
+    static const char *const titles[] = {FRAG_LEAK_KINDS(FRAG_THIRD_OF_3)};
+    return titles[kind];
+}
+
+/* ---- the lowest points: of each group, and of all together as one group more */
+
+typedef struct lows {
+    const frag_trace *trace;
+    frag_leaks *leaks;
+    size_t times;
+    size_t steps_each; /* steps of one time */
+    size_t groups;     /* with that of all together, the last */
+    uint64_t *bytes;   /* by group, then time */
+    uint64_t *blocks;
+    uint64_t *live_bytes;
+    uint64_t *live_blocks;
+    uint64_t *low_bytes;
+    uint64_t *low_blocks;
+} lows;
+
+typedef struct held_block {
+    uint64_t bytes;
+    uint32_t group;
+    bool is_live;
+} held_block;
+
+static void change(lows *at, size_t group, uint64_t bytes, bool is_more)
+{
+    at->live_bytes[group] += is_more ? bytes : 0 - bytes;
+    at->live_blocks[group] += is_more ? 1 : (uint64_t)-1;
+    if (at->live_bytes[group] < at->low_bytes[group])
+        at->low_bytes[group] = at->live_bytes[group];
+    if (at->live_blocks[group] < at->low_blocks[group])
+        at->low_blocks[group] = at->live_blocks[group];
+}
+
+static void end_time(lows *at, size_t time)
+{
+    for (size_t i = 0; i < at->groups; i++) {
+        at->bytes[i * at->times + time] = at->low_bytes[i];
+        at->blocks[i * at->times + time] = at->low_blocks[i];
+        at->low_bytes[i] = at->live_bytes[i];
+        at->low_blocks[i] = at->live_blocks[i];
+    }
+}
+
+static void follow(lows *at)
+{
+    const frag_trace *trace = at->trace;
+    const frag_steps *steps = &at->leaks->steps;
+    held_block *held = frag_alloc((size_t)trace->slot_count + 1, sizeof *held);
+    uint64_t end = steps->begin[at->times * at->steps_each];
+    size_t time = 0;
+    for (uint64_t i = 0; i < end; i++) {
+        const frag_event *event = &trace->events[i];
+        if (i == steps->begin[0]) {
+            memcpy(at->low_bytes, at->live_bytes, at->groups * sizeof *at->low_bytes);
+            memcpy(at->low_blocks, at->live_blocks, at->groups * sizeof *at->low_blocks);
+        }
+        if (i == steps->begin[(time + 1) * at->steps_each])
+            end_time(at, time++);
+        if (frag_use_is_served(event)) {
+            uint32_t group = frag_use_group(&at->leaks->groups, i);
+            held[event->slot] = (held_block){event->bytes, group, true};
+            change(at, group, event->bytes, true);
+            change(at, at->groups - 1, event->bytes, true);
+        } else if (event->op == FRAG_OP_FREE && event->slot < trace->slot_count &&
+                   held[event->slot].is_live) {
+            held_block *freed = &held[event->slot];
+            change(at, freed->group, freed->bytes, false);
+            change(at, at->groups - 1, freed->bytes, false);
+            freed->is_live = false;
+        }
+    }
+    end_time(at, time);
+    frag_free(held);
+}
+
+static void measure(lows *at, const frag_trace *trace, frag_leaks *leaks)
+{
+    size_t steps = leaks->steps.count;
+    size_t each = (steps + TIMES_MAX - 1) / TIMES_MAX;
+    *at = (lows){.trace = trace,
+                 .leaks = leaks,
+                 .steps_each = each,
+                 .times = steps / each,
+                 .groups = leaks->groups.count + 1};
+    at->bytes = frag_alloc(at->groups * at->times, sizeof *at->bytes);
+    at->blocks = frag_alloc(at->groups * at->times, sizeof *at->blocks);
+    at->live_bytes = frag_alloc(at->groups, sizeof *at->live_bytes);
+    at->live_blocks = frag_alloc(at->groups, sizeof *at->live_blocks);
+    at->low_bytes = frag_alloc(at->groups, sizeof *at->low_bytes);
+    at->low_blocks = frag_alloc(at->groups, sizeof *at->low_blocks);
+    follow(at);
+}
+
+static void forget(lows *at)
+{
+    frag_free(at->bytes);
+    frag_free(at->blocks);
+    frag_free(at->live_bytes);
+    frag_free(at->live_blocks);
+    frag_free(at->low_bytes);
+    frag_free(at->low_blocks);
+}
+
+/* ---- what they say */
+
+static double per_step(const uint64_t *values, const lows *at, size_t start)
+{
+    size_t last = at->times - 1;
+    return ((double)values[last] - (double)values[start]) /
+           (double)((last - start) * at->steps_each);
+}
+
+static frag_leak_kind kind_of(const frag_recording *recording, const frag_leak *leak)
+{
+    frag_purpose purpose = leak->name != NULL ? frag_purpose_of_site(recording, leak->name->site)
+                                              : FRAG_PURPOSE_UNKNOWN;
+    double block = leak->blocks_per_step > 0 ? leak->bytes_per_step / leak->blocks_per_step : 0;
+    if (leak->blocks_per_step <= 0)
+        return FRAG_LEAK_GROWING;
+    if (purpose == FRAG_PURPOSE_OPTIMIZER)
+        return FRAG_LEAK_OPTIMIZER;
+    if (purpose == FRAG_PURPOSE_ACTIVATIONS && block > SCALAR_BYTES)
+        return FRAG_LEAK_GRAPH;
+    return block <= SCALAR_BYTES ? FRAG_LEAK_SCALAR : FRAG_LEAK_KEPT;
+}
+
+static frag_leak make_leak(const frag_recording *recording, const lows *at, size_t group,
+                           const frag_leak_judgement *judged)
+{
+    const uint64_t *bytes = &at->bytes[group * at->times];
+    bool is_all = group + 1 == at->groups;
+    frag_leak leak = {
+        .name = is_all ? NULL : &at->leaks->groups.names[group],
+        .first_step = judged->first * at->steps_each,
+        .start_bytes = bytes[judged->start],
+        .end_bytes = bytes[at->times - 1],
+        .bytes_per_step = per_step(bytes, at, judged->start),
+        .blocks_per_step = per_step(&at->blocks[group * at->times], at, judged->start),
+        .rising_ratio = judged->rising_ratio,
+        .is_sure = judged->is_even && at->leaks->steps.by != FRAG_STEPS_BY_PARTS,
+    };
+    leak.kind = kind_of(recording, &leak);
+    return leak;
+}
+
+static void judge_group(const frag_recording *recording, const lows *at, size_t group)
+{
+    frag_leaks *leaks = at->leaks;
+    const uint64_t *bytes = &at->bytes[group * at->times];
+    frag_leak_judgement judged = frag_leak_judge(bytes, at->times);
+    if (judged.shape == FRAG_SHAPE_LEAK) {
+        leaks->leaks[leaks->count++] = make_leak(recording, at, group, &judged);
+    } else if (judged.shape != FRAG_SHAPE_FLAT && group + 1 < at->groups) {
+        leaks->lookalikes[leaks->lookalike_count++] = (frag_leak_lookalike){
+            .name = &leaks->groups.names[group],
+            .levels_off = judged.shape == FRAG_SHAPE_LEVELS_OFF,
+            .step = judged.last_rise * at->steps_each,
+            .bytes = bytes[at->times - 1] - bytes[judged.start],
+        };
+    }
+}
+
+static double known_per_step(const frag_leaks *leaks)
+{
+    double sum = 0;
+    for (size_t i = 0; i < leaks->count; i++)
+        sum += leaks->leaks[i].bytes_per_step;
+    return sum;
+}
+
+/* Groups whose own lowest points do not rise, but all together do: blocks of changing sizes. */
+static void judge_all(const frag_recording *recording, const lows *at)
+{
+    frag_leaks *leaks = at->leaks;
+    double known = known_per_step(leaks);
+    size_t before = leaks->count;
+    judge_group(recording, at, at->groups - 1);
+    if (leaks->count > before && known * 2 > leaks->leaks[before].bytes_per_step)
+        leaks->count = before;
+}
+
+static int compare_leaks(const void *left, const void *right)
+{
+    const frag_leak *a = left, *b = right;
+    if (a->bytes_per_step != b->bytes_per_step)
+        return a->bytes_per_step > b->bytes_per_step ? -1 : 1;
+    return a->name < b->name ? -1 : a->name > b->name;
+}
+
+static int compare_lookalikes(const void *left, const void *right)
+{
+    const frag_leak_lookalike *a = left, *b = right;
+    if (a->bytes != b->bytes)
+        return a->bytes > b->bytes ? -1 : 1;
+    return a->name < b->name ? -1 : a->name > b->name;
+}
+
+/* ---- the allocator */
+
+typedef struct reserved_walk {
+    const lows *at;
+    uint64_t *waste; /* by time: most that is reserved less most that is allocated */
+    uint64_t allocated;
+    uint64_t reserved;
+    size_t time;
+} reserved_walk;
+
+static void observe(void *context, const frag_replay *replay, uint64_t event,
+                    const frag_level *level)
+{
+    reserved_walk *walk = context;
+    const lows *at = walk->at;
+    (void)replay;
+    if (event < at->leaks->steps.begin[0] || walk->time == at->times)
+        return;
+    if (event >= at->leaks->steps.begin[(walk->time + 1) * at->steps_each]) {
+        walk->waste[walk->time++] = walk->reserved - walk->allocated;
+        walk->allocated = walk->reserved = 0;
+    }
+    walk->allocated =
+        level->allocated_bytes > walk->allocated ? level->allocated_bytes : walk->allocated;
+    walk->reserved =
+        level->reserved_bytes > walk->reserved ? level->reserved_bytes : walk->reserved;
+}
+
+/* A replay without a limit: does what is reserved rise faster than what is kept? */
+static bool judge_reserved(const frag_run_setup *setup, const frag_context *context, const lows *at,
+                           frag_error *error)
+{
+    frag_leaks *leaks = at->leaks;
+    frag_device_spec unlimited = *setup->device;
+    unlimited.capacity_bytes = FRAG_UNLIMITED;
+    frag_run_setup free_setup = *setup;
+    free_setup.device = &unlimited;
+    frag_run_result result = {0};
+    reserved_walk walk = {.at = at, .waste = frag_alloc(at->times, sizeof *walk.waste)};
+    frag_run_options run = {.context = context,
+                            .is_layout_skipped = true,
+                            .observer = observe,
+                            .observer_context = &walk};
+    bool ok = frag_run(&free_setup, &run, &result, error);
+    if (ok && walk.time < at->times)
+        walk.waste[walk.time] = walk.reserved - walk.allocated;
+    leaks->peak_reserved_bytes = result.replay.peak.reserved_bytes;
+    frag_leak_judgement judged = frag_leak_judge(walk.waste, at->times);
+    double rate = per_step(walk.waste, at, judged.start);
+    if (ok && judged.shape == FRAG_SHAPE_LEAK && rate > known_per_step(leaks))
+        leaks->leaks[leaks->count++] = (frag_leak){
+            .kind = FRAG_LEAK_FRAGMENTATION,
+            .first_step = judged.first * at->steps_each,
+            .start_bytes = walk.waste[judged.start],
+            .end_bytes = walk.waste[at->times - 1],
+            .bytes_per_step = rate,
+            .rising_ratio = judged.rising_ratio,
+            .is_sure = judged.is_even && leaks->steps.by != FRAG_STEPS_BY_PARTS,
+        };
+    frag_free(walk.waste);
+    return ok;
+}
+
+static bool judge_allocator(const frag_leaks_options *options, const frag_recording *recording,
+                            const lows *at, frag_error *error)
+{
+    frag_policy_list usual = {0};
+    frag_policy_spec resolved = {0};
+    const frag_policy_spec *spec = options->spec;
+    if (spec == NULL) {
+        frag_usual_policies(recording, &usual);
+        spec = &usual.specs[0];
+    }
+    bool ok = frag_policy_resolve(options->context, spec, recording, &resolved, error);
+    frag_policy_list_destroy(&usual);
+    if (!ok)
+        return frag_error_in(error, recording->name);
+    const frag_run_setup setup = {recording, at->trace, resolved.ops, resolved.values,
+                                  options->device};
+    frag_leaks *leaks = at->leaks;
+    ok = judge_reserved(&setup, options->context, at, error);
+    if (ok && leaks->count > 0 && options->device->capacity_bytes != FRAG_UNLIMITED) {
+        const frag_leak_rate rate = {known_per_step(leaks), leaks->peak_reserved_bytes};
+        leaks->has_forecast = true;
+        ok = frag_leaks_forecast(&setup, options->context, &leaks->steps, &rate, &leaks->forecast,
+                                 error);
+    }
+    frag_policy_spec_destroy(&resolved);
+    return ok;
+}
+
+/* ---- */
+
+bool frag_leaks_find(const frag_leaks_options *options, const frag_recording *recording,
+                     const frag_trace *trace, frag_leaks *leaks, frag_error *error)
+{
+    lows at;
+    bool has_stacks = trace->sites != NULL && recording->site_count > 1;
+    *leaks = (frag_leaks){.is_by_size = !has_stacks};
+    frag_use_groups_create(recording, trace, has_stacks ? FRAG_USES_BY_SITE : FRAG_USES_BY_SIZE,
+                           &leaks->groups);
+    if (!frag_steps_find(recording, trace, &leaks->groups, options->mark, &leaks->steps, error))
+        return frag_error_in(error, recording->name);
+    measure(&at, trace, leaks);
+    leaks->leaks = frag_alloc(at.groups + 1, sizeof *leaks->leaks);
+    leaks->lookalikes = frag_alloc(at.groups, sizeof *leaks->lookalikes);
+    for (size_t i = 0; i + 1 < at.groups; i++)
+        judge_group(recording, &at, i);
+    judge_all(recording, &at);
+    bool ok = judge_allocator(options, recording, &at, error);
+    forget(&at);
+    if (leaks->count > 0)
+        qsort(leaks->leaks, leaks->count, sizeof *leaks->leaks, compare_leaks);
+    if (leaks->lookalike_count > 0)
+        qsort(leaks->lookalikes, leaks->lookalike_count, sizeof *leaks->lookalikes,
+              compare_lookalikes);
+    return ok && !frag_is_cancelled(options->context);
+}
+
+void frag_leaks_destroy(frag_leaks *leaks)
+{
+    frag_use_groups_destroy(&leaks->groups);
+    frag_steps_destroy(&leaks->steps);
+    frag_free(leaks->leaks);
+    frag_free(leaks->lookalikes);
+    *leaks = (frag_leaks){.count = 0};
+}

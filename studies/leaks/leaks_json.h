@@ -1,0 +1,12 @@
+/* Leaks for programs: one JSON object on a line. */
+#ifndef FRAG_LEAKS_LEAKS_JSON_H
+#define FRAG_LEAKS_LEAKS_JSON_H
+
+#include <stdio.h>
+
+#include "studies/leaks/leaks.h"
+
+void frag_leaks_print_json(FILE *stream, const frag_recording *recording, const frag_trace *trace,
+                           const frag_leaks *leaks);
+
+#endif

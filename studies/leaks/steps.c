@@ -1,0 +1,312 @@
+#include "studies/leaks/steps.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+/* ---- marks */
+
+/* "step 12" is "step #". The caller frees it. */
+static char *without_numbers(const char *name)
+{
+    frag_text text = {0};
+    for (const char *at = name; *at != '\0';) {
+        size_t digits = strspn(at, "0123456789");
+        frag_text_add_bytes(&text, digits > 0 ? "#" : at, 1);
+        at += digits > 0 ? digits : 1;
+    }
+    frag_text_add_bytes(&text, "", 0);
+    return text.bytes != NULL ? text.bytes : frag_copy_text("");
+}
+
+static bool is_begin(const frag_event *event)
+{
+    return event->op == FRAG_OP_MARK && (event->flags & FRAG_EVENT_END) == 0;
+}
+
+/* A name of marks, with numbers left out. */
+typedef struct mark_name {
+    char *name;
+    uint64_t count;
+} mark_name;
+
+typedef struct mark_names {
+    uint32_t *of_string; /* by string id: its name's number + 1; 0: not met */
+    mark_name *items;
+    size_t count;
+    size_t capacity;
+} mark_names;
+
+static void add_mark(mark_names *names, const frag_recording *recording, uint32_t string)
+{
+    if (names->of_string[string] == 0) {
+        char *name = without_numbers(frag_strings_get(&recording->strings, string));
+        size_t i = 0;
+        while (i < names->count && strcmp(names->items[i].name, name) != 0)
+            i++;
+        if (i < names->count) {
+            frag_free(name);
+        } else {
+            names->items =
+                frag_grow(names->items, &names->capacity, names->count + 1, sizeof *names->items);
+            names->items[names->count++] = (mark_name){.name = name};
+        }
+        names->of_string[string] = (uint32_t)i + 1;
+    }
+    names->items[names->of_string[string] - 1].count++;
+}
+
+/* A name with "step" in it is meant before any other, then the most frequent, the first of equals.
+ */
+static const mark_name *choose_mark(const mark_names *names, const char *wanted)
+{
+    const mark_name *best = NULL;
+    bool is_best_step = false;
+    for (size_t i = 0; i < names->count; i++) {
+        const mark_name *at = &names->items[i];
+        bool is_step = strstr(at->name, "step") != NULL || strstr(at->name, "Step") != NULL;
+        if (wanted != NULL ? strcmp(at->name, wanted) == 0
+                           : at->count >= FRAG_STEPS_MIN &&
+                                 (best == NULL || is_step > is_best_step ||
+                                  (is_step == is_best_step && at->count > best->count))) {
+            best = at;
+            is_best_step = is_step;
+        }
+    }
+    return best;
+}
+
+static void keep_begin(frag_steps *steps, uint64_t event)
+{
+    steps->begin[steps->count++] = event;
+}
+
+static bool find_marks(const frag_recording *recording, const frag_trace *trace, const char *mark,
+                       frag_steps *steps, frag_error *error)
+{
+    mark_names names = {.of_string =
+                            frag_alloc((size_t)recording->strings.count + 1, sizeof(uint32_t))};
+    for (uint64_t i = 0; i < trace->event_count; i++)
+        if (is_begin(&trace->events[i]))
+            add_mark(&names, recording, trace->events[i].slot);
+    char *wanted = mark != NULL ? without_numbers(mark) : NULL;
+    const mark_name *chosen = choose_mark(&names, wanted);
+    bool ok = chosen != NULL && chosen->count >= FRAG_STEPS_MIN;
+    if (mark != NULL && !ok)
+        frag_fail(error, FRAG_E_USAGE,
+                  "there are %" PRIu64 " marks '%s'; expected %d or more ('fraglab trace info' "
+                  "lists them)",
+                  chosen != NULL ? chosen->count : 0, mark, FRAG_STEPS_MIN);
+    if (ok) {
+        steps->by = FRAG_STEPS_BY_MARKS;
+        steps->name = frag_copy_text(chosen->name);
+        steps->begin = frag_alloc((size_t)chosen->count + 1, sizeof *steps->begin);
+        for (uint64_t i = 0; i < trace->event_count; i++)
+            if (is_begin(&trace->events[i]) &&
+                &names.items[names.of_string[trace->events[i].slot] - 1] == chosen)
+                keep_begin(steps, i);
+    }
+    for (size_t i = 0; i < names.count; i++)
+        frag_free(names.items[i].name);
+    frag_free(names.items);
+    frag_free(names.of_string);
+    frag_free(wanted);
+    return ok;
+}
+
+/* ---- requests that come again */
+
+enum { CANDIDATES = 48 };
+
+typedef struct candidate {
+    uint32_t group;
+    uint64_t count;
+    double height; /* 0: always where least is live, 1: where most is */
+} candidate;
+
+/* Requests of each group, and the live bytes before each event's request. */
+typedef struct repeat_search {
+    const frag_trace *trace;
+    const frag_use_groups *groups;
+    uint64_t *counts; /* by group */
+    uint64_t *live;   /* by event, before it */
+    uint64_t requests;
+} repeat_search;
+
+static void measure(repeat_search *search)
+{
+    const frag_trace *trace = search->trace;
+    uint64_t *held = frag_alloc((size_t)trace->slot_count + 1, sizeof *held);
+    uint64_t live = 0;
+    search->counts = frag_alloc(search->groups->count + 1, sizeof *search->counts);
+    search->live = frag_alloc((size_t)trace->event_count + 1, sizeof *search->live);
+    for (uint64_t i = 0; i < trace->event_count; i++) {
+        const frag_event *event = &trace->events[i];
+        search->live[i] = live;
+        if (frag_use_is_served(event)) {
+            held[event->slot] = event->bytes;
+            live += event->bytes;
+            if ((event->flags & FRAG_EVENT_INITIAL) == 0) {
+                search->counts[frag_use_group(search->groups, i)]++;
+                search->requests++;
+            }
+        } else if (event->op == FRAG_OP_FREE && event->slot < trace->slot_count) {
+            live -= held[event->slot];
+            held[event->slot] = 0;
+        }
+    }
+    search->live[trace->event_count] = live;
+    frag_free(held);
+}
+
+static bool is_request_of(const repeat_search *search, uint64_t event, uint32_t group)
+{
+    const frag_event *at = &search->trace->events[event];
+    return frag_use_is_served(at) && (at->flags & FRAG_EVENT_INITIAL) == 0 &&
+           frag_use_group(search->groups, event) == group;
+}
+
+static int compare_numbers(const void *left, const void *right)
+{
+    uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+    return (a > b) - (a < b);
+}
+
+/* Do the events come at about equal distances, over most of the trace? */
+static bool is_regular(const repeat_search *search, const uint64_t *begin, size_t count)
+{
+    uint64_t *gaps = frag_alloc(count, sizeof *gaps);
+    size_t near = 0;
+    for (size_t i = 1; i < count; i++)
+        gaps[i - 1] = begin[i] - begin[i - 1];
+    qsort(gaps, count - 1, sizeof *gaps, compare_numbers);
+    uint64_t median = gaps[(count - 1) / 2];
+    for (size_t i = 0; i + 1 < count; i++)
+        near += gaps[i] >= median / 3 && gaps[i] <= 3 * median;
+    frag_free(gaps);
+    return 10 * near >= 9 * (count - 1) &&
+           begin[count - 1] - begin[0] >= search->trace->event_count / 2;
+}
+
+/* How much is live where the steps would begin: the mean over them, as a part of the way from the
+ * least to the most of the steps before and behind. */
+static double height_of(const repeat_search *search, const uint64_t *begin, size_t count)
+{
+    double sum = 0;
+    for (size_t i = 1; i + 1 < count; i++) {
+        uint64_t least = UINT64_MAX, most = 0;
+        for (uint64_t event = begin[i - 1]; event < begin[i + 1]; event++) {
+            least = search->live[event] < least ? search->live[event] : least;
+            most = search->live[event] > most ? search->live[event] : most;
+        }
+        uint64_t here = search->live[begin[i]];
+        sum += here <= least || most == least ? 0 : (double)(here - least) / (double)(most - least);
+    }
+    return sum / (double)(count - 2);
+}
+
+static size_t list_requests(const repeat_search *search, uint32_t group, uint64_t *begin)
+{
+    size_t count = 0;
+    for (uint64_t i = 0; i < search->trace->event_count; i++)
+        if (is_request_of(search, i, group))
+            begin[count++] = i;
+    return count;
+}
+
+/* One group for each number of requests, the most frequent numbers of groups first. */
+static size_t list_candidates(const repeat_search *search, candidate *candidates)
+{
+    size_t count = 0;
+    for (uint32_t group = 0; group < search->groups->count; group++) {
+        uint64_t requests = search->counts[group];
+        size_t i = 0;
+        if (requests < FRAG_STEPS_MIN + 1 || requests > search->requests / 2)
+            continue;
+        while (i < count && candidates[i].count != requests)
+            i++;
+        if (i == count && count < CANDIDATES)
+            candidates[count++] = (candidate){.group = group, .count = requests};
+    }
+    return count;
+}
+
+/* Of the groups whose requests begin steps about as low as the lowest, the most frequent. */
+static const candidate *choose_candidate(const candidate *candidates, size_t count)
+{
+    double lowest = 2;
+    const candidate *best = NULL;
+    for (size_t i = 0; i < count; i++)
+        lowest = candidates[i].height < lowest ? candidates[i].height : lowest;
+    for (size_t i = 0; lowest < 0.3 && i < count; i++)
+        if (candidates[i].height <= lowest + 0.05 &&
+            (best == NULL || candidates[i].count > best->count))
+            best = &candidates[i];
+    return best;
+}
+
+static bool find_repeats(const frag_trace *trace, const frag_use_groups *groups, frag_steps *steps)
+{
+    repeat_search search = {.trace = trace, .groups = groups};
+    candidate candidates[CANDIDATES];
+    measure(&search);
+    size_t count = list_candidates(&search, candidates);
+    uint64_t *begin = frag_alloc((size_t)search.requests + 1, sizeof *begin);
+    for (size_t i = 0; i < count; i++) {
+        size_t found = list_requests(&search, candidates[i].group, begin);
+        candidates[i].height =
+            is_regular(&search, begin, found) ? height_of(&search, begin, found) : 2;
+    }
+    const candidate *best = choose_candidate(candidates, count);
+    if (best != NULL) {
+        const frag_use_name *name = &groups->names[best->group];
+        steps->by = FRAG_STEPS_BY_REQUESTS;
+        steps->name = frag_copy_text(name->caller);
+        steps->begin = begin;
+        steps->count = list_requests(&search, best->group, begin);
+    } else {
+        frag_free(begin);
+    }
+    frag_free(search.counts);
+    frag_free(search.live);
+    return best != NULL;
+}
+
+/* ---- */
+
+static bool make_parts(const frag_trace *trace, frag_steps *steps, frag_error *error)
+{
+    uint64_t first = frag_trace_start(trace);
+    uint64_t count = trace->event_count - first;
+    if (trace->stats.request_count < 10 * FRAG_STEPS_PARTS)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "%" PRIu64 " requests without marks are too few to find steps in",
+                         trace->stats.request_count);
+    steps->by = FRAG_STEPS_BY_PARTS;
+    steps->begin = frag_alloc(FRAG_STEPS_PARTS + 1, sizeof *steps->begin);
+    for (uint64_t i = 0; i <= FRAG_STEPS_PARTS; i++)
+        keep_begin(steps, first + count * i / FRAG_STEPS_PARTS);
+    return true;
+}
+
+bool frag_steps_find(const frag_recording *recording, const frag_trace *trace,
+                     const frag_use_groups *groups, const char *mark, frag_steps *steps,
+                     frag_error *error)
+{
+    *steps = (frag_steps){.by = FRAG_STEPS_BY_PARTS};
+    bool ok = find_marks(recording, trace, mark, steps, error);
+    ok = ok ||
+         (mark == NULL && (find_repeats(trace, groups, steps) || make_parts(trace, steps, error)));
+    if (ok)
+        steps->count--;
+    return ok;
+}
+
+void frag_steps_destroy(frag_steps *steps)
+{
+    frag_free(steps->name);
+    frag_free(steps->begin);
+    *steps = (frag_steps){.by = FRAG_STEPS_BY_PARTS};
+}
