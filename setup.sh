@@ -70,6 +70,8 @@ test)
     want_command zstd zstd
     want_command gnuplot gnuplot-nox
     want_command pkg-config pkg-config
+    python3 -c 'import pytest, xdist' 2>/dev/null || /usr/bin/python3 -c 'import pytest, xdist' 2>/dev/null ||
+        missing="$missing python3-pytest python3-pytest-xdist"
     want_optional "$(has_command clang)" clang "whether gcc and clang give the same rows"
     want_optional "$(has_browser)" chromium "the report page in a browser (tests/report/report.bats)"
     want_optional "$(has_mpi)" "openmpi-bin libopenmpi-dev" "sweeps over MPI (tests/studies/sweep.bats)"

@@ -92,7 +92,7 @@ def entries(prefix: pathlib.Path, licences: pathlib.Path | None) -> dict[str, tu
     found[f"{info}/licenses/LICENSE"] = ((ROOT / "LICENSE").read_bytes(), False)
     for path in sorted(licences.iterdir()) if licences else ():
         found[f"{info}/licenses/linked/{path.name}"] = (path.read_bytes(), False)
-    found[f"{info}/entry_points.txt"] = (b"[console_scripts]\nfraglab = fraglab.__main__:main\n", False)
+    found[f"{info}/entry_points.txt"] = (b"[console_scripts]\nfraglab = fraglab.__main__:main\n\n[pytest11]\nfraglab = fraglab.pytest_plugin\n", False)
     found[f"{info}/METADATA"] = (metadata().encode(), False)
     return found
 

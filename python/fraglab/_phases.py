@@ -68,7 +68,7 @@ def main_device(snapshot: dict[str, Any]) -> int:
     return max(range(len(held)), key=lambda device: (held[device], lengths[device]))
 
 
-def _start(snapshot: dict[str, Any], device: int) -> tuple[int, int]:
+def start(snapshot: dict[str, Any], device: int) -> tuple[int, int]:
     """Requested and reserved bytes before the first entry: those at the end less all changes."""
     segments = [segment for segment in snapshot["segments"] if segment["device"] == device]
     requested = sum(block.get("requested_size", block["size"]) for segment in segments for block in segment["blocks"] if block["state"].startswith("active"))
@@ -84,7 +84,7 @@ def _start(snapshot: dict[str, Any], device: int) -> tuple[int, int]:
 def peaks(snapshot: dict[str, Any], marks: list[Mark]) -> list[Peak]:
     """The most of requested and of reserved bytes inside each phase, in order of their first, and "in all", on the device that holds most."""
     device = main_device(snapshot)
-    requested, reserved = _start(snapshot, device)
+    requested, reserved = start(snapshot, device)
     found: dict[str, list[int]] = {}
     running: list[str] = []
     all_ = [requested, reserved]

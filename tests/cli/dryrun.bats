@@ -228,6 +228,23 @@ END
     [ "$(reported fits)" = false ]
 }
 
+@test "a value is known in a process that the script forks too" {
+    cat >"$out/forks.py" <<'END'
+import os, torch
+def look():
+    print(torch.Tensor().item(), flush=True)
+child = os.fork()
+if child == 0:
+    look()
+    os._exit(0)
+os.waitpid(child, 0)
+look()
+END
+    run --separate-stderr dry --gpu rtx4090 --value forks.py:3=0.75 -- python3 "$out/forks.py"
+    [ "$status" -eq 0 ]
+    [ "$output" = $'0.75\n0.75' ]
+}
+
 @test "--max finds the largest value that fits" {
     run --separate-stderr dry --gpu 1GiB --max '{}' --from 10 -- python3 "$out/train.py"
     [ "$status" -eq 0 ]

@@ -41,6 +41,9 @@ try_out() { # python
     end=$(date +%s%N)
     [ $(((end - begin) / 1000000)) -lt 1000 ] || { echo "explain took $(((end - begin) / 1000000)) ms; expected less than 1000"; return 1; }
     samples=$("$1" -c 'import fraglab, os; print(os.path.join(os.path.dirname(fraglab.find_bin()), "../share/fraglab/samples"))')
+    # The plugin is what pytest of this environment would load; without the option it imports nothing of the library.
+    "$1" -c 'import importlib.metadata as m, sys; assert "[pytest11]\nfraglab = fraglab.pytest_plugin" in m.distribution("fraglab").read_text("entry_points.txt")'
+    [ -z "${TORCH_PYTHON:-}" ] || "$1" -c 'import fraglab; assert callable(fraglab.record("x.pickle").start)'
     "$1" -m fraglab run "$samples/unet.pickle.zst" --policy pytorch:recorded --gpu rtx4090 --format jsonl | grep '"reserved_bytes"'
     "$bin/fraglab" plot timeline "$samples/gpt-varlen-oom.pickle.zst" --format csv | grep reserved
     "$bin/fraglab" report "$samples/gpt-varlen-oom.pickle.zst" -o "$work/page.html" && grep -q '</html>' "$work/page.html"

@@ -118,8 +118,9 @@ step() { # name
 @test "the workflow of docs/ci.md can be copied: its steps run, and a worse row fails it" {
     cd "$BATS_TEST_TMPDIR"
     root=$OLDPWD
-    mkdir -p fraglab recordings ci
-    ln -s "$root/fraglab" fraglab/fraglab
+    mkdir -p bin recordings ci
+    ln -s "$root/fraglab" bin/fraglab
+    PATH=$PWD/bin:$PATH
     cp "$root/traces/samples/pr193400.pickle.zst" recordings/
     replay=$(cd "$root" && step replay)
     compare=$(cd "$root" && step compare)

@@ -11,6 +11,7 @@ import sys
 from importlib.machinery import PathFinder
 
 folder = os.environ.get("FRAGLAB_DRYRUN", "")
+run = None  # what is recorded in this process, from the import of torch on
 
 
 def say(text):
@@ -70,6 +71,7 @@ def prepare():
 
 
 def begin(torch, settings):
+    global run
     from . import counts, defaults, objects, ranks, recorder, steps, values
 
     if getattr(torch.version, "cuda", None) is None:

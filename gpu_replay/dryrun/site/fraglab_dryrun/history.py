@@ -135,5 +135,5 @@ def install(torch, has_stacks):
         library._cuda_record_memory_history_legacy = record_old
     library._cuda_memorySnapshot = history.snapshot
     if hasattr(library, "_cuda_isHistoryEnabled"):
-        library._cuda_isHistoryEnabled = lambda: history.span is not None
+        library._cuda_isHistoryEnabled = lambda: history.asked is not None
     return history

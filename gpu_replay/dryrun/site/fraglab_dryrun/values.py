@@ -287,6 +287,8 @@ class Watch:
         self.handler = HANDLER(self.on_scalar)  # kept: the library calls it as long as it runs
         handle.argtypes = [HANDLER, ctypes.c_void_p]
         handle(self.handler, None)
+        # The software CUDA forgets it in a child, which has a CUDA of its own.
+        os.register_at_fork(after_in_child=lambda: handle(self.handler, None))
 
 
 def watch(torch, run):

@@ -36,6 +36,9 @@ class Device:
         for name, now in self.levels().items():
             self.peaks[name] = max(self.peaks[name], now)
 
+    def reset_peaks(self, index):
+        self.peaks = self.levels()
+
     def count_devices(self):
         count = ctypes.c_int()
         try:
@@ -137,7 +140,7 @@ class Device:
 
     def snapshot(self, pool):
         segments = []
-        history = list(self.history or [])
+        history = [dict(entry) for entry in self.history or []]
         for address, segment in sorted(self.sizes.items()):
             size = self.live.get(address)
             blocks = [{"address": address, "size": segment, "requested_size": size or 0,

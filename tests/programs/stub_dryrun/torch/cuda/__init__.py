@@ -1,3 +1,5 @@
+import sys
+
 from .._allocator import OutOfMemoryError, device
 from . import memory
 
@@ -58,7 +60,7 @@ def memory_stats(index=0):
 
 
 def reset_peak_memory_stats(index=0):
-    device.peaks = device.levels()
+    sys.modules["torch._C"]._cuda_resetPeakMemoryStats(index)
 
 
 def max_memory_reserved(index=0):
