@@ -4,6 +4,7 @@ import functools
 import importlib
 import os
 import sys
+import weakref
 
 
 def is_wanted(settings):
@@ -36,8 +37,9 @@ def use_fake_group(torch, run):
     replace(c10d, "new_group", new_group)
     keep_objects(c10d, run)
     keep_buckets(torch, run)
-    run.note_sentence("one rank of %s with PyTorch's fake process group: what other ranks would send is not known, "
-                      "and buffers that the NCCL process group takes for itself are not counted"
+    take_flat(torch, c10d, "all_gather", 0)
+    take_flat(torch, c10d, "reduce_scatter", 1)
+    run.note_sentence("one rank of %s with PyTorch's fake process group: what other ranks would send is not known"
                       % os.environ.get("WORLD_SIZE", "many"))
 
 
@@ -74,6 +76,29 @@ def keep_objects(c10d, run):
     keep("broadcast_object_list", 1)
     keep("recv_object_list", 1)
     keep("scatter_object_list", 2)
+
+
+def take_flat(torch, c10d, name, place):
+    """The NCCL process group moves a list of tensors of one size through a flat one, which it takes from the
+    allocator and keeps until the work is over."""
+    function = getattr(c10d, name)
+    list_name = "tensor_list" if name == "all_gather" else "input_list"
+
+    @functools.wraps(function)
+    def flatly(*arguments, **named):
+        tensors = named.get(list_name, arguments[place] if len(arguments) > place else [])
+        flat = []
+        first = tensors[0] if len(tensors) > 0 else None
+        group = named.get("group", arguments[place + 2] if len(arguments) > place + 2 else None)
+        is_mine = first is not None and first.is_cuda and c10d.get_rank(group) >= 0
+        if is_mine and all(tensor.shape == first.shape for tensor in tensors):
+            flat.append(torch.empty((len(tensors), *first.shape), dtype=first.dtype, device=first.device))
+        work = function(*arguments, **named)
+        if work is not None:
+            weakref.finalize(work, flat.clear)
+        return work
+
+    replace(c10d, name, flatly)
 
 
 def keep_buckets(torch, run):

@@ -26,6 +26,16 @@ torch.cuda.set_device(device)
 dist.init_process_group("nccl", device_id=device)
 rank = dist.get_rank()
 assert (rank, dist.get_world_size(), device.index) in ((0, 64, 0), (63, 64, 7)), rank
+# Lists go through a flat tensor, as by NCCL.
+piece, pieces = torch.ones(1 << 18, device="cuda"), [torch.empty(1 << 18, device="cuda") for _ in range(64)]
+for call in (lambda: dist.all_gather(pieces, piece), lambda: dist.reduce_scatter(piece, pieces),
+             lambda: dist.all_gather(pieces, piece, async_op=True).wait()):
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_allocated()
+    call()
+    assert torch.cuda.max_memory_allocated() - before == 64 << 20, torch.cuda.max_memory_allocated() - before
+    assert torch.cuda.memory_allocated() == before
+del piece, pieces
 train(nn.parallel.DistributedDataParallel(nn.Linear(1024, 8).cuda(), device_ids=[device.index]))
 train(FullyShardedDataParallel(nn.Linear(1024, 64).cuda(), device_id=device.index))
 model = nn.Sequential(*(nn.Linear(1024, 1024) for _ in range(4))).cuda()
