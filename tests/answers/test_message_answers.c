@@ -182,9 +182,9 @@ static void tell_escapes(frag_text *out, escape_reader *read, const char *begin,
 
 static void tell_all(frag_text *out)
 {
-    static const char *const names[] = {"threads",        "more-threads",    "programs",
-                                        "later-programs", "latest-programs", "pastes",
-                                        "made",           "ordinary",        "unseen"};
+    static const char *const names[] = {
+        "threads", "more-threads", "programs", "later-programs", "latest-programs",
+        "pastes",  "made",         "ordinary", "unseen",         "fresh"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         tell_messages(out, names[i]);
     tell_escapes(out, read_terminal, "\x1b", "[]3m@~\x07\x1f\x7f x");

@@ -445,6 +445,17 @@ static void memory_that_is_refused_is_memory_that_ran_out(void **state)
     assert_presumed(not_out, sizeof not_out / sizeof *not_out, false);
 }
 
+static void what_functions_can_return_is_no_message(void **state)
+{
+    (void)state;
+    frag_messages messages;
+    assert_null(read_best(&messages, "Functions can return `VK_ERROR_OUT_OF_HOST_MEMORY` and "
+                                     "`VK_ERROR_OUT_OF_DEVICE_MEMORY`."));
+    frag_messages_destroy(&messages);
+    assert_non_null(read_best(&messages, "vkAllocateMemory: VK_ERROR_OUT_OF_DEVICE_MEMORY"));
+    frag_messages_destroy(&messages);
+}
+
 static void the_library_of_the_computer_lacks_its_own_memory(void **state)
 {
     (void)state;
@@ -507,6 +518,7 @@ static void what_a_person_says_of_memory_is_no_message(void **state)
         "ERROR: the renderer uses too much VRAM",
         "thread 'main' panicked: called `unwrap()` on an `Err` value: OutOfDeviceMemory",
         "Error: the device you're using ran out of GPU memory",
+        "This error means you ran out of memory on your GPU.",
         "it crashes with `ggml_vulkan: Device memory allocation of size 3959422976 failed.` always",
         "[info] CUDA device 0 reached memory limit while trying to allocate 414853888 bytes",
         "RangeError: 'GPUDevice': createBuffer failed, size is too large when it is mapped",
@@ -538,6 +550,7 @@ int main(void)
         cmocka_unit_test(sizes_say_it_where_the_need_is_more_than_there_is),
         cmocka_unit_test(memory_that_is_refused_is_memory_that_ran_out),
         cmocka_unit_test(what_a_person_says_of_memory_is_no_message),
+        cmocka_unit_test(what_functions_can_return_is_no_message),
         cmocka_unit_test(the_library_of_the_computer_lacks_its_own_memory),
         cmocka_unit_test(figures_without_a_unit_are_read_beside_an_allocation),
     };

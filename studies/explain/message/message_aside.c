@@ -278,9 +278,11 @@ static bool is_explanation(const frag_message_split_line *read, size_t at)
     static frag_word_list verbs = {"occurs",    "happens",   "appears", "arises",
                                    "indicates", "indicated", NULL};
     static frag_word_list links = {"when", "if", "that", "because", "whenever", "as", NULL};
+    static frag_word_list addressed = {"you", "your", NULL}; /* a program says that, too */
     size_t to = sentence_end(read, at);
     for (size_t i = sentence_start(read, at); i < to; i++)
-        if (frag_message_line_is(read, i, "means") ||
+        if ((frag_message_line_is(read, i, "means") &&
+             !frag_message_line_is_any(read, i + 1, addressed)) ||
             (frag_message_line_is_any(read, i, verbs) &&
              frag_message_line_is_any(read, i + 1, links)))
             return true;

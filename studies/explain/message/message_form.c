@@ -74,6 +74,18 @@ static bool has_near(const char *text, size_t at, size_t end, const char *const 
     return false;
 }
 
+/* "Most functions can return `A` and `B`": shortly before, in the same line */
+static bool may_return(const char *text, size_t at)
+{
+    static const char *const words[] = {"canreturn", "mayreturn", "mightreturn", "couldreturn"};
+    size_t from = at > NEAR / 2 ? at - NEAR / 2 : 0;
+    for (size_t i = at; i > from && text[i - 1] != '\n'; i--)
+        for (size_t j = 0; j < sizeof words / sizeof *words; j++)
+            if (strncmp(text + i - 1, words[j], strlen(words[j])) == 0)
+                return true;
+    return false;
+}
+
 bool frag_message_is_reported(const char *text, size_t at, size_t end)
 {
     static const char *const before[] = {"#define", "case", "==", "!=",      "return\"",
@@ -86,7 +98,7 @@ bool frag_message_is_reported(const char *text, size_t at, size_t end)
     for (size_t i = 0; i < sizeof behind / sizeof *behind; i++)
         if (strncmp(text + end, behind[i], strlen(behind[i])) == 0)
             return false;
-    return true;
+    return !may_return(text, at);
 }
 
 bool frag_message_is_error(const char *text, size_t at, size_t end)
