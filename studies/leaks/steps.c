@@ -174,10 +174,12 @@ static int compare_numbers(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* Do the events come at about equal distances, over most of the trace? */
+/* Do the events come at about equal distances, over half of the trace and up to its end? Steps that
+ * end long before are a phase of the program. */
 static bool is_regular(const repeat_search *search, const uint64_t *begin, size_t count)
 {
     uint64_t *gaps = frag_alloc(count, sizeof *gaps);
+    uint64_t events = search->trace->event_count;
     size_t near = 0;
     for (size_t i = 1; i < count; i++)
         gaps[i - 1] = begin[i] - begin[i - 1];
@@ -186,8 +188,9 @@ static bool is_regular(const repeat_search *search, const uint64_t *begin, size_
     for (size_t i = 0; i + 1 < count; i++)
         near += gaps[i] >= median / 3 && gaps[i] <= 3 * median;
     frag_free(gaps);
-    return 10 * near >= 9 * (count - 1) &&
-           begin[count - 1] - begin[0] >= search->trace->event_count / 2;
+    uint64_t behind = events - begin[count - 1];
+    return 10 * near >= 9 * (count - 1) && begin[count - 1] - begin[0] >= events / 2 &&
+           (behind <= 3 * median || behind <= events / 8);
 }
 
 /* How much is live where the steps would begin: the mean over them, as a part of the way from the
@@ -276,7 +279,56 @@ static bool find_repeats(const frag_trace *trace, const frag_use_groups *groups,
 
 /* ---- */
 
-static bool make_parts(const frag_trace *trace, frag_steps *steps, frag_error *error)
+/* Is most of what is taken given back, in each third? Where it is not, a model is loaded, or runs
+ * once: that it takes ever more is no leak. */
+static bool is_going_round(const frag_trace *trace, uint64_t first)
+{
+    uint64_t *held = frag_alloc((size_t)trace->slot_count + 1, sizeof *held);
+    uint64_t taken[3] = {0}, given[3] = {0};
+    uint64_t count = trace->event_count - first;
+    for (uint64_t i = 0; i < trace->event_count; i++) {
+        const frag_event *event = &trace->events[i];
+        size_t third = i < first ? 0 : (size_t)((i - first) * 3 / count);
+        if (frag_use_is_served(event)) {
+            held[event->slot] = event->bytes;
+            taken[third] += i >= first ? event->bytes : 0;
+        } else if (event->op == FRAG_OP_FREE && event->slot < trace->slot_count) {
+            given[third] += i >= first ? held[event->slot] : 0;
+            held[event->slot] = 0;
+        }
+    }
+    frag_free(held);
+    for (size_t i = 0; i < 3; i++)
+        if (taken[i] == 0 || (double)given[i] < 0.8 * (double)taken[i])
+            return false;
+    return true;
+}
+
+/* Are the three thirds made of the same requests, by their groups? */
+static bool is_of_one_kind(const frag_trace *trace, const frag_use_groups *groups, uint64_t first)
+{
+    uint64_t *counts = frag_alloc(3 * groups->count + 1, sizeof *counts);
+    uint64_t count = trace->event_count - first;
+    bool is_alike = true;
+    for (uint64_t i = first; i < trace->event_count; i++)
+        if (frag_use_is_served(&trace->events[i]))
+            counts[(i - first) * 3 / count * groups->count + frag_use_group(groups, i)]++;
+    for (size_t third = 0; third < 2; third++) {
+        uint64_t common = 0, all = 0;
+        for (size_t i = 0; i < groups->count; i++) {
+            uint64_t a = counts[third * groups->count + i];
+            uint64_t b = counts[(third + 1) * groups->count + i];
+            common += a < b ? a : b;
+            all += a < b ? b : a;
+        }
+        is_alike = is_alike && common * 2 >= all;
+    }
+    frag_free(counts);
+    return is_alike;
+}
+
+static bool make_parts(const frag_trace *trace, const frag_use_groups *groups, frag_steps *steps,
+                       frag_error *error)
 {
     uint64_t first = frag_trace_start(trace);
     uint64_t count = trace->event_count - first;
@@ -284,6 +336,12 @@ static bool make_parts(const frag_trace *trace, frag_steps *steps, frag_error *e
         return frag_fail(error, FRAG_E_INPUT,
                          "%" PRIu64 " requests without marks are too few to find steps in",
                          trace->stats.request_count);
+    if (!is_going_round(trace, first) || !is_of_one_kind(trace, groups, first))
+        return frag_fail(error, FRAG_E_INPUT,
+                         "no steps were found: there are not %d marks or repetitions, and the "
+                         "thirds of the trace are not alike, as while a model is loaded; record "
+                         "more steps, or name their marks with --mark",
+                         FRAG_STEPS_MIN);
     steps->by = FRAG_STEPS_BY_PARTS;
     steps->begin = frag_alloc(FRAG_STEPS_PARTS + 1, sizeof *steps->begin);
     for (uint64_t i = 0; i <= FRAG_STEPS_PARTS; i++)
@@ -297,8 +355,8 @@ bool frag_steps_find(const frag_recording *recording, const frag_trace *trace,
 {
     *steps = (frag_steps){.by = FRAG_STEPS_BY_PARTS};
     bool ok = find_marks(recording, trace, mark, steps, error);
-    ok = ok ||
-         (mark == NULL && (find_repeats(trace, groups, steps) || make_parts(trace, steps, error)));
+    ok = ok || (mark == NULL &&
+                (find_repeats(trace, groups, steps) || make_parts(trace, groups, steps, error)));
     if (ok)
         steps->count--;
     return ok;

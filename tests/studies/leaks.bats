@@ -152,6 +152,11 @@ END
     run ./fraglab leaks "$trace"
     [ "$status" -eq 3 ]
     [[ "$output" == *"too few to find steps in"* ]]
+    # A model that is loaded is no leak.
+    { echo "# fraglab trace 2"; for i in $(seq 0 199); do echo "alloc $i $((1000000 + i))"; done; } >"$trace"
+    run ./fraglab leaks "$trace"
+    [ "$status" -eq 3 ]
+    [[ "$output" == *"the thirds of the trace are not alike"* ]]
     loop kept 20 marks
     run ./fraglab leaks "$trace" --mark epoch
     [ "$status" -eq 2 ]
