@@ -1,4 +1,4 @@
-"""The table of tests/truth/truth.sh: FRAGLAB FOLDER WORD RELEASE=ENVIRONMENT... Exits 1 when a series did not run, or fewer
+"""The tables of tests/truth/truth.sh: FRAGLAB FOLDER WORD RELEASE=ENVIRONMENT[,PACKAGES]... Exits 1 when a series did not run, or fewer
 than 95 of 100 points of the exact measure are equal."""
 import math
 import os
@@ -8,7 +8,8 @@ import subprocess
 import sys
 
 ENOUGH = 0.95
-ONE_PROCESS = ("liger.py", "linear.py")  # all X of a series behind the arguments
+ONE_PROCESS = ("liger.py", "linear.py", "bert_large.py")  # all X of a series in one run
+UNITS = {"gb": 1e9, "mib": 2**20}
 
 
 class Series:
@@ -27,10 +28,12 @@ def read_series(path, word, releases):
 
 
 def dry_run(fraglab, folder, environment, series, arguments):
+    environment, _, packages = environment.partition(",")
     python = os.path.join(environment, "bin", "python")
     program = os.path.join(folder, "programs", series.program)
     command = [fraglab, "dryrun", "--gpu", series.card, "--", python, program, *series.arguments, *arguments]
-    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    variables = dict(os.environ, PYTHONPATH=packages) if packages else None
+    run = subprocess.run(command, capture_output=True, text=True, check=False, env=variables)
     for line in run.stdout.splitlines():
         words = line.split(" ")
         if words[0] == "peak" and len(words) == 3:
@@ -75,6 +78,26 @@ def nvml_rows(card, every):
     print(f"median {100 * statistics.median(absolute):.1f} %, largest {100 * max(absolute):.1f} %")
 
 
+def rough_rows(every):
+    """Figures of whole programs, rounded by their source, each in its unit."""
+    print(f"\n{'series':44} {'card':10} {'torch':15} {'X':>9} {'measured':>14} {'published':>10} {'dry run':>10} {'off':>8}")
+    for s in every:
+        unit = s.measure.split("-")[-1]
+        for x, y in s.figures.items():
+            digits = len(y.partition(".")[2])
+            found = round(s.found[x] / UNITS[unit], digits)
+            print(
+                f"{s.name:44} {s.card:10} {s.release:15} {x:>9} {s.measure:>14} {y:>10} {found:>10.{digits}f}"
+                f" {100 * (found - float(y)) / float(y):+6.1f} %"
+            )
+
+
+def oom_rows(every):
+    for s in every:
+        for x in s.figures:
+            print(f"{s.name} {x} on {s.card}: published out of memory, dry run {'the same' if s.found[x] < 0 else 'fits'}")
+
+
 def main(fraglab, folder, word, *places):
     environments = dict(place.split("=", 1) for place in places)
     every = read_series(os.path.join(folder, "points.tsv"), word, environments)
@@ -91,6 +114,10 @@ def main(fraglab, folder, word, *places):
         print(f"equal in every digit: {equal} of {points} points, {math.floor(1000 * equal / points) / 10} %")
     for card in sorted({s.card for s in ran if s.measure.startswith("nvml")}):
         nvml_rows(card, [s for s in ran if s.card == card and s.measure.startswith("nvml")])
+    rough = [s for s in ran if s.measure.split("-")[-1] in UNITS]
+    if rough:
+        rough_rows(rough)
+    oom_rows([s for s in ran if s.measure == "oom"])
     for series in every:
         if series.error:
             print(f"did not run: {series.name}: {series.error}")
