@@ -461,6 +461,11 @@ dryrun-test: setup
 	+@$(MAKE) --no-print-directory -j$(JOBS) MODE=release fraglab software-cuda
 	@sh tests/dryrun/dryrun_test.sh ./fraglab $(or $(TORCH),2.9.1) $(PROGRAMS) || [ $$? = 77 ]
 
+# How long dry runs take, and how much host memory; RUNS of each.
+dryrun-bench: setup
+	+@$(MAKE) --no-print-directory -j$(JOBS) MODE=release fraglab software-cuda
+	@sh tests/dryrun/dryrun_bench.sh ./fraglab $(or $(TORCH),2.9.1) $(or $(RUNS),3) || [ $$? = 77 ]
+
 # Dry runs against peaks that others measured on real cards, and against their recordings; says the size of what it fetches first.
 # SERIES=word: those with it in their name.
 truth: setup
@@ -590,6 +595,7 @@ help:
 	@echo 'make golden-update  pin anew what tests pin, after it was changed on purpose; NAME-golden: one of $(PINNED)'
 	@echo 'make torch-dryrun TORCH=2.9.1  dry run: PyTorch on fraglab over software CUDA (downloads its wheel)'
 	@echo 'make dryrun-test TORCH=2.9.1,2.15.0  dry runs of many programs, checked (fetches wheels, saying their size)'
+	@echo 'make dryrun-bench TORCH=2.9.1  how long dry runs take, and how much host memory, RUNS=3 of each'
 	@echo 'make workloads-truth  generated traces against dry runs of the same workloads, request by request'
 	@echo 'make truth      dry runs against peaks and recordings published of real cards, SERIES=word (fetches wheels, saying their size)'
 	@echo 'make leaks-truth PYTHON=python3  programs that leak, and that only look so, as dry runs of a PyTorch that is there'
@@ -604,7 +610,7 @@ help:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 FORCE:
 .PHONY: software-cuda all library setup setup-harness setup-test debug asan tsan test-programs fuzz-programs test check format tidy fuzz fuzz-policies mutants golden golden-logs oracle \
-        golden-update $(PINNED:%=%-golden) conformance bench bench-page predictions evidence explain-truth torch-dryrun dryrun-test leaks-truth workloads-truth truth gpu-report demo wheel sdist wheel-test install uninstall clean distclean help FORCE
+        golden-update $(PINNED:%=%-golden) conformance bench bench-page predictions evidence explain-truth torch-dryrun dryrun-test dryrun-bench leaks-truth workloads-truth truth gpu-report demo wheel sdist wheel-test install uninstall clean distclean help FORCE
 # Objects of tests are kept. Not all targets: one that is secondary and missing is not built where what
 # needs it is newer, as when MPI is installed after the program was built.
 .SECONDARY: $(patsubst %.c,$(BUILD)/%.o,$(TESTS) $(FUZZERS))

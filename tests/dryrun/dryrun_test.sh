@@ -11,10 +11,11 @@
 #     # options: --gpus 2                     more options of fraglab dryrun
 #     # run: torchrun --nproc-per-node 2      what runs it instead of python
 #     # needs: transformers peft              packages; without them it is skipped
-#     # expect: fits=true status=0 steps=3 ended_by=exit exception=WORD processes=2 identical
+#     # expect: fits=true status=0 steps=3 ended_by=exit exception=WORD processes=2 identical again
 #
-# Blanks of a value are written as _. "identical": fraglab verify says so of the recording. Without a
-# status 0 is expected. The script exits 77 when no release can be had.
+# Blanks of a value are written as _. "identical": fraglab verify says so of the recording; "again": a second run makes the
+# same requests at the same addresses, in every process. Without a status 0 is expected. The script exits 77 when no
+# release can be had.
 set -u
 fraglab=$(realpath "$1")
 releases=$2
@@ -50,6 +51,26 @@ value = json.loads(open(sys.argv[1]).readline()).get(sys.argv[2])
 print(value if isinstance(value, str) else json.dumps(value))' "$out/report" "$1" 2>/dev/null | tr ' ' _
 }
 
+start() { # program, recording, report
+    gpu=$(says gpu "$1")
+    launcher=$(says run "$1")
+    # shellcheck disable=SC2046,SC2086
+    PATH=$venv/bin:$PATH "$fraglab" dryrun --gpu "${gpu:-rtx4090}" --timeout "$seconds" -o "$2" --report "$3" \
+        $(says options "$1") -- ${launcher:-python} "$1" >"$out/stdout" 2>"$out/stderr" </dev/null
+}
+
+# All of a recording but the time of events, which is the machine's.
+events_of() { "$fraglab" trace convert "$1" - --to text -q | sed 's/ time=[0-9]*//'; }
+
+is_same_again() { # program
+    start "$1" "$out/again.pickle" "$out/report-again"
+    for recording in "$out"/run.pickle*; do
+        events_of "$recording" >"$out/first"
+        events_of "$out/again.pickle${recording#"$out/run.pickle"}" >"$out/second"
+        [ -s "$out/first" ] && cmp -s "$out/first" "$out/second" || return 1
+    done
+}
+
 check() { # program, status
     wanted=0
     for expected in $(says expect "$1"); do
@@ -57,6 +78,7 @@ check() { # program, status
         status=*) wanted=${expected#*=} ;;
         processes=*) [ "$(wc -l <"$out/report")" = "${expected#*=}" ] || { fail "the report has $(wc -l <"$out/report") processes, expected ${expected#*=}"; return; } ;;
         identical) "$fraglab" verify "$out/run.pickle" 2>&1 | grep -q identical || { fail "its recording does not verify"; return; } ;;
+        again) is_same_again "$1" || { fail "a second run makes other requests"; return; } ;;
         *)
             found=$(reported "${expected%%=*}")
             [ "$found" = "${expected#*=}" ] || { fail "${expected%%=*} is $found, expected ${expected#*=}"; return; }
@@ -74,12 +96,8 @@ try() { # program
     name=${name%.py}
     needs=$(says needs "$1")
     has "$needs" || { skipped=$((skipped + 1)); echo "skipped $release $name: it needs $needs"; return; }
-    gpu=$(says gpu "$1")
-    launcher=$(says run "$1")
     rm -f "$out"/*
-    # shellcheck disable=SC2046,SC2086
-    PATH=$venv/bin:$PATH "$fraglab" dryrun --gpu "${gpu:-rtx4090}" --timeout "$seconds" -o "$out/run.pickle" --report "$out/report" \
-        $(says options "$1") -- ${launcher:-python} "$1" >"$out/stdout" 2>"$out/stderr" </dev/null
+    start "$1" "$out/run.pickle" "$out/report"
     check "$1" $?
 }
 

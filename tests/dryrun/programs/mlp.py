@@ -12,4 +12,4 @@ for step in range(5):
     nn.utils.clip_grad_norm_(model.parameters(), 1.0)
     optimizer.step()
 print("done")
-# expect: fits=true steps=5 identical
+# expect: fits=true steps=5 identical again

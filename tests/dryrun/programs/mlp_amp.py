@@ -15,4 +15,4 @@ for step in range(3):
     scaler.update()
     optimizer.zero_grad()
 print("done")
-# expect: fits=true steps=3 identical
+# expect: fits=true steps=3 identical again

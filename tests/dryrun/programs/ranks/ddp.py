@@ -33,4 +33,4 @@ dist.destroy_process_group()
 print("done")
 # options: --gpus 2
 # run: torchrun --nproc-per-node 2
-# expect: fits=true
+# expect: fits=true again
