@@ -1,6 +1,7 @@
 """Arguments of Python made into what C takes; what is wrong is a TypeError or a UsageError that names the argument."""
 from __future__ import annotations
 
+import functools
 import os
 import re
 
@@ -14,16 +15,19 @@ def size(value: int | str | None, what: str) -> int:
     """Bytes: a whole number, or a text like "24GiB" as on the command line; None is 0, the default."""
     if value is None:
         return 0
-    if isinstance(value, str):
-        if value == "unlimited":
-            return UNLIMITED
-        match = re.fullmatch(r"([0-9]+)(?:\.([0-9]+))?(?: *([A-Za-z]+))?", value, re.A)
-        unit = _UNITS.get(match.group(3) or "") if match else None
-        if match is None or unit is None or (match.group(2) and unit == 1):
-            raise UsageError(f"{what}: '{value}' is not a size; write one like 64KiB, 1.5GiB or 4096 (KiB, MiB, GiB are 1024s; kB, MB, GB 1000s)", where=what)
-        fraction = (match.group(2) or "")[:9]
-        value = int(match.group(1)) * unit + (int(fraction) * unit // 10 ** len(fraction) if fraction else 0)
-    return count(value, what)
+    return _text_size(value, what) if isinstance(value, str) else count(value, what)
+
+
+@functools.lru_cache(maxsize=256)
+def _text_size(value: str, what: str) -> int:
+    if value == "unlimited":
+        return UNLIMITED
+    match = re.fullmatch(r"([0-9]+)(?:\.([0-9]+))?(?: *([A-Za-z]+))?", value, re.A)
+    unit = _UNITS.get(match.group(3) or "") if match else None
+    if match is None or unit is None or (match.group(2) and unit == 1):
+        raise UsageError(f"{what}: '{value}' is not a size; write one like 64KiB, 1.5GiB or 4096 (KiB, MiB, GiB are 1024s; kB, MB, GB 1000s)", where=what)
+    fraction = (match.group(2) or "")[:9]
+    return count(int(match.group(1)) * unit + (int(fraction) * unit // 10 ** len(fraction) if fraction else 0), what)
 
 
 def count(value: int, what: str, most: int = UNLIMITED) -> int:

@@ -59,6 +59,10 @@ class Serve:
     def pytest_runtestloop(self, session: Any) -> bool:
         items = {item.nodeid: item for item in session.items}
         # What imports have made is looked at no more: collecting garbage in a child would copy all of it.
+        from fraglab import _pytest_figures, version
+
+        version()  # loads the library
+        _pytest_figures.digest()
         gc.collect()
         gc.freeze()
         send(self.stream, {"ready": len(items)})

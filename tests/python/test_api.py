@@ -66,6 +66,14 @@ def small_trace():
 
 
 class Answers(unittest.TestCase):
+    def test_a_size_is_told_by_its_name_each_time(self):
+        """Texts of sizes are kept; their sentences are not mixed up."""
+        recording = small_trace()
+        for name in ("capacity", "used_by_others", "capacity"):
+            with self.assertRaisesRegex(fraglab.UsageError, f"^{name}: '3 apples' is not a size"):
+                recording.run(**{name: "3 apples"})
+        self.assertEqual(recording.run(capacity="1.5 GiB").device.capacity_bytes, recording.run(capacity=3 << 29).device.capacity_bytes)
+
     def test_rows_are_those_of_the_command(self):
         for sample in ("gpt-varlen-oom", "pr193400", "model-parallel"):
             path = SAMPLES / f"{sample}.pickle.zst"
