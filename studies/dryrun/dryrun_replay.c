@@ -84,8 +84,8 @@ static void add_phase(phase_watch *watch, const char *name, uint64_t end)
 {
     frag_dryrun_answer *answer = watch->answer;
     uint64_t begin = answer->phase_count > 0 ? watch->ends[answer->phase_count - 1] : 0;
-    if (answer->phase_count > 0 && end <= begin)
-        return;
+    if (end <= begin)
+        return; /* nothing was asked of this device in it */
     watch->ends[answer->phase_count] = end;
     answer->phases[answer->phase_count++] = (frag_dryrun_phase){.name = name};
 }

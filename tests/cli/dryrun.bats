@@ -65,6 +65,17 @@ print(json.dumps(value))' "$out/report" "$1"; }
     [ "$(reported phases.2.name)" = '"steady step"' ]
 }
 
+@test "a script that sets PyTorch's counters to 0 is recorded, and its phases stay" {
+    sed 's/^    optimizer.step()/&; torch.cuda.reset_accumulated_memory_stats()/; $a torch.cuda.reset_accumulated_memory_stats()' "$out/train.py" >"$out/reset.py"
+    for program in train reset; do
+        rm -f "$out/report"
+        dry --gpu 24GiB --report "$out/report" -- python3 "$out/$program.py" >/dev/null 2>&1
+        reported phases >"$out/$program.phases"
+    done
+    grep -q steady "$out/train.phases"
+    cmp "$out/train.phases" "$out/reset.phases"
+}
+
 @test "a script that runs out of memory says what the card would say, and exits with its code" {
     run --separate-stderr dry --gpu 1GiB --report "$out/report" -- python3 "$out/train.py" 400
     [ "$status" -eq 1 ]

@@ -28,6 +28,31 @@ def undisturbed():
             signal.signal(number, handler if handler is not None else signal.SIG_DFL)
 
 
+class Requests:
+    """How many requests each device has served. A script that sets PyTorch's own count to 0 does not set this one."""
+
+    def __init__(self, torch):
+        self.torch = torch
+        self.before = {}
+        for name in ("_cuda_resetAccumulatedMemoryStats", "_accelerator_resetAccumulatedStats"):
+            reset = getattr(torch._C, name, None)
+            if reset is not None:
+                setattr(torch._C, name, self.keeping(reset))
+
+    def keeping(self, reset):
+        def reset_and_keep(device):
+            now = self.count(device)
+            result = reset(device)
+            self.before[device] = now
+            return result
+
+        return reset_and_keep
+
+    def count(self, device):
+        stats = self.torch.cuda.memory_stats_as_nested_dict(device)
+        return self.before.get(device, 0) + stats.get("allocation", {}).get("all", {}).get("allocated", 0)
+
+
 class Run:
     """What happens in this process, from the import of torch on."""
 
@@ -52,6 +77,7 @@ class Run:
         self.shown_at = 0.0
         self.has_shown = False
         self.peak_bytes = 0
+        self.requests = Requests(torch)
         self.history = history.install(torch, settings.get("stacks", False))
         torch.cuda._lazy_call(self.begin)
         self.watch_end()
@@ -89,9 +115,7 @@ class Run:
 
     def request_counts(self):
         """Requests served so far on each device: places in the recordings."""
-        return [self.torch.cuda.memory_stats_as_nested_dict(device)
-                .get("allocation", {}).get("all", {}).get("allocated", 0)
-                for device in range(self.torch.cuda.device_count())]
+        return [self.requests.count(device) for device in range(self.torch.cuda.device_count())]
 
     def mark(self, name):
         if self.is_recording():

@@ -36,6 +36,9 @@ class Device:
         for name, now in self.levels().items():
             self.peaks[name] = max(self.peaks[name], now)
 
+    def reset_count(self, index=0):
+        self.count = 0
+
     def reset_peaks(self, index):
         self.peaks = self.levels()
 

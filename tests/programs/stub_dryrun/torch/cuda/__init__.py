@@ -63,5 +63,9 @@ def reset_peak_memory_stats(index=0):
     sys.modules["torch._C"]._cuda_resetPeakMemoryStats(index)
 
 
+def reset_accumulated_memory_stats(index=0):
+    sys.modules["torch._C"]._cuda_resetAccumulatedMemoryStats(index)
+
+
 def max_memory_reserved(index=0):
     return sum(device.sizes.values())
