@@ -88,6 +88,14 @@ bool frag_message_has_placeholder(const frag_message_split_line *read)
     return false;
 }
 
+/* Where the line begins, or a little before the words of a line without end: a log of one line is
+ * read in linear time. */
+static size_t near_start(const frag_message_split_line *read)
+{
+    size_t start = frag_message_text_line_start(read->text, read->words[0].at);
+    return read->words[0].at > start + BEHIND ? read->words[0].at - BEHIND : start;
+}
+
 /* "| `Out of Memory` | too little VRAM | a smaller model |": a row of a table that somebody wrote.
  */
 bool frag_message_is_table_row(const frag_message_split_line *read)
@@ -103,7 +111,7 @@ bool frag_message_is_table_row(const frag_message_split_line *read)
     bool has_bar = (text->marks[from] & FRAG_MESSAGE_BAR) != 0 && !is_logged;
     bool is_quoted = false;
     size_t bars = 0;
-    for (size_t at = from; at < to; at++) {
+    for (size_t at = near_start(read); at < to; at++) {
         bars += text->bytes[at] == '|';
         is_quoted |= text->bytes[at] == '`' || text->bytes[at] == '*';
     }
@@ -151,9 +159,9 @@ bool frag_message_is_statement(const frag_message_split_line *read)
             return true;
     /* "OutOfDeviceMemory," alone: one of a list of names */
     bool is_name = to > from && text->bytes[to - 1] == ',';
-    for (size_t at = from + 1; at < to; at++)
-        is_name = is_name && (text->marks[at] & FRAG_MESSAGE_WORD) == 0;
-    return is_name || has_within(text, from, to, "\"\"\"");
+    for (size_t at = from + 1; at < to && is_name; at++)
+        is_name = (text->marks[at] & FRAG_MESSAGE_WORD) == 0;
+    return is_name || has_within(text, near_start(read), to, "\"\"\"");
 }
 
 /* A line of a program, or of its comments, or a row of a table without quotes. */
@@ -166,7 +174,7 @@ bool frag_message_is_source(const frag_message_split_line *read)
     if (read->count == 0)
         return false;
     const frag_message_text *text = read->text;
-    size_t from = frag_message_text_line_start(text, read->words[0].at);
+    size_t from = near_start(read);
     size_t to = frag_message_text_line_end(text, read->words[read->count - 1].end, BEHIND);
     size_t bars = 0;
     for (size_t at = from; at < to; at++)
@@ -244,7 +252,7 @@ static size_t sentence_end(const frag_message_split_line *read, size_t at)
 static bool is_quoted(const frag_message_split_line *read, size_t at)
 {
     const frag_message_text *text = read->text;
-    size_t start = frag_message_text_line_start(text, read->words[0].at);
+    size_t start = near_start(read);
     size_t open = read->words[at].at;
     size_t codes = 0;
     for (size_t i = start; i < read->words[at].at; i++) {

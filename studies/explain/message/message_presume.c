@@ -478,8 +478,8 @@ static bool is_mentioned(const frag_message_split_line *read, size_t i)
     size_t start = frag_message_text_line_start(text, read->words[i].at);
     size_t end = frag_message_text_line_end(text, read->words[i].at, NEAR * NEAR);
     bool is_token = true;
-    for (size_t at = start + 1; at < end; at++)
-        is_token = is_token && (text->marks[at] & FRAG_MESSAGE_WORD) == 0;
+    for (size_t at = start + 1; at < end && is_token; at++)
+        is_token = (text->marks[at] & FRAG_MESSAGE_WORD) == 0;
     size_t before = i > ARTICLE ? i - ARTICLE : 0;
     bool has_article = frag_message_line_has_any(read, before, i, articles);
     bool is_event = frag_message_line_has_any(read, 0, read->count, events);
