@@ -7,6 +7,7 @@
 #define ILLEGAL_STATE 401
 #define GRAPH_BASE 0x540000000000u
 #define STEP_BYTES 16
+#define NOTHING_MS 0.002f
 
 static bool find_stream(frag_soft_call *call, bool may, const void *handle, uint32_t *stream)
 {
@@ -208,7 +209,8 @@ int32_t frag_soft_order_event_synchronize(frag_soft_call_id id, const void *hand
 }
 
 /* A millisecond for each piece of work between the two, whatever the clock says: what is tuned by
- * measuring comes out the same every time, and soon. */
+ * measuring comes out the same every time, and soon. Two events with nothing between them are
+ * NOTHING_MS apart, about what a card shows: programs divide by times. */
 int32_t frag_soft_order_event_elapsed(frag_soft_call_id id, float *milliseconds, const void *from,
                                       const void *to)
 {
@@ -225,7 +227,9 @@ int32_t frag_soft_order_event_elapsed(frag_soft_call_id id, float *milliseconds,
                  !frag_soft_point_is_done(&second->point))
             frag_soft_fail(&call, FRAG_CUDA_NOT_READY);
         else
-            elapsed = (float)((double)second->point.clock - (double)first->point.clock);
+            elapsed = first != second && second->point.clock == first->point.clock
+                          ? NOTHING_MS
+                          : (float)((double)second->point.clock - (double)first->point.clock);
     }
     if (milliseconds != NULL)
         *milliseconds = elapsed;
