@@ -1,5 +1,6 @@
 #include "cli/inputs.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -136,6 +137,35 @@ static bool check_bare_capacity(const frag_arguments *arguments, uint64_t bytes,
               "%s means %s bytes, less than any device has; did you mean %sGiB? (%sB says bytes)",
               typed, typed, typed, typed);
     return frag_error_in(error, "--capacity");
+}
+
+bool frag_inputs_one_policy(const frag_arguments *arguments, frag_policy_list *policies,
+                            frag_error *error)
+{
+    if (!frag_arguments_has(arguments, "policy"))
+        return true;
+    if (!frag_inputs_policies(arguments, NULL, policies, error))
+        return false;
+    if (policies->count == 1)
+        return true;
+    frag_fail(error, FRAG_E_USAGE, "one policy is enough; %zu were given", policies->count);
+    return frag_error_in(error, "--policy");
+}
+
+bool frag_inputs_trace(const frag_arguments *arguments, const frag_recording *recording,
+                       const frag_trace **trace, frag_error *error)
+{
+    bool is_named = frag_arguments_has(arguments, "trace-device");
+    uint64_t device = frag_arguments_number(arguments, "trace-device", 0);
+    *trace = is_named ? frag_recording_device_trace(recording, device)
+                      : frag_recording_main_trace(recording);
+    if (*trace != NULL)
+        return true;
+    if (is_named)
+        frag_fail(error, FRAG_E_USAGE, "the recording has no device %" PRIu64, device);
+    else
+        frag_fail(error, FRAG_E_INPUT, "the recording holds no trace");
+    return frag_error_in(error, recording->name);
 }
 
 bool frag_inputs_device(const frag_arguments *arguments, frag_device_spec *device,

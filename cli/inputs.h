@@ -22,6 +22,21 @@
 bool frag_inputs_policies(const frag_arguments *arguments, const char *fallback,
                           frag_policy_list *policies, frag_error *error);
 
+/* The one policy of --policy; none given: an empty list, the command takes pytorch with the
+ * settings of the recording where it holds some. */
+bool frag_inputs_one_policy(const frag_arguments *arguments, frag_policy_list *policies,
+                            frag_error *error);
+
+/* --trace-device: which GPU of the program; not given: the one that requests most. */
+#define FRAG_TRACE_DEVICE_OPTION                                                                   \
+    {                                                                                              \
+        "trace-device", "N",                                                                       \
+            .help = "the GPU of the program (default: the one that requests most)", .min = 0,      \
+            .max = UINT32_MAX                                                                      \
+    }
+bool frag_inputs_trace(const frag_arguments *arguments, const frag_recording *recording,
+                       const frag_trace **trace, frag_error *error);
+
 /* The device options. gpu holds what --gpu and --latency say, and must outlive the spec. */
 bool frag_inputs_device(const frag_arguments *arguments, frag_device_spec *device,
                         frag_device_description *gpu, frag_error *error);

@@ -82,10 +82,8 @@ static bool load(const plot_load *drawn, frag_error *error)
         !open_recording(drawn, error))
         return false;
     bool is_named = frag_plot_setting_text(request, "trace-device") != NULL;
-    const frag_trace *trace = is_named ? NULL : frag_recording_main_trace(recording);
-    for (uint32_t i = 0; is_named && i < recording->trace_count; i++)
-        if (recording->traces[i].device == device)
-            trace = &recording->traces[i];
+    const frag_trace *trace = is_named ? frag_recording_device_trace(recording, device)
+                                       : frag_recording_main_trace(recording);
     if (trace == NULL) {
         if (is_named)
             frag_fail(error, FRAG_E_USAGE,

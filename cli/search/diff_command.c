@@ -20,8 +20,7 @@ static const frag_command_option options[] = {
      .help = "what both are replayed with, for allocated and reserved memory (default: "
              "pytorch, with the settings of the recording where it holds some)"},
     FRAG_DEVICE_OPTIONS,
-    {"trace-device", "N", .help = "the GPU of the program (default: the one that requests most)",
-     .min = 0, .max = UINT32_MAX},
+    FRAG_TRACE_DEVICE_OPTION,
     FRAG_LOAD_OPTIONS,
     {"fail-above", "AMOUNT",
      .help = "exit 1 if requested, allocated or reserved memory grew by more: 1%, 16MiB, or a "
@@ -67,14 +66,9 @@ static bool read_options(diff_state *state, frag_error *error)
     const frag_arguments *arguments = state->arguments;
     const char *amount = frag_arguments_value(arguments, "fail-above");
     const frag_wish_texts none = {0};
-    if ((frag_arguments_has(arguments, "policy") &&
-         !frag_inputs_policies(arguments, NULL, &state->policies, error)) ||
+    if (!frag_inputs_one_policy(arguments, &state->policies, error) ||
         !frag_inputs_device(arguments, &state->device, &state->gpu, error))
         return false;
-    if (state->policies.count > 1)
-        return frag_fail(error, FRAG_E_USAGE, "one policy is enough; %zu were given",
-                         state->policies.count) ||
-               frag_error_in(error, "--policy");
     state->has_threshold = amount != NULL;
     state->options = (frag_diff_options){.context = frag_arguments_context(arguments),
                                          .grouping = read_grouping(arguments),
@@ -83,24 +77,6 @@ static bool read_options(diff_state *state, frag_error *error)
                                          .device = &state->device};
     return amount == NULL || frag_comparison_wishes_parse("--fail-above", amount, &none, &none,
                                                           &state->wishes, error);
-}
-
-static bool find_trace(const diff_state *state, const frag_recording *recording,
-                       const frag_trace **trace, frag_error *error)
-{
-    uint64_t device = frag_arguments_number(state->arguments, "trace-device", 0);
-    bool is_named = frag_arguments_has(state->arguments, "trace-device");
-    *trace = is_named ? NULL : frag_recording_main_trace(recording);
-    for (uint32_t i = 0; is_named && i < recording->trace_count; i++)
-        if (recording->traces[i].device == device)
-            *trace = &recording->traces[i];
-    if (*trace != NULL)
-        return true;
-    if (is_named)
-        frag_fail(error, FRAG_E_USAGE, "the recording has no device %u", (unsigned)device);
-    else
-        frag_fail(error, FRAG_E_INPUT, "the recording holds no trace");
-    return frag_error_in(error, recording->name);
 }
 
 static bool load(diff_state *state, frag_error *error)
@@ -128,7 +104,7 @@ static bool load(diff_state *state, frag_error *error)
         source->recording = &state->recordings[operands > 1 ? i : 0];
         if (places > 0)
             source->at = frag_arguments_value_at(arguments, "at", places > 1 ? i : 0);
-        if (!find_trace(state, source->recording, &source->trace, error))
+        if (!frag_inputs_trace(arguments, source->recording, &source->trace, error))
             return false;
     }
     return true;

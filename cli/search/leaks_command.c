@@ -19,8 +19,7 @@ static const frag_command_option options[] = {
      .help = "what the recording is replayed with (default: pytorch, with the settings of the "
              "recording where it holds some)"},
     FRAG_DEVICE_OPTIONS,
-    {"trace-device", "N", .help = "the GPU of the program (default: the one that requests most)",
-     .min = 0, .max = UINT32_MAX},
+    FRAG_TRACE_DEVICE_OPTION,
     FRAG_LOAD_OPTIONS,
     {"format", "FORMAT", .choices = "table|jsonl",
      .help = "for a person, or one JSON object (default: table)"},
@@ -159,40 +158,19 @@ typedef struct leaks_state {
     frag_leaks leaks;
 } leaks_state;
 
-static bool find_trace(leaks_state *state, frag_error *error)
-{
-    uint64_t device = frag_arguments_number(state->arguments, "trace-device", 0);
-    bool is_named = frag_arguments_has(state->arguments, "trace-device");
-    frag_recording *recording = &state->recording;
-    state->trace = is_named ? NULL : frag_recording_main_trace(recording);
-    for (uint32_t i = 0; is_named && i < recording->trace_count; i++)
-        if (recording->traces[i].device == device)
-            state->trace = &recording->traces[i];
-    if (state->trace != NULL)
-        return true;
-    frag_fail(error, is_named ? FRAG_E_USAGE : FRAG_E_INPUT, "there is no such trace");
-    return frag_error_in(error, recording->name);
-}
-
 static bool read_inputs(leaks_state *state, frag_error *error)
 {
     const frag_arguments *arguments = state->arguments;
     frag_trace_format format = FRAG_FORMAT_AUTO;
-    if ((frag_arguments_has(arguments, "policy") &&
-         !frag_inputs_policies(arguments, NULL, &state->policies, error)) ||
+    if (!frag_inputs_one_policy(arguments, &state->policies, error) ||
         !frag_inputs_device(arguments, &state->device, &state->gpu, error) ||
         !frag_inputs_format(arguments, &format, error))
         return false;
-    if (state->policies.count > 1) {
-        frag_fail(error, FRAG_E_USAGE, "one policy is enough; %zu were given",
-                  state->policies.count);
-        return frag_error_in(error, "--policy");
-    }
     if (!frag_recording_load_plain(frag_arguments_operand(arguments, 0), format, true,
                                    &state->recording, error))
         return false;
     state->is_loaded = true;
-    return find_trace(state, error);
+    return frag_inputs_trace(arguments, &state->recording, &state->trace, error);
 }
 
 static bool find(leaks_state *state, frag_error *error)

@@ -98,6 +98,14 @@ uint64_t frag_trace_start(const frag_trace *trace)
     return start;
 }
 
+const frag_trace *frag_recording_device_trace(const frag_recording *recording, uint64_t device)
+{
+    for (uint32_t i = 0; i < recording->trace_count; i++)
+        if (recording->traces[i].device == device)
+            return &recording->traces[i];
+    return NULL;
+}
+
 const frag_trace *frag_recording_main_trace(const frag_recording *recording)
 {
     const frag_trace *main = NULL;

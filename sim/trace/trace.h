@@ -176,6 +176,8 @@ static inline uint64_t frag_trace_bound_bytes(const frag_trace *trace)
 /* The trace that a command takes where one is wanted and no device is named: that with the greatest
  * peak of requested bytes, the first of equals. NULL: the recording holds none. */
 const frag_trace *frag_recording_main_trace(const frag_recording *recording);
+/* The trace of that device; NULL: the recording has none. */
+const frag_trace *frag_recording_device_trace(const frag_recording *recording, uint64_t device);
 
 /* Is this something the recorded allocator did (never an input of a policy)? */
 static inline bool frag_op_is_observed(uint32_t op)
