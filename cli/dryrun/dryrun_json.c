@@ -140,11 +140,11 @@ static void add_answer(frag_json *json, const frag_dryrun_shown *shown,
                        const frag_dryrun_process *process)
 {
     const frag_dryrun_answer *answer = process->answer;
-    uint64_t low = answer->other.peak.reserved_bytes;
-    uint64_t high = answer->run.peak.reserved_bytes;
     add_peak(json, "peak", &answer->run.peak);
-    frag_json_number(json, "peak_interval.reserved_low_bytes", low < high ? low : high);
-    frag_json_number(json, "peak_interval.reserved_high_bytes", low < high ? high : low);
+    frag_json_number(json, "peak_interval.reserved_low_bytes", answer->reserved_min_bytes);
+    frag_json_number(json, "peak_interval.reserved_high_bytes", answer->reserved_max_bytes);
+    frag_json_number(json, "peak_interval.draws", answer->draws);
+    frag_json_number(json, "peak_interval.draws_served", answer->draws_served);
     frag_json_number(json, "uncertain_bytes.low", answer->uncertain_low_bytes);
     frag_json_number(json, "uncertain_bytes.high", answer->uncertain_high_bytes);
     frag_json_number(json, "remaining_bytes",

@@ -60,10 +60,17 @@ static void print_unknown(FILE *stream, const frag_dryrun_shown *shown,
         fprintf(stream,
                 "hangs on masks of the GPU: out of memory when they select every element (below); "
                 "--selected 50 takes half\n");
-    else if (answer != NULL && answer->has_failed)
+    else if (answer != NULL && answer->has_failed && answer->other.fits)
         fprintf(stream,
                 "hangs on sizes that NVIDIA's libraries decide: out of memory with the largest, "
                 "not with the smallest\n");
+    else if (answer != NULL && answer->uncertain_requests > 0 &&
+             (answer->has_failed || !answer->other.fits || answer->draws_served < answer->draws))
+        fprintf(stream,
+                "hangs on sizes that NVIDIA's libraries decide: %s with the largest, served in "
+                "%" PRIu64 " of %" PRIu64 " replays with sizes between\n",
+                answer->has_failed ? "out of memory" : "served", answer->draws_served,
+                answer->draws);
     else if (!shown->gpu->is_given && process->facts.exception == NULL)
         fprintf(stream, "no card was named; with --gpu NAME the answer is for that one\n");
     else if (process->facts.no_recording != NULL)
@@ -72,6 +79,17 @@ static void print_unknown(FILE *stream, const frag_dryrun_shown *shown,
         fprintf(stream, "not known: the script ended early, before memory ran out (%s)\n",
                 process->facts.exception != NULL ? process->facts.exception
                                                  : process->facts.ended_by);
+}
+
+/* That memory runs out with the smallest too may be known by a run; then draws say nothing. */
+static void print_sure(FILE *stream, const frag_dryrun_process *process)
+{
+    const frag_dryrun_answer *answer = process->answer;
+    fprintf(stream, " (sure: with the smallest and the largest of %s uncertain size%s",
+            FRAG_COUNT(answer->uncertain_requests), plural(answer->uncertain_requests));
+    if (answer->draws > 0 && (process->fits == FRAG_DRYRUN_FITS || answer->draws_served == 0))
+        fprintf(stream, ", and %" PRIu64 " draws between", answer->draws);
+    fprintf(stream, ")\n");
 }
 
 static void print_verdict(FILE *stream, const frag_dryrun_shown *shown,
@@ -97,8 +115,7 @@ static void print_verdict(FILE *stream, const frag_dryrun_shown *shown,
     else if (answer->uncertain_requests == 0)
         fprintf(stream, " (sure: no request's size is uncertain)\n");
     else
-        fprintf(stream, " (sure: with the smallest and the largest of %s uncertain size%s)\n",
-                FRAG_COUNT(answer->uncertain_requests), plural(answer->uncertain_requests));
+        print_sure(stream, process);
     if (process->fits == FRAG_DRYRUN_FITS_NOT && process->facts.exception == NULL)
         fprintf(stream, "           the script caught the error and went on\n");
 }

@@ -10,10 +10,13 @@
 
 static frag_dryrun_fits judge_device(const frag_dryrun_answer *answer)
 {
+    bool is_served_by_all = answer->other.fits && answer->draws_served == answer->draws;
     if (!answer->has_failed)
-        return FRAG_DRYRUN_FITS;
-    return answer->uncertain_requests > 0 && answer->other.fits ? FRAG_DRYRUN_FITS_UNKNOWN
-                                                                : FRAG_DRYRUN_FITS_NOT;
+        return answer->uncertain_requests == 0 || is_served_by_all ? FRAG_DRYRUN_FITS
+                                                                   : FRAG_DRYRUN_FITS_UNKNOWN;
+    return answer->uncertain_requests > 0 && (answer->other.fits || answer->draws_served > 0)
+               ? FRAG_DRYRUN_FITS_UNKNOWN
+               : FRAG_DRYRUN_FITS_NOT;
 }
 
 /* What is known of the whole when one part says this and another that. */

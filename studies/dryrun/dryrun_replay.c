@@ -5,6 +5,9 @@
 #include "base/memory.h"
 
 #define BLOCK_BYTES ((uint64_t)512) /* what PyTorch rounds requests to */
+enum { DRAWS_MIN = 3, DRAWS_MAX = 15 };
+#define DRAWN_EVENTS                                                                               \
+    ((uint64_t)30000000) /* that are replayed for them at most, but for the least */
 
 bool frag_dryrun_release(const char *torch, char release[FRAG_DRYRUN_RELEASE_BYTES])
 {
@@ -164,42 +167,133 @@ static const frag_dryrun_uncertain *find_uncertain(const frag_dryrun_facts *fact
     return NULL;
 }
 
-/* The events with the uncertain sizes at their lower end; a request of nothing stays one of a
- * block, which PyTorch would not have made. NULL: there are none. */
-static frag_event *make_low_events(const frag_trace *trace, const frag_dryrun_facts *facts,
-                                   frag_dryrun_answer *answer)
+/* The trace with other sizes in the place of the uncertain ones. */
+typedef struct resized {
+    frag_trace trace; /* with events of its own */
+    uint64_t *places; /* events of uncertain size */
+    uint32_t *which;  /* of the facts, for each */
+    uint64_t count;
+} resized;
+
+/* false: no size is uncertain. */
+static bool find_places(const frag_trace *trace, const frag_dryrun_facts *facts,
+                        frag_dryrun_answer *answer, resized *sizes)
 {
-    frag_event *events = NULL;
-    for (uint64_t i = 0; facts->uncertain_count > 0 && i < trace->event_count; i++) {
+    *sizes = (resized){.trace = *trace};
+    if (facts->uncertain_count == 0)
+        return false;
+    sizes->places = frag_alloc(trace->event_count, sizeof *sizes->places);
+    sizes->which = frag_alloc(trace->event_count, sizeof *sizes->which);
+    for (uint64_t i = 0; i < trace->event_count; i++) {
         const frag_dryrun_uncertain *found = find_uncertain(facts, &trace->events[i]);
         if (found == NULL)
             continue;
-        if (events == NULL) {
-            events = frag_alloc(trace->event_count, sizeof *events);
-            memcpy(events, trace->events, trace->event_count * sizeof *events);
-        }
-        answer->uncertain_requests++;
         answer->uncertain_low_bytes += found->low_bytes;
         answer->uncertain_high_bytes += found->high_bytes;
-        events[i].bytes = found->low_bytes > 0 ? found->low_bytes : 1;
+        sizes->places[sizes->count] = i;
+        sizes->which[sizes->count++] = (uint32_t)(found - facts->uncertain);
     }
-    return events;
+    answer->uncertain_requests = sizes->count;
+    if (sizes->count > 0) {
+        sizes->trace.events = frag_alloc(trace->event_count, sizeof *trace->events);
+        memcpy(sizes->trace.events, trace->events, trace->event_count * sizeof *trace->events);
+    }
+    return sizes->count > 0;
 }
 
-static bool judge_low(const frag_context *context, const frag_recording *recording,
-                      const frag_trace *trace, const frag_policy_spec *policy,
-                      const frag_dryrun_facts *facts, const frag_dryrun_card *card,
-                      frag_dryrun_answer *answer, frag_error *error)
+static void free_places(resized *sizes)
 {
-    frag_event *events = make_low_events(trace, facts, answer);
+    if (sizes->count > 0)
+        frag_free(sizes->trace.events);
+    frag_free(sizes->places);
+    frag_free(sizes->which);
+}
+
+/* Steele et al., "Fast splittable pseudorandom number generators", 2014. */
+static uint64_t scramble(uint64_t number)
+{
+    number = (number ^ (number >> 30)) * 0xbf58476d1ce4e5b9u;
+    number = (number ^ (number >> 27)) * 0x94d049bb133111ebu;
+    return number ^ (number >> 31);
+}
+
+/* The size of an uncertain one: draw 0 its lower end, above a place of its own between the ends,
+ * the same in each of its requests. */
+static uint64_t size_in(const frag_dryrun_facts *facts, uint32_t which, uint64_t draw)
+{
+    const frag_dryrun_uncertain *found = &facts->uncertain[which];
+    uint64_t low = found->low_bytes, high = found->high_bytes;
+    uint64_t width = high > low ? (high - low) / BLOCK_BYTES + 1 : 1;
+    uint64_t number = scramble((draw << 32 | which) * 0x9e3779b97f4a7c15u);
+    return draw == 0 ? low : low + number % width * BLOCK_BYTES;
+}
+
+/* A request of nothing stays one of a block, which PyTorch would not have made. */
+static void set_sizes(resized *sizes, const frag_dryrun_facts *facts, uint64_t draw)
+{
+    for (uint64_t i = 0; i < sizes->count; i++) {
+        uint64_t bytes = size_in(facts, sizes->which[i], draw);
+        sizes->trace.events[sizes->places[i]].bytes = bytes > 0 ? bytes : 1;
+    }
+    frag_trace_measure(&sizes->trace);
+}
+
+static void widen(frag_dryrun_answer *answer, const frag_dryrun_level *level)
+{
+    uint64_t bytes = level->peak.reserved_bytes;
+    if (bytes < answer->reserved_min_bytes)
+        answer->reserved_min_bytes = bytes;
+    if (bytes > answer->reserved_max_bytes)
+        answer->reserved_max_bytes = bytes;
+}
+
+/* A run with the smallest sizes is about that end alone. */
+static bool was_run_high(const frag_dryrun_facts *facts, const resized *sizes)
+{
+    for (uint64_t i = 0; i < sizes->count; i++) {
+        const frag_dryrun_uncertain *found = &facts->uncertain[sizes->which[i]];
+        if (found->high_bytes - found->low_bytes > 2 * BLOCK_BYTES)
+            return found->answered_bytes > found->low_bytes / 2 + found->high_bytes / 2;
+    }
+    return true;
+}
+
+/* How many draws: fewer of a long trace. */
+static uint64_t count_draws(const frag_dryrun_facts *facts, const resized *sizes,
+                            const frag_trace *trace)
+{
+    if (!was_run_high(facts, sizes))
+        return 0;
+    uint64_t draws = DRAWN_EVENTS / (trace->event_count + 1);
+    return draws > DRAWS_MAX ? DRAWS_MAX : draws < DRAWS_MIN ? DRAWS_MIN : draws;
+}
+
+static bool judge_other_sizes(const frag_context *context, const frag_recording *recording,
+                              const frag_trace *trace, const frag_policy_spec *policy,
+                              const frag_dryrun_facts *facts, const frag_dryrun_card *card,
+                              frag_dryrun_answer *answer, frag_error *error)
+{
+    resized sizes;
     answer->other = answer->run;
-    if (events == NULL)
-        return true;
-    frag_trace low = *trace;
-    low.events = events;
-    frag_trace_measure(&low);
-    bool ok = frag_dryrun_replay(context, recording, &low, policy, card, &answer->other, error);
-    frag_free(events);
+    answer->reserved_min_bytes = answer->reserved_max_bytes = answer->run.peak.reserved_bytes;
+    bool ok = true;
+    bool has_any = find_places(trace, facts, answer, &sizes);
+    uint64_t draws = has_any ? count_draws(facts, &sizes, trace) : 0;
+    for (uint64_t i = 0; ok && has_any && i <= draws; i++) {
+        frag_dryrun_level level;
+        set_sizes(&sizes, facts, i);
+        ok = frag_dryrun_replay(context, recording, &sizes.trace, policy, card, &level, error);
+        if (!ok)
+            break;
+        widen(answer, &level);
+        if (i == 0) {
+            answer->other = level;
+            continue;
+        }
+        answer->draws++;
+        answer->draws_served += level.fits;
+    }
+    free_places(&sizes);
     return ok;
 }
 
@@ -220,7 +314,7 @@ bool frag_dryrun_judge(const frag_context *context, const frag_recording *record
     plan_phases(&watch, facts, trace->device);
     bool ok = replay_watched(context, recording, trace, &policy, card,
                              answer->phase_count > 0 ? &watch : NULL, &answer->run, error) &&
-              judge_low(context, recording, trace, &policy, facts, card, answer, error);
+              judge_other_sizes(context, recording, trace, &policy, facts, card, answer, error);
     answer->is_repeated =
         ok && answer->run.peak.reserved_bytes == trace->stats.observed_reserved_peak_bytes &&
         answer->run.fits == !answer->has_failed;

@@ -39,6 +39,13 @@ typedef struct frag_dryrun_answer {
     uint64_t uncertain_requests;  /* in the recording */
     uint64_t uncertain_low_bytes; /* their sum at each end */
     uint64_t uncertain_high_bytes;
+    /* Replays with each uncertain size drawn between its ends: what is reserved need not lie
+     * between what it is at both. None where no size is uncertain, or it was run with
+     * the smallest. */
+    uint64_t draws;
+    uint64_t draws_served;       /* in which every request was served */
+    uint64_t reserved_min_bytes; /* least and greatest peak of all replays, both ends too */
+    uint64_t reserved_max_bytes;
     frag_dryrun_phase phases[FRAG_DRYRUN_PHASES_MAX];
     size_t phase_count;
     bool has_failed;  /* a request failed when recorded */

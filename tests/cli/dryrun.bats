@@ -393,8 +393,8 @@ END
     dry --gpu 1GiB --report "$out/report" -- python3 "$out/workspace.py" 100 2>"$out/stderr"
     [ "$(reported fits)" = true ]
     [ "$(reported uncertain_bytes)" = "{\"low\": $((20 << 20)), \"high\": $((400 << 20))}" ]
-    [ "$(reported peak_interval)" = "{\"reserved_low_bytes\": $((120 << 20)), \"reserved_high_bytes\": $((500 << 20))}" ]
-    grep -q "(sure: with the smallest and the largest of 1 uncertain size)" "$out/stderr"
+    [ "$(reported peak_interval)" = "{\"reserved_low_bytes\": $((120 << 20)), \"reserved_high_bytes\": $((500 << 20)), \"draws\": 15, \"draws_served\": 15}" ]
+    grep -q "(sure: with the smallest and the largest of 1 uncertain size, and 15 draws between)" "$out/stderr"
     grep -q "^uncertain  cudnnGetWorkspace (convolution): 20.00 MiB to 400.00 MiB" "$out/stderr"
     # Out of memory at the upper end only, and at both.
     run --separate-stderr dry --gpu 1GiB -f --report "$out/report" -- python3 "$out/workspace.py" 900
@@ -404,6 +404,8 @@ END
     [[ "$stderr" == *"run with the smallest it fits, 104.00 MiB left"* ]]
     [ "$(reported low_run.fits)" = true ]
     [ "$(reported low_run.reserved_bytes)" = $((920 << 20)) ]
+    [ "$(reported peak_interval.draws_served)" -gt 0 ]
+    [ "$(reported peak_interval.draws_served)" -lt 15 ]
     run dry --gpu 1GiB --workspaces low -q -f --report "$out/report" -- python3 "$out/workspace.py" 900
     [ "$(reported fits)" = true ]
     run dry --gpu 1GiB -q -f --report "$out/report" -- python3 "$out/workspace.py" 1010
