@@ -508,8 +508,8 @@ static void what_a_person_says_of_memory_is_no_message(void **state)
         "trouble "
         "with that on the GPU and it ran out of memory",
         "+    \"not enough GPU memory to prove this. at least 64GB is required.\"",
-        "[ pid ]  uid  tgid total_vm  rss oom_score_adj name\n[ 77 ]  0  77  104945  2751  0 "
-        "slurmd",
+        ("[ pid ]  uid  tgid total_vm  rss oom_score_adj name\n[ 77 ]  0  77  104945  2751  0 "
+         "slurmd"),
         "PASS: no memory leaks detected",
         "crash_gpu()\nGC.gc() # GPU OOM\nexit() # GPU OOM",
         "retry where cudaErrorMemoryAllocation is met, and when cudaErrorMemoryAllocation occurs",
