@@ -42,6 +42,12 @@ static inline int frag_compare(uint64_t left, uint64_t right)
     return (left > right) - (left < right);
 }
 
+/* For arrays of uint64_t. */
+static inline int frag_compare_numbers(const void *left, const void *right)
+{
+    return frag_compare(*(const uint64_t *)left, *(const uint64_t *)right);
+}
+
 /* value rounded up to a multiple of unit (any unit > 0); the caller knows that it does not
  * overflow. */
 static inline uint64_t frag_round_up(uint64_t value, uint64_t unit)

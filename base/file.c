@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/codec.h"
+#include "base/formats/codec.h"
 #include "base/memory.h"
 #include "base/scope.h"
 #include "base/text.h"

@@ -124,6 +124,11 @@ void frag_json_entry(frag_json *json, const char *path, const char *name, int64_
     done(json_object_set_new(group, name, have(json_integer(value))));
 }
 
+void frag_json_signed(frag_json *json, const char *path, int64_t value)
+{
+    set(json, path, json_integer(value));
+}
+
 void frag_json_null(frag_json *json, const char *path)
 {
     set(json, path, json_null());
@@ -165,6 +170,12 @@ void frag_json_append_text(frag_json *json, const char *path, const char *value)
 {
     json_t *array = array_at(json, path);
     done(json_array_append_new(array, text_of(value)));
+}
+
+void frag_json_append_number(frag_json *json, const char *path, uint64_t value)
+{
+    json_t *array = array_at(json, path);
+    done(json_array_append_new(array, json_integer((json_int_t)value)));
 }
 
 void frag_json_write(frag_json *json, FILE *stream, bool is_indented)

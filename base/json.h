@@ -19,6 +19,7 @@ frag_json *frag_json_create(void);
 void frag_json_text(frag_json *json, const char *path, const char *value);
 /* FRAG_UNLIMITED (the largest value) writes null: unknown or without limit. */
 void frag_json_number(frag_json *json, const char *path, uint64_t value);
+void frag_json_signed(frag_json *json, const char *path, int64_t value);
 /* 12 significant digits; not finite writes null. */
 void frag_json_ratio(frag_json *json, const char *path, double value);
 void frag_json_flag(frag_json *json, const char *path, bool value);
@@ -30,6 +31,8 @@ void frag_json_null(frag_json *json, const char *path);
 void frag_json_append(frag_json *json, const char *path, frag_json *item);
 /* Appends a text to the array at path, made when first named. */
 void frag_json_append_text(frag_json *json, const char *path, const char *value);
+/* The same with a number of at most 63 bits. */
+void frag_json_append_number(frag_json *json, const char *path, uint64_t value);
 /* Makes an empty object at path, unless there is one. */
 void frag_json_object(frag_json *json, const char *path);
 /* Makes an empty array at path. */

@@ -1,5 +1,5 @@
 /* Tests of codec.c: gzip and zstd, whole and damaged. */
-#include "base/codec.h"
+#include "base/formats/codec.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

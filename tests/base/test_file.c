@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "base/codec.h"
+#include "base/formats/codec.h"
 #include "base/memory.h"
 
 static char folder[64];

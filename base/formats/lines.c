@@ -1,4 +1,4 @@
-#include "base/lines.h"
+#include "base/formats/lines.h"
 
 #include <string.h>
 

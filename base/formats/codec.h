@@ -1,8 +1,8 @@
 /* Compression: the only file that knows zstd and zlib.
  *
  * Compressed files that are read are recognised by their first bytes, never by name. */
-#ifndef FRAG_BASE_CODEC_H
-#define FRAG_BASE_CODEC_H
+#ifndef FRAG_FORMATS_CODEC_H
+#define FRAG_FORMATS_CODEC_H
 
 #include <stdbool.h>
 #include <stddef.h>

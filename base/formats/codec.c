@@ -1,4 +1,4 @@
-#include "base/codec.h"
+#include "base/formats/codec.h"
 
 #include <stdlib.h>
 #include <string.h>

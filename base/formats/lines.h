@@ -1,6 +1,6 @@
 /* The lines of an input, one after another: what readers of text share. */
-#ifndef FRAG_BASE_LINES_H
-#define FRAG_BASE_LINES_H
+#ifndef FRAG_FORMATS_LINES_H
+#define FRAG_FORMATS_LINES_H
 
 #include <stdbool.h>
 #include <stddef.h>
