@@ -59,8 +59,8 @@ static const frag_option fit_options[] = {
     {.key = NULL},
 };
 
-/* Best and worst fit look holes up by size, in tables that stay open, first and next fit by
- * address. [1]: holes above max_split */
+/* Best fit looks holes up by size, in tables that stay open, the others by address. [1]: holes
+ * above max_split */
 struct frag_policy {
     frag_block_space space;
     search how;
@@ -81,7 +81,7 @@ static frag_space_kind kind_of(const frag_option_value *values)
 
 static inline bool is_by_size(search how)
 {
-    return how == SEARCH_BEST || how == SEARCH_WORST;
+    return how == SEARCH_BEST;
 }
 
 static size_t space_bytes(const frag_policy_limits *limits, frag_space_kind kind)
@@ -249,7 +249,7 @@ FRAG_INLINE uint32_t find(const frag_policy *policy, uint32_t i, uint64_t bytes,
         is_there = frag_address_index_next(&policy->by_address[i], bytes, policy->rover, &hole);
         break;
     case SEARCH_WORST:
-        is_there = frag_free_index_worst(&policy->size_store, &policy->by_size[i], bytes, &hole);
+        is_there = frag_address_index_largest(&policy->by_address[i], bytes, &hole);
         break;
     }
     return is_there ? hole : 0;
@@ -591,9 +591,9 @@ const frag_policy_ops frag_policy_worst_fit = {
     .source = "Knuth, The Art of Computer Programming 1, section 2.5, exercise 5",
     .rules = &worst_fit_rules,
     .bound = "",
-    .arena_bytes = size_arena_bytes,
+    .arena_bytes = address_arena_bytes,
     .create = create_worst,
     .alloc = alloc_worst,
-    .free = free_by_size,
+    .free = free_first,
     FIT_OPS,
 };

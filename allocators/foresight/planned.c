@@ -156,13 +156,24 @@ static distance *find_distances(const uint64_t *sizes, uint32_t count, uint32_t 
     return distances;
 }
 
-/* The share of requests that are as large as the one so many requests later. */
-static double find_likeness(const uint64_t *sizes, uint32_t count, uint32_t period)
+/* Requests that are compared before it is asked whether the rest can still matter. */
+#define LIKENESS_STEP 65536u
+
+/* The share of requests that are as large as the one so many requests later; 0: less than `least`.
+ */
+static double find_likeness(const uint64_t *sizes, uint32_t count, uint32_t period, double least)
 {
+    uint32_t pairs = count - period;
     uint32_t same = 0;
-    for (uint32_t i = 0; i + period < count; i++)
-        same += sizes[i] == sizes[i + period] ? 1 : 0;
-    return (double)same / (double)(count - period);
+    for (uint32_t done = 0; done < pairs;) {
+        uint32_t end = pairs - done > LIKENESS_STEP ? done + LIKENESS_STEP : pairs;
+        for (uint32_t i = done; i < end; i++)
+            same += sizes[i] == sizes[i + period] ? 1 : 0;
+        done = end;
+        if ((double)(same + (pairs - done)) / (double)pairs < least)
+            return 0;
+    }
+    return (double)same / (double)pairs;
 }
 
 /* After how many requests the trace is most like itself, the least of about equals; 0: after none
@@ -176,9 +187,10 @@ static uint32_t find_period(const uint64_t *sizes, uint32_t count)
     double likeness[CANDIDATES_MAX];
     double most = LIKENESS_MIN;
     for (uint32_t i = 0; i < distance_count; i++) {
-        likeness[i] = 2 * (uint64_t)distances[i].requests <= count
-                          ? find_likeness(sizes, count, distances[i].requests)
-                          : 0;
+        likeness[i] =
+            2 * (uint64_t)distances[i].requests <= count
+                ? find_likeness(sizes, count, distances[i].requests, LIKENESS_ENOUGH * most)
+                : 0;
         most = likeness[i] > most ? likeness[i] : most;
     }
     uint32_t period = 0;

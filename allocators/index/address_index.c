@@ -333,6 +333,20 @@ bool frag_address_index_next(const frag_address_index *index, uint64_t bytes, ui
            frag_address_index_first(index, bytes, id);
 }
 
+bool frag_address_index_largest(const frag_address_index *index, uint64_t bytes, uint32_t *id)
+{
+    const frag_address_index_store *store = index->store;
+    if (index->root == NONE)
+        return false;
+    uint64_t unit = (uint64_t)1 << store->unit_log2;
+    int32_t size = frag_lanes_largest(&store->nodes[index->root].sizes);
+    bool is_there = frag_address_index_first(index, (uint64_t)size << store->unit_log2, id);
+    for (uint32_t next = *id; is_there && size == FRAG_ADDRESS_SIZE_MAX; *id = next)
+        if (!frag_address_index_above(index, store->blocks[*id].bytes + unit, *id, &next))
+            break;
+    return is_there && store->blocks[*id].bytes >= bytes;
+}
+
 void frag_address_index_visit(const frag_address_index *index, frag_address_index_visitor *visit,
                               void *context)
 {

@@ -83,6 +83,9 @@ bool frag_address_index_above(const frag_address_index *index, uint64_t bytes, u
 bool frag_address_index_next(const frag_address_index *index, uint64_t bytes, uint64_t from,
                              uint32_t *id);
 
+/* The largest hole, provided that it is of at least bytes; of equal ones the lowest: worst fit. */
+bool frag_address_index_largest(const frag_address_index *index, uint64_t bytes, uint32_t *id);
+
 typedef void frag_address_index_visitor(void *context, uint32_t id);
 
 /* Every hole, in the order of addresses. The visitor must not change the index. */

@@ -196,19 +196,6 @@ bool frag_free_index_last(const frag_free_index_store *store, const frag_free_in
     return true;
 }
 
-bool frag_free_index_worst(const frag_free_index_store *store, const frag_free_index *index,
-                           uint64_t size, uint32_t *id)
-{
-    uint32_t worst = first_of_top(store, index->heads);
-    if (worst == 0)
-        return false;
-    for (uint32_t place = store->links[worst].next; place != 0; place = store->links[place].next)
-        if (frag_free_bytes_at(store, place) > frag_free_bytes_at(store, worst))
-            worst = place;
-    *id = worst;
-    return frag_free_bytes_at(store, worst) >= size;
-}
-
 void frag_free_index_visit(const frag_free_index_store *store, const frag_free_index *index,
                            frag_free_index_visitor *visit, void *context)
 {

@@ -94,10 +94,6 @@ void frag_free_index_store_create(frag_free_index_store *store, frag_arena *aren
 
 /* ---- searches; false: no block of the index will do */
 
-/* The largest block, provided that it is at least size: worst fit. */
-bool frag_free_index_worst(const frag_free_index_store *store, const frag_free_index *index,
-                           uint64_t size, uint32_t *id);
-
 /* The last block in order: the largest, and the last of those of its size. */
 bool frag_free_index_last(const frag_free_index_store *store, const frag_free_index *index,
                           uint32_t *id);

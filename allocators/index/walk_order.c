@@ -89,18 +89,11 @@ const uint64_t *frag_walk_order_take(frag_walk_order *order, uint32_t *count)
     return order->numbers;
 }
 
-static int compare_numbers(const void *left, const void *right)
-{
-    uint64_t a = *(const uint64_t *)left;
-    uint64_t b = *(const uint64_t *)right;
-    return frag_compare(a, b);
-}
-
 const uint64_t *frag_walk_order_take_sorted(frag_walk_order *order, uint32_t *count)
 {
     *count = order->number_count;
     order->number_count = 0;
     if (*count > 1)
-        qsort(order->numbers, *count, sizeof *order->numbers, compare_numbers);
+        qsort(order->numbers, *count, sizeof *order->numbers, frag_compare_numbers);
     return order->numbers;
 }

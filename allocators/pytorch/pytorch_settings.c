@@ -40,5 +40,5 @@ uint64_t frag_pytorch_round_divided(const frag_pytorch_settings *settings, uint6
     if (bytes == floor || division == 1)
         return bytes;
     uint64_t step = floor >> frag_bit_high(division);
-    return step == 0 ? floor * 2 : frag_align_up(bytes, step);
+    return frag_align_up(bytes, step);
 }

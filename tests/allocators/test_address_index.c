@@ -78,7 +78,7 @@ static bool is_fit(const world *w, uint32_t home, uint32_t room, uint64_t bytes)
     return w->homes[room] == home + 1 && w->blocks[room].bytes >= bytes;
 }
 
-typedef enum question { FIRST, ABOVE, NEXT } question;
+typedef enum question { FIRST, ABOVE, NEXT, LARGEST } question;
 
 static bool plain_answer(const world *w, uint32_t home, question what, uint64_t bytes,
                          uint64_t from, uint32_t *id)
@@ -92,6 +92,8 @@ static bool plain_answer(const world *w, uint32_t home, question what, uint64_t 
         bool is_better = !is_found;
         if (what == NEXT)
             is_better = is_better || (is_above && w->blocks[*id].address < from);
+        if (what == LARGEST)
+            is_better = is_better || w->blocks[room].bytes > w->blocks[*id].bytes;
         if (is_better && (what != ABOVE || is_above)) {
             *id = room;
             is_found = true;
@@ -106,7 +108,7 @@ static void ask(world *w, uint32_t home)
     uint64_t bytes = draw_bytes(w);
     uint32_t room = (uint32_t)draw(w, ROOMS);
     uint64_t from = w->homes[room] == 0 ? room * ROOM_BYTES : w->blocks[room].address;
-    for (question what = FIRST; what <= NEXT; what++) {
+    for (question what = FIRST; what <= LARGEST; what++) {
         uint32_t wanted = 0;
         uint32_t got = 0;
         bool is_found = false;
@@ -120,6 +122,8 @@ static void ask(world *w, uint32_t home)
             is_found = frag_address_index_above(index, bytes, room, &got);
         if (what == NEXT)
             is_found = frag_address_index_next(index, bytes, from, &got);
+        if (what == LARGEST)
+            is_found = frag_address_index_largest(index, bytes, &got);
         assert_int_equal(is_found, is_there);
         if (is_there)
             assert_int_equal(got, wanted);

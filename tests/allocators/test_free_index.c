@@ -60,7 +60,7 @@ static uint64_t draw_size(world *w)
     return 1 + draw(w, (uint64_t)1 << (1 + draw(w, 50)));
 }
 
-typedef enum question { BEST, WORST, LAST, AFTER } question;
+typedef enum question { BEST, LAST, AFTER } question;
 
 /* In the order of (size, tie). */
 static bool is_less(const world *w, uint32_t a, uint32_t b)
@@ -74,11 +74,7 @@ static bool is_less(const world *w, uint32_t a, uint32_t b)
 
 static bool is_better(const world *w, question what, uint32_t a, uint32_t b)
 {
-    bool is_larger = w->blocks[a].bytes > w->blocks[b].bytes;
-    bool is_equal = w->blocks[a].bytes == w->blocks[b].bytes;
-    if (what == LAST)
-        return is_less(w, b, a);
-    return what == WORST ? is_larger || (is_equal && is_less(w, a, b)) : is_less(w, a, b);
+    return what == LAST ? is_less(w, b, a) : is_less(w, a, b);
 }
 
 /* size: the least; for AFTER, after: the block behind which to look. */
@@ -87,8 +83,7 @@ static bool plain_answer(const world *w, uint32_t home, question what, uint64_t 
 {
     bool is_found = false;
     for (uint32_t i = 1; i < IDS; i++) {
-        if (w->homes[i] != home + 1 ||
-            ((what == BEST || what == WORST) && w->blocks[i].bytes < size) ||
+        if (w->homes[i] != home + 1 || (what == BEST && w->blocks[i].bytes < size) ||
             (what == AFTER && !is_less(w, after, i)))
             continue;
         if (!is_found || is_better(w, what, i, *id))
@@ -112,8 +107,6 @@ static void ask(world *w, uint32_t home)
         bool is_found = false;
         if (what == BEST)
             is_found = frag_free_index_best(&w->store, index, size, &got);
-        if (what == WORST)
-            is_found = frag_free_index_worst(&w->store, index, size, &got);
         if (what == LAST)
             is_found = frag_free_index_last(&w->store, index, &got);
         if (what == AFTER)
@@ -199,13 +192,12 @@ static void asks_a_table_that_stays_open_while_it_is_empty(void **state)
     for (uint32_t round = 0; round < 2; round++) {
         uint32_t id = 0;
         assert_false(frag_free_index_best(&w.store, index, 1, &id));
-        assert_false(frag_free_index_worst(&w.store, index, 1, &id));
         assert_false(frag_free_index_last(&w.store, index, &id));
         assert_int_equal(frag_free_index_count(&w.store, index), 0);
         assert_true(frag_free_index_check(&w.store, index, NULL));
         shape(&w, 3, 4096);
         frag_free_table_insert(&w.store, heads, 3, 4096);
-        assert_true(frag_free_index_worst(&w.store, index, 1, &id));
+        assert_true(frag_free_index_last(&w.store, index, &id));
         assert_int_equal(id, 3);
         assert_true(frag_free_table_take_out(&w.store, heads, 3));
         assert_int_equal(index->heads, heads);

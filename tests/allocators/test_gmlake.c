@@ -270,6 +270,21 @@ static void ranges_are_taken_apart_when_too_much_was_stitched(void **state)
     small_world_close(&world);
 }
 
+static void as_much_as_the_option_says_may_be_stitched(void **state)
+{
+    (void)state;
+    small_world world;
+    uint64_t addresses[2];
+    small_world_open(&world, "gmlake:fragLimit=2MiB,autoGC=1,reuseLimit=1", FRAG_UNLIMITED);
+    make_two_free(&world, MIB(400), MIB(400), addresses);
+    small_world_free(&world, small_world_alloc(&world, MIB(600)));
+    small_world_free(&world, small_world_alloc(&world, MIB(424)));
+    assert_int_equal(calls(&world, FRAG_DEVICE_UNRESERVE), 0);
+    small_world_free(&world, small_world_alloc(&world, MIB(402)));
+    assert_int_equal(calls(&world, FRAG_DEVICE_UNRESERVE), 2);
+    small_world_close(&world);
+}
+
 static void memory_that_goes_back_takes_the_ranges_made_of_it_along(void **state)
 {
     (void)state;
@@ -365,6 +380,7 @@ int main(void)
         cmocka_unit_test(level_1_stitches_only_when_there_is_no_new_memory),
         cmocka_unit_test(cached_memory_is_given_back_before_a_request_fails),
         cmocka_unit_test(ranges_are_taken_apart_when_too_much_was_stitched),
+        cmocka_unit_test(as_much_as_the_option_says_may_be_stitched),
         cmocka_unit_test(memory_that_goes_back_takes_the_ranges_made_of_it_along),
         cmocka_unit_test(memory_in_the_range_of_someone_is_kept),
         cmocka_unit_test(nothing_is_held_after_empty_cache),

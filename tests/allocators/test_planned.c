@@ -98,6 +98,31 @@ static void strangers_are_served_by_best_fit(void **state)
     frag_text_destroy(&trace);
 }
 
+/* After a request that is not of the iteration its place is found again by the last requests,
+ * however long the iteration is. */
+static void finds_its_place_again_in_long_iterations(void **state)
+{
+    (void)state;
+    enum { STRANGER = 999, ITERATIONS = 6 };
+    for (int length = 200; length < 230; length += 3) {
+        frag_text trace = {0};
+        for (int i = 0; i < ITERATIONS; i++) {
+            for (int k = 0; k < length; k++) {
+                frag_text_add(&trace, "alloc %d %d\n", k, 100000 + 512 * (k * 37 % length));
+                if (i == ITERATIONS - 1 && k % 20 == 10)
+                    frag_text_add(&trace, "alloc %d 77\nfree %d\n", STRANGER, STRANGER);
+            }
+            for (int k = length - 1; k >= 0; k--)
+                frag_text_add(&trace, "free %d\n", k);
+        }
+        frag_run_result result = run(&trace, "planned", FRAG_UNLIMITED);
+        frag_run_result offline = run(&trace, "offline", FRAG_UNLIMITED);
+        assert_true(result.replay.peak.reserved_bytes <=
+                    offline.replay.peak.reserved_bytes + 4 * FRAG_MIB);
+        frag_text_destroy(&trace);
+    }
+}
+
 static void another_phase_uses_the_gaps_of_the_plan(void **state)
 {
     (void)state;
@@ -150,6 +175,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_repeats_is_served_from_one_malloc),
         cmocka_unit_test(strangers_are_served_by_best_fit),
+        cmocka_unit_test(finds_its_place_again_in_long_iterations),
         cmocka_unit_test(another_phase_uses_the_gaps_of_the_plan),
         cmocka_unit_test(what_does_not_repeat_is_left_to_best_fit),
         cmocka_unit_test(a_range_that_does_not_fit_is_done_without),

@@ -321,6 +321,7 @@ static void reads_a_fraction_from_0_to_1(void **state)
         {210, 215, "per_process_memory_fraction:1", "", 0},
         {210, 215, "per_process_memory_fraction:1.5",
          "per_process_memory_fraction is invalid, set it in [0.0, 1.0]", 29},
+        {210, 215, "per_process_memory_fraction:x", "stod", 29},
     };
     CHECK(cases);
 }
@@ -454,6 +455,26 @@ static void a_refused_string_changes_nothing(void **state)
         expect_after(version, texts, "split=64 exp");
 }
 
+static const char *one_variable(void *user, const char *name)
+{
+    return strcmp(name, user) == 0 ? "found" : NULL;
+}
+
+static void several_variables_hold_the_string_since_2_10(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF",
+                                        "PYTORCH_ALLOC_CONF"};
+    for (size_t i = 0; i < 3; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "%s", names[i]);
+        frag_context context = {.environment = one_variable, .user = name};
+        for (uint32_t version = 200; version <= 215; version++)
+            assert_int_equal(frag_pytorch_conf_of(version, &context) != NULL,
+                             i == 0 || version >= 210);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -471,6 +492,7 @@ int main(void)
         cmocka_unit_test(says_what_the_reader_that_comes_first_finds),
         cmocka_unit_test(some_keys_go_back_to_their_defaults_and_others_stay),
         cmocka_unit_test(a_refused_string_changes_nothing),
+        cmocka_unit_test(several_variables_hold_the_string_since_2_10),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

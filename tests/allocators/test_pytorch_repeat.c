@@ -81,7 +81,7 @@ static void draw_settings(uint64_t *random, bool has_capacity, frag_policy_spec 
         DRAW("large_segment_size_mb", "12", "20", "64");
     if (draw(random, 3) == 0)
         DRAW("expandable_segments", "true", "false");
-    if (draw(random, 6) == 0)
+    if (draw(random, 3) == 0)
         DRAW("throw_on_cudamalloc_oom", "true", "false");
     if (has_capacity && draw(random, 2) == 0)
         DRAW("per_process_memory_fraction", "0.5", "0.8", "0.9", "0.95", "1");

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "allocators/policy_json.h"
 #include "allocators/pytorch/pytorch_options.h"
 #include "allocators/registry.h"
 #include "base/bytes.h"
@@ -91,6 +92,28 @@ static void every_policy_says_its_rules(void **state)
             fail_msg("%s has no rules", frag_policy_table[i]->name);
         assert_true(rules->rounding != NULL && rules->takes != NULL && rules->cuts != NULL);
         assert_true(rules->joins != NULL && rules->grows != NULL && rules->streams != NULL);
+    }
+}
+
+static void a_policy_in_json_has_its_options(void **state)
+{
+    (void)state;
+    for (size_t i = 0; frag_policy_table[i] != NULL; i++) {
+        const frag_policy_ops *ops = frag_policy_table[i];
+        char *bytes = NULL;
+        size_t count = 0;
+        FILE *stream = open_memstream(&bytes, &count);
+        assert_non_null(stream);
+        frag_policy_write_json(ops, stream);
+        fclose(stream);
+        char part[128];
+        snprintf(part, sizeof part, "\"name\":\"%s\"", ops->name);
+        assert_non_null(strstr(bytes, part));
+        for (uint32_t k = 0; k < frag_policy_option_count(ops); k++) {
+            snprintf(part, sizeof part, "\"key\":\"%s\"", ops->options[k].key);
+            assert_non_null(strstr(bytes, part));
+        }
+        free(bytes);
     }
 }
 
@@ -193,128 +216,15 @@ static void refuses_what_it_does_not_know_and_names_the_nearest(void **state)
     refuse("nothing-like-it-at-all", "lists them");
 }
 
-static bool settle(const char *text, const char *recorded, frag_pytorch_settings *settings,
-                   frag_error *error)
+static void blanks_around_what_is_typed_do_not_matter(void **state)
 {
-    frag_policy_spec spec = parse(text);
-    bool ok = frag_pytorch_settings_create(settings, spec.values, recorded, error);
+    (void)state;
+    frag_policy_spec spec =
+        parse("pytorch: max_split_size_mb = 32  ,  garbage_collection_threshold=0.5 ");
+    assert_int_equal(value_of(&spec, "max_split_size_mb")->number, 32);
+    assert_string_equal(value_of(&spec, "max_split_size_mb")->text, "32");
+    assert_string_equal(value_of(&spec, "garbage_collection_threshold")->text, "0.5");
     frag_policy_spec_destroy(&spec);
-    return ok;
-}
-
-static frag_pytorch_settings settings_of(const char *text)
-{
-    frag_pytorch_settings settings;
-    frag_error error = {0};
-    if (!settle(text, "", &settings, &error))
-        fail_msg("%s: %s", text, error.sentence);
-    return settings;
-}
-
-static void follows_the_recorded_version_unless_told_otherwise(void **state)
-{
-    (void)state;
-    frag_pytorch_settings settings;
-    frag_error error = {0};
-    assert_true(settle("pytorch", "2.9", &settings, &error));
-    assert_int_equal(settings.version, 209);
-    assert_int_equal(settings.tie, FRAG_PYTORCH_TIE_ADDRESS);
-    assert_true(settle("pytorch:version=2.12.1", "2.9", &settings, &error));
-    assert_int_equal(settings.tie, FRAG_PYTORCH_TIE_BLOCK_NUMBER);
-    assert_true(settle("pytorch", "", &settings, &error));
-    assert_int_equal(settings.version, 215);
-    assert_false(settle("pytorch:version=1.9", "", &settings, &error));
-    assert_false(settle("pytorch:version=2", "", &settings, &error));
-}
-
-static void split_sizes_have_the_least_value_of_their_release(void **state)
-{
-    (void)state;
-    frag_pytorch_settings settings;
-    frag_error error = {0};
-    assert_false(settle("pytorch:max_split_size_mb=20,version=2.8", "", &settings, &error));
-    assert_true(settle("pytorch:max_split_size_mb=20,version=2.11", "", &settings, &error));
-    assert_true(settle("pytorch:max_split_size_mb=21,version=2.8", "", &settings, &error));
-}
-
-static void refuses_a_key_from_after_the_release(void **state)
-{
-    (void)state;
-    frag_pytorch_settings settings;
-    frag_error error = {0};
-    assert_false(settle("pytorch:large_segment_size_mb=25,version=2.10", "", &settings, &error));
-    assert_string_equal(error.sentence, "large_segment_size_mb came with PyTorch 2.11; version "
-                                        "2.10 does not have it");
-    assert_true(settle("pytorch:large_segment_size_mb=25,version=2.11", "", &settings, &error));
-    assert_int_equal(settings.non_split_rounding_bytes, 25 * FRAG_MIB);
-    assert_true(settle("pytorch:expandable_segments=false,version=2.0", "", &settings, &error));
-    /* The option stands for the API call, which is older than the key. */
-    assert_true(settle("pytorch:per_process_memory_fraction=1,version=2.9", "", &settings, &error));
-    assert_true(settings.has_fraction);
-}
-
-static void the_fraction_of_the_key_is_kept_apart_from_the_limit(void **state)
-{
-    (void)state;
-    frag_pytorch_settings settings;
-    frag_error error = {0};
-    assert_true(settle("pytorch:per_process_memory_fraction:0.5", "", &settings, &error));
-    assert_true(settings.has_fraction && settings.memory_fraction == 0.5);
-    assert_true(settings.key_fraction == 0.5);
-    assert_true(settle("pytorch:per_process_memory_fraction:0.5,per_process_memory_fraction=0.25",
-                       "", &settings, &error));
-    assert_true(settings.has_fraction && settings.memory_fraction == 0.25);
-    assert_true(settings.key_fraction == 0.5);
-    assert_true(settle("pytorch:per_process_memory_fraction:0.5,per_process_memory_fraction=1", "",
-                       &settings, &error));
-    assert_false(settings.has_fraction);
-    assert_true(settle("pytorch", "", &settings, &error));
-    assert_false(settings.has_fraction);
-    assert_true(settings.key_fraction == 1);
-}
-
-/* Figures of PyTorch's own unit test of the list form. */
-static void rounds_by_divisions_of_a_power_of_two(void **state)
-{
-    (void)state;
-    frag_pytorch_settings settings = settings_of("pytorch:roundup_power2_divisions=4");
-    assert_int_equal(frag_pytorch_round(&settings, 1200 * FRAG_KIB), 1280 * FRAG_KIB);
-    assert_int_equal(frag_pytorch_round(&settings, 1024 * FRAG_KIB), 1024 * FRAG_KIB);
-    assert_int_equal(frag_pytorch_round(&settings, 1000), 1024);
-    settings = settings_of("pytorch:roundup_power2_divisions=[128:8,256:16,512:1,2048:8,>:2]");
-    assert_int_equal(settings.divisions[10], 0);
-    assert_int_equal(settings.divisions[12], 2);
-    assert_int_equal(settings.divisions[0], 8);
-}
-
-static void a_rest_item_overwrites_the_last_interval_up_to_2_9(void **state)
-{
-    (void)state;
-    frag_pytorch_settings settings =
-        settings_of("pytorch:roundup_power2_divisions=[256:1,512:2,>:8],version=2.9");
-    assert_int_equal(settings.divisions[9], 8);
-    settings = settings_of("pytorch:roundup_power2_divisions=[256:1,512:2,>:8],version=2.10");
-    assert_int_equal(settings.divisions[9], 2);
-}
-
-static void refuses_divisions_that_are_no_powers_of_two(void **state)
-{
-    (void)state;
-    frag_pytorch_settings settings;
-    frag_error error = {0};
-    static const char *const wrong[] = {"3", "[256:3]", "[100:4]", "[256:4", "4x", "[256]", "[]"};
-    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
-        char text[96];
-        snprintf(text, sizeof text, "pytorch:roundup_power2_divisions=%s", wrong[i]);
-        frag_policy_spec spec;
-        /* An open bracket swallows the rest of the options; what is left must be refused all the
-         * same. */
-        if (!frag_policy_spec_parse(text, &spec, &error))
-            continue;
-        assert_false(frag_pytorch_settings_create(&settings, spec.values, "", &error));
-        assert_non_null(strstr(error.sentence, "character"));
-        frag_policy_spec_destroy(&spec);
-    }
 }
 
 int main(void)
@@ -323,20 +233,15 @@ int main(void)
         cmocka_unit_test(every_policy_has_a_complete_entry),
         cmocka_unit_test(what_is_said_to_be_a_default_is_one),
         cmocka_unit_test(every_policy_says_its_rules),
+        cmocka_unit_test(a_policy_in_json_has_its_options),
         cmocka_unit_test(keeps_a_literal_pytorch_setting_string_and_shows_what_it_says),
         cmocka_unit_test(takes_the_setting_string_out_of_a_mixed_list),
         cmocka_unit_test(what_the_user_wrote_wins_over_a_string_that_was_found),
         cmocka_unit_test(another_string_leaves_nothing_of_the_one_before),
         cmocka_unit_test(colons_still_name_options_of_other_policies),
         cmocka_unit_test(joins_bare_names_and_knows_all),
+        cmocka_unit_test(blanks_around_what_is_typed_do_not_matter),
         cmocka_unit_test(refuses_what_it_does_not_know_and_names_the_nearest),
-        cmocka_unit_test(follows_the_recorded_version_unless_told_otherwise),
-        cmocka_unit_test(split_sizes_have_the_least_value_of_their_release),
-        cmocka_unit_test(refuses_a_key_from_after_the_release),
-        cmocka_unit_test(the_fraction_of_the_key_is_kept_apart_from_the_limit),
-        cmocka_unit_test(rounds_by_divisions_of_a_power_of_two),
-        cmocka_unit_test(a_rest_item_overwrites_the_last_interval_up_to_2_9),
-        cmocka_unit_test(refuses_divisions_that_are_no_powers_of_two),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
