@@ -5,21 +5,7 @@
 
 #include "base/bits.h"
 #include "base/memory.h"
-
-typedef struct turn {
-    uint64_t time;
-    uint32_t buffer;
-    bool begins;
-} turn;
-
-/* Ends come before beginnings at the same time. */
-static int compare_turns(const void *one, const void *other)
-{
-    const turn *a = one, *b = other;
-    if (a->time != b->time)
-        return frag_compare(a->time, b->time);
-    return (int)a->begins - (int)b->begins;
-}
+#include "base/radix.h"
 
 typedef struct judge {
     const frag_buffer *buffers;
@@ -97,23 +83,20 @@ bool frag_placement_check(const frag_buffer *buffers, const uint64_t *offsets, u
                           uint64_t capacity, uint64_t *height, frag_error *error)
 {
     judge at = {buffers, offsets, frag_alloc((size_t)count + 1, sizeof *at.live), 0};
-    turn *turns = frag_alloc((size_t)count * 2 + 1, sizeof *turns);
     bool ok = true;
     *height = 0;
     for (uint32_t i = 0; ok && i < count; i++) {
         ok = check_alone(&buffers[i], i, offsets[i], capacity, error);
         uint64_t top = offsets[i] + buffers[i].size;
         *height = top > *height ? top : *height;
-        turns[(size_t)i * 2] = (turn){buffers[i].lower, i, true};
-        turns[(size_t)i * 2 + 1] = (turn){buffers[i].upper, i, false};
     }
-    if (ok)
-        qsort(turns, (size_t)count * 2, sizeof *turns, compare_turns);
+    frag_radix_item *turns = ok ? frag_sections_moments(buffers, count) : NULL;
     for (size_t i = 0; ok && i < (size_t)count * 2; i++) {
-        if (turns[i].begins)
-            ok = begin(&at, turns[i].buffer, error);
+        uint32_t buffer = (uint32_t)(turns[i].value / 2);
+        if (turns[i].value % 2 != 0)
+            ok = begin(&at, buffer, error);
         else
-            end(&at, turns[i].buffer);
+            end(&at, buffer);
     }
     frag_free(turns);
     frag_free(at.live);

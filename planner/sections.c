@@ -5,22 +5,19 @@
 
 #include "base/bits.h"
 #include "base/memory.h"
+#include "base/radix.h"
 
-/* A buffer begins or ends. */
-typedef struct moment {
-    uint64_t time;
-    uint32_t buffer;
-    bool is_start;
-} moment;
-
-static int compare_moments(const void *one, const void *other)
+frag_radix_item *frag_sections_moments(const frag_buffer *buffers, uint32_t count)
 {
-    const moment *a = one, *b = other;
-    if (a->time != b->time)
-        return frag_compare(a->time, b->time);
-    if (a->is_start != b->is_start)
-        return a->is_start ? 1 : -1;
-    return frag_compare(a->buffer, b->buffer);
+    frag_radix_item *moments = frag_alloc((size_t)count * 2 + 1, sizeof *moments);
+    frag_radix_item *scratch = frag_alloc((size_t)count * 2 + 1, sizeof *scratch);
+    for (size_t i = 0; i < count; i++) {
+        moments[i] = (frag_radix_item){buffers[i].upper, i * 2};
+        moments[count + i] = (frag_radix_item){buffers[i].lower, i * 2 + 1};
+    }
+    frag_radix_sort(moments, scratch, (size_t)count * 2);
+    frag_free(scratch);
+    return moments;
 }
 
 static bool check_buffers(const frag_buffer *buffers, uint32_t count, frag_error *error)
@@ -69,18 +66,13 @@ bool frag_sections_create(frag_sections *sections, const frag_buffer *buffers, u
         return false;
     sections->lower = frag_alloc((size_t)count + 1, sizeof *sections->lower);
     sections->upper = frag_alloc((size_t)count + 1, sizeof *sections->upper);
-    moment *moments = frag_alloc((size_t)count * 2 + 1, sizeof *moments);
-    for (uint32_t i = 0; i < count; i++) {
-        moments[(size_t)i * 2] = (moment){buffers[i].lower, i, true};
-        moments[(size_t)i * 2 + 1] = (moment){buffers[i].upper, i, false};
-    }
     sections->step_bytes = find_step(buffers, count);
-    qsort(moments, (size_t)count * 2, sizeof *moments, compare_moments);
+    frag_radix_item *moments = frag_sections_moments(buffers, count);
     uint64_t live = 0;
     bool is_open = false;
     for (size_t i = 0; i < (size_t)count * 2; i++) {
-        uint32_t buffer = moments[i].buffer;
-        if (moments[i].is_start) {
+        uint32_t buffer = (uint32_t)(moments[i].value / 2);
+        if (moments[i].value % 2 != 0) {
             sections->lower[buffer] = sections->count;
             live += buffers[buffer].size;
             if (live > sections->load_bytes)

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/radix.h"
 
 /* Most buffers in one problem, and most bytes in one buffer: sums of sizes stay within 64 bits. */
 #define FRAG_BUFFER_COUNT_MAX ((uint32_t)1 << 27)
@@ -39,6 +40,10 @@ typedef struct frag_sections {
 bool frag_sections_create(frag_sections *sections, const frag_buffer *buffers, uint32_t count,
                           frag_error *error);
 void frag_sections_destroy(frag_sections *sections);
+
+/* The moments at which buffers begin or end, in order of time, ends first and then by number.
+ * value: twice the number of the buffer, plus 1 where it begins. The caller frees. */
+frag_radix_item *frag_sections_moments(const frag_buffer *buffers, uint32_t count);
 
 /* One stretch of time that shares no buffer with any other. */
 typedef struct frag_component {

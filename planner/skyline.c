@@ -8,8 +8,18 @@
 
 #define NONE UINT32_MAX
 
-/* What a node of the tree over the buffers left, in order of their first section, knows of those
- * below it. */
+/* The buffers left stand in order of their first section, in blocks of so many. */
+#define BLOCK_PLACES 16u
+
+/* One that is left, or was: then its rank is NONE. */
+typedef struct place {
+    uint32_t rank;
+    uint32_t lower; /* its sections */
+    uint32_t upper;
+    uint32_t buffer;
+} place;
+
+/* What a block, or a node of the tree over them, knows of the buffers left in it. */
 typedef struct summary {
     uint32_t first_rank; /* NONE: there are none */
     uint32_t upper_min;
@@ -30,31 +40,40 @@ typedef struct entry {
 
 struct frag_skyline {
     const frag_sections *sections;
-    uint32_t leaf_count;
-    summary *tree; /* children of i: 2 i and 2 i + 1 */
-    uint32_t *by_start;
-    uint32_t *leaf_of; /* by number of the buffer */
-    uint32_t
-        *first_start; /* of section s: buffers that begin there are by_start[first_start[s]..] */
-    uint32_t *rank_of;
+    place *places;
+    uint32_t leaf_count;   /* of the tree, a power of two: one for each block */
+    summary *tree;         /* children of i: 2 i and 2 i + 1 */
+    uint32_t *place_of;    /* by number of the buffer */
+    uint32_t *by_rank;     /* places */
+    uint32_t *first_start; /* of section s: buffers that begin there are places[first_start[s]..] */
     stretch *stretches;
     entry *heap; /* every stretch, and some that are no more */
     size_t heap_count;
     size_t heap_capacity;
 };
 
+/* The searches jump about in these: with large pages far fewer jumps miss the processor's table of
+ * pages. */
+static void *alloc_large(size_t count, size_t item_bytes)
+{
+    void *memory = frag_alloc(count, item_bytes);
+    frag_memory_will_fill(memory, count * item_bytes);
+    return memory;
+}
+
 frag_skyline *frag_skyline_create(const frag_sections *sections)
 {
     frag_skyline *skyline = frag_alloc(1, sizeof *skyline);
     size_t count = (size_t)sections->buffer_count + 1;
     skyline->sections = sections;
-    skyline->leaf_count = (uint32_t)frag_power_of_two_up(count);
-    skyline->tree = frag_alloc((size_t)skyline->leaf_count * 2, sizeof *skyline->tree);
-    skyline->by_start = frag_alloc(count, sizeof *skyline->by_start);
-    skyline->leaf_of = frag_alloc(count, sizeof *skyline->leaf_of);
-    skyline->rank_of = frag_alloc(count, sizeof *skyline->rank_of);
-    skyline->first_start = frag_alloc((size_t)sections->count + 2, sizeof *skyline->first_start);
-    skyline->stretches = frag_alloc((size_t)sections->count + 1, sizeof *skyline->stretches);
+    uint32_t blocks = (uint32_t)(count / BLOCK_PLACES) + 1;
+    skyline->leaf_count = (uint32_t)frag_power_of_two_up(blocks);
+    skyline->tree = alloc_large((size_t)skyline->leaf_count * 2, sizeof *skyline->tree);
+    skyline->places = alloc_large((size_t)blocks * BLOCK_PLACES, sizeof *skyline->places);
+    skyline->place_of = alloc_large(count, sizeof *skyline->place_of);
+    skyline->by_rank = alloc_large(count, sizeof *skyline->by_rank);
+    skyline->first_start = alloc_large((size_t)sections->count + 2, sizeof *skyline->first_start);
+    skyline->stretches = alloc_large((size_t)sections->count + 1, sizeof *skyline->stretches);
     for (uint32_t i = 0; i < sections->buffer_count; i++)
         skyline->first_start[sections->lower[i] + 1]++;
     for (uint32_t s = 0; s < sections->count; s++)
@@ -62,8 +81,9 @@ frag_skyline *frag_skyline_create(const frag_sections *sections)
     uint32_t *next = frag_alloc((size_t)sections->count + 1, sizeof *next);
     for (uint32_t i = 0; i < sections->buffer_count; i++) {
         uint32_t start = sections->lower[i];
-        skyline->leaf_of[i] = skyline->first_start[start] + next[start]++;
-        skyline->by_start[skyline->leaf_of[i]] = i;
+        uint32_t at = skyline->first_start[start] + next[start]++;
+        skyline->place_of[i] = at;
+        skyline->places[at] = (place){NONE, start, sections->upper[i], i};
     }
     frag_free(next);
     return skyline;
@@ -74,10 +94,10 @@ void frag_skyline_destroy(frag_skyline *skyline)
     if (skyline == NULL)
         return;
     frag_free(skyline->tree);
-    frag_free(skyline->by_start);
-    frag_free(skyline->leaf_of);
+    frag_free(skyline->places);
+    frag_free(skyline->place_of);
+    frag_free(skyline->by_rank);
     frag_free(skyline->first_start);
-    frag_free(skyline->rank_of);
     frag_free(skyline->stretches);
     frag_free(skyline->heap);
     frag_free(skyline);
@@ -96,50 +116,105 @@ static summary join(const summary *a, const summary *b)
                      a->upper_max > b->upper_max ? a->upper_max : b->upper_max};
 }
 
+static const summary nothing = {NONE, NONE, 0};
+
+static summary sum_up_block(const frag_skyline *skyline, uint32_t block)
+{
+    const place *places = skyline->places + (size_t)block * BLOCK_PLACES;
+    summary sum = nothing;
+    for (uint32_t i = 0; i < BLOCK_PLACES; i++) {
+        bool is_left = places[i].rank != NONE;
+        uint32_t least = is_left ? places[i].upper : NONE;
+        uint32_t most = is_left ? places[i].upper : 0;
+        sum.first_rank = lesser(sum.first_rank, places[i].rank);
+        sum.upper_min = lesser(sum.upper_min, least);
+        sum.upper_max = most > sum.upper_max ? most : sum.upper_max;
+    }
+    return sum;
+}
+
 static void plant(frag_skyline *skyline, const uint32_t *order, uint32_t count)
 {
-    static const summary nothing = {NONE, NONE, 0};
+    uint32_t buffers = skyline->sections->buffer_count;
+    uint32_t blocks = (buffers + BLOCK_PLACES - 1) / BLOCK_PLACES;
+    for (uint32_t i = 0; i < blocks * BLOCK_PLACES; i++)
+        skyline->places[i].rank = NONE;
+    for (uint32_t i = 0; i < count; i++) {
+        skyline->by_rank[i] = skyline->place_of[order[i]];
+        skyline->places[skyline->by_rank[i]].rank = i;
+    }
     summary *leaves = skyline->tree + skyline->leaf_count;
     for (uint32_t i = 0; i < skyline->leaf_count; i++)
-        leaves[i] = nothing;
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t upper = skyline->sections->upper[order[i]];
-        skyline->rank_of[order[i]] = i;
-        leaves[skyline->leaf_of[order[i]]] = (summary){i, upper, upper};
-    }
+        leaves[i] = i < blocks ? sum_up_block(skyline, i) : nothing;
     for (uint32_t i = skyline->leaf_count - 1; i > 0; i--)
         skyline->tree[i] = join(&skyline->tree[(size_t)i * 2], &skyline->tree[(size_t)i * 2 + 1]);
 }
 
-static void uproot(frag_skyline *skyline, uint32_t buffer)
+/* What is known further up the tree stays where nothing changed below. */
+static void uproot(frag_skyline *skyline, uint32_t at)
 {
-    uint32_t at = skyline->leaf_of[buffer] + skyline->leaf_count;
-    skyline->tree[at] = (summary){NONE, NONE, 0};
-    for (at /= 2; at > 0; at /= 2)
-        skyline->tree[at] =
-            join(&skyline->tree[(size_t)at * 2], &skyline->tree[(size_t)at * 2 + 1]);
+    uint32_t block = at / BLOCK_PLACES;
+    skyline->places[at].rank = NONE;
+    uint32_t node = block + skyline->leaf_count;
+    summary now = sum_up_block(skyline, block);
+    while (node > 0 && memcmp(&now, &skyline->tree[node], sizeof now) != 0) {
+        skyline->tree[node] = now;
+        node /= 2;
+        now = join(&skyline->tree[(size_t)node * 2], &skyline->tree[(size_t)node * 2 + 1]);
+    }
 }
 
-/* The first rank below `best` among leaves [first, last) under the node, which has the leaves
- * [lower, upper), of buffers that end at or before `end`; else best. */
-static uint32_t find_first(const frag_skyline *skyline, uint32_t node, uint32_t lower,
-                           uint32_t upper, uint32_t first, uint32_t last, uint32_t end,
-                           uint32_t best)
+/* The first rank below `best` among places [first, last) of buffers that end at or before `end`;
+ * else best. */
+static uint32_t find_between(const frag_skyline *skyline, uint32_t first, uint32_t last,
+                             uint32_t end, uint32_t best)
+{
+    for (uint32_t i = first; i < last; i++) {
+        const place *at = &skyline->places[i];
+        best = at->upper <= end && at->rank < best ? at->rank : best;
+    }
+    return best;
+}
+
+/* The same among blocks [first, last) under the node, which has the blocks [lower, upper). */
+static uint32_t find_in_blocks(const frag_skyline *skyline, uint32_t node, uint32_t lower,
+                               uint32_t upper, uint32_t first, uint32_t last, uint32_t end,
+                               uint32_t best)
 {
     const summary *known = &skyline->tree[node];
     if (upper <= first || last <= lower || known->first_rank >= best || known->upper_min > end)
         return best;
     if (first <= lower && upper <= last && known->upper_max <= end)
         return known->first_rank;
+    if (node >= skyline->leaf_count)
+        return find_between(skyline, lower * BLOCK_PLACES, upper * BLOCK_PLACES, end, best);
     uint32_t middle = lower + (upper - lower) / 2;
     uint32_t left = node * 2;
     bool is_left_first =
         skyline->tree[left].first_rank <= skyline->tree[(size_t)left + 1].first_rank;
     for (uint32_t i = 0; i < 2; i++)
         best = is_left_first == (i == 0)
-                   ? find_first(skyline, left, lower, middle, first, last, end, best)
-                   : find_first(skyline, left + 1, middle, upper, first, last, end, best);
+                   ? find_in_blocks(skyline, left, lower, middle, first, last, end, best)
+                   : find_in_blocks(skyline, left + 1, middle, upper, first, last, end, best);
     return best;
+}
+
+/* The same among any places; NONE: there is none. */
+static uint32_t find_first(const frag_skyline *skyline, uint32_t first, uint32_t last, uint32_t end)
+{
+    uint32_t first_block = (first + BLOCK_PLACES - 1) / BLOCK_PLACES;
+    uint32_t last_block = last / BLOCK_PLACES;
+    if (first_block >= last_block)
+        return find_between(skyline, first, last, end, NONE);
+    uint32_t best = find_between(skyline, first, first_block * BLOCK_PLACES, end, NONE);
+    best = find_between(skyline, last_block * BLOCK_PLACES, last, end, best);
+    /* The least node that all the blocks are under. */
+    uint32_t differ = first_block ^ (last_block - 1);
+    uint32_t levels = differ == 0 ? 0 : frag_bit_high(differ) + 1;
+    uint32_t lower = first_block >> levels << levels;
+    uint32_t node = (first_block + skyline->leaf_count) >> levels;
+    return find_in_blocks(skyline, node, lower, lower + (1u << levels), first_block, last_block,
+                          end, best);
 }
 
 /* ---- the skyline */
@@ -149,34 +224,41 @@ static bool is_lower(const entry *a, const entry *b)
     return a->height != b->height ? a->height < b->height : a->start < b->start;
 }
 
+/* The heap has four children a node, which lie in one line of the processor's cache or two. */
+#define HEAP_WAYS 4u
+
 static void push(frag_skyline *skyline, uint32_t start)
 {
     skyline->heap = frag_grow(skyline->heap, &skyline->heap_capacity, skyline->heap_count + 1,
                               sizeof *skyline->heap);
     entry item = {skyline->stretches[start].height, start};
     size_t at = skyline->heap_count++;
-    for (; at > 0 && is_lower(&item, &skyline->heap[(at - 1) / 2]); at = (at - 1) / 2)
-        skyline->heap[at] = skyline->heap[(at - 1) / 2];
+    for (; at > 0 && is_lower(&item, &skyline->heap[(at - 1) / HEAP_WAYS]);
+         at = (at - 1) / HEAP_WAYS)
+        skyline->heap[at] = skyline->heap[(at - 1) / HEAP_WAYS];
     skyline->heap[at] = item;
 }
 
 static void pop(frag_skyline *skyline)
 {
-    entry item = skyline->heap[--skyline->heap_count];
+    entry *heap = skyline->heap;
+    entry item = heap[--skyline->heap_count];
     size_t at = 0;
     for (;;) {
-        size_t child = at * 2 + 1;
+        size_t child = at * HEAP_WAYS + 1;
         if (child >= skyline->heap_count)
             break;
-        if (child + 1 < skyline->heap_count &&
-            is_lower(&skyline->heap[child + 1], &skyline->heap[child]))
-            child++;
-        if (!is_lower(&skyline->heap[child], &item))
+        size_t end =
+            child + HEAP_WAYS < skyline->heap_count ? child + HEAP_WAYS : skyline->heap_count;
+        size_t least = child;
+        for (size_t i = child + 1; i < end; i++)
+            least = is_lower(&heap[i], &heap[least]) ? i : least;
+        if (!is_lower(&heap[least], &item))
             break;
-        skyline->heap[at] = skyline->heap[child];
-        at = child;
+        heap[at] = heap[least];
+        at = least;
     }
-    skyline->heap[at] = item;
+    heap[at] = item;
 }
 
 /* The lowest stretch, the first among equals. */
@@ -263,19 +345,20 @@ uint64_t frag_skyline_place(frag_skyline *skyline, const uint32_t *order, uint32
     for (uint32_t left = count; left > 0;) {
         uint32_t start = find_lowest(skyline);
         stretch at = skyline->stretches[start];
-        uint32_t rank = find_first(skyline, 1, 0, skyline->leaf_count, skyline->first_start[start],
-                                   skyline->first_start[at.end], at.end, NONE);
+        uint32_t rank =
+            find_first(skyline, skyline->first_start[start], skyline->first_start[at.end], at.end);
         if (rank == NONE) {
             fill_up(skyline, start);
             continue;
         }
-        uint32_t buffer = order[rank];
-        uint64_t offset = frag_round_up(at.height, sections->buffers[buffer].alignment);
-        uint64_t end = offset + sections->buffers[buffer].size;
-        offsets[buffer] = offset;
+        const place *chosen = &skyline->places[skyline->by_rank[rank]];
+        const frag_buffer *buffer = &sections->buffers[chosen->buffer];
+        uint64_t offset = frag_round_up(at.height, buffer->alignment);
+        uint64_t end = offset + buffer->size;
+        offsets[chosen->buffer] = offset;
         top = end > top ? end : top;
-        uproot(skyline, buffer);
-        put(skyline, start, sections->lower[buffer], sections->upper[buffer], end);
+        uproot(skyline, skyline->by_rank[rank]);
+        put(skyline, start, chosen->lower, chosen->upper, end);
         left--;
     }
     return top;

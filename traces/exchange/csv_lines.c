@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "base/lines.h"
+#include "base/formats/lines.h"
 
 bool frag_csv_next(frag_csv_lines *lines, const char **text, size_t *length, frag_error *error)
 {

@@ -326,7 +326,7 @@ bool frag_minimalloc_write(const frag_recording *recording, const frag_trace *tr
         const frag_lifetime *at = &lifetimes[i];
         while (trace->events[event].op != FRAG_OP_ALLOC)
             event++;
-        if (at->upper <= at->lower)
+        if (at->upper <= at->lower) /* a request that failed */
             continue;
         if (at->alignment > 0 && trace->notes != NULL && trace->notes[event] != 0) {
             const char *note = frag_strings_get(&recording->strings, trace->notes[event]);
