@@ -27,7 +27,8 @@ static char *readable(const char *folder, const char *between, const char *relat
 /* Beside a program or a library at path, which is cut off behind its folder. */
 static char *find_beside(char *path, const char *relative)
 {
-    static const char *const beside[] = {"/", "/../share/fraglab/", "/../../"};
+    /* In its own folder, installed, and in a source tree: the program, and the library. */
+    static const char *const beside[] = {"/", "/../share/fraglab/", "/../../", "/../../../"};
     char *found = NULL;
     char *slash = strrchr(path, '/');
     if (slash == NULL)

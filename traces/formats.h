@@ -46,6 +46,8 @@ typedef struct frag_load_options {
     frag_trace_format format;
     bool with_sites;   /* keep call stacks (they cost memory) */
     bool with_columns; /* false: only what replay needs: events, pools, and what adoption needs */
+    /* What trace->figures hold is enough: a trace whose file has them may come without events. */
+    bool figures_only;
 } frag_load_options;
 
 /* Takes memory in proportion to the file. FRAG_E_INPUT names the place of what is wrong; what does

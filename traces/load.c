@@ -66,6 +66,8 @@ static void set_pages(frag_recording *recording)
 {
     for (uint32_t i = 0; frag_recording_is_problem(recording) && i < recording->trace_count; i++) {
         frag_trace *trace = &recording->traces[i];
+        if (trace->events == NULL)
+            continue;
         uint64_t bits = PROBLEM_PAGE_BYTES_MAX;
         for (uint64_t event = 0; event < trace->event_count; event++) {
             if (trace->events[event].op != FRAG_OP_ALLOC)

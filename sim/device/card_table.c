@@ -1,71 +1,41 @@
 #include "sim/device/card_table.h"
 
 #include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/scope.h"
 #include "sim/data_folder.h"
 
 #define FOLDER "devices"
 #define SUFFIX ".yaml"
 
-static bool has_suffix(const char *name)
+static bool is_file_name(const char *name)
 {
     size_t length = strlen(name);
     return length > strlen(SUFFIX) && strcmp(name + length - strlen(SUFFIX), SUFFIX) == 0;
 }
 
-static int compare_names(const void *left, const void *right)
+static bool take_card(char *name)
 {
-    return strcmp(*(char *const *)left, *(char *const *)right);
-}
-
-static void release_folder(void *stream, size_t bytes)
-{
-    (void)bytes;
-    closedir(stream);
+    bool ok = is_file_name(name);
+    if (ok)
+        name[strlen(name) - strlen(SUFFIX)] = '\0';
+    return ok;
 }
 
 char **frag_card_names(size_t *count, frag_error *error)
 {
-    char **names = NULL;
-    size_t capacity = 0;
-    *count = 0;
     char *folder = frag_data_find(FOLDER);
-    DIR *stream = folder != NULL ? opendir(folder) : NULL;
-    if (stream == NULL) {
+    char **names = folder != NULL ? frag_folder_names(folder, take_card, count) : NULL;
+    frag_free(folder);
+    if (names == NULL) {
+        *count = 0;
         frag_fail(error, FRAG_E_SYSTEM,
                   "the folder " FOLDER "/ is not beside the program; run 'make install'");
-        frag_free(folder);
-        return NULL;
     }
-    frag_scope_own(stream, 0, release_folder);
-    names = frag_alloc(1, sizeof *names);
-    capacity = 1;
-    for (struct dirent *entry = readdir(stream); entry != NULL; entry = readdir(stream)) {
-        if (entry->d_name[0] == '.' || !has_suffix(entry->d_name))
-            continue;
-        names = frag_grow(names, &capacity, *count + 1, sizeof *names);
-        names[*count] = frag_copy_text(entry->d_name);
-        names[*count][strlen(entry->d_name) - strlen(SUFFIX)] = '\0';
-        ++*count;
-    }
-    frag_scope_disown(stream);
-    closedir(stream);
-    frag_free(folder);
-    qsort(names, *count, sizeof *names, compare_names);
     return names;
-}
-
-void frag_card_names_destroy(char **names, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        frag_free(names[i]);
-    frag_free(names);
 }
 
 /* ---- names as people write them */
@@ -111,7 +81,7 @@ typedef struct card_table {
 
 static void destroy_table(card_table *table)
 {
-    frag_card_names_destroy(table->names, table->count);
+    frag_folder_names_destroy(table->names, table->count);
     frag_free(table->cards);
 }
 
@@ -213,7 +183,7 @@ bool frag_card_load(const char *name, frag_device_description *description, frag
 {
     char wanted[PLAIN_NAME_BYTES];
     card_table table;
-    if (strchr(name, '/') != NULL || has_suffix(name) || strcmp(name, "-") == 0)
+    if (strchr(name, '/') != NULL || is_file_name(name) || strcmp(name, "-") == 0)
         return frag_device_description_load(name, description, error);
     /* As listed: the other files need not be read. */
     frag_error missing = {0};

@@ -2,6 +2,7 @@
 #ifndef FRAG_DEVICE_CARD_TABLE_H
 #define FRAG_DEVICE_CARD_TABLE_H
 
+#include "base/folder.h"
 #include "sim/device/device_description.h"
 
 /* Reads the description of a card by a name of it ("l4", "RTX 4090", "a100"), or from a file: what
@@ -11,8 +12,7 @@
 bool frag_card_load(const char *name, frag_device_description *description, frag_text *note,
                     frag_error *error);
 
-/* The names of all bundled cards, ascending. The caller frees each and the list. */
+/* The names of all bundled cards, ascending; frag_folder_names_destroy. */
 char **frag_card_names(size_t *count, frag_error *error);
-void frag_card_names_destroy(char **names, size_t count);
 
 #endif

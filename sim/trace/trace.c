@@ -163,6 +163,7 @@ void frag_trace_destroy(frag_trace *trace)
     frag_free(trace->block_bytes);
     frag_free(trace->stream_handles);
     frag_free(trace->pool_ids);
+    frag_free(trace->figures);
     *trace = (frag_trace){0};
 }
 

@@ -133,6 +133,7 @@ typedef struct frag_trace {
     uint64_t page_bytes; /* of the device that it was made for; 0: as devices have it */
     frag_trace_stats stats;
     char digest[FRAG_DIGEST_TEXT_BYTES];
+    struct frag_trace_figures *figures; /* instead of events, when they are enough */
 } frag_trace;
 
 typedef struct frag_recording {

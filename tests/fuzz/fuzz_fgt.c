@@ -31,6 +31,25 @@ static void try_load(const unsigned char *bytes, size_t count, bool with_columns
     frag_recording_destroy(&recording);
 }
 
+/* What is not refused has figures for each trace, or its events. */
+static void try_figures(const unsigned char *bytes, size_t count)
+{
+    frag_error error = {.code = FRAG_E_NONE};
+    frag_recording recording;
+    frag_load_options options = {.with_columns = true, .figures_only = true};
+    if (!sample_load_as(bytes, count, &options, &recording, &error)) {
+        FRAG_ASSERT(error.code == FRAG_E_INPUT && error.sentence[0] != '\0');
+        return;
+    }
+    for (uint32_t i = 0; i < recording.trace_count; i++) {
+        frag_trace *trace = &recording.traces[i];
+        if (trace->figures == NULL)
+            trace->figures = frag_trace_figures_find(&recording, trace);
+        FRAG_ASSERT(frag_trace_figures_doubt(trace->figures, &recording, trace) == NULL);
+    }
+    frag_recording_destroy(&recording);
+}
+
 int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t count)
 {
     if (count < FRAG_FGT_HEADER_BYTES || count > FRAG_MIB)
@@ -49,6 +68,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t count)
     }
     try_load(copy, count, true);
     try_load(copy, count, false);
+    try_figures(copy, count);
     free(copy);
     return 0;
 }

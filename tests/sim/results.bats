@@ -270,3 +270,12 @@ ADDS_UP='{
     ./fraglab report "$BATS_TEST_TMPDIR/rows" --format table >"$BATS_TEST_TMPDIR/stored"
     ./fraglab run $small --policy tlsf,best-fit --bounds | cmp - "$BATS_TEST_TMPDIR/stored"
 }
+
+@test "a trace without requests has no figures over a bound" {
+    printf '# fraglab trace 2\nsync\n' >"$BATS_TEST_TMPDIR/empty.txt"
+    run ./fraglab run "$BATS_TEST_TMPDIR/empty.txt" --policy best-fit
+    [ "$status" -eq 0 ]
+    [[ "$output" != *inf* ]]
+    [[ "$output" != *nan* ]]
+    [[ "$output" == *"best-fit"*"0 B"*"–"* ]]
+}

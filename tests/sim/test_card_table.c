@@ -23,14 +23,18 @@ static void the_names_ascend(void **state)
     assert_true(count > 20);
     for (size_t i = 1; i < count; i++)
         assert_true(strcmp(names[i - 1], names[i]) < 0);
-    frag_card_names_destroy(names, count);
+    frag_folder_names_destroy(names, count);
 }
 
-/* Is it this card by that name, written small, large, with spaces or with its maker? */
-static void check_name(const char *name, const frag_device_description *card)
+enum { FORMS = 6 };
+
+/* Is it this card by that name, written small, large, with spaces or with its maker? Forms from
+ * from to before to: to find another name of a card, all cards are read. */
+static void check_name(const char *name, const frag_device_description *card, size_t from,
+                       size_t to)
 {
     static const char *const before[] = {"", "NVIDIA ", "nvidia-"};
-    for (size_t form = 0; form < 6; form++) {
+    for (size_t form = from; form < to; form++) {
         frag_text text = {0};
         frag_device_description found;
         frag_error error = {0};
@@ -46,6 +50,15 @@ static void check_name(const char *name, const frag_device_description *card)
     }
 }
 
+static void an_ending_alone_is_no_file(void **state)
+{
+    (void)state;
+    frag_device_description card;
+    frag_error error = {0};
+    assert_false(frag_card_load(".yaml", &card, NULL, &error));
+    assert_int_equal(error.code, FRAG_E_USAGE);
+}
+
 static void each_card_has_all_its_names(void **state)
 {
     (void)state;
@@ -56,13 +69,13 @@ static void each_card_has_all_its_names(void **state)
     for (size_t i = 0; i < count; i++) {
         frag_device_description card;
         assert_true(frag_card_load(names[i], &card, NULL, &error));
-        check_name(names[i], &card);
+        check_name(names[i], &card, 0, i < FORMS ? FORMS : 1);
         for (uint32_t k = 0; k < card.aliases.count; k++)
-            check_name(card.aliases.names[k], &card);
+            check_name(card.aliases.names[k], &card, (i + k) % FORMS, (i + k) % FORMS + 1);
         for (uint32_t k = 0; k < card.meanings.count; k++)
-            check_name(card.meanings.names[k], &card);
+            check_name(card.meanings.names[k], &card, (i + k) % FORMS, (i + k) % FORMS + 1);
     }
-    frag_card_names_destroy(names, count);
+    frag_folder_names_destroy(names, count);
 }
 
 static void a_name_of_several_cards_says_which_was_taken(void **state)
@@ -110,6 +123,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_names_ascend),
+        cmocka_unit_test(an_ending_alone_is_no_file),
         cmocka_unit_test(each_card_has_all_its_names),
         cmocka_unit_test(a_name_of_several_cards_says_which_was_taken),
         cmocka_unit_test(what_no_card_is_called_gets_the_nearest_name),

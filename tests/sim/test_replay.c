@@ -385,6 +385,36 @@ static frag_run_result run_greedy(const char *text, bool is_oom_skipped)
     return result;
 }
 
+static bool greedy_check(const frag_policy *policy, frag_error *error)
+{
+    (void)policy;
+    return frag_fail(error, FRAG_E_INPUT, "two blocks overlap");
+}
+
+/* --check N asks the policy itself every N events, and nobody asks without it. */
+static void what_a_policy_finds_out_about_itself_ends_the_run(void **state)
+{
+    (void)state;
+    frag_policy_ops ops = greedy_ops;
+    ops.check = greedy_check;
+    for (uint64_t every = 0; every <= 3; every++) {
+        frag_recording recording = {0};
+        frag_test_recording("alloc 0 4096\nalloc 1 4096\n", &recording);
+        frag_device_spec device = {.capacity_bytes = FRAG_UNLIMITED};
+        frag_run_options options = {.check_every = every, .is_layout_skipped = true};
+        frag_run_result result;
+        frag_error error = {0};
+        bool ok = frag_run(&(frag_run_setup){&recording, &recording.traces[0], &ops, NULL, &device},
+                           &options, &result, &error);
+        assert_int_equal(ok, every == 0 || every == 3);
+        if (!ok) {
+            assert_string_equal(error.sentence, "two blocks overlap");
+            assert_non_null(strstr(error.where, "--check"));
+        }
+        frag_recording_destroy(&recording);
+    }
+}
+
 static void what_is_reserved_for_a_request_that_fails_is_in_no_peak(void **state)
 {
     (void)state;
@@ -594,6 +624,7 @@ int main(void)
         cmocka_unit_test(a_request_that_failed_when_recorded_is_tried_and_dropped),
         cmocka_unit_test(a_request_that_failed_when_recorded_is_in_every_peak),
         cmocka_unit_test(offline_serves_the_rest_where_a_request_that_failed_has_no_room),
+        cmocka_unit_test(what_a_policy_finds_out_about_itself_ends_the_run),
         cmocka_unit_test(what_is_reserved_for_a_request_that_fails_is_in_no_peak),
         cmocka_unit_test(empty_cache_gives_whole_segments_back),
         cmocka_unit_test(means_are_sums_over_events),

@@ -133,6 +133,47 @@ static void a_value_of_another_type_is_refused(void **state)
     assert_true(refused > 80);
 }
 
+static void the_measured_time_is_that_of_all_calls(void **state)
+{
+    (void)state;
+    frag_run_result result = {0};
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < FRAG_DEVICE_CALL_COUNT; i++) {
+        result.call_ns[i] = (uint64_t)1 << i;
+        sum += result.call_ns[i];
+    }
+    assert_int_equal(frag_run_measured_ns(&result), sum);
+}
+
+static void a_plan_has_what_others_leave_of_the_device(void **state)
+{
+    (void)state;
+    const frag_trace trace = {.page_bytes = 0};
+    frag_device_spec spec = {.capacity_bytes = FRAG_UNLIMITED, .used_by_others_bytes = 4096};
+    assert_int_equal(frag_device_plan_bytes(&spec, &trace), FRAG_UNLIMITED);
+    spec.capacity_bytes = 4096;
+    assert_int_equal(frag_device_plan_bytes(&spec, &trace), 0);
+    spec.capacity_bytes = 5 * FRAG_DEVICE_PAGE_BYTES;
+    assert_int_equal(frag_device_plan_bytes(&spec, &trace), 4 * FRAG_DEVICE_PAGE_BYTES);
+}
+
+static void events_per_second_are_of_the_time_that_was_measured(void **state)
+{
+    (void)state;
+    frag_run_result result = {.wall_ns = 2000, .replay.events = 1000};
+    frag_row row = {.result = &result, .has_timing = true};
+    size_t hint = 0;
+    const frag_row_field *field =
+        frag_row_field_find(frag_row_kind_run, "replay.events_per_second", &hint);
+    assert_non_null(field);
+    assert_int_equal(frag_row_get(&row, field).number, 500000000);
+    result.wall_ns = 0;
+    assert_false(frag_row_get(&row, field).is_known);
+    result.wall_ns = 1;
+    row.has_timing = false;
+    assert_false(frag_row_get(&row, field).is_known);
+}
+
 /* ---- nothing but what the tables have */
 
 static void an_unlisted_field_cannot_be_written(void **state)
@@ -399,6 +440,9 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_read_is_written_again),
         cmocka_unit_test(a_value_of_another_type_is_refused),
+        cmocka_unit_test(the_measured_time_is_that_of_all_calls),
+        cmocka_unit_test(a_plan_has_what_others_leave_of_the_device),
+        cmocka_unit_test(events_per_second_are_of_the_time_that_was_measured),
         cmocka_unit_test(an_unlisted_field_cannot_be_written),
         cmocka_unit_test(an_unlisted_field_cannot_be_read),
         cmocka_unit_test(an_unlisted_field_cannot_be_compared),

@@ -35,6 +35,8 @@ static const char *const frames[] = {
     "\"torch::autograd::CppNode<my::Op>::apply(std::vector<at::Tensor>&&)\" \"??\" 0", /* 18 */
     "\"train\" \"/home/me/app/main.cpp\" 77",                                          /* 19 */
     "\"_PyEval_EvalFrameDefault\" \"/croot/python-split/work/Python/bytecodes.c\" 1",  /* 20 */
+    "\"größe\" \"/home/me/模型.py\" 5",                                                /* 21 */
+    "\"a\\x01b\" \"x.py\" 6",                                                          /* 22 */
 };
 
 /* What the only request's stack, given innermost first, is called; "": nothing. */
@@ -122,6 +124,10 @@ static void a_frame_is_written_in_so_many_characters(void **state)
         {3, 40, "backward of Mm"},
         {1, 40, "c10::cuda::CUDACac… (…hingAllocator.cpp)"},
         {19, 40, "train (main.cpp:77)"},
+        {21, 40, "größe (模型.py:5)"},
+        {21, 14, "größe (….py:5)"},
+        {21, 12, "grö… (…py:5)"},
+        {22, 40, "a b (x.py:6)"},
     };
     frag_recording recording;
     frag_text text = {0};

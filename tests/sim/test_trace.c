@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "tests/support/sample_recording.h"
+#include "tests/support/text_recording.h"
 #include "traces/cut.h"
 
 typedef struct fixture {
@@ -269,7 +270,8 @@ static void refuses_columns_that_point_beyond_their_tables(void **state)
         columns[i][5] = kept;
     }
     /* The last as well as the first. */
-    uint32_t *const names[] = {&recording.frames[0].file, &recording.frames[0].name,
+    uint32_t *const names[] = {&recording.frames[0].file,
+                               &recording.frames[0].name,
                                &recording.frames[recording.frame_count - 1].file,
                                &recording.frames[recording.frame_count - 1].name,
                                &recording.metadata[0][0],
@@ -279,14 +281,80 @@ static void refuses_columns_that_point_beyond_their_tables(void **state)
     assert_true(recording.frame_count > 1 && recording.site_frame_count > 1);
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         uint32_t kept = *names[i];
-        *names[i] = 1000;
+        *names[i] = i < 6 ? recording.strings.count : recording.frame_count;
         assert_false(frag_trace_check(&recording, trace, &error));
         *names[i] = kept;
+    }
+    uint64_t *const halves[] = {&trace->pool_ids[0].high, &trace->pool_ids[0].low};
+    for (size_t i = 0; i < 2; i++) {
+        *halves[i] = 77;
+        assert_false(frag_trace_check(&recording, trace, &error));
+        assert_non_null(strstr(error.sentence, "is not the default pool 0:0"));
+        *halves[i] = 0;
     }
     recording.sites[1].count = UINT32_MAX;
     assert_false(frag_trace_check(&recording, trace, &error));
     recording.sites[1].count = 0;
     assert_true(frag_trace_check(&recording, trace, &error));
+    frag_recording_destroy(&recording);
+}
+
+static void refuses_blocks_and_slots_that_cannot_be(void **state)
+{
+    (void)state;
+    const frag_event events[] = {{FRAG_OP_ALLOC, FRAG_EVENT_INITIAL, 0, 0, 512},
+                                 {FRAG_OP_ALLOC, 0, 0, 1, 512}};
+    fixture made = make(events, 2);
+    frag_error error = {0};
+    uint64_t *bytes = calloc(2, sizeof *bytes);
+    assert_non_null(bytes);
+    made.trace->block_bytes = bytes;
+    bytes[0] = 1024;
+    assert_true(frag_trace_check(&made.recording, made.trace, &error));
+    bytes[1] = 1024;
+    assert_false(frag_trace_check(&made.recording, made.trace, &error));
+    bytes[1] = 0;
+    for (uint32_t slots = 0; slots < 4; slots++) {
+        made.trace->slot_count = slots;
+        assert_int_equal(frag_trace_check(&made.recording, made.trace, &error),
+                         slots == 0 || slots >= 2);
+    }
+    frag_recording_destroy(&made.recording);
+}
+
+static void a_device_that_is_not_there_has_no_trace(void **state)
+{
+    (void)state;
+    frag_recording recording;
+    frag_test_recording("device 1\nalloc 0 512\n", &recording);
+    assert_ptr_equal(frag_recording_device_trace(&recording, 1), &recording.traces[0]);
+    assert_null(frag_recording_device_trace(&recording, 0));
+    assert_null(frag_recording_device_trace(&recording, 2));
+    frag_recording_destroy(&recording);
+}
+
+/* "a" begins twice, one inside the other; "b" is a point. */
+static void a_mark_ends_where_its_phase_ends(void **state)
+{
+    (void)state;
+    frag_recording recording;
+    frag_cut_range range;
+    frag_error error = {0};
+    frag_test_recording("mark \"a\" begin\nalloc 0 512\nmark \"a\" begin\nmark \"a\" end\n"
+                        "free 0\nmark \"a\" end\nmark \"b\"\nalloc 1 512\n",
+                        &recording);
+    const frag_trace *trace = &recording.traces[0];
+    assert_true(frag_cut_find_marks(&recording, trace, "a", NULL, &range, &error));
+    assert_int_equal(range.first, 0);
+    assert_int_equal(range.end, 6);
+    assert_true(frag_cut_find_marks(&recording, trace, "a", "b", &range, &error));
+    assert_int_equal(range.end, 7);
+    assert_false(frag_cut_find_marks(&recording, trace, "aa", NULL, &range, &error));
+    assert_non_null(strstr(error.sentence, "did you mean 'a'"));
+    frag_recording_destroy(&recording);
+    frag_test_recording("alloc 0 512\n", &recording);
+    assert_false(frag_cut_find_marks(&recording, recording.traces, "a", NULL, &range, &error));
+    assert_non_null(strstr(error.sentence, "has no marks"));
     frag_recording_destroy(&recording);
 }
 
@@ -445,6 +513,9 @@ int main(void)
         cmocka_unit_test(the_sum_of_all_requests_has_a_bound),
         cmocka_unit_test(a_deferred_free_may_stay_without_complete),
         cmocka_unit_test(refuses_columns_that_point_beyond_their_tables),
+        cmocka_unit_test(refuses_blocks_and_slots_that_cannot_be),
+        cmocka_unit_test(a_device_that_is_not_there_has_no_trace),
+        cmocka_unit_test(a_mark_ends_where_its_phase_ends),
         cmocka_unit_test(measures_by_hand_counted_numbers),
         cmocka_unit_test(a_trace_starts_behind_the_state_it_finds),
         cmocka_unit_test(the_digest_changes_with_everything_but_call_sites),

@@ -9,6 +9,7 @@
 #include "base/digest.h"
 #include "base/memory.h"
 #include "tests/support/sample_recording.h"
+#include "tests/support/text_recording.h"
 #include "traces/fgt/fgt.h"
 
 static void keeps_everything_a_recording_says(void **state)
@@ -157,6 +158,23 @@ static void keeps_slots_that_nobody_foresees(void **state)
     }
     assert_true(frag_builder_finish(builder, "sample", &error));
     size_t bytes = 0;
+    char *file = sample_written(&recording, frag_fgt_write, &bytes);
+    assert_true(sample_load(file, bytes, true, &again, &error));
+    assert_true(same_recording(&recording, &again));
+    free(file);
+    frag_recording_destroy(&recording);
+    frag_recording_destroy(&again);
+}
+
+/* Each takes another slot than a reader foresees. */
+static void keeps_slots_when_none_is_foreseen(void **state)
+{
+    (void)state;
+    frag_recording recording;
+    frag_recording again;
+    frag_error error = {0};
+    size_t bytes = 0;
+    frag_test_recording("alloc 1 512\nalloc 0 1024\n", &recording);
     char *file = sample_written(&recording, frag_fgt_write, &bytes);
     assert_true(sample_load(file, bytes, true, &again, &error));
     assert_true(same_recording(&recording, &again));
@@ -364,6 +382,86 @@ static size_t section_at(const char *file, size_t number)
     return at;
 }
 
+/* Chunks in which all events, or all but the requests, are of one kind. */
+static void keeps_events_of_one_kind(void **state)
+{
+    (void)state;
+    static const frag_build_event kinds[] = {
+        {.op = FRAG_OP_SEGMENT_ALLOC, .bytes = 2097152, .address = 4096},
+        {.op = FRAG_OP_SEGMENT_FREE, .bytes = 2097152, .address = 4096},
+        {.op = FRAG_OP_SEGMENT_MAP, .bytes = 2097152, .address = 4096},
+        {.op = FRAG_OP_SEGMENT_UNMAP, .bytes = 2097152, .address = 4096},
+        {.op = FRAG_OP_OOM, .bytes = 512, .address = 5},
+        {.op = FRAG_OP_SYNC, .is_stream_all = true},
+        {.op = FRAG_OP_EMPTY_CACHE, .slot = FRAG_SLOT_NONE},
+        {.op = FRAG_OP_CAPTURE_BEGIN},
+        {.op = FRAG_OP_ALLOC, .slot = FRAG_SLOT_NONE, .bytes = 99, .flags = FRAG_EVENT_FAILED},
+    };
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        for (uint32_t requests = 0; requests < 3; requests++) {
+            frag_recording recording = {0};
+            frag_recording again;
+            frag_error error = {0};
+            frag_builder *builder = frag_builder_create(&recording);
+            frag_builder_add(builder, &kinds[i]);
+            for (uint32_t k = 0; k < requests; k++)
+                frag_builder_add(builder, &(frag_build_event){.op = FRAG_OP_ALLOC,
+                                                              .slot = k,
+                                                              .bytes = 512,
+                                                              .address = 8192 + 512 * k});
+            if (!frag_builder_finish(builder, "sample", &error))
+                fail_msg("%s", error.sentence);
+            size_t bytes = 0;
+            char *file = sample_written(&recording, frag_fgt_write, &bytes);
+            if (!sample_load(file, bytes, true, &again, &error))
+                fail_msg("kind %zu: %s", i, error.sentence);
+            assert_true(same_recording(&recording, &again));
+            frag_free(file);
+            frag_recording_destroy(&recording);
+            frag_recording_destroy(&again);
+        }
+}
+
+static size_t count_sections(const char *file, size_t bytes, unsigned kind)
+{
+    size_t count = 0;
+    for (size_t number = 0; section_at(file, number) < bytes; number++)
+        count += (unsigned char)file[section_at(file, number)] == kind;
+    return count;
+}
+
+/* Tables of a few strings are one section; those of megabytes are cut where they pass one. */
+static void cuts_tables_of_megabytes(void **state)
+{
+    (void)state;
+    enum { STRINGS = 30, STRING_BYTES = 100000 };
+    char *text = frag_alloc(STRING_BYTES + 1, 1);
+    memset(text, 'x', STRING_BYTES);
+    for (int is_long = 0; is_long < 2; is_long++) {
+        frag_recording recording = {0};
+        frag_recording again;
+        frag_error error = {0};
+        frag_builder *builder = frag_builder_create(&recording);
+        for (int i = 0; i < STRINGS; i++) {
+            text[0] = (char)('0' + i / 10);
+            text[1] = (char)('0' + i % 10);
+            text[2] = is_long != 0 ? 'x' : '\0';
+            frag_build_event mark = {.op = FRAG_OP_MARK, .slot = sample_string(builder, text)};
+            frag_builder_add(builder, &mark);
+        }
+        assert_true(frag_builder_finish(builder, "sample", &error));
+        size_t bytes = 0;
+        char *file = sample_written(&recording, frag_fgt_write, &bytes);
+        assert_int_equal(count_sections(file, bytes, FRAG_FGT_STRINGS), is_long != 0 ? 3 : 1);
+        assert_true(sample_load(file, bytes, true, &again, &error));
+        assert_true(same_recording(&recording, &again));
+        frag_free(file);
+        frag_recording_destroy(&recording);
+        frag_recording_destroy(&again);
+    }
+    frag_free(text);
+}
+
 /* Tables that follow the events they are for, so that these cannot be judged as they come. */
 static void reads_tables_wherever_they_are(void **state)
 {
@@ -564,15 +662,26 @@ static void refuses_columns_that_cannot_be(void **state)
     assert_true(frag_fgt_cursor_open(&cursor, coding, raw, size, 7, 100, &error));
     frag_fgt_cursor_close(&cursor);
     assert_false(frag_fgt_cursor_open(&cursor, coding, raw, size, 3, 100, &error));
+    static const unsigned char distinct[] = {0, 101};
+    for (size_t i = 0; i < sizeof distinct; i++) {
+        raw[0] = distinct[i];
+        assert_false(frag_fgt_cursor_open(&cursor, coding, raw, size, 7, 100, &error));
+        assert_non_null(strstr(error.sentence, "distinct values; expected 1 to 100"));
+    }
+    raw[0] = 5;
     coding.width = 4;
     assert_false(frag_fgt_cursor_open(&cursor, coding, raw, 4 + 5 + 50, 7, 100, &error));
     assert_string_equal(error.sentence,
                         "a column has places of 4 bits among 5 distinct values; expected 3");
     coding.width = 17;
     assert_false(frag_fgt_cursor_open(&cursor, coding, raw, size, 7, 100, &error));
+    assert_string_equal(error.sentence, "a column has encoding 3 with widths 17 and 1; expected "
+                                        "some that are documented");
     coding.width = 3;
     coding.value_width = 9;
     assert_false(frag_fgt_cursor_open(&cursor, coding, raw, size, 7, 100, &error));
+    assert_string_equal(error.sentence, "a column has encoding 3 with widths 3 and 9; expected "
+                                        "some that are documented");
     coding.encoding = 4;
     assert_false(frag_fgt_cursor_open(&cursor, coding, raw, size, 7, 100, &error));
     coding = (frag_fgt_coding){.encoding = FRAG_FGT_PLAIN, .width = 3};
@@ -684,24 +793,25 @@ static void repair_checksums(unsigned char *file, size_t bytes)
     }
 }
 
-static void stands_any_damage(void **state)
+static uint32_t damage_often(const frag_recording *recording, uint32_t times)
 {
-    (void)state;
-    frag_recording recording;
-    frag_recording again;
-    sample_recording(&recording);
     size_t bytes = 0;
-    char *file = sample_written(&recording, frag_fgt_write, &bytes);
+    char *file = sample_written(recording, frag_fgt_write, &bytes);
     unsigned char *damaged = frag_alloc(bytes, 1);
     uint64_t seed = 1;
     uint32_t accepted = 0;
-    for (uint32_t i = 0; i < 20000; i++) {
+    for (uint32_t i = 0; i < times; i++) {
+        frag_recording again;
         frag_error error = {0};
         memcpy(damaged, file, bytes);
         size_t count = sample_damage(damaged, bytes, &seed);
         if (i % 2 == 0 && count >= FRAG_FGT_HEADER_BYTES)
             repair_checksums(damaged, count);
-        if (sample_load(damaged, count, i % 3 != 0, &again, &error)) {
+        frag_load_options options = {.with_sites = i % 3 != 0,
+                                     .with_columns = i % 3 != 0,
+                                     .figures_only = i % 5 == 0};
+        if (sample_load_as(damaged, count, &options, &again, &error)) {
+            assert_int_equal(error.code, FRAG_E_NONE);
             accepted++;
             frag_recording_destroy(&again);
         } else {
@@ -709,9 +819,20 @@ static void stands_any_damage(void **state)
             assert_true(strlen(error.sentence) > 10);
         }
     }
-    assert_true(accepted < 5000);
     free(damaged);
     free(file);
+    return accepted;
+}
+
+static void stands_any_damage(void **state)
+{
+    (void)state;
+    frag_recording recording;
+    sample_recording(&recording);
+    assert_true(damage_often(&recording, 20000) < 5000);
+    frag_recording_destroy(&recording);
+    build_long(&recording, 3000); /* of which columns are packed */
+    assert_true(damage_often(&recording, 2000) < 500);
     frag_recording_destroy(&recording);
 }
 
@@ -723,10 +844,13 @@ int main(void)
         cmocka_unit_test(keeps_a_single_value_at_the_end_of_a_column),
         cmocka_unit_test(keeps_traces_of_many_chunks),
         cmocka_unit_test(keeps_slots_that_nobody_foresees),
+        cmocka_unit_test(keeps_slots_when_none_is_foreseen),
         cmocka_unit_test(keeps_plain_events_among_all_others),
         cmocka_unit_test(names_the_plain_event_that_is_wrong),
         cmocka_unit_test(keeps_a_trace_of_many_equal_events),
         cmocka_unit_test(keeps_an_empty_trace),
+        cmocka_unit_test(keeps_events_of_one_kind),
+        cmocka_unit_test(cuts_tables_of_megabytes),
         cmocka_unit_test(reads_tables_wherever_they_are),
         cmocka_unit_test(reads_files_of_every_version),
         cmocka_unit_test(every_encoding_gives_back_what_it_took),

@@ -175,9 +175,15 @@ static void refuses_with_line_and_remedy(void **state)
          "\"oom\" is 7; expected an object with the \"message\""},
         {HEAD "{\"op\":\"alloc\",\"id\":0,\"size\":1,\"stream\":0,\"oom\":{\"message\":[]}}\n", 2,
          "\"oom.message\" is an array; expected a text"},
+        {HEAD "{\"op\":\"segment\",\"addr\":\"0x0\",\"size\":512,\"stream\":0,"
+              "\"pool\":\"small\",\"expandable\":false,\"private\":[0,0],\"allocated\":0,"
+              "\"active\":0,\"requested\":0,\"blocks\":[[\"0x0\",512,512,\"AP\"]]}\n",
+         2, "entry 1 of \"blocks\" is not a block"},
         {HEAD ALLOC("0", ",\"drv\":7"), 2, "an array of device calls"},
         {HEAD ALLOC("0", ",\"drv\":[[\"ssync\",0],[\"molloc\",0,1,2]]"), 2, "entry 2 of \"drv\""},
         {HEAD ALLOC("0", ",\"drv\":[[\"map\",\"0x0\",2097152,9000000000000]]"), 2,
+         "entry 1 of \"drv\""},
+        {HEAD ALLOC("0", ",\"drv\":[[\"map\",\"0x0\",2097152,3000000000000]]"), 2,
          "entry 1 of \"drv\""},
         {HEAD ALLOC("0", ",\"ev\":[[\"XX\",\"0x0\",1,0]]"), 2, "entry 1 of \"ev\""},
         {HEAD "{\"op\":\"fraction\",\"value\":1.5}\n", 2, "a number from 0 to 1"},
@@ -284,9 +290,64 @@ static void is_told_by_its_content(void **state)
     frag_input_close(input);
 }
 
+static void without_columns_only_observed_addresses_are_kept(void **state)
+{
+    (void)state;
+    static const char text[] = "# fraglab trace 2\nalloc 0 512 addr=0x700000000000\n"
+                               "segment_alloc 2097152 addr=0x700000200000\n"
+                               "alloc 1 512 addr=0x700000200000\n";
+    frag_input *input = frag_input_from_memory(text, sizeof text - 1, "anything");
+    frag_load_options options = {.with_columns = false};
+    frag_recording recording;
+    frag_findings findings = {0};
+    frag_error error = {0};
+    assert_true(frag_recording_load_input(input, &options, &recording, &findings, &error));
+    static const uint64_t wanted[] = {0, 0x700000200000, 0};
+    assert_non_null(recording.traces[0].addresses);
+    assert_memory_equal(recording.traces[0].addresses, wanted, sizeof wanted);
+    frag_recording_destroy(&recording);
+    frag_input_close(input);
+}
+
+/* Libraries that write no trace events show what they took and gave back by their device calls. */
+static void device_calls_are_segments_where_no_events_are(void **state)
+{
+    (void)state;
+    static const char head[] =
+        "{\"golden\":\"c10\",\"schema\":1,\"torch\":\"2.0.1\",\"conf\":\"\",\"capacity\":67108864,"
+        "\"granularity\":2097152,\"devices\":1,\"va\":\"firstfit\","
+        "\"malloc_base\":\"0x700000000000\",\"vmm_base\":\"0x600000000000\",\"events\":false}\n";
+    frag_golden_log log;
+    frag_recording recording;
+    frag_error error;
+    char text[2048];
+    snprintf(text, sizeof text, "%s%s", head,
+             "{\"op\":\"alloc\",\"id\":0,\"size\":1000,\"stream\":0,\"addr\":\"0x700000000000\","
+             "\"drv\":[[\"malloc\",\"0x700000000000\",2097152,0]]}\n"
+             "{\"op\":\"alloc\",\"id\":1,\"size\":5000000,\"stream\":0,\"addr\":\"0x700000200000\","
+             "\"drv\":[[\"malloc\",\"0x700000200000\",20971520,0]]}\n"
+             "{\"op\":\"free\",\"id\":1}\n"
+             "{\"op\":\"empty_cache\",\"drv\":[[\"free\",\"0x700000200000\",0]]}\n" END);
+    if (!read_log(text, &log, &error) ||
+        !frag_golden_log_record(&log, "log", &recording, NULL, &error))
+        fail_msg("%s", error.sentence);
+    const frag_trace *trace = &recording.traces[0];
+    uint64_t taken = 0;
+    uint64_t given_back = 0;
+    for (uint64_t i = 0; i < trace->event_count; i++) {
+        taken += trace->events[i].op == FRAG_OP_SEGMENT_ALLOC ? trace->events[i].bytes : 0;
+        given_back += trace->events[i].op == FRAG_OP_SEGMENT_FREE ? trace->events[i].bytes : 0;
+    }
+    assert_int_equal(taken, 2097152 + 20971520);
+    assert_int_equal(given_back, 20971520);
+    frag_recording_destroy(&recording);
+    frag_golden_log_destroy(&log);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(device_calls_are_segments_where_no_events_are),
         cmocka_unit_test(keeps_what_a_request_got_and_caused),
         cmocka_unit_test(pages_that_adjoin_are_one_call),
         cmocka_unit_test(statistics_are_named_as_the_framework_names_them),
@@ -295,6 +356,7 @@ int main(void)
         cmocka_unit_test(refuses_heads_under_other_rules),
         cmocka_unit_test(each_device_has_a_trace_and_common_requests_reach_all),
         cmocka_unit_test(is_told_by_its_content),
+        cmocka_unit_test(without_columns_only_observed_addresses_are_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,7 +10,7 @@
 
 #include <math.h>
 
-#include "base/codec.h"
+#include "base/formats/codec.h"
 #include "base/memory.h"
 #include "tests/support/text_recording.h"
 #include "traces/pickle/json_tree.h"
@@ -227,6 +227,9 @@ static void a_snapshot_is_found_wherever_it_stands(void **state)
     static const char *const texts[] = {
         SNAPSHOT,
         " \n[" SNAPSHOT "]",
+        "\n" SNAPSHOT,
+        "\r\n" SNAPSHOT,
+        "\t" SNAPSHOT,
         "{\"step\": 3, \"loss\": NaN, \"memory\": {\"rank 0\": [" SNAPSHOT "]}, \"segments\": 1}",
     };
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
@@ -280,6 +283,36 @@ static void a_snapshot_of_the_profiler_has_requests_and_no_segments(void **state
     assert_int_equal(frag_test_found(&findings, "began-in-use"), 1);
     assert_int_equal(findings.count, 2);
     frag_recording_destroy(&recording);
+}
+
+/* A block that is released twice, or released and there at the end, was there once. */
+static void what_was_there_before_is_counted_once(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        "{\"device_traces\": [[" PROFILED("free_completed", "4096, \"time_us\": 6") "," PROFILED(
+            "free_completed", "4096, \"time_us\": 7") "]], \"segments\": []}",
+        "{\"device_traces\": [[" PROFILED(
+            "free_completed",
+            "4096, \"time_us\": 5") "]], \"segments\": [{\"device\": 0, \"address\": 4096, "
+                                    "\"total_size\": 512, "
+                                    "\"stream\": 0, \"blocks\": [{\"size\": 512, \"state\": "
+                                    "\"active_allocated\", "
+                                    "\"requested_size\": 512, \"frames\": []}]}]}",
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        frag_recording recording;
+        frag_findings findings;
+        frag_test_load_well(texts[i], &recording, &findings);
+        const frag_trace *trace = &recording.traces[0];
+        assert_int_equal(trace->times_ns[trace->event_count - 1], i == 0 ? 7000 : 5000);
+        bool is_said = false;
+        for (uint32_t k = 0; k < findings.count; k++)
+            is_said |= strcmp(findings.items[k].kind, "began-in-use") == 0 &&
+                       strcmp(findings.items[k].first, "1 blocks, 512 bytes") == 0;
+        assert_true(is_said);
+        frag_recording_destroy(&recording);
+    }
 }
 
 static void what_is_no_snapshot_is_refused(void **state)
@@ -341,6 +374,7 @@ int main(void)
         cmocka_unit_test(hostile_depth_and_numbers_are_refused),
         cmocka_unit_test(a_snapshot_is_found_wherever_it_stands),
         cmocka_unit_test(a_snapshot_of_the_profiler_has_requests_and_no_segments),
+        cmocka_unit_test(what_was_there_before_is_counted_once),
         cmocka_unit_test(what_is_no_snapshot_is_refused),
         cmocka_unit_test(a_compressed_text_that_grows_without_end_is_refused),
     };

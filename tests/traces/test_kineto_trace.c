@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "base/codec.h"
+#include "base/formats/codec.h"
 #include "base/memory.h"
 #include "tests/support/text_recording.h"
 
@@ -75,6 +75,35 @@ static void each_device_is_a_trace_in_order_of_time(void **state)
     assert_int_equal(second->times_ns[0], 1250);
     assert_int_equal(second->addresses[0], 4096);
     frag_recording_destroy(&recording);
+}
+
+/* What the trace calls its base is added to every time; what is no time is left out. */
+static void times_are_counted_from_the_base(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *base;
+        uint64_t time_ns;
+    } cases[] = {
+        {"7", 2507},
+        {"1712345678123456789", UINT64_C(1712345678123459289)},
+        {"9223372036854775807", 2500}, /* with what follows it would not fit */
+        {"12x", 2500},
+        {"-5", 2500},
+        {"\"100\"", 2500},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        frag_recording recording;
+        frag_findings findings;
+        char text[1024];
+        snprintf(text, sizeof text, "{\"baseTimeNanoseconds\":%s,\"traceEvents\":[%s]}",
+                 cases[i].base, MEMORY("2.5", "0", "64", "512"));
+        frag_test_load_well(text, &recording, &findings);
+        if (recording.traces[0].times_ns[0] != cases[i].time_ns)
+            fail_msg("%s: %llu", cases[i].base,
+                     (unsigned long long)recording.traces[0].times_ns[0]);
+        frag_recording_destroy(&recording);
+    }
 }
 
 static void memory_of_the_cpu_is_read_where_there_is_no_other(void **state)
@@ -203,26 +232,28 @@ static void bad_traces_are_refused_with_their_line(void **state)
     static const struct {
         const char *text;
         uint64_t line;
+        const char *part; /* of the sentence */
     } cases[] = {
-        {"[\n{\"name\":\"x\"}]", 0}, /* no event of memory */
-        {"{\"traceEvents\":[]}", 0},
-        {"{\"traceEvents\":[\n{\"name\":1}\n", 3},
-        {"{\"traceEvents\":{}}", 1},
-        {"{\"traceEvents\":[\n3]}", 2},
-        {"[{\"name\":\"x\"}\n{\"name\":\"y\"}]", 2},
-        {"[{\"name\":\"x\"]]", 1},
-        {"[{\"name\":\"x\"}]\n\n7", 3},
-        {"[{\"name\":\"[memory]\"\n", 2},
-        {"[{}\n,{\"name\":\"[memory]\",\"ts\":x}]", 2},
-        {"[{}\n,{\"name\":\"[memory]\",\"args\":{}}]", 2},
-        {"[{}\n,{\"name\":\"[memory]\",\"ts\":-1,\"args\":{}}]", 2},
-        {"[{}\n,{\"name\":\"[memory]\",\"ts\":1,\"args\":3}]", 2},
-        {"[{}\n," NO_ADDRESS("1", "8") "," MEMORY("1", "0", "64", "8") "]", 2},
-        {"[{}\n," MEMORY("1", "0", "\"64\"", "8") "]", 2},
-        {"[{}\n," MEMORY("1", "-1", "64", "8") "]", 2},
-        {"[{}\n," MEMORY("1", "0", "64", "\"8\"") "]", 2},
-        {"[{}\n," MEMORY("1", "0", "64", "72057594037927936") "]", 2},
-        {"[{}\n," MEMORY("1", "65536", "64", "8") "]", 2},
+        {"[\n{\"name\":\"x\"}]", 0, ""}, /* no event of memory */
+        {"{\"traceEvents\":[]}", 0, ""},
+        {"{\"traceEvents\":[\n{\"name\":1}\n", 3, "the file ends early; expected "},
+        {"{\"traceEvents\":{}}", 1, ""},
+        {"{\"traceEvents\":[\n3]}", 2, ""},
+        {"[{\"name\":\"x\"}\n{\"name\":\"y\"}]", 2, ""},
+        {"[{\"name\":\"x\"]]", 1, "found ']'; expected "},
+        {"[{\"name\":\"x\"}\x01]", 1, "found byte 0x01; expected "},
+        {"[{\"name\":\"x\"}]\n\n7", 3, "found '7'; expected "},
+        {"[{\"name\":\"[memory]\"\n", 2, ""},
+        {"[{}\n,{\"name\":\"[memory]\",\"ts\":x}]", 2, ""},
+        {"[{}\n,{\"name\":\"[memory]\",\"args\":{}}]", 2, ""},
+        {"[{}\n,{\"name\":\"[memory]\",\"ts\":-1,\"args\":{}}]", 2, ""},
+        {"[{}\n,{\"name\":\"[memory]\",\"ts\":1,\"args\":3}]", 2, ""},
+        {"[{}\n," NO_ADDRESS("1", "8") "," MEMORY("1", "0", "64", "8") "]", 2, ""},
+        {"[{}\n," MEMORY("1", "0", "\"64\"", "8") "]", 2, ""},
+        {"[{}\n," MEMORY("1", "-1", "64", "8") "]", 2, ""},
+        {"[{}\n," MEMORY("1", "0", "64", "\"8\"") "]", 2, ""},
+        {"[{}\n," MEMORY("1", "0", "64", "72057594037927936") "]", 2, ""},
+        {"[{}\n," MEMORY("1", "65536", "64", "8") "]", 2, ""},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         frag_recording recording;
@@ -232,7 +263,7 @@ static void bad_traces_are_refused_with_their_line(void **state)
                            &findings, &error))
             fail_msg("%s was taken", cases[i].text);
         assert_int_equal(error.code, FRAG_E_INPUT);
-        if (error.line != cases[i].line)
+        if (error.line != cases[i].line || strstr(error.sentence, cases[i].part) == NULL)
             fail_msg("%s: line %llu: %s", cases[i].text, (unsigned long long)error.line,
                      error.sentence);
         assert_null(recording.traces);
@@ -244,6 +275,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(releases_without_addresses_are_paired_by_size),
         cmocka_unit_test(each_device_is_a_trace_in_order_of_time),
+        cmocka_unit_test(times_are_counted_from_the_base),
         cmocka_unit_test(memory_of_the_cpu_is_read_where_there_is_no_other),
         cmocka_unit_test(what_does_not_fit_together_is_counted),
         cmocka_unit_test(the_sample_is_the_same_inside_gzip),

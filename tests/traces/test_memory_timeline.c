@@ -37,6 +37,18 @@ static void events_become_requests_with_their_category(void **state)
     frag_recording_destroy(&recording);
 }
 
+static void the_first_time_may_be_nought(void **state)
+{
+    (void)state;
+    frag_recording recording;
+    frag_findings findings;
+    frag_test_load_well("[[-1, 1, 512, 0], [0, 2, 1024, 4], [100, 2, 2048, 7]]", &recording,
+                        &findings);
+    assert_int_equal(recording.traces[0].event_count, 3);
+    assert_int_equal(recording.traces[0].times_ns[0], 0);
+    frag_recording_destroy(&recording);
+}
+
 /* The first gradient becomes a temporary: what is destroyed as a temporary is that one, although
  * it is not the oldest of its size. */
 static void a_category_tells_which_of_one_size_ends(void **state)
@@ -102,6 +114,7 @@ static void what_holds_no_events_says_what_to_do(void **state)
         {"[[1, 3, -512, 0], [1, 3, 256, 0]]", "the second half"},
         {"[[1, 3, -512, 0], [1, 2, 512, 0]]", "the second half"},
         {"[[1, 2, 512, 0], [2,", "the file ends early"},
+        {"[[], []]", "the file is JSON, but"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         frag_recording recording;
@@ -120,6 +133,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(events_become_requests_with_their_category),
+        cmocka_unit_test(the_first_time_may_be_nought),
         cmocka_unit_test(a_category_tells_which_of_one_size_ends),
         cmocka_unit_test(what_is_written_to_keeps_its_place),
         cmocka_unit_test(what_holds_no_events_says_what_to_do),

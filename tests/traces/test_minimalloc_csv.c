@@ -96,6 +96,23 @@ static void what_is_written_reads_the_same(void **state)
     frag_recording_destroy(&recording);
 }
 
+static void requests_that_failed_are_left_out(void **state)
+{
+    (void)state;
+    static const char trace[] = "# fraglab trace 2\nalloc 0 512\nalloc - 512 failed\n"
+                                "alloc 1 1024\nfree 0\n";
+    frag_recording recording;
+    frag_error error;
+    assert_true(load(trace, &recording, &error));
+    char *text = write_back(&recording, NULL);
+    uint32_t lines = 0;
+    for (const char *at = text; *at != '\0'; at++)
+        lines += *at == '\n';
+    assert_int_equal(lines, 3); /* the header and two */
+    free(text);
+    frag_recording_destroy(&recording);
+}
+
 static void times_against_the_order_of_events_are_not_used(void **state)
 {
     (void)state;
@@ -173,6 +190,7 @@ int main(void)
         cmocka_unit_test(a_problem_is_a_trace_with_releases_first),
         cmocka_unit_test(every_spelling_of_the_columns_is_known),
         cmocka_unit_test(what_is_written_reads_the_same),
+        cmocka_unit_test(requests_that_failed_are_left_out),
         cmocka_unit_test(times_against_the_order_of_events_are_not_used),
         cmocka_unit_test(bad_lines_are_refused_with_their_place),
         cmocka_unit_test(a_problem_of_nothing_is_a_problem),

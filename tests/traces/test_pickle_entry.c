@@ -241,6 +241,112 @@ static void the_visitor_hears_when_keys_repeat(void **state)
     frag_text_destroy(&seen.text);
 }
 
+/* ---- lists that come again */
+
+enum { LISTS_MAX = 8 };
+
+/* The second value of each entry, as an object and as text. */
+typedef struct list_values {
+    frag_pickle_value values[LISTS_MAX];
+    size_t count;
+} list_values;
+
+static bool take_list(void *context, const frag_pickle *pickle, const frag_pickle_value *pairs,
+                      size_t pair_count, bool has_last_keys, uint32_t *record)
+{
+    list_values *seen = context;
+    uint32_t id = 1;
+    (void)has_last_keys;
+    if (!frag_pickle_string(pickle, pairs[0], &id) || id != 0 || seen->count == LISTS_MAX)
+        return false;
+    seen->values[seen->count] = pairs[2 * pair_count - 1];
+    *record = (uint32_t)seen->count++;
+    return true;
+}
+
+/* A list (name 0) of an entry (1) of "first" (2), the entries, and what they leave in the list. */
+static bool read_lists(const char *bytes, size_t count, list_values *seen, frag_pickle **pickle,
+                       frag_error *error)
+{
+    static const char *const names[] = {"first"};
+    static const char start[] = "\x80\x04]\x94(}\x94(\x8c\5first\x94K\1u";
+    static unsigned char file[8192];
+    frag_pickle_value root = 0;
+    size_t used = sizeof start - 1 + count;
+    memcpy(file, start, sizeof start - 1);
+    memcpy(file + sizeof start - 1, bytes, count);
+    /* Entries are read at once where much of the file follows them. */
+    for (size_t i = 0; i < 2000; i++)
+        file[used++] = 'N';
+    memcpy(file + used, "e.", 2);
+    *pickle = frag_pickle_create(names, 1);
+    *seen = (list_values){.count = 0};
+    frag_input *input = frag_input_from_memory(file, used + 2, "memory");
+    bool is_read = frag_pickle_read(*pickle, input, take_list, seen, &root, error);
+    frag_input_close(input);
+    return is_read;
+}
+
+static void lists_of_the_same_items_are_one(void **state)
+{
+    (void)state;
+    list_values seen;
+    frag_pickle *pickle = NULL;
+    frag_error error = {0};
+    /* Names 3 and 4 are the first of them and its list, 5 and 6 the second ... */
+    assert_true(read_lists(BYTES("}\x94(h\2]\x94(h\2h\1eu}\x94(h\2]\x94(h\2h\1eu"
+                                 "}\x94(h\2]\x94(h\1h\2eu}\x94(h\2]\x94(h\2eu}\x94(h\2]\x94u"
+                                 "}\x94(h\2]\x94(h\2j\1\0\0\0euh\6h\4"),
+                           &seen, &pickle, &error));
+    assert_int_equal(seen.count, 7);
+    assert_true(seen.values[1] == seen.values[2]);
+    assert_int_equal(frag_pickle_item_count(pickle, seen.values[1]), 2);
+    assert_true(seen.values[3] != seen.values[1]);
+    assert_int_equal(frag_pickle_item_count(pickle, seen.values[4]), 1);
+    assert_int_equal(frag_pickle_item_count(pickle, seen.values[5]), 0);
+    assert_int_equal(frag_pickle_item_count(pickle, seen.values[6]), 2);
+    frag_pickle_destroy(pickle);
+}
+
+/* A name may come to stand for another value: the same bytes are not the same list then. */
+static void lists_of_other_items_are_not_one(void **state)
+{
+    (void)state;
+    list_values seen;
+    frag_pickle *pickle = NULL;
+    frag_error error = {0};
+    assert_true(read_lists(BYTES("}\x94(h\2]\x94(h\1eu}\x94(h\2]\x94(h\1eu"
+                                 "Nq\1}\x94(h\2]\x94(h\1eu}\x94(h\2]\x94(h\1eu"),
+                           &seen, &pickle, &error));
+    assert_int_equal(seen.count, 5);
+    assert_true(seen.values[1] == seen.values[2]);
+    frag_pickle_walk walk = frag_pickle_begin(pickle, seen.values[4]);
+    frag_pickle_value item = 0;
+    assert_true(frag_pickle_next(pickle, &walk, &item));
+    assert_int_equal(frag_pickle_kind_of(pickle, item), FRAG_PICKLE_NONE);
+    frag_pickle_destroy(pickle);
+}
+
+/* To a list that is alone more may be added; it is then no longer what it was found by. */
+static void only_a_list_that_is_alone_is_added_to(void **state)
+{
+    (void)state;
+    list_values seen;
+    frag_pickle *pickle = NULL;
+    frag_error error = {0};
+    assert_true(read_lists(BYTES("}\x94(h\2]\x94(h\2eu}\x94(h\2]\x94(h\1euh\4(h\1e"
+                                 "}\x94(h\2]\x94(h\2eu}\x94(h\2]\x94(h\2h\1eu"),
+                           &seen, &pickle, &error));
+    assert_int_equal(frag_pickle_item_count(pickle, seen.values[1]), 2);
+    assert_int_equal(frag_pickle_item_count(pickle, seen.values[3]), 1);
+    assert_true(seen.values[4] != seen.values[1]);
+    frag_pickle_destroy(pickle);
+    assert_false(read_lists(BYTES("}\x94(h\2]\x94(h\2eu}\x94(h\2]\x94(h\2euh\4(h\1e"), &seen,
+                            &pickle, &error));
+    assert_non_null(strstr(error.sentence, "adds to a list that was complete"));
+    frag_pickle_destroy(pickle);
+}
+
 /* ---- entries whose values change their kind, by lot, and what must be read of them */
 
 enum { LOT_ENTRIES = 60, LOT_ROUNDS = 300, LOT_KEYS = 4 };
@@ -492,6 +598,9 @@ int main(void)
         cmocka_unit_test(others_are_read_operation_by_operation),
         cmocka_unit_test(the_visitor_hears_when_keys_repeat),
         cmocka_unit_test(what_an_entry_cannot_hold_is_refused_after_it),
+        cmocka_unit_test(lists_of_the_same_items_are_one),
+        cmocka_unit_test(lists_of_other_items_are_not_one),
+        cmocka_unit_test(only_a_list_that_is_alone_is_added_to),
         cmocka_unit_test(a_value_has_a_name_that_was_given),
         cmocka_unit_test(values_are_read_whatever_the_entry_before_had),
     };

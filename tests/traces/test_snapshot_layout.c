@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "traces/torch/history/snapshot_rewind.h"
 #include "traces/torch/pools/snapshot_layout.h"
 
 enum { UNITS = 256, UNIT = 512, BASE = 1 << 20 };
@@ -135,12 +136,34 @@ static void keeps_thousands_of_few_sizes_in_order(void **state)
     frag_free_layout_destroy(&layout);
 }
 
+static void rounds_as_the_recorded_allocator_did(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t division;
+        uint64_t bytes;
+        uint64_t rounded;
+    } cases[] = {{0, 1, 512},     {0, 512, 512},    {0, 513, 1024},  {0, 3000, 3072},
+                 {1, 3000, 3072}, {4, 3000, 3072},  {4, 1500, 1536}, {4, 2048, 2048},
+                 {4, 2049, 2560}, {4, 9000, 10240}, {3, 9000, 9216}, {8, 9000, 9216}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        frag_snapshot_settings settings = {.divisions = {cases[i].division}};
+        assert_int_equal(frag_snapshot_round(&settings, cases[i].bytes), cases[i].rounded);
+    }
+    /* Each power of two from 2 MiB on has its own. */
+    frag_snapshot_settings settings = {.divisions = {[0] = 1, [1] = 2, [15] = 4}};
+    assert_int_equal(frag_snapshot_round(&settings, 2097153), 3145728);
+    assert_int_equal(frag_snapshot_round(&settings, 4194305), 4194816);
+    assert_int_equal(frag_snapshot_round(&settings, ((uint64_t)1 << 36) + 1), (uint64_t)5 << 34);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(finds_what_a_search_of_all_memory_finds),
         cmocka_unit_test(takes_from_the_middle_of_a_block),
         cmocka_unit_test(keeps_thousands_of_few_sizes_in_order),
+        cmocka_unit_test(rounds_as_the_recorded_allocator_did),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

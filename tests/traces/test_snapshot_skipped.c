@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "base/memory.h"
+#include "tests/support/text_recording.h"
 #include "traces/load.h"
 
 typedef struct file_bytes {
@@ -125,10 +126,49 @@ static void every_kind_may_be_missing(void **state)
     check_file("tests/data/recordings/full-expandable.pickle.zst");
 }
 
+/* Histories of one and of two entries. */
+static void short_histories_are_restored_too(void **state)
+{
+    (void)state;
+#define SEGMENT                                                                                    \
+    "{\"segments\": [{\"device\": 0, \"address\": 4096, \"total_size\": 2097152, \"stream\": 0, "  \
+    "\"segment_type\": \"small\", \"blocks\": [{\"address\": 4096, \"size\": 2097152, \"state\": " \
+    "\"inactive\"}]}], \"device_traces\": [["
+#define ENTRY(action, bytes)                                                                       \
+    "{\"action\": \"" action "\", \"addr\": 4096, \"size\": " bytes                                \
+    ", \"stream\": 0, \"frames\": []}"
+    static const struct {
+        const char *text;
+        uint64_t requests;
+        uint64_t frees;
+    } cases[] = {
+        {SEGMENT ENTRY("free_completed", "512") "]]}", 1, 1},
+        {SEGMENT ENTRY("alloc", "512") ", " ENTRY("free_completed", "512") "]]}", 1, 1},
+        {SEGMENT ENTRY("free_completed", "512") ", " ENTRY("alloc", "1024") ", " ENTRY(
+             "free_completed", "1024") "]]}",
+         2, 2},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        outcome result = {0};
+        frag_test_load_well(cases[i].text, &result.recording, &result.findings);
+        const frag_trace *trace = &result.recording.traces[0];
+        uint64_t frees = 0;
+        for (uint64_t k = 0; k < trace->event_count; k++)
+            frees += trace->events[k].op == FRAG_OP_FREE;
+        assert_int_equal(count_requests(&result), cases[i].requests);
+        assert_int_equal(frees, cases[i].frees);
+        assert_int_equal(frag_findings_inconsistencies(&result.findings), 0);
+        frag_recording_destroy(&result.recording);
+    }
+#undef SEGMENT
+#undef ENTRY
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_kind_may_be_missing),
+        cmocka_unit_test(short_histories_are_restored_too),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -180,6 +180,39 @@ static void says_stacks_streams_pools_times_and_notes(void **state)
     frag_recording_destroy(&back);
 }
 
+static void marks_are_points_or_the_ends_of_a_phase(void **state)
+{
+    (void)state;
+    frag_recording back = {0};
+    round_trip("mark \"step\" begin\nalloc 0 1000 time=5000000\nmark \"loss\"\n"
+               "free 0 time=7000000\nmark \"step\" end\n",
+               "pytorch", FRAG_UNLIMITED, FRAG_UNLIMITED, &back);
+    static const uint32_t ends[] = {FRAG_EVENT_BEGIN, 0, FRAG_EVENT_END};
+    static const char *const names[] = {"step", "loss", "step"};
+    for (uint64_t i = 0; i < 3; i++) {
+        const frag_event *mark = event_of(&back.traces[0], FRAG_OP_MARK, i);
+        assert_int_equal(mark->flags & (FRAG_EVENT_BEGIN | FRAG_EVENT_END), ends[i]);
+        assert_string_equal(frag_strings_get(&back.strings, mark->slot), names[i]);
+    }
+    frag_recording_destroy(&back);
+}
+
+/* ASan would see what is left. */
+static void a_snapshot_can_be_given_up(void **state)
+{
+    (void)state;
+    frag_recording recording = {0};
+    frag_test_recording("alloc 0 1000\n", &recording);
+    char *bytes = NULL;
+    size_t count = 0;
+    FILE *stream = open_memstream(&bytes, &count);
+    frag_snapshot_writer_abandon(frag_snapshot_writer_create(&recording, stream));
+    frag_snapshot_writer_abandon(NULL);
+    fclose(stream);
+    free(bytes);
+    frag_recording_destroy(&recording);
+}
+
 static void a_free_that_waits_still_waits_in_the_snapshot(void **state)
 {
     (void)state;
@@ -305,6 +338,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_run_read_back_replays_to_the_same_peak),
         cmocka_unit_test(says_stacks_streams_pools_times_and_notes),
+        cmocka_unit_test(marks_are_points_or_the_ends_of_a_phase),
+        cmocka_unit_test(a_snapshot_can_be_given_up),
         cmocka_unit_test(a_free_that_waits_still_waits_in_the_snapshot),
         cmocka_unit_test(an_oom_is_the_last_that_is_told),
         cmocka_unit_test(ends_where_it_is_told_to),

@@ -98,6 +98,30 @@ static void markers_do_not_reach_the_terminal_as_they_are(void **state)
     frag_recording_destroy(&recording);
 }
 
+static void requests_of_nothing_are_left_out(void **state)
+{
+    (void)state;
+    frag_recording recording;
+    frag_findings findings;
+    frag_test_load_well("1 16 0 0\n0 16 0 0\n1 32 8 0\n0 0 8 0\n", &recording, &findings);
+    assert_int_equal(frag_test_found(&findings, "request-of-nothing"), 3);
+    assert_int_equal(findings.count, 1);
+    assert_int_equal(recording.traces[0].event_count, 1);
+    frag_recording_destroy(&recording);
+}
+
+static void a_marker_begins_with_a_letter(void **state)
+{
+    (void)state;
+    frag_recording recording;
+    frag_findings findings;
+    frag_test_load_well("1 16 8 0\nA\nZ\na\nz\n", &recording, &findings);
+    assert_int_equal(recording.traces[0].event_count, 5);
+    assert_string_equal(frag_strings_get(&recording.strings, recording.traces[0].events[2].slot),
+                        "Z");
+    frag_recording_destroy(&recording);
+}
+
 static void bad_lines_are_refused_with_their_place(void **state)
 {
     (void)state;
@@ -118,6 +142,10 @@ static void bad_lines_are_refused_with_their_place(void **state)
         {"1 16 -8 0\n", 6},
         {"0 16 8 main\n", 8},
         {"\x80\x05\x95\n", 1},
+        {"@\n", 1},
+        {"[\n", 1},
+        {"`\n", 1},
+        {"{\n", 1},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char text[256] = "1 1024 8 0\n";
@@ -133,6 +161,20 @@ static void bad_lines_are_refused_with_their_place(void **state)
             fail_msg("%s: column %llu", cases[i].line, (unsigned long long)error.column);
         assert_null(recording.traces);
     }
+}
+
+static void a_line_without_end_is_refused(void **state)
+{
+    (void)state;
+    static char text[1 << 17] = "1 1024 8 0\n";
+    memset(text + strlen(text), '1', sizeof text - 1 - strlen(text));
+    frag_recording recording;
+    frag_findings findings;
+    frag_error error = {0};
+    assert_false(
+        frag_test_load(text, sizeof text - 1, FRAG_FORMAT_STALLOC, &recording, &findings, &error));
+    assert_int_equal(error.code, FRAG_E_INPUT);
+    assert_int_equal(error.line, 2);
 }
 
 static void files_without_requests_are_refused(void **state)
@@ -174,7 +216,10 @@ int main(void)
         cmocka_unit_test(logs_are_known_by_their_first_call),
         cmocka_unit_test(what_does_not_fit_together_is_counted),
         cmocka_unit_test(markers_do_not_reach_the_terminal_as_they_are),
+        cmocka_unit_test(requests_of_nothing_are_left_out),
+        cmocka_unit_test(a_marker_begins_with_a_letter),
         cmocka_unit_test(bad_lines_are_refused_with_their_place),
+        cmocka_unit_test(a_line_without_end_is_refused),
         cmocka_unit_test(files_without_requests_are_refused),
         cmocka_unit_test(the_sample_has_what_was_written),
     };

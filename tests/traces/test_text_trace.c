@@ -114,6 +114,29 @@ static void sync_and_pool_begin_mean_all_streams_unless_told(void **state)
     frag_recording_destroy(&recording);
 }
 
+static void writes_no_more_than_has_to_be_said(void **state)
+{
+    (void)state;
+    static const char text[] = FRAG_TEXT_FIRST_LINE "\nstreams 0 7\npools 0:0 0:3\n"
+                                                    "alloc 0 512\nalloc 1 512 stream=1\n"
+                                                    "use 0 stream=1\nfree 1\nfree 0 deferred\n"
+                                                    "complete 0\nsync\nsync stream=1\n"
+                                                    "pool_begin 1\npool_end 1\n";
+    frag_recording recording;
+    size_t bytes = 0;
+    load_text(text, &recording);
+    char *file = sample_written(&recording, frag_text_write, &bytes);
+    for (const char *line = strstr(text, "alloc"); *line != '\0'; line = strchr(line, '\n') + 1) {
+        frag_text wanted = {0};
+        frag_text_add_bytes(&wanted, line - 1, (size_t)(strchr(line, '\n') + 2 - line));
+        if (strstr(file, wanted.bytes) == NULL)
+            fail_msg("%s is not in\n%s", wanted.bytes, file);
+        frag_text_destroy(&wanted);
+    }
+    free(file);
+    frag_recording_destroy(&recording);
+}
+
 typedef struct bad_text {
     const char *lines; /* after the first */
     uint64_t line;
@@ -153,6 +176,8 @@ static void refuses_mistakes_with_their_place(void **state)
         {"streams 1\nstreams 1\n", 3, 1},
         {"alloc 0 512\nstreams 0\n", 3, 1},
         {"pools 0:1\n", 2, 7},
+        {"pools x\n", 2, 7},
+        {"pools -1:0\n", 2, 7},
         {"pools 0:0 0:0\n", 2, 11},
         {"pools 0:0\nalloc 0 1 pool=1\n", 3, 16},
         {"frame \"a\" \"b\" 1\nframe \"a\" \"b\" 1\n", 3, 1},
@@ -182,6 +207,33 @@ static void refuses_mistakes_with_their_place(void **state)
                      (unsigned long long)error.column, error.sentence);
         assert_int_equal(error.code, FRAG_E_INPUT);
         assert_string_equal(error.where, "dir/sample");
+    }
+}
+
+/* What was found is named up to 40 characters. */
+static void names_the_word_that_is_wrong(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line;
+        const char *found;
+    } cases[] = {
+        {"allok 0 512\n", "found 'allok'; "},
+        {"alloc 0 512 x\x1b[m\n", "found 'x?[m'; "},
+        {"a23456789b123456789c123456789d123456789e 1\n",
+         "found 'a23456789b123456789c123456789d123456789e'; "},
+        {"a23456789b123456789c123456789d123456789ef 1\n",
+         "found 'a23456789b123456789c123456789d123456789e'; "},
+        {"alloc 0\n", "the line ends; "},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        frag_recording recording;
+        frag_error error = {0};
+        char text[256];
+        snprintf(text, sizeof text, FRAG_TEXT_FIRST_LINE "\n%s", cases[i].line);
+        assert_false(sample_load(text, strlen(text), true, &recording, &error));
+        if (strncmp(error.sentence, cases[i].found, strlen(cases[i].found)) != 0)
+            fail_msg("%s gave: %s", cases[i].line, error.sentence);
     }
 }
 
@@ -280,7 +332,9 @@ int main(void)
         cmocka_unit_test(reads_what_a_person_types),
         cmocka_unit_test(sync_and_pool_begin_mean_all_streams_unless_told),
         cmocka_unit_test(keeps_every_digit_of_a_share),
+        cmocka_unit_test(writes_no_more_than_has_to_be_said),
         cmocka_unit_test(refuses_mistakes_with_their_place),
+        cmocka_unit_test(names_the_word_that_is_wrong),
         cmocka_unit_test(refuses_other_versions_and_formats),
         cmocka_unit_test(stands_any_damage),
     };

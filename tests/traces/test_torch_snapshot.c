@@ -11,6 +11,7 @@
 
 #include "base/memory.h"
 #include "sim/trace/site_names.h"
+#include "tests/support/text_recording.h"
 #include "traces/load.h"
 
 typedef struct imported {
@@ -371,6 +372,66 @@ static void links_the_backward_pass_to_the_forward_pass(void **state)
     unload(&import);
 }
 
+/* Of a recording with Python stacks, what has none was requested by the autograd thread. */
+static void requests_without_a_stack_are_the_autograd_threads(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "{\"segments\": [{\"device\": 0, \"address\": 4096, \"total_size\": 2097152, \"stream\": "
+        "0, "
+        "\"segment_type\": \"small\", \"blocks\": [{\"address\": 4096, \"size\": 512, \"state\": "
+        "\"active_allocated\"}, {\"address\": 4608, \"size\": 512, \"state\": "
+        "\"active_allocated\"}, "
+        "{\"address\": 5120, \"size\": 2096128, \"state\": \"inactive\"}]}], \"device_traces\": [["
+        "{\"action\": \"segment_alloc\", \"addr\": 4096, \"size\": 2097152, \"stream\": 0}, "
+        "{\"action\": \"alloc\", \"addr\": 4096, \"size\": 512, \"stream\": 0, \"frames\": "
+        "[{\"name\": \"step\", \"filename\": \"train.py\", \"line\": 7}]}, "
+        "{\"action\": \"alloc\", \"addr\": 4608, \"size\": 512, \"stream\": 0, \"frames\": []}]]}";
+    frag_recording recording;
+    frag_findings findings;
+    frag_test_load_well(text, &recording, &findings);
+    const frag_trace *trace = &recording.traces[0];
+    assert_int_equal(trace->event_count, 3);
+    frag_site site = recording.sites[trace->sites[2]];
+    assert_int_equal(site.count, 1);
+    frag_frame frame = recording.frames[recording.site_frames[site.first]];
+    assert_string_equal(frag_strings_get(&recording.strings, frame.name),
+                        "autograd thread (no Python stack)");
+    assert_int_equal(frag_strings_length(&recording.strings, frame.name),
+                     strlen("autograd thread (no Python stack)"));
+    frag_recording_destroy(&recording);
+}
+
+static void a_line_number_has_32_bits(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line;
+        uint32_t kept;
+    } cases[] = {{"7", 7}, {"0", 0}, {"4294967295", UINT32_MAX}, {"4294967296", 0}, {"-1", 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[512];
+        frag_recording recording;
+        frag_findings findings;
+        snprintf(text, sizeof text,
+                 "{\"segments\": [], \"device_traces\": [[{\"action\": \"alloc\", \"addr\": 4096, "
+                 "\"size\": 512, \"stream\": 0, \"frames\": [{\"name\": \"step\", \"filename\": "
+                 "\"train.py\", \"line\": %s}]}, {\"action\": \"free_completed\", \"addr\": 4096, "
+                 "\"size\": 512, \"stream\": 0, \"frames\": []}]]}",
+                 cases[i].line);
+        frag_test_load_well(text, &recording, &findings);
+        bool is_found = false;
+        for (uint32_t k = 0; k < recording.frame_count; k++)
+            if (strcmp(frag_strings_get(&recording.strings, recording.frames[k].name), "step") ==
+                0) {
+                is_found = true;
+                assert_int_equal(recording.frames[k].line, cases[i].kept);
+            }
+        assert_true(is_found);
+        frag_recording_destroy(&recording);
+    }
+}
+
 static void keeps_devices_apart_and_handles_whole(void **state)
 {
     (void)state;
@@ -548,6 +609,8 @@ int main(void)
         cmocka_unit_test(reads_the_format_of_2_0),
         cmocka_unit_test(keeps_stacks_notes_and_annotations),
         cmocka_unit_test(links_the_backward_pass_to_the_forward_pass),
+        cmocka_unit_test(a_line_number_has_32_bits),
+        cmocka_unit_test(requests_without_a_stack_are_the_autograd_threads),
         cmocka_unit_test(keeps_devices_apart_and_handles_whole),
         cmocka_unit_test(reports_and_drops_what_does_not_fit),
         cmocka_unit_test(tells_the_version_by_the_keys),

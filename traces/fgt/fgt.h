@@ -9,14 +9,16 @@
 #include <stdio.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "sim/trace/trace.h"
+#include "sim/trace/trace_figures.h"
 
 #define FRAG_FGT_MAGIC                                                                             \
     "\x89"                                                                                         \
     "FGT\r\n\x1a\n"
 #define FRAG_FGT_MAGIC_BYTES 8
 #define FRAG_FGT_MAJOR 3 /* what is written; files of versions 1 and 2 are read too */
-#define FRAG_FGT_MINOR 0
+#define FRAG_FGT_MINOR 1
 #define FRAG_FGT_HEADER_BYTES 16
 #define FRAG_FGT_SECTION_BYTES 24
 #define FRAG_FGT_CHUNK_BYTES 12 /* before the column headers */
@@ -36,6 +38,7 @@ typedef enum frag_fgt_section {
     FRAG_FGT_TABLES = 6, /* streams and pools of one trace */
     FRAG_FGT_EVENTS = 7, /* one chunk */
     FRAG_FGT_END = 8,
+    FRAG_FGT_FIGURES = 9, /* of one trace */
 } frag_fgt_section;
 
 typedef enum frag_fgt_column {
@@ -153,6 +156,11 @@ uint64_t frag_fgt_guess(uint64_t *guesses, uint32_t slot, uint64_t value, bool i
 /* The numbers of a trace that its summary holds, in their order in the file. */
 #define FRAG_FGT_SUMMARY_NUMBERS 13
 void frag_fgt_summary_numbers(frag_trace_stats *stats, uint64_t *numbers[FRAG_FGT_SUMMARY_NUMBERS]);
+
+/* The table of figures, behind the number of its trace: adds it, or makes figures of it (NULL: its
+ * size is wrong). */
+void frag_fgt_figures_put(const frag_trace_figures *figures, frag_text *table);
+frag_trace_figures *frag_fgt_figures_get(const unsigned char *in, size_t bytes);
 
 bool frag_fgt_write(const frag_recording *recording, FILE *stream, frag_error *error);
 

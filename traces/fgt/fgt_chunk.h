@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/codec.h"
+#include "base/formats/codec.h"
 #include "base/error.h"
 #include "sim/trace/trace.h"
 #include "traces/fgt/fgt.h"

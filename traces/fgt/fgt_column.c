@@ -20,13 +20,6 @@ static uint64_t value_max_of(const uint64_t *values, uint32_t count)
     return max;
 }
 
-static int compare_values(const void *left, const void *right)
-{
-    uint64_t a = *(const uint64_t *)left;
-    uint64_t b = *(const uint64_t *)right;
-    return frag_compare(a, b);
-}
-
 /* ---- encoding */
 
 /* Numbers the distinct values, through a hash table of twice their count. */
@@ -99,7 +92,7 @@ static void make_dictionary(frag_fgt_encoder *encoder)
     uint64_t *unsorted = frag_alloc(distinct, sizeof *unsorted);
     uint32_t *place_of = frag_alloc(distinct, sizeof *place_of);
     memcpy(unsorted, encoder->sorted, distinct * sizeof *unsorted);
-    qsort(encoder->sorted, distinct, sizeof *encoder->sorted, compare_values);
+    qsort(encoder->sorted, distinct, sizeof *encoder->sorted, frag_compare_numbers);
     for (uint32_t i = 0; i < distinct; i++)
         place_of[i] = find_place(encoder->sorted, distinct, unsorted[i]);
     for (uint32_t i = 0; i < encoder->count; i++)

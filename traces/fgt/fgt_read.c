@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/codec.h"
+#include "base/formats/codec.h"
 #include "base/digest.h"
 #include "base/memory.h"
 #include "traces/fgt/fgt.h"
@@ -30,6 +30,7 @@ typedef struct trace_state {
     frag_fgt_slots slots;
     frag_trace_scan *scan; /* once there are tables */
     bool has_tables;
+    bool leaves_out_events; /* decided at the first chunk: the figures are there and enough */
 } trace_state;
 
 typedef struct fgt_reader {
@@ -269,6 +270,17 @@ static bool read_trace_tables(fgt_reader *reader, const unsigned char *in, size_
     return true;
 }
 
+static bool read_figures(fgt_reader *reader, const unsigned char *in, size_t bytes)
+{
+    uint64_t number = bytes < 4 ? UINT64_MAX : frag_fgt_get(in, 4);
+    if (number >= reader->recording->trace_count ||
+        reader->recording->traces[number].figures != NULL)
+        return fail(reader, "figures are given for no trace, or twice for one");
+    frag_trace *trace = &reader->recording->traces[number];
+    trace->figures = frag_fgt_figures_get(in + 4, bytes - 4);
+    return trace->figures != NULL || fail(reader, "the figures of a trace have the wrong size");
+}
+
 /* ---- one chunk of events */
 static bool find_columns(fgt_reader *reader, uint32_t count,
                          frag_fgt_place places[FRAG_FGT_COLUMN_COUNT])
@@ -320,26 +332,8 @@ static void grow_trace(frag_trace *trace, trace_state *state, uint64_t count)
     frag_trace_grow_columns(trace, old, capacity);
 }
 
-static bool read_chunk(fgt_reader *reader)
+static bool read_events(fgt_reader *reader, frag_trace *trace, trace_state *state, uint32_t count)
 {
-    if (reader->payload_bytes < FRAG_FGT_CHUNK_BYTES)
-        return fail(reader, "a chunk of events is too short");
-    uint64_t number = frag_fgt_get(reader->payload, 4);
-    uint32_t count = (uint32_t)frag_fgt_get(reader->payload + 4, 4);
-    if (number >= reader->recording->trace_count)
-        return fail(reader, "a chunk of events is of no trace");
-    frag_trace *trace = &reader->recording->traces[number];
-    trace_state *state = &reader->states[number];
-    if (count == 0 || count > FRAG_FGT_CHUNK_EVENTS ||
-        count / FRAG_FGT_EVENTS_PER_BYTE > reader->payload_bytes)
-        return fail(reader, "a chunk claims more events than its bytes can hold");
-    if (count > state->event_count - trace->event_count)
-        return fail(reader, "a trace has more events than its summary says");
-    reader->event_total += count;
-    if (frag_input_is_compressed(reader->input) && reader->event_total > OUTER_EVENTS_FREE &&
-        (reader->event_total - OUTER_EVENTS_FREE) / OUTER_EVENTS_PER_BYTE >
-            frag_input_raw_offset(reader->input))
-        return fail(reader, "there are more events than the compressed file can hold");
     frag_fgt_place places[FRAG_FGT_COLUMN_COUNT] = {{{0}, 0, 0, NULL}};
     if (!find_columns(reader, count, places))
         return false;
@@ -368,6 +362,34 @@ static bool read_chunk(fgt_reader *reader)
     return true;
 }
 
+static bool read_chunk(fgt_reader *reader)
+{
+    if (reader->payload_bytes < FRAG_FGT_CHUNK_BYTES)
+        return fail(reader, "a chunk of events is too short");
+    uint64_t number = frag_fgt_get(reader->payload, 4);
+    uint32_t count = (uint32_t)frag_fgt_get(reader->payload + 4, 4);
+    if (number >= reader->recording->trace_count)
+        return fail(reader, "a chunk of events is of no trace");
+    frag_trace *trace = &reader->recording->traces[number];
+    trace_state *state = &reader->states[number];
+    if (count == 0 || count > FRAG_FGT_CHUNK_EVENTS ||
+        count / FRAG_FGT_EVENTS_PER_BYTE > reader->payload_bytes)
+        return fail(reader, "a chunk claims more events than its bytes can hold");
+    if (count > state->event_count - trace->event_count)
+        return fail(reader, "a trace has more events than its summary says");
+    reader->event_total += count;
+    if (frag_input_is_compressed(reader->input) && reader->event_total > OUTER_EVENTS_FREE &&
+        (reader->event_total - OUTER_EVENTS_FREE) / OUTER_EVENTS_PER_BYTE >
+            frag_input_raw_offset(reader->input))
+        return fail(reader, "there are more events than the compressed file can hold");
+    if (trace->event_count == 0)
+        state->leaves_out_events = reader->options->figures_only && trace->figures != NULL;
+    if (state->leaves_out_events) {
+        trace->event_count += count;
+        return true;
+    }
+    return read_events(reader, trace, state, count);
+}
 /* ---- sections */
 typedef bool read_table(fgt_reader *reader, const unsigned char *in, size_t bytes);
 
@@ -401,6 +423,8 @@ static bool read_known(fgt_reader *reader, uint32_t kind)
         return read_unpacked(reader, read_trace_tables);
     case FRAG_FGT_EVENTS:
         return read_chunk(reader);
+    case FRAG_FGT_FIGURES:
+        return read_unpacked(reader, read_figures);
     default:
         reader->is_at_end = true;
         return reader->payload_bytes == 0 || fail(reader, "the end mark is not empty");
@@ -416,7 +440,7 @@ static bool read_section(fgt_reader *reader)
     uint64_t bytes = frag_fgt_get(head + 8, 8);
     if (kind == 0 || frag_fgt_get(head + 4, 4) != 0)
         return fail(reader, "what should be the head of a section is not one");
-    if (kind > FRAG_FGT_END)
+    if (kind > FRAG_FGT_FIGURES)
         return skip_payload(reader, bytes);
     if (!read_payload(reader, bytes))
         return false;
@@ -469,6 +493,21 @@ static void drop_zero_columns(frag_trace *trace)
     trace->notes = columns[5];
 }
 
+/* Figures that nobody asked for are looked at and dropped: events may change, they would not. */
+static bool finish_figures(fgt_reader *reader, frag_trace *trace)
+{
+    const char *doubt = trace->figures == NULL
+                            ? NULL
+                            : frag_trace_figures_doubt(trace->figures, reader->recording, trace);
+    if (doubt != NULL)
+        return fail(reader, doubt);
+    if (!reader->options->figures_only) {
+        frag_free(trace->figures);
+        trace->figures = NULL;
+    }
+    return true;
+}
+
 /* Validates one trace and compares it with what its summary promised. */
 static bool finish_trace(fgt_reader *reader, uint32_t number)
 {
@@ -478,6 +517,11 @@ static bool finish_trace(fgt_reader *reader, uint32_t number)
         return fail(reader, "a trace has no tables");
     if (trace->event_count != state->event_count)
         return fail(reader, "a trace has fewer events than its summary says");
+    if (state->leaves_out_events) {
+        trace->stats = state->stats;
+        trace->slot_count = state->slot_count;
+        return finish_figures(reader, trace);
+    }
     drop_zero_columns(trace);
     if (!frag_trace_accept(reader->recording, trace, state->scan, reader->error))
         return false;
@@ -490,6 +534,8 @@ static bool finish_trace(fgt_reader *reader, uint32_t number)
     if (memcmp(&trace->stats, &state->stats, sizeof trace->stats) != 0 ||
         trace->slot_count != state->slot_count)
         return fail(reader, "the events of a trace do not add up to its summary");
+    if (!finish_figures(reader, trace))
+        return false;
     if (!keeps_columns(reader))
         return true;
     char promised[FRAG_DIGEST_TEXT_BYTES];
@@ -561,7 +607,7 @@ static const char *lacks_line_ends(const unsigned char *bytes, size_t count)
 
 const frag_format frag_format_fgt = {
     .what = "fraglab's binary columns",
-    .page = "trace-format.md#the-fgt-form-version-30",
+    .page = "trace-format.md#the-fgt-form-version-31",
     .is_like = is_like_fgt,
     .has_magic = true,
     .lacks = lacks_line_ends,

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/codec.h"
+#include "base/formats/codec.h"
 #include "base/digest.h"
 #include "base/memory.h"
 #include "traces/fgt/fgt.h"
@@ -138,6 +138,16 @@ static void write_trace_tables(fgt_writer *writer, uint32_t number)
         add_number(table, trace->pool_ids[i].low, 8);
     }
     write_table(writer, FRAG_FGT_TABLES);
+}
+
+static void write_figures(fgt_writer *writer, uint32_t number)
+{
+    const frag_recording *recording = writer->recording;
+    frag_trace_figures *figures = frag_trace_figures_find(recording, &recording->traces[number]);
+    add_number(&writer->table, number, 4);
+    frag_fgt_figures_put(figures, &writer->table);
+    frag_free(figures);
+    write_table(writer, FRAG_FGT_FIGURES);
 }
 
 /* ---- one chunk of events */
@@ -367,6 +377,8 @@ bool frag_fgt_write(const frag_recording *recording, FILE *stream, frag_error *e
     write_stacks(&writer);
     for (uint32_t i = 0; i < recording->trace_count; i++)
         write_trace_tables(&writer, i);
+    for (uint32_t i = 0; i < recording->trace_count; i++)
+        write_figures(&writer, i);
     for (uint32_t i = 0; i < recording->trace_count; i++) {
         uint64_t left = recording->traces[i].event_count;
         frag_fgt_slots slots = {0};

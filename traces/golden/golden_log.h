@@ -10,7 +10,7 @@
 #define FRAG_GOLDEN_GOLDEN_LOG_H
 
 #include "base/file.h"
-#include "base/lines.h"
+#include "base/formats/lines.h"
 #include "sim/trace/trace.h"
 
 #define FRAG_GOLDEN_DEVICES_MAX 16u

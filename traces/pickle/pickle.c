@@ -129,6 +129,11 @@ static bool add_to_container(frag_pickle_machine *reader, size_t count, frag_pic
         return false;
     const frag_pickle_value *items = reader->stack + reader->stack_count - count;
     reader->stack_count -= count;
+    if (reader->tree->objects[object].list_use == FRAG_PICKLE_LIST_SHARED)
+        return frag_fail_at(error, offset_of(reader, operation),
+                            "adds to a list that was complete in an entry before; expected lists "
+                            "that are filled where they begin");
+    reader->tree->objects[object].list_use = FRAG_PICKLE_LIST_OWN;
     if (kind == FRAG_PICKLE_DICT) {
         if (count % 2 != 0)
             return frag_fail_at(error, offset_of(reader, operation),

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/bits.h"
+#include "base/digest.h"
 #include "base/memory.h"
 #include "traces/pickle/pickle_machine.h"
 
@@ -140,33 +141,101 @@ static inline bool read_text(entry_reader *reader, frag_pickle_value *value)
     return true;
 }
 
-/* Values that were named before, up to APPENDS. */
-static bool read_items(entry_reader *reader, frag_pickle_value list)
+/* ---- lists: call stacks, which entries spell out again and again as names of the same frames */
+
+static inline bool get_named(const entry_reader *reader, uint64_t name, frag_pickle_value *value)
 {
-    frag_pickle_value items[ITEMS_MAX];
-    size_t count = 0;
-    reader->at++;
-    while (reader->end - reader->at >= DICTIONARY_BYTES && count < ITEMS_MAX) {
-        if (*reader->at == 'e') {
-            uint64_t object = 0;
-            reader->at++;
-            frag_pickle_object_of(reader->tree, list, &object);
-            frag_pickle_add_items(reader->tree, object, items, count);
-            return true;
+    if (name >= reader->memo_count || reader->memo[name] == FRAG_PICKLE_UNNAMED)
+        return false;
+    *value = reader->memo[name];
+    return true;
+}
+
+/* Names from MARK to APPENDS, if there is nothing else and all of it is visible; at is behind it.
+ */
+static bool skip_names(entry_reader *reader, size_t *count)
+{
+    const unsigned char *at = reader->at + 1;
+    const unsigned char *last = reader->end - DICTIONARY_BYTES;
+    *count = 0;
+    for (; at <= last && *count <= ITEMS_MAX; ++*count) {
+        if (*at == 'j') {
+            at += 5;
+        } else if (*at == 'h') {
+            at += 2;
+        } else {
+            reader->at = at + 1;
+            return *at == 'e';
         }
-        if (!read_named(reader, &items[count++]))
-            return false;
     }
     return false;
 }
 
+/* The next of the names that skip_names has passed. */
+static inline uint64_t next_name(const unsigned char **at)
+{
+    const unsigned char *operation = *at;
+    bool is_long = *operation == 'j';
+    *at += is_long ? 5 : 2;
+    return is_long ? frag_load_32(operation + 1) : operation[1];
+}
+
+/* Are the items of a list those that are named from at on? */
+static bool has_items(const entry_reader *reader, frag_pickle_value list, const unsigned char *at,
+                      size_t count)
+{
+    const frag_pickle *tree = reader->tree;
+    frag_pickle_walk walk = frag_pickle_begin(tree, list);
+    if (walk.part == 0)
+        return count == 0;
+    const frag_pickle_value *part = tree->pool + walk.part;
+    if (part[0] != 0 || part[1] != count)
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        uint64_t name = next_name(&at);
+        if (name >= reader->memo_count || reader->memo[name] != part[FRAG_PICKLE_PART_HEADER + i])
+            return false;
+    }
+    return true;
+}
+
+static bool add_list(entry_reader *reader, const unsigned char *at, size_t count,
+                     frag_pickle_value *list)
+{
+    frag_pickle_value items[ITEMS_MAX + 1];
+    for (size_t i = 0; i < count; i++)
+        if (!get_named(reader, next_name(&at), &items[i]))
+            return false;
+    *list = frag_pickle_add_container(reader->tree, FRAG_PICKLE_LIST);
+    frag_pickle_add_items(reader->tree, frag_pickle_content_of(*list), items, count);
+    return true;
+}
+
+/* A list of values that were named before. Lists with the same items become one: what is kept of a
+ * stack that comes a million times is kept once, and it is not taken apart to see that. */
 static bool read_list(entry_reader *reader, frag_pickle_value *value)
 {
     reader->at++;
-    *value = frag_pickle_add_container(reader->tree, FRAG_PICKLE_LIST);
-    if (!give_name(reader, *value))
+    size_t name = reader->memo_count;
+    size_t count = 0;
+    /* Until it is whole nothing in it may name the list itself. */
+    if (!give_name(reader, FRAG_PICKLE_UNNAMED))
         return false;
-    return *reader->at != '(' || read_items(reader, *value);
+    const unsigned char *start = reader->at;
+    if (*start == '(' && !skip_names(reader, &count))
+        return false;
+    uint64_t hash = frag_hash_bytes(start, (size_t)(reader->at - start));
+    if (frag_pickle_find_list(reader->tree, hash, value) &&
+        has_items(reader, *value, start + 1, count)) {
+        reader->tree->objects[frag_pickle_content_of(*value)].list_use = FRAG_PICKLE_LIST_SHARED;
+    } else {
+        if (!add_list(reader, start + 1, count, value))
+            return false;
+        frag_pickle_know_list(reader->tree, hash, *value);
+    }
+    if (reader->memo_count > name)
+        reader->memo[name] = *value;
+    return true;
 }
 
 static bool read_rare_value(entry_reader *reader, frag_pickle_value *value)
@@ -284,14 +353,6 @@ static void learn_form(frag_pickle_key *key, const unsigned char *start, size_t 
         key->base = value;
         key->names_given = (uint32_t)names_given;
     }
-}
-
-static inline bool get_named(const entry_reader *reader, uint64_t name, frag_pickle_value *value)
-{
-    if (name >= reader->memo_count || reader->memo[name] == FRAG_PICKLE_UNNAMED)
-        return false;
-    *value = reader->memo[name];
-    return true;
 }
 
 /* ANY_NUMBER and ANY_NAME. No processor guesses the length, so that it decides no branch. */

@@ -27,6 +27,7 @@ void frag_pickle_destroy(frag_pickle *pickle)
     frag_free(pickle->pool);
     frag_free(pickle->wides);
     frag_free(pickle->floats);
+    frag_number_map_destroy(&pickle->lists);
     frag_free(pickle);
 }
 
@@ -80,7 +81,7 @@ frag_pickle_value frag_pickle_add_container(frag_pickle *pickle, frag_pickle_kin
     if (pickle->object_count == pickle->object_capacity)
         pickle->objects = frag_grow(pickle->objects, &pickle->object_capacity,
                                     pickle->object_count + 1, sizeof *pickle->objects);
-    pickle->objects[pickle->object_count] = (frag_pickle_object){.kind = (uint32_t)kind};
+    pickle->objects[pickle->object_count] = (frag_pickle_object){.kind = (uint8_t)kind};
     return frag_pickle_make(FRAG_PICKLE_TAG_CONTAINER, pickle->object_count++);
 }
 
@@ -125,6 +126,24 @@ frag_pickle_value frag_pickle_add_pair(frag_pickle *pickle, frag_pickle_value fi
     memcpy(pickle->last_pair_items, items, sizeof items);
     pickle->has_last_pair = true;
     return pickle->last_pair;
+}
+
+/* Objects that were taken back, and whatever has their numbers now, are not known. */
+bool frag_pickle_find_list(const frag_pickle *pickle, uint64_t hash, frag_pickle_value *list)
+{
+    uint64_t object = 0;
+    if (!frag_number_map_get(&pickle->lists, hash, &object) || object >= pickle->object_count ||
+        pickle->objects[object].list_use == FRAG_PICKLE_LIST_OWN)
+        return false;
+    *list = frag_pickle_container(object);
+    return true;
+}
+
+void frag_pickle_know_list(frag_pickle *pickle, uint64_t hash, frag_pickle_value list)
+{
+    uint64_t object = frag_pickle_content_of(list);
+    pickle->objects[object].list_use = FRAG_PICKLE_LIST_KNOWN;
+    frag_number_map_set(&pickle->lists, hash, object);
 }
 
 void frag_pickle_restore(frag_pickle *pickle, const frag_pickle_state *state)

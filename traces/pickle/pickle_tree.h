@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/text.h"
+#include "traces/number_map.h"
 
 /* Means something only together with the frag_pickle that made it. A tag in its low 8 bits and 56
  * bits of content. */
@@ -36,8 +37,16 @@ enum { FRAG_PICKLE_KEYS_MAX = 32 };
 typedef struct frag_pickle_object {
     uint32_t first; /* part, 0 none; the record of a FRAG_PICKLE_RECORD */
     uint32_t last;
-    uint32_t kind; /* frag_pickle_kind */
+    uint8_t kind;     /* frag_pickle_kind */
+    uint8_t list_use; /* frag_pickle_list_use */
 } frag_pickle_object;
+
+/* Lists of the same items are one object where a reader says so. */
+typedef enum frag_pickle_list_use {
+    FRAG_PICKLE_LIST_OWN,
+    FRAG_PICKLE_LIST_KNOWN, /* may be found by its items */
+    FRAG_PICKLE_LIST_SHARED /* stands for several of the file; nothing may be added to it */
+} frag_pickle_list_use;
 
 /* Parts are numbered in 32 bits: a reader stops before there are more values. */
 #define FRAG_PICKLE_POOL_MAX ((size_t)1 << 31)
@@ -61,6 +70,7 @@ typedef struct frag_pickle {
     double *floats;
     size_t float_count;
     size_t float_capacity;
+    frag_number_map lists; /* known ones: the hash of a list to its object */
     /* What was added last, which the next often repeats. */
     bool has_last_pair;
     frag_pickle_value last_pair;
@@ -101,6 +111,10 @@ frag_pickle_value frag_pickle_none(void);
 frag_pickle_value frag_pickle_truth(bool is_true);
 void frag_pickle_add_items(frag_pickle *pickle, uint64_t object, const frag_pickle_value *items,
                            size_t count);
+
+/* A list that was made known under the hash, or false: the caller compares its items. */
+bool frag_pickle_find_list(const frag_pickle *pickle, uint64_t hash, frag_pickle_value *list);
+void frag_pickle_know_list(frag_pickle *pickle, uint64_t hash, frag_pickle_value list);
 
 /* Takes back containers that were added since, which nothing may name any more, and nothing else
  * may have been added to but they. Strings and numbers stay. */

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "base/lines.h"
+#include "base/formats/lines.h"
 #include "base/memory.h"
 #include "traces/builder.h"
 #include "traces/format_look.h"

@@ -6,6 +6,7 @@
 #include "base/bits.h"
 #include "base/bytes.h"
 #include "base/memory.h"
+#include "base/radix.h"
 #include "traces/number_map.h"
 #include "traces/torch/history/snapshot_ranges.h"
 
@@ -256,13 +257,6 @@ static void restore_segment_allocs(restorer *state)
 /* Segments that are nowhere recorded, since they were there before the history or were taken and
  * given back without entries: where blocks lie in no other, of the size that holds them. */
 
-static int compare_addresses(const void *left, const void *right)
-{
-    const frag_held_range *a = left;
-    const frag_held_range *b = right;
-    return frag_compare(a->address, b->address);
-}
-
 /* Adds what of a range is in no other. */
 static void add_uncovered(frag_held_ranges *ranges, frag_held_range range)
 {
@@ -291,10 +285,19 @@ static void add_known_segments(const restorer *state, frag_held_ranges *ranges)
     }
 }
 
-static frag_held_range *list_strays(const restorer *state, const frag_held_ranges *known,
+static frag_held_range stray_range(const restorer *state, const frag_radix_item *stray)
+{
+    frag_held_range range = range_of(&state->device->entries[stray->value]);
+    range.bytes = block_bytes(range.bytes);
+    return range;
+}
+
+/* The addresses of blocks in no segment and their entries, by address, then in their order. The
+ * caller frees. */
+static frag_radix_item *list_strays(const restorer *state, const frag_held_ranges *known,
                                     size_t *count)
 {
-    frag_held_range *strays = NULL;
+    frag_radix_item *strays = NULL;
     size_t capacity = 0;
     *count = 0;
     for (uint64_t i = 0; i < state->device->entry_count; i++) {
@@ -305,11 +308,11 @@ static frag_held_range *list_strays(const restorer *state, const frag_held_range
             frag_held_ranges_overlap(known, entry->address, bytes) != NULL)
             continue;
         strays = frag_grow(strays, &capacity, *count + 1, sizeof *strays);
-        strays[*count] = range_of(entry);
-        strays[(*count)++].bytes = bytes;
+        strays[(*count)++] = (frag_radix_item){entry->address, i};
     }
-    if (*count > 0)
-        qsort(strays, *count, sizeof *strays, compare_addresses);
+    frag_radix_item *scratch = frag_alloc(*count, sizeof *scratch);
+    frag_radix_sort(strays, scratch, *count);
+    frag_free(scratch);
     return strays;
 }
 
@@ -318,16 +321,18 @@ static void restore_strays(restorer *state)
     frag_held_ranges known = {0};
     size_t count = 0;
     add_known_segments(state, &known);
-    frag_held_range *strays = list_strays(state, &known, &count);
+    frag_radix_item *strays = list_strays(state, &known, &count);
     for (size_t i = 0; i < count;) {
-        frag_held_range segment = strays[i];
+        frag_held_range segment = stray_range(state, &strays[i]);
+        uint64_t end = segment.address + segment.bytes;
         segment.address -= segment.address % SEGMENT_ALIGNMENT;
-        uint64_t end = strays[i].address + strays[i].bytes;
-        for (i++; i < count && strays[i].stream == segment.stream &&
-                  strays[i].address < frag_align_up(end, SEGMENT_ALIGNMENT);
-             i++)
-            if (strays[i].address + strays[i].bytes > end)
-                end = strays[i].address + strays[i].bytes;
+        for (i++; i < count && strays[i].key < frag_align_up(end, SEGMENT_ALIGNMENT); i++) {
+            frag_held_range next = stray_range(state, &strays[i]);
+            if (next.stream != segment.stream)
+                break;
+            if (next.address + next.bytes > end)
+                end = next.address + next.bytes;
+        }
         segment.bytes = frag_align_up(end, SEGMENT_ALIGNMENT) - segment.address;
         if (frag_held_ranges_add(&known, &segment))
             insert(state, state->device->entry_count, FRAG_SNAPSHOT_SEGMENT_FREE, &segment,
