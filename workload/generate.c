@@ -2,14 +2,18 @@
 
 #include <stdio.h>
 
+#include "base/random.h"
 #include "base/memory.h"
 #include "workload/families/family.h"
 #include "workload/optimizer.h"
 
 static const frag_family *const families[FRAG_FAMILY_COUNT] = {
-    [FRAG_FAMILY_GPT2] = &frag_family_gpt2,
-    [FRAG_FAMILY_LLAMA] = &frag_family_llama,
-    [FRAG_FAMILY_BERT] = &frag_family_bert,
+    [FRAG_FAMILY_GPT2] = &frag_family_gpt2,    [FRAG_FAMILY_LLAMA] = &frag_family_llama,
+    [FRAG_FAMILY_BERT] = &frag_family_bert,    [FRAG_FAMILY_MISTRAL] = &frag_family_llama,
+    [FRAG_FAMILY_QWEN2] = &frag_family_llama,  [FRAG_FAMILY_QWEN3] = &frag_family_llama,
+    [FRAG_FAMILY_PHI3] = &frag_family_llama,   [FRAG_FAMILY_GEMMA] = &frag_family_llama,
+    [FRAG_FAMILY_ROBERTA] = &frag_family_bert, [FRAG_FAMILY_DISTILBERT] = &frag_family_bert,
+    [FRAG_FAMILY_OPT] = &frag_family_opt,
 };
 
 /* A program that runs: its model, its names. */
@@ -26,15 +30,6 @@ typedef struct program {
     uint64_t random;
 } program;
 
-/* SplitMix64 (Steele, Lea, Flood 2014). */
-static uint64_t draw(uint64_t *state)
-{
-    uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return z ^ (z >> 31);
-}
-
 static uint64_t next_length(program *running)
 {
     const frag_lengths *lengths = &running->workload->tokens;
@@ -42,7 +37,7 @@ static uint64_t next_length(program *running)
     if (!lengths->is_range)
         return lengths->values[index % lengths->count];
     uint64_t span = lengths->values[1] - lengths->values[0] + 1;
-    return lengths->values[0] + draw(&running->random) % span;
+    return lengths->values[0] + frag_random_next(&running->random) % span;
 }
 
 static frag_dtype weight_type(const frag_workload *workload)
@@ -59,18 +54,28 @@ static frag_dtype autocast_type(const frag_workload *workload)
     return workload->precision == FRAG_PRECISION_AMP_FP16 ? FRAG_F16 : FRAG_F32;
 }
 
+static void load_batch(program *running)
+{
+    running->batch.count = running->workload->batch;
+    running->batch.tokens = next_length(running);
+    frag_tape_set_kind(running->tape, FRAG_REQUEST_INPUT);
+    running->family->load(running->tape, &running->model, &running->batch);
+    frag_tape_set_kind(running->tape, FRAG_REQUEST_TEMPORARY);
+}
+
 /* with autocast: loss = model(ids, labels=ids).loss */
 static void run_forward(program *running)
 {
     frag_tape *tape = running->tape;
-    running->batch.count = running->workload->batch;
-    running->batch.tokens = next_length(running);
-    running->family->load(tape, &running->model, &running->batch);
+    load_batch(running);
     running->batch.labels = running->batch.ids;
     frag_tape_begin(tape, "forward");
     frag_tape_set_autocast(tape, autocast_type(running->workload));
+    const frag_family *family = running->family;
     frag_tape_set(tape, &running->loss,
-                  running->family->loss(tape, &running->model, &running->batch));
+                  family->loss != NULL
+                      ? family->loss(tape, &running->model, &running->batch)
+                      : frag_decoder_loss(tape, family, &running->model, &running->batch));
     frag_tape_set_autocast(tape, FRAG_F32);
     frag_tape_end(tape, "forward");
 }
@@ -145,6 +150,50 @@ static void train_step(program *running)
     frag_tape_end(tape, "optimizer");
 }
 
+/* The program's ids, with the next token of each sequence behind them. */
+static void add_token(program *running, frag_tensor *next)
+{
+    frag_tape *tape = running->tape;
+    frag_batch *batch = &running->batch;
+    frag_tape_set(tape, next, frag_tape_empty(tape, batch->count, FRAG_I64));
+    frag_aten_reduce_buffers(tape,
+                             &(frag_reduction){.outputs = batch->count,
+                                               .inputs = running->workload->network.vocabulary,
+                                               .is_fastest = true,
+                                               .bytes = 16}); /* a value and its place */
+    frag_tensor joined = frag_aten_cat(tape, batch->ids, *next, FRAG_I64);
+    frag_tape_set(tape, &batch->ids, joined);
+}
+
+/* Greedy: the batch is read at once, then tokens come one by one, all under a cache that grows. */
+static void run_generation(program *running)
+{
+    frag_tape *tape = running->tape;
+    const frag_model *model = &running->model;
+    frag_batch *batch = &running->batch;
+    load_batch(running);
+    frag_cache cache = frag_cache_create(model);
+    frag_tensor next = frag_tape_keep(tape, batch->ids);
+    frag_tensor logits = 0;
+    frag_batch pass = *batch;
+    frag_tape_set_autocast(tape, autocast_type(running->workload));
+    for (uint64_t i = 0; i < running->workload->new_tokens; i++) {
+        const char *phase = i == 0 ? "prefill" : "decode";
+        frag_tape_begin(tape, phase);
+        pass.ids = next;
+        frag_tape_set(tape, &logits,
+                      frag_decoder_logits(tape, running->family, model, &pass, &cache));
+        add_token(running, &next);
+        frag_tape_end(tape, phase);
+        pass.past += pass.tokens;
+        pass.tokens = 1;
+    }
+    frag_tape_set_autocast(tape, FRAG_F32);
+    frag_tape_drop(tape, next);
+    frag_tape_drop(tape, logits);
+    frag_cache_destroy(tape, &cache);
+}
+
 static void run_steps(program *running)
 {
     const frag_workload *workload = running->workload;
@@ -157,6 +206,8 @@ static void run_steps(program *running)
         frag_tape_begin(tape, name);
         if (is_training)
             train_step(running);
+        else if (workload->task == FRAG_TASK_GENERATE)
+            run_generation(running);
         else
             run_forward(running);
         if (workload->empty_cache > 0 && step % workload->empty_cache == 0)
@@ -168,16 +219,26 @@ static void run_steps(program *running)
 static void run_program(program *running)
 {
     frag_tape_begin(running->tape, "load");
+    frag_tape_set_kind(running->tape, FRAG_REQUEST_WEIGHT);
     running->family->build(running->tape, &running->model);
+    frag_tape_set_kind(running->tape, FRAG_REQUEST_TEMPORARY);
     frag_tape_end(running->tape, "load");
     running->optimizer = frag_optimizer_create(&running->model);
     run_steps(running);
     frag_optimizer_destroy(running->optimizer);
     frag_free(running->model.parameters);
+    frag_free(running->model.shapes);
 }
 
 bool frag_workload_generate(const frag_workload *workload, const frag_tape_card *card,
                             const char *name, frag_recording *recording, frag_error *error)
+{
+    return frag_workload_generate_marked(workload, card, name, recording, NULL, error);
+}
+
+bool frag_workload_generate_marked(const frag_workload *workload, const frag_tape_card *card,
+                                   const char *name, frag_recording *recording,
+                                   frag_request_kinds *kinds, frag_error *error)
 {
     frag_builder *builder = frag_builder_create(recording);
     frag_builder_metadata(builder, "generated", frag_families[workload->network.family].name);
@@ -190,6 +251,7 @@ bool frag_workload_generate(const frag_workload *workload, const frag_tape_card 
         .model = {.workload = workload, .dtype = weight_type(workload)},
         .random = workload->seed,
     };
+    frag_tape_watch_kinds(running.tape, kinds);
     run_program(&running);
     frag_tape_destroy(running.tape);
     return frag_builder_finish(builder, name, error);

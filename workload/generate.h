@@ -9,5 +9,9 @@
 /* recording must be {0}; the caller destroys it. name: of the recording, for people. */
 bool frag_workload_generate(const frag_workload *workload, const frag_tape_card *card,
                             const char *name, frag_recording *recording, frag_error *error);
+/* As above, with what each request is for in kinds ({0}; the caller frees what it holds). */
+bool frag_workload_generate_marked(const frag_workload *workload, const frag_tape_card *card,
+                                   const char *name, frag_recording *recording,
+                                   frag_request_kinds *kinds, frag_error *error);
 
 #endif

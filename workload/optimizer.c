@@ -24,50 +24,131 @@ static frag_tensor like(frag_tape *tape, frag_tensor of)
     return frag_tape_empty(tape, frag_tape_count(tape, of), frag_tape_dtype(tape, of));
 }
 
-/* Averages of gradients and of their squares; fused, the step's number is on the GPU as well. */
-static void make_adam_state(frag_tape *tape, const frag_optimizer_state *state)
+/* Optimizers pass over parameters without a gradient. */
+static bool is_trained(const frag_tape *tape, const frag_model *model, uint32_t i)
+{
+    return frag_tape_gradient(tape, model->parameters[i]) != 0;
+}
+
+/* So many averages of each parameter's shape; fused, the step's number is on the GPU as well. */
+static void make_averages(frag_tape *tape, const frag_optimizer_state *state, uint32_t count)
 {
     const frag_model *model = state->model;
-    for (uint32_t i = 0; i < model->parameter_count; i++) {
+    frag_tape_set_kind(tape, FRAG_REQUEST_OPTIMIZER);
+    for (uint32_t i = 0; i < model->parameter_count && !state->has_state; i++) {
+        if (!is_trained(tape, model, i))
+            continue;
         if (model->workload->optimizer_loop == FRAG_LOOP_FUSED)
             (void)frag_tape_empty(tape, 1, FRAG_F32);
-        (void)like(tape, model->parameters[i]);
-        (void)like(tape, model->parameters[i]);
+        for (uint32_t average = 0; average < count; average++)
+            (void)like(tape, model->parameters[i]);
     }
+    frag_tape_set_kind(tape, FRAG_REQUEST_TEMPORARY);
 }
 
 /* exp_avg_sq.sqrt() of all parameters at once; the list goes from its end. */
-static void step_adam_foreach(frag_tape *tape, const frag_model *model)
+static void take_roots_foreach(frag_tape *tape, const frag_model *model)
 {
     frag_tensor *roots = frag_alloc((size_t)model->parameter_count + 1, sizeof *roots);
     for (uint32_t i = 0; i < model->parameter_count; i++)
-        roots[i] = like(tape, model->parameters[i]);
+        roots[i] = is_trained(tape, model, i) ? like(tape, model->parameters[i]) : 0;
     for (uint32_t i = model->parameter_count; i > 0; i--)
         frag_tape_drop(tape, roots[i - 1]);
     frag_free(roots);
 }
 
-/* denom = (exp_avg_sq.sqrt() / bias_correction2_sqrt).add_(eps), one parameter after the other */
-static void step_adam_single(frag_tape *tape, const frag_model *model)
+/* One parameter after the other. Adam's is divided, which makes another:
+ * denom = (exp_avg_sq.sqrt() / bias_correction2_sqrt).add_(eps) */
+static void take_roots_single(frag_tape *tape, const frag_model *model, bool is_divided)
 {
     frag_tensor denominator = 0;
     for (uint32_t i = 0; i < model->parameter_count; i++) {
+        if (!is_trained(tape, model, i))
+            continue;
         frag_tensor root = like(tape, model->parameters[i]);
-        frag_tensor divided = like(tape, root);
-        frag_tape_drop(tape, root);
-        frag_tape_set(tape, &denominator, divided);
+        if (is_divided)
+            frag_tape_set(tape, &root, like(tape, root));
+        frag_tape_set(tape, &denominator, root);
     }
     frag_tape_drop(tape, denominator);
 }
 
-static void step_adam(frag_tape *tape, frag_optimizer_state *state)
+static void take_roots(frag_tape *tape, const frag_model *model, bool is_adam)
 {
-    if (!state->has_state)
-        make_adam_state(tape, state);
-    if (state->model->workload->optimizer_loop == FRAG_LOOP_FOREACH)
-        step_adam_foreach(tape, state->model);
-    else if (state->model->workload->optimizer_loop == FRAG_LOOP_SINGLE)
-        step_adam_single(tape, state->model);
+    if (model->workload->optimizer_loop == FRAG_LOOP_FOREACH)
+        take_roots_foreach(tape, model);
+    else if (model->workload->optimizer_loop == FRAG_LOOP_SINGLE)
+        take_roots_single(tape, model, is_adam);
+}
+
+/* ---- Adafactor: without foreach named it goes over one parameter after the other */
+/* What the variance of a matrix is made of: a number for each row and each column. */
+static void make_factors(frag_tape *tape, const frag_optimizer_state *state)
+{
+    const frag_model *model = state->model;
+    for (uint32_t i = 0; i < model->parameter_count && !state->has_state; i++) {
+        frag_dtype dtype = frag_tape_dtype(tape, model->parameters[i]);
+        const frag_shape *shape = &model->shapes[i];
+        if (is_trained(tape, model, i) && shape->rows > 0)
+            (void)frag_tape_empty(tape, shape->rows, dtype);
+        if (is_trained(tape, model, i))
+            (void)frag_tape_empty(tape, shape->columns, dtype);
+    }
+}
+
+static frag_tensor reduce(frag_tape *tape, frag_reduction of, frag_dtype dtype)
+{
+    frag_tensor made = frag_tape_empty(tape, of.outputs, dtype);
+    frag_aten_reduce_buffers(tape, &of);
+    return made;
+}
+
+/* Names of Python that live on while the next parameter is looked at. */
+typedef struct factored {
+    frag_tensor row_mean;
+    frag_tensor column_mean;
+    frag_tensor squares;
+    frag_tensor estimate;
+    frag_tensor update;
+} factored;
+
+static void step_factored(frag_tape *tape, const frag_model *model, uint32_t i, factored *names)
+{
+    frag_tensor parameter = model->parameters[i];
+    const frag_shape *shape = &model->shapes[i];
+    frag_dtype dtype = frag_tape_dtype(tape, parameter);
+    const frag_reduction whole = {1, frag_tape_count(tape, parameter), true, 0};
+    frag_tape_drop(tape, reduce(tape, whole, dtype));
+    if (shape->rows > 0) {
+        frag_tape_set(tape, &names->row_mean,
+                      reduce(tape, (frag_reduction){shape->rows, shape->columns, true, 0}, dtype));
+        frag_tape_set(tape, &names->column_mean,
+                      reduce(tape, (frag_reduction){shape->columns, shape->rows, false, 0}, dtype));
+        frag_tape_set(tape, &names->estimate, like(tape, parameter));
+        frag_tape_use_blas(tape);
+        frag_tape_drop(tape, reduce(tape, (frag_reduction){1, shape->rows, true, 0}, dtype));
+    } else {
+        frag_tape_set(tape, &names->squares, like(tape, parameter));
+        frag_tape_set(tape, &names->estimate, like(tape, parameter));
+    }
+    frag_tape_set(tape, &names->update, frag_tape_keep(tape, names->estimate));
+    frag_tape_drop(tape, reduce(tape, whole, dtype));
+}
+
+static void step_adafactor(frag_tape *tape, const frag_optimizer_state *state)
+{
+    factored names = {0};
+    frag_tape_set_kind(tape, FRAG_REQUEST_OPTIMIZER);
+    make_factors(tape, state);
+    frag_tape_set_kind(tape, FRAG_REQUEST_TEMPORARY);
+    for (uint32_t i = 0; i < state->model->parameter_count; i++)
+        if (is_trained(tape, state->model, i))
+            step_factored(tape, state->model, i, &names);
+    frag_tape_drop(tape, names.row_mean);
+    frag_tape_drop(tape, names.column_mean);
+    frag_tape_drop(tape, names.squares);
+    frag_tape_drop(tape, names.estimate);
+    frag_tape_drop(tape, names.update);
 }
 
 void frag_optimizer_step(frag_tape *tape, frag_optimizer_state *state)
@@ -76,11 +157,22 @@ void frag_optimizer_step(frag_tape *tape, frag_optimizer_state *state)
     switch ((frag_optimizer)model->workload->optimizer) {
     case FRAG_OPTIMIZER_ADAMW:
     case FRAG_OPTIMIZER_ADAM:
-        step_adam(tape, state);
+        make_averages(tape, state, model->workload->has_amsgrad ? 3 : 2);
+        take_roots(tape, model, true);
+        break;
+    case FRAG_OPTIMIZER_RMSPROP:
+        make_averages(tape, state, 1);
+        take_roots(tape, model, false);
+        break;
+    case FRAG_OPTIMIZER_ADAFACTOR:
+        step_adafactor(tape, state);
         break;
     case FRAG_OPTIMIZER_MOMENTUM:
+        frag_tape_set_kind(tape, FRAG_REQUEST_OPTIMIZER);
         for (uint32_t i = 0; i < model->parameter_count && !state->has_state; i++)
-            (void)like(tape, model->parameters[i]);
+            if (is_trained(tape, model, i))
+                (void)like(tape, model->parameters[i]);
+        frag_tape_set_kind(tape, FRAG_REQUEST_TEMPORARY);
         break;
     case FRAG_OPTIMIZER_SGD:
         break;

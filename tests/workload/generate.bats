@@ -26,7 +26,7 @@ options() {
         [[ "$output" == *" equal" ]]
         count=$((count + 1))
     done <$here/cases
-    [ "$count" -ge 17 ]
+    [ "$count" -ge 59 ]
 }
 
 @test "the same description gives the same bytes, another seed other ones" {
@@ -50,6 +50,34 @@ options() {
     ./fraglab trace cut "$out/a.txt" --marks 'step 2' -f -o "$out/b.fgt"
 }
 
+@test "what config.json leaves out is what transformers has for its model_type, and null is nothing" {
+    generate() { # text of config.json, name
+        echo "$1" >"$out/config.json"
+        ./fraglab trace generate "$out/config.json" --tokens 16 --steps 1 --to text -f -o "$out/$2.txt"
+    }
+    generate '{"model_type": "mistral", "num_hidden_layers": 1}' a
+    # keys of 8 heads, the inner width of 14336, a window's length of 8 bytes before keys and values
+    grep -q "^alloc [0-9]* $((4096 * 1024 * 4))$" "$out/a.txt"
+    grep -q "^alloc [0-9]* $((4096 * 14336 * 4))$" "$out/a.txt"
+    generate '{"model_type": "mistral", "num_hidden_layers": 1, "sliding_window": null}' b
+    [ $(($(grep -c ' 8$' "$out/a.txt") - $(grep -c ' 8$' "$out/b.txt"))) -eq 1 ]
+    # a window that is not used, and one of later layers only
+    generate '{"model_type": "qwen2", "num_hidden_layers": 1, "sliding_window": 4}' c
+    generate '{"model_type": "qwen2", "num_hidden_layers": 1, "sliding_window": 4, "use_sliding_window": true}' d
+    cmp "$out/c.txt" "$out/d.txt"
+}
+
+@test "lora is a mapping or single keys, and the same as options" {
+    printf 'model: {family: llama, layers: 2}\nrun: {tokens: 16, lora: {rank: 4, targets: [q_proj, down_proj], dropout: 0.1}}\n' >"$out/a.yaml"
+    printf 'model: {family: llama, layers: 2}\nrun: {tokens: 16}\n' >"$out/b.yaml"
+    ./fraglab trace generate "$out/a.yaml" --to text -o "$out/a.txt"
+    ./fraglab trace generate "$out/b.yaml" --lora-rank 4 --lora-targets q_proj,down_proj --lora-dropout 0.1 --to text -o "$out/b.txt"
+    cmp <(grep -v '^#' "$out/a.txt" | sed 's/a\.yaml/b.yaml/') <(grep -v '^#' "$out/b.txt")
+    # Adam's averages of the adapters alone: 4 x 4096 for each of eight matrices but two of 4 x 11008.
+    [ "$(grep -c "^alloc [0-9]* $((4 * 11008 * 4))$" "$out/a.txt")" -ge 6 ]
+    [ "$(grep -c "^alloc [0-9]* $((4096 * 11008 * 4))$" "$out/a.txt")" -eq 6 ]
+}
+
 @test "an option stands above the file" {
     ./fraglab trace generate traces/workloads/gpt2-small.yaml --steps 1 --precision fp32 --batch 1 --to text -o "$out/a.txt"
     # logits of one sequence in fp32
@@ -66,10 +94,12 @@ refuse() { # sentence; the file's text is on stdin
     [ ! -e "$out/never.fgt" ]
 }
 
+families="gpt2, llama, bert, mistral, qwen2, qwen3, phi3, gemma, roberta, distilbert or opt"
+
 @test "bad input is refused with its place, what was found and what would be right" {
     printf 'model:\n  family: gpt2\n  layer: 2\n' | refuse ":3:3: unknown key 'layer'; did you mean layers"
     printf 'model:\n  family: gpt2\n  layers: 0\n' | refuse ":3:11: layers is '0'; expected a whole number 1 to 1000"
-    printf 'model:\n  family: gpt3\n' | refuse ":2:11: family is 'gpt3'; expected gpt2, llama or bert"
+    printf 'model:\n  family: gpt3\n' | refuse ":2:11: family is 'gpt3'; expected $families"
     printf 'model:\n  layers: 2\n' | refuse ":2:3: 'model' has no 'family'; expected one, such as 'family: gpt2'"
     printf 'run:\n  batch: 2\n' | refuse ":1:1: the document has no 'model'; expected one"
     printf 'model:\n  family: gpt2\n  activation: selu\n' | refuse ":3:15: activation is 'selu'; expected gelu_new, gelu, silu or relu"
@@ -77,7 +107,29 @@ refuse() { # sentence; the file's text is on stdin
         refuse ":2:15: tokens is '64,0'; expected N, a list of up to 256 or MIN..MAX, each 1 to 16777216"
     printf 'model: {family: gpt2}\nrun: {tokens: 2000}\n' | refuse ": tokens is 2000; the model has positions for 1024"
     printf 'model: {family: gpt2, heads: 7}\n' | refuse ": width 768 is no multiple of heads 7"
-    printf '{"model_type": "t5"}' | refuse ": 'model_type' is 't5'; expected gpt2, llama or bert"
+    printf '{"model_type": "mistral", "sliding_window": 64}' | refuse ": tokens is 128; expected fewer than the window, 64"
+    printf 'model: {family: llama, rotary_share: 0}\n' | refuse ":1:38: rotary_share is '0'; expected a number 0.01 to 1"
+    printf 'model: {family: gpt2}\nrun: {optimizer: rmsprop, optimizer_loop: fused}\n' |
+        refuse ": optimizer_loop is fused, which the optimizer has not; expected foreach or single"
+    printf 'model: {family: gpt2}\nrun: {optimizer: sgd, amsgrad: true}\n' |
+        refuse ": amsgrad is true; expected it with the optimizer adamw or adam"
+    printf 'model: {family: llama}\nrun: {lora: {rang: 8}}\n' | refuse ":2:14: unknown key 'rang'; did you mean rank"
+    printf 'model: {family: llama}\nrun: {lora: {targets: [q_proj, qv]}}\n' |
+        refuse ":2:23: lora_targets is 'q_proj,qv'; expected some of q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj, qkv_proj, gate_up_proj or all-linear"
+    printf 'model: {family: phi3}\nrun: {lora: {rank: 8}}\n' |
+        refuse ": lora_targets names no layer of the network; expected some of qkv_proj, o_proj, gate_up_proj and down_proj"
+    printf 'model: {family: opt}\nrun: {lora: {rank: 8, targets: [o_proj]}}\n' |
+        refuse ": lora_targets names no layer of the network; expected some of q_proj, k_proj, v_proj and all-linear"
+    printf 'model: {family: bert}\nrun: {lora_rank: 8}\n' | refuse ": lora_rank is 8, and bert has no adapters here; expected 0"
+    printf '{"model_type": "mistral", "sliding_window": 131}' >"$out/window.json"
+    ./fraglab trace generate "$out/window.json" --task generate --new-tokens 3 --steps 1 -f -o "$out/window.fgt"
+    printf '{"model_type": "mistral", "sliding_window": 128}' | refuse ": tokens is 128; expected fewer than the window, 128"
+    printf 'model: {family: gpt2}\nrun: {task: generate, tokens: 1024, new_tokens: 2}\n' |
+        refuse ": tokens is 1025; the model has positions for 1024"
+    printf 'model: {family: bert}\nrun: {task: generate}\n' |
+        refuse ": task is generate, and bert is no decoder; expected train or evaluate"
+    printf '{"model_type": "roberta", "max_position_embeddings": 66}' | refuse ": tokens is 128; the model has positions for 64"
+    printf '{"model_type": "t5"}' | refuse ": 'model_type' is 't5'; expected ${families/roberta,/roberta, xlm-roberta,}"
     printf '{"model_type": "gpt2", "n_layer": -3}' | refuse ": 'n_layer' is -3; expected a whole number 1 to 1000"
     printf '{"hidden_size": 3}' | refuse ": has no 'model_type'; expected the config.json of a model"
 }

@@ -5,7 +5,7 @@ import json
 import sys
 
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForMaskedLM
+from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForMaskedLM, DynamicCache
 
 knobs = dict(word.split("=", 1) for word in sys.argv[2:])
 with open(sys.argv[1]) as file:
@@ -16,19 +16,29 @@ autocast = {"amp-bf16": torch.bfloat16, "amp-fp16": torch.float16}.get(precision
 torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
 is_training = knobs.get("task", "train") == "train"
 
-kind = AutoModelForMaskedLM if config.model_type == "bert" else AutoModelForCausalLM
-model = kind.from_config(config, dtype=weights).cuda()
-model.train(is_training)
+kind = AutoModelForMaskedLM if config.model_type in ("bert", "roberta", "xlm-roberta", "distilbert") else AutoModelForCausalLM
+model = kind.from_config(config, dtype=weights)
 if knobs.get("checkpoint", "none") == "blocks":
     model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+if int(knobs.get("lora_rank", 0)) > 0:
+    from peft import LoraConfig, get_peft_model
+
+    targets = knobs["lora_targets"].split(",") if "lora_targets" in knobs else None
+    targets = "all-linear" if targets == ["all-linear"] else targets
+    dropout = float(knobs.get("lora_dropout", 0))
+    model = get_peft_model(model, LoraConfig(r=int(knobs["lora_rank"]), target_modules=targets, lora_dropout=dropout))
+model.cuda().train(is_training)
 
 loop = {"foreach": {}, "fused": {"fused": True}, "single": {"foreach": False}}[knobs.get("optimizer_loop", "foreach")]
+amsgrad = knobs.get("amsgrad", "false") == "true"
 optimizer = {
-    "adamw": lambda p: torch.optim.AdamW(p, **loop),
-    "adam": lambda p: torch.optim.Adam(p, **loop),
+    "adamw": lambda p: torch.optim.AdamW(p, amsgrad=amsgrad, **loop),
+    "adam": lambda p: torch.optim.Adam(p, amsgrad=amsgrad, **loop),
+    "rmsprop": lambda p: torch.optim.RMSprop(p, **loop),
+    "adafactor": lambda p: torch.optim.Adafactor(p, **loop),
     "sgd": lambda p: torch.optim.SGD(p, lr=0.1, **loop),
     "momentum": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, **loop),
-}[knobs.get("optimizer", "adamw")](model.parameters())
+}[knobs.get("optimizer", "adamw")]([p for p in model.parameters() if p.requires_grad])
 scaler = torch.amp.GradScaler("cuda", enabled=precision == "amp-fp16")
 
 lengths = [int(length) for length in knobs.get("tokens", "128").split(",")]
@@ -45,6 +55,18 @@ def forward():
         loss = model(input_ids=ids, labels=ids).loss
 
 
+def generate():
+    global drawn, ids
+    ids = torch.randint(0, config.vocab_size, (int(knobs.get("batch", 1)), lengths[drawn % len(lengths)])).cuda()
+    drawn += 1
+    step, past = ids, DynamicCache(config=config)
+    with torch.autocast("cuda", dtype=autocast) if autocast else contextlib.nullcontext():
+        for _ in range(int(knobs.get("new_tokens", 32))):
+            output = model(input_ids=step, past_key_values=past, use_cache=True, logits_to_keep=1)
+            step = output.logits[:, -1].argmax(-1, keepdim=True)
+            ids = torch.cat([ids, step], dim=-1)
+
+
 for step in range(1, int(knobs.get("steps", 3)) + 1):
     if is_training:
         for _ in range(accumulate):
@@ -57,6 +79,6 @@ for step in range(1, int(knobs.get("steps", 3)) + 1):
         optimizer.zero_grad(set_to_none=knobs.get("keep_gradients", "false") == "false")
     else:
         with torch.set_grad_enabled(knobs.get("no_grad", "true") == "false"):
-            forward()
+            generate() if knobs["task"] == "generate" else forward()
     if every > 0 and step % every == 0:
         torch.cuda.empty_cache()

@@ -111,6 +111,23 @@ static void a_broadcast_operand_gets_a_sum(void **state)
     expect_events(&of, "+8 +32 +32 +32 +16 +8 -4 -3 ");
 }
 
+/* enable_input_require_grads: the gradient of an activation stays as long as its graph. */
+static void a_gradient_of_an_activation_goes_with_the_graph(void **state)
+{
+    (void)state;
+    made of;
+    begin(&of);
+    frag_tensor hidden = frag_tape_empty(of.tape, 4, FRAG_F32); /* slot 0 */
+    frag_tape_require_gradient(of.tape, hidden);
+    frag_tensor twice = frag_aten_mul_scalar(of.tape, hidden); /* slot 1 */
+    frag_tape_drop(of.tape, hidden);
+    frag_tape_backward(of.tape, twice);                       /* one: 2; the gradient: 3 */
+    frag_tensor last = frag_tape_empty(of.tape, 2, FRAG_F32); /* slot 2 again */
+    frag_tape_drop(of.tape, twice);
+    frag_tape_drop(of.tape, last);
+    expect_events(&of, "+16 +16 +16 +16 -2 +8 -1 -0 -3 -2 ");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -119,6 +136,7 @@ int main(void)
         cmocka_unit_test(a_gradient_that_nobody_else_holds_is_added_to_in_place),
         cmocka_unit_test(nothing_is_saved_where_no_gradient_is_wanted),
         cmocka_unit_test(a_broadcast_operand_gets_a_sum),
+        cmocka_unit_test(a_gradient_of_an_activation_goes_with_the_graph),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

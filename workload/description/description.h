@@ -16,6 +16,14 @@ typedef enum frag_family_id {
     FRAG_FAMILY_GPT2,
     FRAG_FAMILY_LLAMA,
     FRAG_FAMILY_BERT,
+    FRAG_FAMILY_MISTRAL, /* these are llama with other defaults and switches */
+    FRAG_FAMILY_QWEN2,
+    FRAG_FAMILY_QWEN3,
+    FRAG_FAMILY_PHI3,
+    FRAG_FAMILY_GEMMA,
+    FRAG_FAMILY_ROBERTA, /* bert */
+    FRAG_FAMILY_DISTILBERT,
+    FRAG_FAMILY_OPT,
     FRAG_FAMILY_COUNT
 } frag_family_id;
 
@@ -37,18 +45,30 @@ typedef struct frag_network {
     uint64_t heads;
     uint64_t key_heads; /* fewer than heads: grouped queries */
     uint64_t head_width;
-    uint64_t classes; /* of a classifier */
+    uint64_t embedding_width; /* of words; projected to width (OPT) */
+    uint64_t classes;         /* of a classifier */
     uint64_t inputs;
-    uint64_t activation; /* frag_activation */
-    bool is_tied;        /* the head shares the embedding's weight */
-    bool has_attention_bias;
+    uint64_t activation;     /* frag_activation */
+    bool counts_positions;   /* from the ids, behind two that are taken (RoBERTa) */
+    bool is_tied;            /* the head shares the embedding's weight */
+    bool has_attention_bias; /* all four layers of attention */
+    bool has_query_bias;     /* those of queries, keys and values */
     bool has_inner_bias;
+    bool has_norms_first; /* a block's norms are before its parts, not behind them (OPT) */
+    bool has_head_norms;  /* of the queries and keys of each head */
+    bool has_wide_norms;  /* RMS norms multiply by 1 + weight, in fp32 */
+    bool has_embedding_scale;
+    bool is_fused;        /* one layer makes queries, keys and values, one gate and up */
+    bool has_window;      /* attention looks back over a window only */
+    uint64_t window;      /* tokens; 0: all */
+    uint64_t full_layers; /* so many layers come before those with a window */
+    double rotary_share;  /* of a head's width that is turned */
     double embedding_dropout;
     double attention_dropout;
     double residual_dropout;
 } frag_network;
 
-typedef enum frag_task { FRAG_TASK_TRAIN, FRAG_TASK_EVALUATE } frag_task;
+typedef enum frag_task { FRAG_TASK_TRAIN, FRAG_TASK_EVALUATE, FRAG_TASK_GENERATE } frag_task;
 
 typedef enum frag_precision {
     FRAG_PRECISION_FP32,
@@ -64,6 +84,8 @@ typedef enum frag_optimizer {
     FRAG_OPTIMIZER_ADAM,
     FRAG_OPTIMIZER_SGD,
     FRAG_OPTIMIZER_MOMENTUM,
+    FRAG_OPTIMIZER_RMSPROP,
+    FRAG_OPTIMIZER_ADAFACTOR,
 } frag_optimizer;
 
 typedef enum frag_optimizer_loop {
@@ -71,6 +93,20 @@ typedef enum frag_optimizer_loop {
     FRAG_LOOP_FUSED,
     FRAG_LOOP_SINGLE,
 } frag_optimizer_loop;
+
+/* Linear layers that adapters stand beside, as bits; names as transformers has them. */
+typedef enum frag_lora_target {
+    FRAG_LORA_Q = 1 << 0,
+    FRAG_LORA_K = 1 << 1,
+    FRAG_LORA_V = 1 << 2,
+    FRAG_LORA_O = 1 << 3,
+    FRAG_LORA_GATE = 1 << 4,
+    FRAG_LORA_UP = 1 << 5,
+    FRAG_LORA_DOWN = 1 << 6,
+    FRAG_LORA_QKV = 1 << 7,
+    FRAG_LORA_GATE_UP = 1 << 8,
+    FRAG_LORA_ALL = 1 << 9, /* all but the head */
+} frag_lora_target;
 
 typedef enum frag_checkpoint { FRAG_CHECKPOINT_NONE, FRAG_CHECKPOINT_BLOCKS } frag_checkpoint;
 
@@ -89,11 +125,16 @@ typedef struct frag_workload {
     uint64_t batch;
     frag_lengths tokens;
     uint64_t steps;
+    uint64_t new_tokens; /* that generation adds to each sequence */
     uint64_t accumulate;
     uint64_t precision;
     uint64_t optimizer;
     uint64_t optimizer_loop;
+    bool has_amsgrad;
     uint64_t checkpoint;
+    uint64_t lora_rank;    /* 0: all weights are trained */
+    uint64_t lora_targets; /* frag_lora_target */
+    double lora_dropout;
     bool keeps_gradients; /* zero_grad(set_to_none=False) */
     bool has_no_grad;     /* evaluation under torch.no_grad() */
     uint64_t empty_cache; /* every so many steps; 0: never */
@@ -107,6 +148,7 @@ typedef enum frag_field_kind {
     FRAG_FIELD_FLAG,
     FRAG_FIELD_CHOICE,
     FRAG_FIELD_LENGTHS,
+    FRAG_FIELD_SET, /* some of the choices, as bits */
 } frag_field_kind;
 
 typedef struct frag_field {
@@ -121,11 +163,19 @@ typedef struct frag_field {
     const char *help;
 } frag_field;
 
+/* A field whose initial value is another one than in the table. */
+typedef struct frag_field_default {
+    const char *key;
+    double initial;
+} frag_field_default;
+
 typedef struct frag_family_fields {
     const char *name;        /* in YAML */
     const char *model_types; /* of config.json, "a|b" */
     const char *summary;
-    const frag_field *fields; /* ends with {0} */
+    const frag_field *fields;           /* ends with {0} */
+    const frag_field_default *defaults; /* ends with {0}; NULL: none */
+    bool has_learnt_positions;          /* no sequence can be longer; width is split into heads */
 } frag_family_fields;
 
 extern const frag_family_fields frag_families[FRAG_FAMILY_COUNT];

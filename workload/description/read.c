@@ -1,6 +1,7 @@
 /* Reads workloads: YAML by base/formats/yaml.h, config.json by base/json.h. */
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/bytes.h"
@@ -101,6 +102,32 @@ static bool read_lengths(const char *text, const frag_field *field, frag_lengths
     return true;
 }
 
+/* "a,b": bits of the choices. */
+static bool read_set(const char *text, const frag_field *field, uint64_t *bits, frag_error *error)
+{
+    uint64_t read = 0;
+    for (const char *at = text;;) {
+        size_t here = strcspn(at, ",");
+        char name[32] = "";
+        uint64_t index = 0;
+        if (here < sizeof name)
+            memcpy(name, at, here);
+        if (!find_choice(field->choices, name, &index))
+            break;
+        read |= UINT64_C(1) << index;
+        if (at[here] == '\0') {
+            *bits = read;
+            return true;
+        }
+        at += here + 1;
+    }
+    frag_text choices = {0};
+    frag_fail(error, FRAG_E_INPUT, "%s is '%s'; expected some of %s", field->key, text,
+              list_choices(field->choices, &choices));
+    frag_text_destroy(&choices);
+    return false;
+}
+
 static void set_number(const frag_field *field, void *base, double value)
 {
     char *at = (char *)base + field->offset;
@@ -142,6 +169,8 @@ static bool set_text(const frag_field *field, void *base, const char *text, frag
             return refuse_choice(field, text, error);
         *(uint64_t *)(void *)at = count;
         return true;
+    case FRAG_FIELD_SET:
+        return read_set(text, field, (uint64_t *)(void *)at, error);
     case FRAG_FIELD_LENGTHS:
         break;
     }
@@ -155,18 +184,30 @@ static void set_initial(const frag_field *fields, void *base)
             set_number(field, base, field->initial);
 }
 
-void frag_workload_init(frag_workload *workload)
-{
-    *workload = (frag_workload){.tokens = {.values = {TOKENS_INITIAL}, .count = 1}};
-    set_initial(frag_knobs, workload);
-}
-
 static const frag_field *find_field(const frag_field *fields, const char *key)
 {
     for (const frag_field *field = fields; field->key != NULL; field++)
         if (strcmp(field->key, key) == 0)
             return field;
     return NULL;
+}
+
+/* What a family has where nothing is said. */
+static void set_defaults(frag_network *network)
+{
+    const frag_family_fields *family = &frag_families[network->family];
+    set_initial(family->fields, network);
+    for (const frag_field_default *at = family->defaults; at != NULL && at->key != NULL; at++) {
+        const frag_field *field = find_field(family->fields, at->key);
+        FRAG_ASSERT(field != NULL);
+        set_number(field, network, at->initial);
+    }
+}
+
+void frag_workload_init(frag_workload *workload)
+{
+    *workload = (frag_workload){.tokens = {.values = {TOKENS_INITIAL}, .count = 1}};
+    set_initial(frag_knobs, workload);
 }
 
 bool frag_workload_set(frag_workload *workload, const char *key, const char *value,
@@ -182,10 +223,14 @@ static void complete(frag_network *network)
 {
     if (network->inner == 0)
         network->inner = 4 * network->width;
+    if (network->embedding_width == 0)
+        network->embedding_width = network->width;
     if (network->key_heads == 0)
         network->key_heads = network->heads;
     if (network->head_width == 0 && network->heads > 0)
         network->head_width = network->width / network->heads;
+    if (!network->has_window)
+        network->window = 0;
 }
 
 /* ---- YAML */
@@ -204,7 +249,8 @@ static bool read_node(const frag_yaml_node *node, const frag_field *field, void 
                       frag_error *error)
 {
     frag_text text = {0};
-    bool is_list = node->kind == FRAG_YAML_SEQUENCE && field->kind == FRAG_FIELD_LENGTHS;
+    bool is_list = node->kind == FRAG_YAML_SEQUENCE &&
+                   (field->kind == FRAG_FIELD_LENGTHS || field->kind == FRAG_FIELD_SET);
     bool ok = is_list ? join(node, &text, error)
                       : frag_yaml_expect(node, FRAG_YAML_SCALAR, node->key, error);
     if (ok && !is_list)
@@ -233,6 +279,24 @@ static bool read_mapping(const frag_yaml_node *mapping, const frag_field *fields
     for (const frag_yaml_node *node = mapping->first; node != NULL; node = node->next) {
         const frag_field *field = find_field(fields, node->key);
         if (field != NULL && !read_node(node, field, base, error))
+            return false;
+    }
+    return true;
+}
+
+/* lora: {rank: 8} is lora_rank: 8. */
+static bool read_lora(const frag_yaml_node *lora, frag_workload *workload, frag_error *error)
+{
+    static const char *const keys[] = {"rank", "targets", "dropout", NULL};
+    if (lora == NULL)
+        return true;
+    if (!frag_yaml_expect(lora, FRAG_YAML_MAPPING, "lora", error) ||
+        !frag_yaml_check_keys(lora, keys, error))
+        return false;
+    for (const frag_yaml_node *node = lora->first; node != NULL; node = node->next) {
+        char key[32] = "";
+        snprintf(key, sizeof key, "lora_%s", node->key);
+        if (!read_node(node, find_field(frag_knobs, key), workload, error))
             return false;
     }
     return true;
@@ -291,7 +355,7 @@ static bool read_model(const frag_yaml_node *model, frag_workload *workload, fra
         return false;
     }
     const frag_field *fields = frag_families[network->family].fields;
-    set_initial(fields, network);
+    set_defaults(network);
     return read_mapping(model, fields, "family", network, error);
 }
 
@@ -308,7 +372,8 @@ static bool read_yaml(const frag_yaml_node *root, frag_workload *workload, frag_
                               "the document has no 'model'; expected one");
     return read_model(model, workload, error) &&
            (run == NULL || (frag_yaml_expect(run, FRAG_YAML_MAPPING, "run", error) &&
-                            read_mapping(run, frag_knobs, NULL, workload, error)));
+                            read_mapping(run, frag_knobs, "lora", workload, error) &&
+                            read_lora(frag_yaml_find(run, "lora"), workload, error)));
 }
 
 /* ---- config.json */
@@ -332,8 +397,14 @@ static bool read_member(const frag_json *json, const frag_field *field, void *ba
     bool flag = false;
     const char *text = NULL;
     char found[FRAG_JSON_FOUND_MAX];
-    if (value == NULL || frag_json_is_null(value))
+    if (value == NULL)
         return true;
+    if (frag_json_is_null(value)) {
+        /* None: as many as follow from the rest, or no window. */
+        if (field->kind == FRAG_FIELD_COUNT && field->min == 0)
+            set_number(field, base, 0);
+        return true;
+    }
     if (field->kind == FRAG_FIELD_COUNT && frag_json_read_number(value, &count) &&
         (double)count >= field->min && (double)count <= field->max) {
         *(uint64_t *)(void *)((char *)base + field->offset) = count;
@@ -378,7 +449,7 @@ static bool read_config(const frag_json *json, frag_workload *workload, frag_err
     if (!find_family(type, true, &network->family))
         return refuse_family("'model_type'", type, true, error);
     const frag_field *fields = frag_families[network->family].fields;
-    set_initial(fields, network);
+    set_defaults(network);
     for (const frag_field *field = fields; field->key != NULL; field++)
         if (field->hf_key != NULL && !read_member(json, field, network, error))
             return false;
@@ -429,7 +500,8 @@ bool frag_workload_load(const char *path, frag_workload *workload, frag_error *e
 /* ---- what goes together */
 static bool check_transformer(const frag_network *of, frag_error *error)
 {
-    if (of->heads > 0 && of->family != FRAG_FAMILY_LLAMA && of->width % of->heads != 0)
+    if (of->heads > 0 && frag_families[of->family].has_learnt_positions &&
+        of->width % of->heads != 0)
         return frag_fail(error, FRAG_E_INPUT, "width %" PRIu64 " is no multiple of heads %" PRIu64,
                          of->width, of->heads);
     if (of->heads % of->key_heads != 0)
@@ -457,12 +529,81 @@ static bool check_size(const frag_workload *workload, frag_error *error)
     if (of->heads != of->key_heads && scores > SCORES_MAX)
         return frag_fail(error, FRAG_E_INPUT,
                          "attention has %" PRIu64 " scores; expected at most 2^50", scores);
-    uint64_t blocks = workload->steps * workload->accumulate * workload->network.layers;
+    uint64_t passes = workload->task == FRAG_TASK_GENERATE ? workload->new_tokens : 1;
+    uint64_t blocks = workload->steps * workload->accumulate * workload->network.layers * passes;
     if (blocks > BLOCKS_MAX)
         return frag_fail(error, FRAG_E_INPUT,
-                         "steps, accumulate and layers make %" PRIu64
+                         "steps, accumulate, new_tokens and layers make %" PRIu64
                          " passes through a block; expected at most %d",
                          blocks, BLOCKS_MAX);
+    return true;
+}
+
+/* As torch.optim: what it refuses or passes over. */
+static bool check_optimizer(const frag_workload *workload, frag_error *error)
+{
+    uint64_t optimizer = workload->optimizer;
+    bool is_adam = optimizer == FRAG_OPTIMIZER_ADAMW || optimizer == FRAG_OPTIMIZER_ADAM;
+    if (workload->has_amsgrad && !is_adam)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "amsgrad is true; expected it with the optimizer adamw or adam");
+    bool is_fusible = optimizer != FRAG_OPTIMIZER_RMSPROP && optimizer != FRAG_OPTIMIZER_ADAFACTOR;
+    if (!is_fusible && workload->optimizer_loop == FRAG_LOOP_FUSED)
+        return frag_fail(
+            error, FRAG_E_INPUT,
+            "optimizer_loop is fused, which the optimizer has not; expected foreach or "
+            "single");
+    return true;
+}
+
+static bool is_encoder(const frag_network *of)
+{
+    return of->family == FRAG_FAMILY_BERT || of->family == FRAG_FAMILY_ROBERTA ||
+           of->family == FRAG_FAMILY_DISTILBERT;
+}
+
+/* Adapters need a layer to stand beside. */
+static bool check_adapters(const frag_workload *workload, frag_error *error)
+{
+    const frag_network *of = &workload->network;
+    if (workload->lora_rank == 0)
+        return true;
+    if (of->family == FRAG_FAMILY_GPT2 || is_encoder(of))
+        return frag_fail(error, FRAG_E_INPUT,
+                         "lora_rank is %" PRIu64 ", and %s has no adapters here; expected 0",
+                         workload->lora_rank, frag_families[of->family].name);
+    if (of->family == FRAG_FAMILY_OPT) {
+        const uint64_t there = FRAG_LORA_Q | FRAG_LORA_K | FRAG_LORA_V | FRAG_LORA_ALL;
+        return (workload->lora_targets & there) != 0 ||
+               frag_fail(error, FRAG_E_INPUT,
+                         "lora_targets names no layer of the network; expected some of q_proj, "
+                         "k_proj, v_proj and all-linear");
+    }
+    const uint64_t fused = FRAG_LORA_QKV | FRAG_LORA_O | FRAG_LORA_GATE_UP | FRAG_LORA_DOWN;
+    const uint64_t apart = FRAG_LORA_Q | FRAG_LORA_K | FRAG_LORA_V | FRAG_LORA_O | FRAG_LORA_GATE |
+                           FRAG_LORA_UP | FRAG_LORA_DOWN;
+    if ((workload->lora_targets & ((of->is_fused ? fused : apart) | FRAG_LORA_ALL)) == 0)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "lora_targets names no layer of the network; expected some of %s",
+                         of->is_fused ? "qkv_proj, o_proj, gate_up_proj and down_proj"
+                                      : "q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj and "
+                                        "down_proj");
+    return true;
+}
+
+/* tokens: with those that generation adds. */
+static bool check_length(const frag_network *of, uint64_t tokens, frag_error *error)
+{
+    uint64_t taken = of->counts_positions ? 2 : 0;
+    if (frag_families[of->family].has_learnt_positions && tokens + taken > of->positions)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "tokens is %" PRIu64 "; the model has positions for %" PRIu64, tokens,
+                         of->positions > taken ? of->positions - taken : 0);
+    /* From there on a mask is made, which is not described here. */
+    if (of->window > 0 && of->full_layers < of->layers && tokens >= of->window)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "tokens is %" PRIu64 "; expected fewer than the window, %" PRIu64, tokens,
+                         of->window);
     return true;
 }
 
@@ -470,10 +611,18 @@ bool frag_workload_check(const frag_workload *workload, frag_error *error)
 {
     const frag_network *of = &workload->network;
     const frag_lengths *tokens = &workload->tokens;
-    for (uint32_t i = 0; i < tokens->count && of->family != FRAG_FAMILY_LLAMA; i++)
-        if (tokens->values[i] > of->positions)
-            return frag_fail(error, FRAG_E_INPUT,
-                             "tokens is %" PRIu64 "; the model has positions for %" PRIu64,
-                             tokens->values[i], of->positions);
-    return check_transformer(of, error) && check_size(workload, error);
+    bool is_generating = workload->task == FRAG_TASK_GENERATE;
+    uint64_t added = is_generating ? workload->new_tokens - 1 : 0;
+    if (is_generating && is_encoder(of))
+        return frag_fail(error, FRAG_E_INPUT,
+                         "task is generate, and %s is no decoder; expected train or evaluate",
+                         frag_families[of->family].name);
+    if (is_generating && !workload->has_no_grad)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "task is generate, which keeps no gradients; expected no_grad true");
+    for (uint32_t i = 0; i < tokens->count; i++)
+        if (!check_length(of, tokens->values[i] + added, error))
+            return false;
+    return check_transformer(of, error) && check_optimizer(workload, error) &&
+           check_adapters(workload, error) && check_size(workload, error);
 }

@@ -7,10 +7,18 @@
 #include "workload/description/description.h"
 #include "workload/tape/aten.h"
 
+/* Of a parameter; a vector has no rows. */
+typedef struct frag_shape {
+    uint64_t rows;
+    uint64_t columns;
+} frag_shape;
+
 typedef struct frag_model {
     const frag_workload *workload;
     frag_tensor *parameters; /* in the order of model.parameters() */
     size_t parameters_capacity;
+    frag_shape *shapes; /* of each */
+    size_t shapes_capacity;
     uint32_t parameter_count;
     frag_dtype dtype; /* of parameters */
 } frag_model;
@@ -20,23 +28,81 @@ typedef struct frag_batch {
     frag_tensor labels; /* the same tensor where the task has no others */
     uint64_t count;
     uint64_t tokens;
+    uint64_t past; /* tokens before them, which the cache holds */
 } frag_batch;
+
+/* Keys and values that a model hands back. */
+typedef struct frag_cached {
+    frag_tensor window; /* its length, on the GPU; 0: none */
+    frag_tensor keys;
+    frag_tensor values;
+} frag_cached;
+
+typedef struct frag_cache {
+    frag_cached *layers;
+    uint64_t layer_count;
+    uint64_t next; /* passes through a layer so far */
+} frag_cache;
 
 typedef struct frag_family {
     /* Allocates parameters and buffers. */
     void (*build)(frag_tape *tape, frag_model *model);
     /* The batch as the program makes it, on the GPU. */
     void (*load)(frag_tape *tape, const frag_model *model, frag_batch *batch);
-    /* model(batch).loss: what the model returned besides is gone. */
+    /* model(batch).loss: what the model returned besides is gone. NULL: a decoder. */
     frag_tensor (*loss)(frag_tape *tape, const frag_model *model, const frag_batch *batch);
+    /* A decoder's last hidden states; the cache grows by the batch's tokens. */
+    frag_tensor (*hidden)(frag_tape *tape, const frag_model *model, const frag_batch *batch,
+                          frag_cache *past);
 } frag_family;
 
 extern const frag_family frag_family_gpt2;
 extern const frag_family frag_family_llama;
 extern const frag_family frag_family_bert;
+extern const frag_family frag_family_opt;
+
+/* ---- linear layers, named once for building a model and for running it */
+typedef struct frag_linear {
+    frag_tensor weight; /* 0: not there */
+    frag_tensor bias;
+    uint64_t columns;
+    frag_tensor down; /* LoRA's two matrices; 0: none */
+    frag_tensor up;
+    uint64_t rank;
+    double dropout;
+} frag_linear;
+
+/* Goes through the parameters of a model in order: makes them, or finds them again. */
+typedef struct frag_walk {
+    frag_tape *tape;
+    const frag_workload *workload;
+    frag_model *model;     /* that is built; NULL: it is there */
+    const frag_tensor *at; /* the next parameter of one that is there */
+} frag_walk;
+
+frag_tensor frag_walk_parameter(frag_walk *at, frag_shape shape);
+/* A layer that is no target of LoRA is named 0. */
+frag_linear frag_walk_linear(frag_walk *at, frag_shape shape, bool has_bias,
+                             frag_lora_target target);
+frag_tensor frag_walk_apply(frag_tape *tape, frag_tensor x, const frag_linear *of);
+
+/* ---- decoders (decoder.c): keys and values of past tokens, loss, logits of the last token */
+frag_cache frag_cache_create(const frag_model *model);
+/* What a layer has of keys and values behind those of before; the names become all of them. */
+void frag_cache_append(frag_tape *tape, const frag_network *of, frag_cache *cache, frag_tensor *key,
+                       frag_tensor *value);
+void frag_cache_destroy(frag_tape *tape, frag_cache *cache);
+frag_tensor frag_decoder_loss(frag_tape *tape, const frag_family *family, const frag_model *model,
+                              const frag_batch *batch);
+frag_tensor frag_decoder_logits(frag_tape *tape, const frag_family *family, const frag_model *model,
+                                const frag_batch *batch, frag_cache *past);
 
 /* ---- shared by families */
-frag_tensor frag_model_add(frag_tape *tape, frag_model *model, uint64_t count);
+/* With LoRA it is frozen. */
+frag_tensor frag_model_add(frag_tape *tape, frag_model *model, frag_shape shape);
+/* Embeddings that gradients are wanted of, so that checkpointed blocks behind frozen weights have
+ * some: enable_input_require_grads. */
+void frag_model_require_inputs(frag_tape *tape, const frag_model *model, frag_tensor hidden);
 bool frag_model_has_checkpoints(const frag_model *model);
 /* ids of tokens made on the host and copied; name = ..., so that the old ones go afterwards. */
 void frag_family_load_tokens(frag_tape *tape, const frag_model *model, frag_batch *batch);

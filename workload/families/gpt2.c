@@ -1,6 +1,5 @@
 /* GPT-2 as transformers 5 has it (models/gpt2/modeling_gpt2.py), with attention by
  * scaled_dot_product_attention. */
-#include "base/memory.h"
 #include "workload/families/family.h"
 
 /* Places of parameters: of the model, and of each block behind them. */
@@ -25,39 +24,27 @@ static void build(frag_tape *tape, frag_model *model)
 {
     const frag_network *of = &model->workload->network;
     const uint64_t width = of->width;
-    const uint64_t counts[BLOCK_PARAMETERS] = {
-        [NORM_WEIGHT] = width,
-        [NORM_BIAS] = width,
-        [MIX_WEIGHT] = 3 * width * width,
-        [MIX_BIAS] = 3 * width,
-        [OUT_WEIGHT] = width * width,
-        [OUT_BIAS] = width,
-        [NORM2_WEIGHT] = width,
-        [NORM2_BIAS] = width,
-        [FEED_WEIGHT] = width * of->inner,
-        [FEED_BIAS] = of->inner,
-        [BACK_WEIGHT] = of->inner * width,
-        [BACK_BIAS] = width,
+    const frag_shape shapes[BLOCK_PARAMETERS] = {
+        [NORM_WEIGHT] = {0, width},         [NORM_BIAS] = {0, width},
+        [MIX_WEIGHT] = {width, 3 * width},  [MIX_BIAS] = {0, 3 * width},
+        [OUT_WEIGHT] = {width, width},      [OUT_BIAS] = {0, width},
+        [NORM2_WEIGHT] = {0, width},        [NORM2_BIAS] = {0, width},
+        [FEED_WEIGHT] = {width, of->inner}, [FEED_BIAS] = {0, of->inner},
+        [BACK_WEIGHT] = {of->inner, width}, [BACK_BIAS] = {0, width},
     };
-    frag_model_add(tape, model, of->vocabulary * width);
-    frag_model_add(tape, model, of->positions * width);
+    frag_model_add(tape, model, (frag_shape){of->vocabulary, width});
+    frag_model_add(tape, model, (frag_shape){of->positions, width});
     for (uint64_t layer = 0; layer < of->layers; layer++)
         for (uint32_t i = 0; i < BLOCK_PARAMETERS; i++)
-            frag_model_add(tape, model, counts[i]);
-    frag_model_add(tape, model, width);
-    frag_model_add(tape, model, width);
+            frag_model_add(tape, model, shapes[i]);
+    frag_model_add(tape, model, (frag_shape){0, width});
+    frag_model_add(tape, model, (frag_shape){0, width});
     if (!of->is_tied)
-        frag_model_add(tape, model, of->vocabulary * width);
+        frag_model_add(tape, model, (frag_shape){of->vocabulary, width});
 }
 
-/* Keys and values that the model hands back: kept until its output goes. */
-typedef struct cache {
-    frag_tensor *items;
-    uint32_t count;
-} cache;
-
 static frag_tensor attend(frag_tape *tape, const frag_model *model, const frag_tensor *at,
-                          frag_tensor x, const frag_batch *batch, cache *past)
+                          frag_tensor x, const frag_batch *batch, frag_cache *past)
 {
     const frag_network *of = &model->workload->network;
     bool is_training = model->workload->task == FRAG_TASK_TRAIN;
@@ -73,19 +60,17 @@ static frag_tensor attend(frag_tape *tape, const frag_model *model, const frag_t
                                          : frag_aten_view(tape, qkv[i]));
         frag_tape_set(tape, &qkv[i], frag_aten_view(tape, qkv[i]));
     }
-    for (uint32_t i = 1; i < 3 && past != NULL; i++) {
-        frag_tape_set(tape, &qkv[i], frag_aten_cat(tape, 0, qkv[i], frag_tape_dtype(tape, qkv[1])));
-        past->items[past->count++] = frag_tape_keep(tape, qkv[i]);
-    }
+    if (past != NULL)
+        frag_cache_append(tape, of, past, &qkv[1], &qkv[2]);
     frag_attention_shape shape = {
         .batch = batch->count,
         .heads = of->heads,
         .key_heads = of->heads,
         .queries = batch->tokens,
-        .keys = batch->tokens,
+        .keys = batch->past + batch->tokens,
         .width = of->width / of->heads,
         .has_dropout = is_training && of->attention_dropout > 0,
-        .is_causal = true,
+        .is_causal = batch->tokens > 1,
     };
     frag_tensor mixed_values = frag_aten_attention(tape, qkv, &shape);
     frag_tape_set(tape, &mixed_values, frag_aten_view(tape, mixed_values));
@@ -114,7 +99,7 @@ static frag_tensor feed(frag_tape *tape, const frag_model *model, const frag_ten
 }
 
 static frag_tensor run_block(frag_tape *tape, const frag_model *model, const frag_tensor *at,
-                             frag_tensor x, const frag_batch *batch, cache *past)
+                             frag_tensor x, const frag_batch *batch, frag_cache *past)
 {
     uint64_t width = model->workload->network.width;
     frag_tensor residual = frag_tape_keep(tape, x);
@@ -146,7 +131,7 @@ static frag_tensor run_region(frag_tape *tape, const void *context, frag_tensor 
 
 /* With checkpointing no keys and values are handed back. */
 static frag_tensor call_block(frag_tape *tape, const block_call *call, frag_tensor input,
-                              frag_tensor positions, cache *past)
+                              frag_tensor positions, frag_cache *past)
 {
     if (!frag_model_has_checkpoints(call->model))
         return run_block(tape, call->model, call->at, input, &call->batch, past);
@@ -155,7 +140,7 @@ static frag_tensor call_block(frag_tape *tape, const block_call *call, frag_tens
 }
 
 static frag_tensor run_blocks(frag_tape *tape, const frag_model *model, const frag_batch *batch,
-                              cache *past)
+                              frag_cache *past)
 {
     const frag_network *of = &model->workload->network;
     const frag_tensor *parameters = model->parameters;
@@ -179,22 +164,4 @@ static frag_tensor run_blocks(frag_tape *tape, const frag_model *model, const fr
     return hidden;
 }
 
-static frag_tensor compute_loss(frag_tape *tape, const frag_model *model, const frag_batch *batch)
-{
-    const frag_network *of = &model->workload->network;
-    cache past = {.items = frag_alloc(2 * of->layers, sizeof *past.items)};
-    frag_tensor hidden = run_blocks(tape, model, batch, &past);
-    frag_tensor head = model->parameters[of->is_tied ? WORDS : model->parameter_count - 1];
-    frag_tensor logits = frag_aten_linear(tape, hidden, head, 0, of->vocabulary);
-    frag_tensor loss = frag_family_causal_loss(tape, logits, batch);
-    frag_tape_drop(tape, hidden);
-    frag_tape_drop(tape, logits);
-    for (uint32_t i = past.count; i > 0; i -= 2) {
-        frag_tape_drop(tape, past.items[i - 2]);
-        frag_tape_drop(tape, past.items[i - 1]);
-    }
-    frag_free(past.items);
-    return loss;
-}
-
-const frag_family frag_family_gpt2 = {build, frag_family_load_tokens, compute_loss};
+const frag_family frag_family_gpt2 = {build, frag_family_load_tokens, NULL, run_blocks};

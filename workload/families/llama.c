@@ -1,18 +1,12 @@
 /* Llama as transformers 5 has it (models/llama/modeling_llama.py), with attention by
  * scaled_dot_product_attention. */
-#include "base/memory.h"
 #include "workload/families/family.h"
 
-typedef struct layer {
-    frag_tensor weight; /* 0: not there */
-    frag_tensor bias;
-    uint64_t columns;
-} layer;
-
 typedef struct block {
-    layer q, k, v, o, gate, up, down;
-    frag_tensor norm;
-    frag_tensor norm2;
+    /* Fused: q makes all three, gate both. */
+    frag_linear q, k, v, o, gate, up, down;
+    frag_tensor query_norm, key_norm; /* of each head; 0: not there */
+    frag_tensor norm, norm2;
 } block;
 
 typedef struct rope {
@@ -20,70 +14,77 @@ typedef struct rope {
     frag_tensor sine;
 } rope;
 
-/* Where the next parameter stands, while a pass goes through them in order. */
-typedef struct walk {
-    const frag_tensor *at;
-} walk;
-
-static void add_linear(frag_tape *tape, frag_model *model, uint64_t inputs, uint64_t outputs,
-                       bool has_bias)
+static void walk_attention(frag_walk *at, const frag_network *of, block *next)
 {
-    frag_model_add(tape, model, inputs * outputs);
-    if (has_bias)
-        frag_model_add(tape, model, outputs);
+    const uint64_t keys = of->key_heads * of->head_width;
+    const uint64_t queries = of->heads * of->head_width;
+    bool has_bias = of->has_attention_bias || of->has_query_bias;
+    if (of->is_fused) {
+        next->o = frag_walk_linear(at, (frag_shape){of->width, queries}, of->has_attention_bias,
+                                   FRAG_LORA_O);
+        next->q = frag_walk_linear(at, (frag_shape){queries + 2 * keys, of->width}, has_bias,
+                                   FRAG_LORA_QKV);
+        return;
+    }
+    next->q = frag_walk_linear(at, (frag_shape){queries, of->width}, has_bias, FRAG_LORA_Q);
+    next->k = frag_walk_linear(at, (frag_shape){keys, of->width}, has_bias, FRAG_LORA_K);
+    next->v = frag_walk_linear(at, (frag_shape){keys, of->width}, has_bias, FRAG_LORA_V);
+    next->o =
+        frag_walk_linear(at, (frag_shape){of->width, queries}, of->has_attention_bias, FRAG_LORA_O);
+    if (of->has_head_norms) {
+        next->query_norm = frag_walk_parameter(at, (frag_shape){0, of->head_width});
+        next->key_norm = frag_walk_parameter(at, (frag_shape){0, of->head_width});
+    }
+}
+
+static block walk_block(frag_walk *at, const frag_network *of)
+{
+    block next = {.norm = 0};
+    walk_attention(at, of, &next);
+    if (of->is_fused) {
+        next.gate = frag_walk_linear(at, (frag_shape){2 * of->inner, of->width}, of->has_inner_bias,
+                                     FRAG_LORA_GATE_UP);
+    } else {
+        next.gate = frag_walk_linear(at, (frag_shape){of->inner, of->width}, of->has_inner_bias,
+                                     FRAG_LORA_GATE);
+        next.up = frag_walk_linear(at, (frag_shape){of->inner, of->width}, of->has_inner_bias,
+                                   FRAG_LORA_UP);
+    }
+    next.down = frag_walk_linear(at, (frag_shape){of->width, of->inner}, of->has_inner_bias,
+                                 FRAG_LORA_DOWN);
+    next.norm = frag_walk_parameter(at, (frag_shape){0, of->width});
+    next.norm2 = frag_walk_parameter(at, (frag_shape){0, of->width});
+    return next;
+}
+
+/* nn.Embedding, and the number that it is multiplied by. */
+static frag_tensor walk_words(frag_walk *at, const frag_network *of)
+{
+    frag_tensor words = frag_walk_parameter(at, (frag_shape){of->vocabulary, of->width});
+    if (of->has_embedding_scale && at->model != NULL)
+        (void)frag_tape_empty(at->tape, 1, at->model->dtype);
+    return words;
+}
+
+/* How much of a head is turned by its position. */
+static uint64_t rotary_width(const frag_network *of)
+{
+    return (uint64_t)((double)of->head_width * of->rotary_share) / 2 * 2;
 }
 
 static void build(frag_tape *tape, frag_model *model)
 {
     const frag_network *of = &model->workload->network;
-    const uint64_t keys = of->key_heads * of->head_width;
-    const uint64_t queries = of->heads * of->head_width;
-    frag_model_add(tape, model, of->vocabulary * of->width);
-    for (uint64_t i = 0; i < of->layers; i++) {
-        add_linear(tape, model, of->width, queries, of->has_attention_bias);
-        add_linear(tape, model, of->width, keys, of->has_attention_bias);
-        add_linear(tape, model, of->width, keys, of->has_attention_bias);
-        add_linear(tape, model, queries, of->width, of->has_attention_bias);
-        add_linear(tape, model, of->width, of->inner, of->has_inner_bias);
-        add_linear(tape, model, of->width, of->inner, of->has_inner_bias);
-        add_linear(tape, model, of->inner, of->width, of->has_inner_bias);
-        frag_model_add(tape, model, of->width);
-        frag_model_add(tape, model, of->width);
-    }
-    frag_model_add(tape, model, of->width);
+    frag_walk at = {.tape = tape, .workload = model->workload, .model = model};
+    (void)walk_words(&at, of);
+    for (uint64_t i = 0; i < of->layers; i++)
+        (void)walk_block(&at, of);
+    (void)frag_walk_parameter(&at, (frag_shape){0, of->width});
     /* Two buffers of the rotary embedding, always fp32. */
     for (uint32_t i = 0; i < 2; i++)
-        (void)frag_tape_empty(tape, of->head_width / 2, FRAG_F32);
+        (void)frag_tape_empty(tape, rotary_width(of) / 2, FRAG_F32);
     if (!of->is_tied)
-        frag_model_add(tape, model, of->vocabulary * of->width);
-}
-
-static layer next_linear(walk *at, uint64_t columns, bool has_bias)
-{
-    layer next = {.weight = *at->at++, .columns = columns};
-    if (has_bias)
-        next.bias = *at->at++;
-    return next;
-}
-
-static block next_block(walk *at, const frag_network *of)
-{
-    const uint64_t keys = of->key_heads * of->head_width;
-    block next = {.q = next_linear(at, of->heads * of->head_width, of->has_attention_bias)};
-    next.k = next_linear(at, keys, of->has_attention_bias);
-    next.v = next_linear(at, keys, of->has_attention_bias);
-    next.o = next_linear(at, of->width, of->has_attention_bias);
-    next.gate = next_linear(at, of->inner, of->has_inner_bias);
-    next.up = next_linear(at, of->inner, of->has_inner_bias);
-    next.down = next_linear(at, of->width, of->has_inner_bias);
-    next.norm = *at->at++;
-    next.norm2 = *at->at++;
-    return next;
-}
-
-static frag_tensor linear(frag_tape *tape, frag_tensor x, layer of)
-{
-    return frag_aten_linear(tape, x, of.weight, of.bias, of.columns);
+        (void)frag_walk_parameter(&at, (frag_shape){of->vocabulary, of->width});
 }
 
 static frag_tensor rms_norm(frag_tape *tape, frag_tensor x, frag_tensor weight, uint64_t width)
@@ -107,12 +108,37 @@ static frag_tensor rms_norm(frag_tape *tape, frag_tensor x, frag_tensor weight, 
     return made;
 }
 
+/* Gemma's: (x * rsqrt(mean of squares)) * (1 + weight), in fp32 to the end. */
+static frag_tensor wide_norm(frag_tape *tape, frag_tensor x, frag_tensor weight, uint64_t width)
+{
+    frag_tensor hidden = frag_tape_to(tape, x, FRAG_F32);
+    frag_tensor made = frag_aten_pow(tape, hidden);
+    frag_tape_set(tape, &made, frag_aten_mean_last(tape, made, width));
+    frag_tape_set(tape, &made, frag_aten_add_scalar(tape, made));
+    frag_tape_set(tape, &made, frag_aten_rsqrt(tape, made));
+    frag_tape_set(tape, &made, frag_aten_mul(tape, hidden, made));
+    frag_tape_drop(tape, hidden);
+    frag_tensor factor = frag_tape_to(tape, weight, FRAG_F32);
+    frag_tape_set(tape, &factor, frag_aten_add_scalar(tape, factor));
+    frag_tape_set(tape, &made, frag_aten_mul(tape, made, factor));
+    frag_tape_drop(tape, factor);
+    frag_tape_set(tape, &made, frag_tape_to(tape, made, frag_tape_dtype(tape, x)));
+    return made;
+}
+
+static frag_tensor normalise(frag_tape *tape, const frag_network *of, frag_tensor x,
+                             frag_tensor weight, uint64_t width)
+{
+    return of->has_wide_norms ? wide_norm(tape, x, weight, width)
+                              : rms_norm(tape, x, weight, width);
+}
+
 /* Angles of each position: cos and sin, in the type of the hidden states. Without gradients. */
 static rope make_rope(frag_tape *tape, const frag_network *of, uint64_t tokens, frag_dtype dtype)
 {
     bool was = frag_tape_set_recording(tape, false);
     frag_tensor positions = frag_tape_empty(tape, tokens, FRAG_F32);
-    frag_tensor angles = frag_tape_empty(tape, tokens * (of->head_width / 2), FRAG_F32);
+    frag_tensor angles = frag_tape_empty(tape, tokens * (rotary_width(of) / 2), FRAG_F32);
     frag_tape_drop(tape, positions);
     frag_tensor both = frag_aten_cat(tape, angles, angles, FRAG_F32);
     frag_tensor made[2];
@@ -155,6 +181,50 @@ static frag_tensor apply_rope(frag_tape *tape, frag_tensor x, rope angles)
     return made;
 }
 
+static bool is_rope_partial(const frag_network *of)
+{
+    return of->is_fused || of->rotary_share < 1;
+}
+
+/* The first part of each head is turned, the rest (which may be nothing) put behind it: as Phi has
+ * it. */
+static void apply_partial_rope(frag_tape *tape, const frag_network *of, frag_tensor qkv[3],
+                               rope angles)
+{
+    frag_tensor turned[2];
+    frag_tensor passed[2];
+    for (uint32_t i = 0; i < 2; i++) {
+        uint64_t rows = frag_tape_count(tape, qkv[i]) / of->head_width;
+        uint64_t count = rows * rotary_width(of);
+        turned[i] = rotary_width(of) == of->head_width ? frag_aten_alias(tape, qkv[i])
+                                                       : frag_aten_slice(tape, qkv[i], count);
+        passed[i] = frag_aten_slice(tape, qkv[i], rows * of->head_width - count);
+    }
+    frag_tensor made[2];
+    for (uint32_t i = 0; i < 2; i++) {
+        frag_tensor straight = apply_rope(tape, turned[i], angles);
+        made[i] = frag_aten_cat(tape, straight, passed[i], frag_tape_dtype(tape, straight));
+        frag_tape_drop(tape, straight);
+    }
+    for (uint32_t i = 0; i < 2; i++) {
+        frag_tape_drop(tape, turned[i]);
+        frag_tape_drop(tape, passed[i]);
+        frag_tape_set(tape, &qkv[i], made[i]);
+    }
+}
+
+static void turn(frag_tape *tape, const frag_network *of, frag_tensor qkv[3], rope angles)
+{
+    if (is_rope_partial(of)) {
+        apply_partial_rope(tape, of, qkv, angles);
+        return;
+    }
+    frag_tensor query = apply_rope(tape, qkv[0], angles);
+    frag_tensor key = apply_rope(tape, qkv[1], angles);
+    frag_tape_set(tape, &qkv[0], query);
+    frag_tape_set(tape, &qkv[1], key);
+}
+
 /* .view(shape).transpose(1, 2); is_copied: the gradient comes with heads before tokens. */
 static frag_tensor split_heads(frag_tape *tape, frag_tensor x, bool is_copied)
 {
@@ -165,84 +235,117 @@ static frag_tensor split_heads(frag_tape *tape, frag_tensor x, bool is_copied)
     return turned;
 }
 
-/* Keys and values that the model hands back: kept until its output goes. */
-typedef struct cache {
-    frag_tensor *items;
-    uint32_t count;
-} cache;
-
-static void remember(frag_tape *tape, cache *past, frag_tensor *key, frag_tensor *value)
+/* norm(x.view(heads)).transpose(1, 2) */
+static frag_tensor split_normed_heads(frag_tape *tape, const frag_network *of, frag_tensor x,
+                                      frag_tensor weight)
 {
-    /* Both caches begin as empty tensors of the keys' type. */
-    frag_dtype dtype = frag_tape_dtype(tape, *key);
-    frag_tensor keys = frag_aten_cat(tape, 0, *key, dtype);
-    frag_tensor values = frag_aten_cat(tape, 0, *value, dtype);
-    past->items[past->count++] = frag_tape_keep(tape, keys);
-    past->items[past->count++] = frag_tape_keep(tape, values);
-    frag_tape_set(tape, key, keys);
-    frag_tape_set(tape, value, values);
+    frag_tensor shaped = frag_aten_view_copied(tape, x);
+    frag_tape_drop(tape, x);
+    frag_tape_set(tape, &shaped, normalise(tape, of, shaped, weight, of->head_width));
+    frag_tape_set(tape, &shaped, frag_aten_view(tape, shaped));
+    return shaped;
+}
+
+/* Queries, keys and values as attention wants them: heads before tokens. What comes back is a name
+ * that holds them all, or 0. */
+static frag_tensor project(frag_tape *tape, const frag_network *of, const block *at, frag_tensor x,
+                           bool is_cached, frag_tensor qkv[3])
+{
+    const uint64_t counts[] = {of->heads, of->key_heads, of->key_heads};
+    const frag_linear layers[] = {at->q, at->k, at->v};
+    const frag_tensor norms[] = {at->query_norm, at->key_norm, 0};
+    frag_tensor fused = of->is_fused ? frag_walk_apply(tape, x, &at->q) : 0;
+    uint64_t rows = frag_tape_count(tape, x) / of->width;
+    for (uint32_t i = 0; i < 3 && of->is_fused; i++)
+        qkv[i] = frag_aten_slice(tape, fused, rows * counts[i] * of->head_width);
+    for (uint32_t i = 0; i < 3; i++) {
+        if (!of->is_fused)
+            qkv[i] = frag_walk_apply(tape, x, &layers[i]);
+        bool is_flash = frag_aten_is_flash(tape, frag_tape_dtype(tape, qkv[i]));
+        /* Flash's gradients lie as its inputs do, the memory-efficient kernel's have tokens
+         * first. */
+        bool is_math = !is_flash && of->heads != of->key_heads;
+        bool is_turned = counts[i] > 1 && (i < 2 || is_math || (is_cached && is_flash));
+        qkv[i] = norms[i] != 0 ? split_normed_heads(tape, of, qkv[i], norms[i])
+                               : split_heads(tape, qkv[i], is_turned);
+    }
+    return fused;
 }
 
 static frag_tensor attend(frag_tape *tape, const frag_model *model, const block *at, frag_tensor x,
-                          rope angles, const frag_batch *batch, cache *past)
+                          rope angles, const frag_batch *batch, frag_cache *past)
 {
     const frag_network *of = &model->workload->network;
-    frag_tensor qkv[3] = {split_heads(tape, linear(tape, x, at->q), true), 0, 0};
-    qkv[1] = split_heads(tape, linear(tape, x, at->k), true);
-    frag_tensor value = linear(tape, x, at->v);
-    bool is_flash = frag_aten_is_flash(tape, frag_tape_dtype(tape, value));
-    /* Flash's gradients lie as its inputs do, the memory-efficient kernel's have tokens first. */
-    bool is_math = !is_flash && of->heads != of->key_heads;
-    qkv[2] = split_heads(tape, value, is_math || (past != NULL && is_flash));
-    frag_tensor query = apply_rope(tape, qkv[0], angles);
-    frag_tensor key = apply_rope(tape, qkv[1], angles);
-    frag_tape_set(tape, &qkv[0], query);
-    frag_tape_set(tape, &qkv[1], key);
+    frag_tensor qkv[3] = {0};
+    frag_tensor fused = project(tape, of, at, x, past != NULL, qkv);
+    turn(tape, of, qkv, angles);
     if (past != NULL)
-        remember(tape, past, &qkv[1], &qkv[2]);
+        frag_cache_append(tape, of, past, &qkv[1], &qkv[2]);
     frag_attention_shape shape = {
         .batch = batch->count,
         .heads = of->heads,
         .key_heads = of->key_heads,
         .queries = batch->tokens,
-        .keys = batch->tokens,
+        .keys = batch->past + batch->tokens,
         .width = of->head_width,
-        .is_causal = true,
+        .is_causal = batch->tokens > 1,
+        .is_heads_first = is_rope_partial(of), /* as cat has put them */
     };
     frag_tensor made = frag_aten_attention(tape, qkv, &shape);
     frag_tape_set(tape, &made, frag_aten_view(tape, made));
-    frag_tape_set(tape, &made, linear(tape, made, at->o));
+    frag_tape_set(tape, &made, frag_walk_apply(tape, made, &at->o));
     for (uint32_t i = 0; i < 3; i++)
         frag_tape_drop(tape, qkv[i]);
+    frag_tape_drop(tape, fused);
+    return made;
+}
+
+/* down(up * act(gate)), both out of one layer */
+static frag_tensor feed_fused(frag_tape *tape, frag_activation activation, const block *at,
+                              frag_tensor x)
+{
+    frag_tensor both = frag_walk_apply(tape, x, &at->gate);
+    frag_tensor parts[2];
+    frag_aten_split(tape, both, parts, 2);
+    frag_tensor active = frag_family_activate(tape, parts[0], activation);
+    frag_tensor inner = frag_aten_mul(tape, parts[1], active);
+    frag_tape_drop(tape, active);
+    frag_tape_drop(tape, parts[1]);
+    frag_tensor made = frag_walk_apply(tape, inner, &at->down);
+    frag_tape_drop(tape, inner);
+    frag_tape_drop(tape, parts[0]);
+    frag_tape_drop(tape, both);
     return made;
 }
 
 /* down(act(gate(x)) * up(x)) */
 static frag_tensor feed(frag_tape *tape, const frag_model *model, const block *at, frag_tensor x)
 {
-    frag_tensor gate = linear(tape, x, at->gate);
-    frag_tensor active =
-        frag_family_activate(tape, gate, (frag_activation)model->workload->network.activation);
+    frag_activation activation = (frag_activation)model->workload->network.activation;
+    if (model->workload->network.is_fused)
+        return feed_fused(tape, activation, at, x);
+    frag_tensor gate = frag_walk_apply(tape, x, &at->gate);
+    frag_tensor active = frag_family_activate(tape, gate, activation);
     frag_tape_drop(tape, gate);
-    frag_tensor up = linear(tape, x, at->up);
+    frag_tensor up = frag_walk_apply(tape, x, &at->up);
     frag_tensor inner = frag_aten_mul(tape, active, up);
     frag_tape_drop(tape, active);
     frag_tape_drop(tape, up);
-    frag_tensor made = linear(tape, inner, at->down);
+    frag_tensor made = frag_walk_apply(tape, inner, &at->down);
     frag_tape_drop(tape, inner);
     return made;
 }
 
 static frag_tensor run_block(frag_tape *tape, const frag_model *model, const block *at,
-                             frag_tensor x, rope angles, const frag_batch *batch, cache *past)
+                             frag_tensor x, rope angles, const frag_batch *batch, frag_cache *past)
 {
-    uint64_t width = model->workload->network.width;
+    const frag_network *of = &model->workload->network;
     frag_tensor residual = frag_tape_keep(tape, x);
-    frag_tensor hidden = rms_norm(tape, x, at->norm, width);
+    frag_tensor hidden = normalise(tape, of, x, at->norm, of->width);
     frag_tape_set(tape, &hidden, attend(tape, model, at, hidden, angles, batch, past));
     frag_tape_set(tape, &hidden, frag_aten_add(tape, residual, hidden));
     frag_tape_set(tape, &residual, frag_tape_keep(tape, hidden));
-    frag_tape_set(tape, &hidden, rms_norm(tape, hidden, at->norm2, width));
+    frag_tape_set(tape, &hidden, normalise(tape, of, hidden, at->norm2, of->width));
     frag_tape_set(tape, &hidden, feed(tape, model, at, hidden));
     frag_tape_set(tape, &hidden, frag_aten_add(tape, residual, hidden));
     frag_tape_drop(tape, residual);
@@ -264,7 +367,7 @@ static frag_tensor run_region(frag_tape *tape, const void *context, frag_tensor 
 
 /* With checkpointing no keys and values are handed back. */
 static frag_tensor call_block(frag_tape *tape, const block_call *call, frag_tensor input,
-                              frag_tensor positions, cache *past)
+                              frag_tensor positions, frag_cache *past)
 {
     if (!frag_model_has_checkpoints(call->model))
         return run_block(tape, call->model, &call->at, input, call->angles, &call->batch, past);
@@ -274,22 +377,26 @@ static frag_tensor call_block(frag_tape *tape, const block_call *call, frag_tens
 }
 
 static frag_tensor run_blocks(frag_tape *tape, const frag_model *model, const frag_batch *batch,
-                              cache *past)
+                              frag_cache *past)
 {
     const frag_network *of = &model->workload->network;
-    walk at = {model->parameters};
-    frag_tensor words = *at.at++;
-    frag_tensor hidden = frag_aten_embedding(tape, words, batch->ids, of->width);
+    frag_walk at = {.tape = tape, .workload = model->workload, .at = model->parameters};
+    frag_tensor hidden = frag_aten_embedding(tape, walk_words(&at, of), batch->ids, of->width);
+    if (of->has_embedding_scale)
+        frag_tape_set(tape, &hidden, frag_aten_mul_scalar(tape, hidden));
+    frag_model_require_inputs(tape, model, hidden);
     frag_tensor embedded = frag_tape_keep(tape, hidden);
     frag_tensor positions = frag_family_positions(tape, batch->tokens);
     if (frag_model_has_checkpoints(model))
         frag_family_find_packed(tape, batch);
     rope angles = make_rope(tape, of, batch->tokens, frag_tape_dtype(tape, hidden));
     for (uint64_t i = 0; i < of->layers; i++) {
-        block_call call = {model, next_block(&at, of), angles, *batch};
+        block_call call = {model, walk_block(&at, of), angles, *batch};
         frag_tape_set(tape, &hidden, call_block(tape, &call, hidden, positions, past));
     }
-    frag_tape_set(tape, &hidden, rms_norm(tape, hidden, *at.at, of->width));
+    frag_tape_set(tape, &hidden,
+                  normalise(tape, of, hidden, frag_walk_parameter(&at, (frag_shape){0, of->width}),
+                            of->width));
     frag_tape_drop(tape, positions);
     frag_tape_drop(tape, embedded);
     frag_tape_drop(tape, angles.cosine);
@@ -297,22 +404,4 @@ static frag_tensor run_blocks(frag_tape *tape, const frag_model *model, const fr
     return hidden;
 }
 
-static frag_tensor compute_loss(frag_tape *tape, const frag_model *model, const frag_batch *batch)
-{
-    const frag_network *of = &model->workload->network;
-    cache past = {.items = frag_alloc(2 * of->layers, sizeof *past.items)};
-    frag_tensor hidden = run_blocks(tape, model, batch, &past);
-    frag_tensor head = model->parameters[of->is_tied ? 0 : model->parameter_count - 1];
-    frag_tensor logits = frag_aten_linear(tape, hidden, head, 0, of->vocabulary);
-    frag_tensor loss = frag_family_causal_loss(tape, logits, batch);
-    frag_tape_drop(tape, hidden);
-    frag_tape_drop(tape, logits);
-    for (uint32_t i = past.count; i > 0; i -= 2) {
-        frag_tape_drop(tape, past.items[i - 2]);
-        frag_tape_drop(tape, past.items[i - 1]);
-    }
-    frag_free(past.items);
-    return loss;
-}
-
-const frag_family frag_family_llama = {build, frag_family_load_tokens, compute_loss};
+const frag_family frag_family_llama = {build, frag_family_load_tokens, NULL, run_blocks};

@@ -28,6 +28,7 @@ frag_tensor frag_aten_view(frag_tape *tape, frag_tensor self); /* any view with 
 frag_tensor frag_aten_view_copied(frag_tape *tape, frag_tensor self);
 frag_tensor frag_aten_unsafe_view(frag_tape *tape, frag_tensor self); /* uses up self */
 frag_tensor frag_aten_contiguous(frag_tape *tape, frag_tensor self);  /* of what is not: a copy */
+frag_tensor frag_aten_alias(frag_tape *tape, frag_tensor self); /* x[...]: the gradient itself */
 /* Equal parts along a dimension, as views. */
 void frag_aten_split(frag_tape *tape, frag_tensor self, frag_tensor *parts, uint32_t count);
 frag_tensor frag_aten_slice(frag_tape *tape, frag_tensor self, uint64_t count);
@@ -69,14 +70,15 @@ typedef struct frag_attention_shape {
     uint64_t width; /* of a head */
     bool has_dropout;
     bool is_causal;
+    bool is_heads_first; /* queries lie with heads before tokens, not the other way around */
 } frag_attention_shape;
 
 /* scaled_dot_product_attention: flash for half types, memory-efficient for fp32. */
 frag_tensor frag_aten_attention(frag_tape *tape, const frag_tensor qkv[3],
                                 const frag_attention_shape *shape);
 
-/* What a running sum of so many elements takes besides its result. */
-void frag_aten_scan(frag_tape *tape, uint64_t items);
+/* What a running sum of so many elements, FRAG_I64 or FRAG_F32, takes besides its result. */
+void frag_aten_scan(frag_tape *tape, uint64_t items, frag_dtype dtype);
 
 /* Is that kernel flash? Its gradients lie as its inputs do. */
 bool frag_aten_is_flash(const frag_tape *tape, frag_dtype dtype);
@@ -87,6 +89,7 @@ typedef struct frag_reduction {
     uint64_t outputs;
     uint64_t inputs;
     bool is_fastest;
+    uint64_t bytes; /* of what is carried for each sum; 0: 4 */
 } frag_reduction;
 void frag_aten_reduce_buffers(frag_tape *tape, const frag_reduction *reduction);
 

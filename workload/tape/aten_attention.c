@@ -6,11 +6,11 @@ static uint64_t round_up(uint64_t n, uint64_t step)
     return (n + step - 1) / step * step;
 }
 
-/* numbers: batch, heads, key_heads, queries, keys, width */
+/* numbers: batch, heads, key_heads, queries, keys, width, is_heads_first */
 static void set_shape(frag_node *node, const frag_attention_shape *shape)
 {
-    const uint64_t numbers[] = {shape->batch,   shape->heads, shape->key_heads,
-                                shape->queries, shape->keys,  shape->width};
+    const uint64_t numbers[] = {shape->batch, shape->heads, shape->key_heads,     shape->queries,
+                                shape->keys,  shape->width, shape->is_heads_first};
     for (uint32_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         node->numbers[i] = numbers[i];
 }
@@ -23,7 +23,8 @@ static frag_attention_shape get_shape(const frag_node *node)
                                   .key_heads = of[2],
                                   .queries = of[3],
                                   .keys = of[4],
-                                  .width = of[5]};
+                                  .width = of[5],
+                                  .is_heads_first = of[6] != 0};
 }
 
 static uint64_t query_count(const frag_attention_shape *shape)
@@ -57,6 +58,9 @@ static void flash_backward(frag_tape *tape, frag_node *node, const frag_tensor *
     uint64_t queries = round_up(shape.queries, 128);
     uint64_t width = round_width(shape.width);
     uint64_t rows = shape.batch * shape.heads * queries;
+    /* The kernel reads its output with tokens first. */
+    frag_tensor turned =
+        shape.is_heads_first ? frag_tape_empty(tape, query_count(&shape), dtype) : 0;
     out[0] = frag_tape_empty(tape, query_count(&shape), dtype);
     out[1] = frag_tape_empty(tape, key_count(&shape), dtype);
     out[2] = frag_tape_empty(tape, key_count(&shape), dtype);
@@ -71,6 +75,7 @@ static void flash_backward(frag_tape *tape, frag_node *node, const frag_tensor *
     frag_tape_drop(tape, expanded[0]);
     frag_tape_drop(tape, partial);
     frag_tape_drop(tape, sums);
+    frag_tape_drop(tape, turned);
 }
 
 /* In how many parts the keys are cut so that small problems fill the card (num_splits_heuristic of
@@ -80,7 +85,11 @@ static uint64_t count_splits(const frag_tape *tape, const frag_attention_shape *
     uint64_t processors = 2 * (uint64_t)frag_tape_get_card(tape)->multiprocessors;
     uint64_t block = shape->width <= 64 ? 256 : shape->width <= 128 ? 128 : 64;
     uint64_t key_blocks = (shape->keys + block - 1) / block;
-    uint64_t work = shape->batch * shape->heads * ((shape->queries + 63) / 64);
+    /* One query for several heads of a key: the heads are taken as queries. */
+    bool is_swapped = shape->queries == 1 && shape->heads > shape->key_heads;
+    uint64_t heads = is_swapped ? shape->key_heads : shape->heads;
+    uint64_t queries = is_swapped ? shape->heads / shape->key_heads : shape->queries;
+    uint64_t work = shape->batch * heads * ((queries + 63) / 64);
     if (shape->has_dropout || (float)work >= 0.8f * (float)processors)
         return 1;
     uint64_t most = key_blocks < 128 ? key_blocks : 128;
@@ -273,8 +282,8 @@ static frag_tensor multiply_scores(frag_tape *tape, const frag_tensor qkv[3],
     frag_tensor value = repeat_heads(tape, qkv[2], shape);
     frag_tensor scaled = frag_aten_mul_scalar(tape, key);
     uint64_t rows = shape->batch * shape->heads * shape->queries;
-    frag_tensor laid =
-        shape->batch > 1 ? frag_aten_contiguous(tape, query) : frag_aten_view(tape, query);
+    bool is_copied = shape->batch > 1 && shape->queries > 1 && !shape->is_heads_first;
+    frag_tensor laid = is_copied ? frag_aten_contiguous(tape, query) : frag_aten_view(tape, query);
     frag_tensor scores = frag_aten_bmm(tape, laid, scaled, rows * shape->keys);
     frag_tape_drop(tape, laid);
     frag_tape_drop(tape, scaled);
@@ -322,8 +331,10 @@ frag_tensor frag_aten_attention(frag_tape *tape, const frag_tensor qkv[3],
                                     : efficient(tape, typed, shape);
     for (uint32_t i = 0; i < 3; i++)
         frag_tape_drop(tape, typed[i]);
-    /* .transpose(1, 2).contiguous() of the caller: only there something is to be copied. */
-    if (!is_flash && is_grouped)
+    /* .transpose(1, 2).contiguous() of the caller, where something is to be copied: flash's output
+     * lies as the queries do. */
+    bool is_turned = is_flash ? shape->is_heads_first : is_grouped;
+    if (is_turned && shape->queries > 1)
         frag_tape_set(tape, &made, frag_aten_contiguous(tape, made));
     return made;
 }

@@ -4,7 +4,13 @@
 /* ---- embedding (ATen/native/cuda/Embedding.cu, EmbeddingBackwardKernel.cu) */
 /* Above UNSORTED_MAX tokens backward sorts them. Segments of equal tokens are added up in parts of
  * at most PART_ROWS rows. */
-enum { UNSORTED_MAX = 3072, PART_ROWS = 10, SORT_FIXED_BYTES = 16896, SUM_TILE = 896 };
+enum {
+    UNSORTED_MAX = 3072,
+    PART_ROWS = 10,
+    SORT_FIXED_BYTES = 16896,
+    SUM_TILE = 896,
+    SUM_TILE_F32 = 1920
+};
 
 /* How many items a block of cub takes, which its tuning decides by the card. */
 typedef struct cub_tiles {
@@ -33,10 +39,15 @@ static uint64_t sort_bytes(uint64_t keys, uint64_t tile)
     return 2 * div_up(keys * 8, 256) * 256 + SORT_FIXED_BYTES + 1024 * div_up(keys, tile) - 1;
 }
 
-/* Scans: 16 bytes for each tile, and for 32 more. */
+/* Scans: a state for each tile, and for 32 more. */
+static uint64_t scan_states(uint64_t items, uint64_t tile, uint64_t state_bytes)
+{
+    return div_up((div_up(items, tile) + 32) * state_bytes, 256) * 256 + 255;
+}
+
 static uint64_t scan_bytes(uint64_t items, uint64_t tile)
 {
-    return div_up((div_up(items, tile) + 32) * 16, 256) * 256 + 255;
+    return scan_states(items, tile, 16);
 }
 
 static frag_tensor bytes_of(frag_tape *tape, uint64_t bytes)
@@ -118,9 +129,11 @@ frag_tensor frag_aten_embedding(frag_tape *tape, frag_tensor weight, frag_tensor
     return made;
 }
 
-void frag_aten_scan(frag_tape *tape, uint64_t items)
+void frag_aten_scan(frag_tape *tape, uint64_t items, frag_dtype dtype)
 {
-    frag_tape_drop(tape, bytes_of(tape, scan_bytes(items, SUM_TILE)));
+    uint64_t bytes =
+        dtype == FRAG_F32 ? scan_states(items, SUM_TILE_F32, 8) : scan_bytes(items, SUM_TILE);
+    frag_tape_drop(tape, bytes_of(tape, bytes));
 }
 
 /* ---- layer norm: inputs x, weight, bias; mean and 1/deviation of each row are kept in fp32 */
@@ -172,7 +185,7 @@ frag_tensor frag_aten_mean_last(frag_tape *tape, frag_tensor x, uint64_t width)
     uint64_t rows = frag_tape_count(tape, x) / width;
     frag_tensor made = frag_tape_empty(tape, rows, frag_tape_dtype(tape, x));
     frag_tape_set_column(tape, made);
-    frag_aten_reduce_buffers(tape, &(frag_reduction){rows, width, true});
+    frag_aten_reduce_buffers(tape, &(frag_reduction){rows, width, true, 0});
     frag_node *node = frag_tape_record(tape, mean_backward, &x, 1, &made, 1);
     if (node != NULL)
         node->numbers[0] = frag_tape_count(tape, x);

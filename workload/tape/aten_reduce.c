@@ -74,7 +74,7 @@ void frag_aten_reduce_buffers(frag_tape *tape, const frag_reduction *of)
                             div_up(values, VALUES_MAX));
     if (parts <= 1)
         return;
-    uint64_t bytes = 4 * of->outputs * parts;
+    uint64_t bytes = (of->bytes > 0 ? of->bytes : 4) * of->outputs * parts;
     if (!of->is_fastest)
         bytes *= shape.width * shape.vector;
     frag_tensor buffer = frag_tape_empty(tape, bytes, FRAG_BOOL);

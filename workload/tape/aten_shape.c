@@ -52,6 +52,13 @@ frag_tensor frag_aten_contiguous(frag_tape *tape, frag_tensor self)
     return made;
 }
 
+frag_tensor frag_aten_alias(frag_tape *tape, frag_tensor self)
+{
+    frag_tensor made = frag_tape_view(tape, self, frag_tape_count(tape, self));
+    frag_tape_record(tape, copy_backward, &self, 1, &made, 1);
+    return made;
+}
+
 /* The gradients of the parts, one behind the other; zeros for those that have none. */
 static void split_backward(frag_tape *tape, frag_node *node, const frag_tensor *in,
                            frag_tensor *out)

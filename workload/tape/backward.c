@@ -111,7 +111,7 @@ static frag_tensor fit(frag_tape *tape, const frag_node *next, uint32_t input, f
             frag_tape_empty(tape, next->counts[input], frag_tape_dtype(tape, gradient));
         uint64_t inputs = frag_tape_count(tape, gradient) / next->counts[input];
         frag_aten_reduce_buffers(
-            tape, &(frag_reduction){next->counts[input], inputs, next->are_columns[input]});
+            tape, &(frag_reduction){next->counts[input], inputs, next->are_columns[input], 0});
         frag_tape_drop(tape, gradient);
         gradient = sum;
     }

@@ -8,6 +8,7 @@ typedef struct storage {
     uint32_t slot;
     uint32_t references; /* of tensors */
     uint64_t bytes;      /* 0: nothing was asked for */
+    uint64_t request;    /* its place among all requests */
 } storage;
 
 typedef struct tensor {
@@ -50,6 +51,8 @@ struct frag_tape {
     frag_builder *builder;
     frag_tape_card card;
     uint64_t event_count;
+    frag_request_kinds *kinds; /* NULL: nobody asks */
+    frag_request_kind kind;    /* of the next request */
     storage *storages;
     size_t storages_capacity;
     uint32_t storage_count;
@@ -141,6 +144,42 @@ void frag_tape_empty_cache(frag_tape *tape)
     add_event(tape, FRAG_OP_EMPTY_CACHE, 0, FRAG_SLOT_NONE, 0);
 }
 
+/* ---- kinds */
+void frag_tape_watch_kinds(frag_tape *tape, frag_request_kinds *kinds)
+{
+    tape->kinds = kinds;
+}
+
+frag_request_kind frag_tape_set_kind(frag_tape *tape, frag_request_kind kind)
+{
+    frag_request_kind was = tape->kind;
+    tape->kind = kind;
+    return was;
+}
+
+static void keep_kind(frag_tape *tape, storage *of)
+{
+    frag_request_kinds *kinds = tape->kinds;
+    if (kinds == NULL)
+        return;
+    kinds->kinds = frag_grow(kinds->kinds, &kinds->capacity, kinds->count + 1, 1);
+    of->request = kinds->count;
+    kinds->kinds[kinds->count++] = (uint8_t)tape->kind;
+}
+
+/* What a request turns out to be for; what is more than a temporary stays what it is, but for what
+ * becomes a gradient. */
+static void turn_kind(frag_tape *tape, frag_tensor id, frag_request_kind kind)
+{
+    const storage *of = &tape->storages[tape->tensors[id].storage];
+    if (tape->kinds == NULL || id == 0 || of->bytes == 0)
+        return;
+    uint8_t *held = &tape->kinds->kinds[of->request];
+    if (*held == FRAG_REQUEST_TEMPORARY ||
+        (*held == FRAG_REQUEST_ACTIVATION && kind == FRAG_REQUEST_GRADIENT))
+        *held = (uint8_t)kind;
+}
+
 /* ---- tensors */
 uint64_t frag_dtype_bytes(frag_dtype dtype)
 {
@@ -161,8 +200,10 @@ static uint32_t take_storage(frag_tape *tape, uint64_t bytes)
     }
     uint32_t slot = bytes > 0 ? frag_builder_slot_take(tape->builder) : 0;
     tape->storages[id] = (storage){.slot = slot, .bytes = bytes};
-    if (bytes > 0)
+    if (bytes > 0) {
+        keep_kind(tape, &tape->storages[id]);
         add_event(tape, FRAG_OP_ALLOC, 0, slot, bytes);
+    }
     return id;
 }
 
@@ -242,22 +283,36 @@ static uint32_t take_node(frag_tape *tape)
     return id;
 }
 
+/* The node through which the tensor's gradient comes. */
+static frag_node *accumulate_into(frag_tape *tape, frag_tensor id)
+{
+    uint32_t node = take_node(tape);
+    frag_node *accumulate = frag_tape_node(tape, node);
+    accumulate->parameter = id;
+    accumulate->sequence = UINT64_MAX;
+    accumulate->output_count = 1;
+    accumulate->counts[0] = tape->tensors[id].count;
+    accumulate->dtypes[0] = tape->tensors[id].dtype;
+    tape->tensors[id].node = node;
+    return accumulate;
+}
+
 frag_tensor frag_tape_parameter(frag_tape *tape, uint64_t count, frag_dtype dtype, bool is_frozen)
 {
     frag_tensor id = frag_tape_empty(tape, count, dtype);
     if (is_frozen)
         return id;
-    uint32_t node = take_node(tape);
-    frag_node *accumulate = frag_tape_node(tape, node);
-    accumulate->parameter = id;
-    accumulate->sequence = UINT64_MAX;
-    accumulate->references = 1;
-    accumulate->output_count = 1;
-    accumulate->counts[0] = count;
-    accumulate->dtypes[0] = dtype;
-    tape->tensors[id].node = node;
+    accumulate_into(tape, id)->references = 1;
     tape->tensors[id].is_leaf = true;
     return id;
+}
+
+/* The other way around than with a parameter: the node holds the tensor, and edges the node. */
+void frag_tape_require_gradient(frag_tape *tape, frag_tensor id)
+{
+    FRAG_ASSERT(tape->tensors[id].node == 0);
+    accumulate_into(tape, id)->holds_parameter = true;
+    (void)frag_tape_keep(tape, id);
 }
 
 frag_tensor_facts frag_tape_facts(const frag_tape *tape, frag_tensor id)
@@ -289,6 +344,7 @@ void frag_tape_set_gradient(frag_tape *tape, frag_tensor id, frag_tensor gradien
 {
     FRAG_ASSERT(tape->tensors[id].gradient == 0);
     tape->tensors[id].gradient = gradient;
+    turn_kind(tape, gradient, FRAG_REQUEST_GRADIENT);
 }
 
 void frag_tape_clear_gradient(frag_tape *tape, frag_tensor id)
@@ -327,12 +383,13 @@ void frag_tape_drop(frag_tape *tape, frag_tensor id)
             return;
         frag_tensor base = gone->base;
         uint32_t node = gone->node;
+        frag_tensor gradient = gone->gradient;
         drop_storage(tape, gone->storage);
-        FRAG_ASSERT(gone->gradient == 0);
         gone->storage = tape->tensor_free;
         tape->tensor_free = id;
         if (node != 0)
             frag_tape_node_drop(tape, node);
+        frag_tape_drop(tape, gradient);
         id = base;
     }
 }
@@ -435,6 +492,7 @@ static void save_in_frame(frag_tape *tape, frag_node *node, frag_tensor id, uint
 {
     frag_checkpoint_frame *frame = tape->frame;
     if (tape->is_remaking) {
+        turn_kind(tape, id, FRAG_REQUEST_ACTIVATION);
         if (frame->remade_count < frame->place_count)
             frame->remade[frame->remade_count++] =
                 frag_tape_alias(tape, id, tape->tensors[id].count);
@@ -449,10 +507,12 @@ static void save_in_frame(frag_tape *tape, frag_node *node, frag_tensor id, uint
 static void save(frag_tape *tape, frag_node *node, frag_tensor id, uint64_t made_now)
 {
     FRAG_ASSERT(node->saved_count < FRAG_NODE_SAVED_MAX);
-    if (id != 0 && tape->frame != NULL)
+    if (id != 0 && tape->frame != NULL) {
         save_in_frame(tape, node, id, made_now);
-    else
-        node->saved[node->saved_count++] = id != 0 ? frag_tape_keep(tape, id) : 0;
+        return;
+    }
+    turn_kind(tape, id, FRAG_REQUEST_ACTIVATION);
+    node->saved[node->saved_count++] = id != 0 ? frag_tape_keep(tape, id) : 0;
 }
 
 void frag_tape_save(frag_tape *tape, frag_node *node, frag_tensor id)
@@ -498,6 +558,7 @@ frag_tensor frag_tape_checkpoint(frag_tape *tape, const frag_region_call *call, 
     frame->input = frag_tape_keep(tape, input);
     for (uint32_t i = 0; i < call->kept_count; i++)
         frame->kept[i] = call->kept[i] != 0 ? frag_tape_keep(tape, call->kept[i]) : 0;
+    turn_kind(tape, input, FRAG_REQUEST_ACTIVATION);
     frame->autocast = tape->autocast;
     frame->references = 1;
     frame->start = tape->allocation_count;
@@ -577,6 +638,10 @@ void frag_tape_node_drop(frag_tape *tape, uint32_t id)
                 if (node->edges[i].node != 0)
                     left[count++] = node->edges[i].node;
             frag_tape_release_saved(tape, node);
+            if (node->holds_parameter) {
+                tape->tensors[node->parameter].node = 0;
+                frag_tape_drop(tape, node->parameter);
+            }
             node->visit = tape->node_free;
             tape->node_free = id;
         }
@@ -593,6 +658,13 @@ void frag_tape_set_thread(frag_tape *tape, bool is_backward)
     tape->is_backward_thread = is_backward;
 }
 
+static void take_workspace(frag_tape *tape, uint64_t bytes)
+{
+    frag_request_kind was = frag_tape_set_kind(tape, FRAG_REQUEST_WORKSPACE);
+    (void)take_storage(tape, bytes);
+    frag_tape_set_kind(tape, was);
+}
+
 void frag_tape_use_blas(frag_tape *tape)
 {
     bool *has = &tape->has_blas[tape->is_backward_thread];
@@ -602,7 +674,7 @@ void frag_tape_use_blas(frag_tape *tape)
     /* cuBLAS's own default, as PyTorch sets it: ":4096:2:16:8", on 9.0 32 MiB. */
     bool is_hopper = tape->card.capability == 90;
     uint64_t kib = is_hopper ? 32 * 1024 : 4096 * 2 + 16 * 8;
-    (void)take_storage(tape, kib * 1024);
+    take_workspace(tape, kib * 1024);
 }
 
 void frag_tape_use_blas_lt(frag_tape *tape)
@@ -611,7 +683,7 @@ void frag_tape_use_blas_lt(frag_tape *tape)
     if (*has)
         return;
     *has = true;
-    (void)take_storage(tape, 1024 * 1024);
+    take_workspace(tape, 1024 * 1024);
 }
 
 /* ---- autocast */
@@ -656,6 +728,7 @@ frag_tensor frag_tape_cast(frag_tape *tape, frag_tensor id)
             return frag_tape_keep(tape, tape->casts[i].to);
     frag_tensor made = frag_tape_to(tape, id, tape->autocast);
     if (is_kept) {
+        turn_kind(tape, made, FRAG_REQUEST_CAST);
         tape->casts = frag_grow(tape->casts, &tape->casts_capacity, tape->cast_count + 1,
                                 sizeof *tape->casts);
         tape->casts[tape->cast_count++] = (cast){id, frag_tape_keep(tape, made)};

@@ -32,6 +32,27 @@ typedef struct frag_tape_card {
     uint32_t threads_per_multiprocessor;
 } frag_tape_card;
 
+/* What a request is for. */
+typedef enum frag_request_kind {
+    FRAG_REQUEST_TEMPORARY,
+    FRAG_REQUEST_INPUT,
+    FRAG_REQUEST_WEIGHT,
+    FRAG_REQUEST_CAST,       /* a copy of a weight in the type of autocast */
+    FRAG_REQUEST_ACTIVATION, /* saved for backward */
+    FRAG_REQUEST_GRADIENT,
+    FRAG_REQUEST_OPTIMIZER,
+    FRAG_REQUEST_WORKSPACE, /* of a library */
+    FRAG_REQUEST_KIND_COUNT
+} frag_request_kind;
+
+/* Kinds of the requests of a trace, in their order, beside it. Starts as {0}; freed by the caller
+ * (kinds). */
+typedef struct frag_request_kinds {
+    uint8_t *kinds; /* frag_request_kind */
+    size_t capacity;
+    uint64_t count;
+} frag_request_kinds;
+
 typedef uint32_t frag_tensor; /* a handle; 0: none. The holder of one owns one reference. */
 
 enum { FRAG_NODE_EDGES_MAX = 4, FRAG_NODE_SAVED_MAX = 8, FRAG_NODE_NUMBERS_MAX = 8 };
@@ -57,7 +78,8 @@ struct frag_node {
     uint32_t references;   /* of tensors and other nodes */
     uint32_t dependencies; /* while a backward pass runs */
     uint32_t visit;        /* the pass that counted them */
-    uint32_t parameter;    /* of an accumulating node: a tensor, not counted */
+    uint32_t parameter;    /* of an accumulating node: a tensor */
+    bool holds_parameter;  /* it counts as a reference */
     frag_edge edges[FRAG_NODE_EDGES_MAX];
     uint32_t edge_count;
     frag_tensor saved[FRAG_NODE_SAVED_MAX]; /* given back in this order */
@@ -85,6 +107,12 @@ void frag_tape_destroy(frag_tape *tape);
 const frag_tape_card *frag_tape_get_card(const frag_tape *tape);
 uint64_t frag_tape_event_count(const frag_tape *tape);
 
+/* From here on the kinds of requests are kept there. */
+void frag_tape_watch_kinds(frag_tape *tape, frag_request_kinds *kinds);
+/* What requests are for until the next call, where the tape does not know better: what autograd
+ * saves is an activation, what a parameter is given a gradient. Returns the kind before. */
+frag_request_kind frag_tape_set_kind(frag_tape *tape, frag_request_kind kind);
+
 /* Marks of phases in the trace; begun and ended in pairs. */
 void frag_tape_begin(frag_tape *tape, const char *name);
 void frag_tape_end(frag_tape *tape, const char *name);
@@ -95,6 +123,9 @@ uint64_t frag_dtype_bytes(frag_dtype dtype);
 frag_tensor frag_tape_empty(frag_tape *tape, uint64_t count, frag_dtype dtype);
 /* A parameter: a leaf that is given gradients, unless it is frozen. */
 frag_tensor frag_tape_parameter(frag_tape *tape, uint64_t count, frag_dtype dtype, bool is_frozen);
+/* requires_grad_(): a tensor that nothing made wants a gradient, and keeps it as long as the graph
+ * or a name holds it. Operators that use it must follow. */
+void frag_tape_require_gradient(frag_tape *tape, frag_tensor tensor);
 /* Another tensor on the same storage. As in PyTorch it holds the tensor whose view it is. */
 frag_tensor frag_tape_view(frag_tape *tape, frag_tensor base, uint64_t count);
 /* The same storage without that (detach() of autograd's own, _unsafe_view). */

@@ -1,0 +1,96 @@
+"""What guides say, and the settings that judge it. A claim: its sentence; the peak it is about (allocated, reserved, of the whole
+run or "settled": allocated in the last phase); the change in percent that would bear it out; pairs of settings, before and after; why it is so.
+
+A setting is "MODEL.json KNOB=VALUE..." for program.py of the generator, with conf=SETTINGS for PYTORCH_CUDA_ALLOC_CONF, or
+"KIND KEY=VALUE..." for claims/program.py, which the generator has no family or knob for."""
+
+GPT2, BERT, QWEN2 = "gpt2-small.json", "bert-large.json", "qwen2-0.5b.json"
+VARYING = f"{GPT2} batch=4 tokens=200,900,512,64 steps=8 precision=amp-bf16"
+FIXED = f"{GPT2} batch=8 tokens=512"
+
+CLAIMS = [
+    ("Halving the batch halves the memory.", "allocated", (-55, -45), [
+        (f"{GPT2} batch=16 tokens=512", f"{GPT2} batch=8 tokens=512"),
+        (f"{GPT2} batch=2 tokens=128", f"{GPT2} batch=1 tokens=128"),
+        (f"{BERT} batch=8 tokens=384", f"{BERT} batch=4 tokens=384"),
+    ], "Activations are halved, weights and the optimizer's averages are not: the larger the batch, the nearer to half."),
+    ("Accumulating gradients gives the large batch for the memory of the small one.", "allocated", (-5, 5), [
+        (f"{GPT2} batch=2 tokens=128", f"{GPT2} batch=2 tokens=128 accumulate=4"),
+        (f"{GPT2} batch=8 tokens=512", f"{GPT2} batch=8 tokens=512 accumulate=4"),
+        (f"{BERT} batch=4 tokens=384", f"{BERT} batch=4 tokens=384 accumulate=4"),
+    ], "From the second part of a batch on, the gradients of the first are there in the forward pass too, which adds the size of the weights."),
+    ("Mixed precision saves 30 to 50 %.", "allocated", (-50, -30), [
+        (f"{GPT2} batch=1 tokens=128", f"{GPT2} batch=1 tokens=128 precision=amp-bf16"),
+        (f"{GPT2} batch=8 tokens=512", f"{GPT2} batch=8 tokens=512 precision=amp-bf16"),
+        (f"{BERT} batch=8 tokens=384", f"{BERT} batch=8 tokens=384 precision=amp-bf16"),
+    ], "Weights, gradients and averages stay in fp32, and autocast adds copies of the weights in 16 bits; only some of the activations are halved."),
+    ("Weights in 16 bits halve the memory.", "allocated", (-55, -45), [
+        (f"{GPT2} batch=1 tokens=128", f"{GPT2} batch=1 tokens=128 precision=bf16"),
+        (f"{GPT2} batch=8 tokens=512", f"{GPT2} batch=8 tokens=512 precision=bf16"),
+        (f"{GPT2} batch=8 tokens=512 task=evaluate", f"{GPT2} batch=8 tokens=512 task=evaluate precision=bf16"),
+    ], "All that lasts is halved. The loss is computed in fp32 from a copy of the logits, which is the larger share the larger the batch."),
+    ("Gradient checkpointing saves 50 to 70 %.", "allocated", (-70, -50), [
+        (f"{GPT2} batch=1 tokens=128", f"{GPT2} batch=1 tokens=128 checkpoint=blocks"),
+        (f"{GPT2} batch=8 tokens=512", f"{GPT2} batch=8 tokens=512 checkpoint=blocks"),
+        (f"{BERT} batch=8 tokens=384", f"{BERT} batch=8 tokens=384 checkpoint=blocks"),
+    ], "It saves activations only: nothing where weights and averages are the peak."),
+    ("torch.no_grad() saves 30 to 50 % in evaluation.", "allocated", (-50, -30), [
+        (f"{GPT2} batch=8 tokens=512 task=evaluate no_grad=false", f"{GPT2} batch=8 tokens=512 task=evaluate"),
+        (f"{BERT} batch=8 tokens=384 task=evaluate no_grad=false", f"{BERT} batch=8 tokens=384 task=evaluate"),
+    ], "It saves all activations that backward would need, which is more than guides say."),
+    ("LoRA needs a third of the memory at most.", "allocated", (-100, -66), [
+        (f"{QWEN2} batch=1 tokens=64 precision=bf16", f"{QWEN2} batch=1 tokens=64 precision=bf16 lora_rank=16"),
+        (f"{QWEN2} batch=2 tokens=1024 precision=bf16", f"{QWEN2} batch=2 tokens=1024 precision=bf16 lora_rank=16"),
+    ], "Gradients and averages of the frozen weights go; their activations stay, and with a long batch they are the most of it."),
+    ("SGD in place of AdamW saves a third or more.", "allocated", (-100, -33), [
+        (f"{GPT2} batch=1 tokens=128", f"{GPT2} batch=1 tokens=128 optimizer=sgd"),
+        (f"{GPT2} batch=8 tokens=512", f"{GPT2} batch=8 tokens=512 optimizer=sgd"),
+    ], "It saves two numbers a weight, whatever the batch."),
+    ("zero_grad(set_to_none=True) saves memory.", "allocated", (-100, -1), [
+        (f"{GPT2} batch=1 tokens=128 keep_gradients=true", f"{GPT2} batch=1 tokens=128"),
+        (f"{GPT2} batch=8 tokens=512 keep_gradients=true", f"{GPT2} batch=8 tokens=512"),
+    ], "It saves the gradients in the forward pass: nothing where the peak is at the optimizer's step, which needs them."),
+    ("torch.cuda.empty_cache() every step lowers what is reserved.", "reserved", (-100, -1), [
+        (FIXED, f"{FIXED} empty_cache=1"),
+        (VARYING, f"{VARYING} empty_cache=1"),
+    ], "What is taken anew in the next step is nearly as much as was given back; and before it fails, PyTorch gives its cached segments back by itself."),
+    ("max_split_size_mb:128 cures fragmentation.", "reserved", (-100, -1), [
+        (FIXED, f"{FIXED} conf=max_split_size_mb:128"),
+        (VARYING, f"{VARYING} conf=max_split_size_mb:128"),
+    ], "Larger blocks are no longer split, so that each is reused only for requests of nearly its size."),
+    ("expandable_segments:True cures fragmentation.", "reserved", (-100, -1), [
+        (FIXED, f"{FIXED} conf=expandable_segments:True"),
+        (VARYING, f"{VARYING} conf=expandable_segments:True"),
+    ], "One segment grows by what is needed, so that no rest of a segment lies idle."),
+    ("In-place activations save memory.", "allocated", (-100, -1), [
+        ("resnet batch=8 inplace=false", "resnet batch=8 inplace=true"),
+        ("gather batch=8 outputs=cpu inplace=false", "gather batch=8 outputs=cpu"),
+    ], "In training a ReLU keeps its output and a batch norm its input, in place or not; the tensor between them is gone before the peak, and in evaluation too."),
+    ("A running sum of losses without .item() leaks memory in training.", "allocated", (5, 10000), [
+        ("resnet batch=4 sum=number", "resnet batch=4 sum=tensor"),
+    ], "backward() has released what the graph of each loss kept; the sum holds on to a few numbers."),
+    ("A running sum of losses without .item() leaks memory in evaluation with gradients on.", "allocated", (5, 10000), [
+        ("graph batch=4 sum=number", "graph batch=4 sum=tensor"),
+    ], "Where backward() never runs, the sum keeps the activations of all its batches."),
+    ("Outputs that are collected should be moved to the CPU.", "allocated", (-100, -1), [
+        ("gather batch=8 outputs=gpu", "gather batch=8 outputs=cpu"),
+    ], "Outputs of a classifier are small beside the activations of one batch; what counts is their number times their size."),
+    ("del of the outputs before the next batch saves memory.", "allocated", (-100, -1), [
+        ("held batch=8 tokens=512 held=true", "held batch=8 tokens=512 held=false"),
+    ], "The name keeps the last outputs until the next are there; the peak comes after that."),
+    ("Offloading activations to the CPU saves 50 % or more.", "allocated", (-100, -50), [
+        ("offload batch=8 tokens=512 offload=false", "offload batch=8 tokens=512 offload=true"),
+    ], "torch.autograd.graph.save_on_cpu: weights that backward needs are copied as well, and the loss needs its logits on the card."),
+    ("Weights in 8 bits take half of 16 bits.", "settled", (-52, -48), [
+        ("linear weights=fp16 batch=1", "linear weights=int8 batch=1"),
+    ], "As bitsandbytes has them, once loaded."),
+    ("Weights in 4 bits take a quarter of 16 bits.", "settled", (-77, -72), [
+        ("linear weights=fp16 batch=1", "linear weights=nf4 batch=1"),
+    ], "As bitsandbytes has them, once loaded, with their scales; the embedding and the head of a model stay in 16 bits."),
+    ("A second GPU halves the memory of each (DataParallel).", "allocated", (-55, -45), [
+        ("parallel batch=64 cards=1", "parallel batch=64 cards=2"),
+    ], "Of the first card, which holds the averages and gathers the outputs; weights are on both."),
+    ("A lower memory fraction lowers what is reserved.", "reserved", (-100, -1), [
+        ("fraction batch=16 fraction=1.0", "fraction batch=16 fraction=0.1"),
+    ], "It is a limit, not a saving: the program reserves the same."),
+]

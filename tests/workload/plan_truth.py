@@ -1,0 +1,122 @@
+"""Plans against dry runs (real PyTorch, software CUDA) at the same capacity, at cards and near the edge:
+
+    python plan_truth.py FRAGLAB PYTHON [PAIRS [SEED]]
+
+PYTHON has torch 2.9.1 and transformers. Each pair is a model of any family that plan knows and its knobs, some with a fix of `fraglab plan`
+applied, and a card. A third of the pairs are what people ask: a card of the table and a batch. A third have a card and the largest batch that the
+plan says fits, or one more; a third a size 1 to 512 MiB above or below what the plan says is needed. Prints a row for each, and how many of both
+answers agree, for each third; what the plan is not sure about is counted apart; and the longest that a plan took. Exits 1 when less than 96 % of the
+sure answers agree."""
+import atexit
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+here = os.path.dirname(os.path.realpath(__file__))
+fraglab, python = sys.argv[1], sys.argv[2]
+pairs = int(sys.argv[3]) if len(sys.argv) > 3 else 24
+draw = random.Random(int(sys.argv[4]) if len(sys.argv) > 4 else 1)
+
+STORED = {"gpt2-small.json": ([256, 512, 777, 1024], [1, 2, 4, 6, 8]), "bert-large.json": ([128, 384, 512], [2, 4, 7, 8])}
+FIXES = [
+    {}, {}, {"conf": "expandable_segments:True"}, {"optimizer_loop": "fused"}, {"precision": "amp-bf16"}, {"precision": "bf16"},
+    {"checkpoint": "blocks"}, {"optimizer": "sgd"}, {"optimizer": "momentum"}, {"accumulate": "2"}, {"task": "evaluate"},
+    {"checkpoint": "blocks", "precision": "amp-bf16", "conf": "expandable_segments:True"}, {"keep_gradients": "true"},
+]
+GROUPED = ["llama", "mistral", "qwen2", "qwen3", "phi3", "gemma"]
+FAMILIES = ["gpt2", "opt", "bert", "roberta", "distilbert", *GROUPED]
+CARDS = ["rtx3060", "rtx3070", "rtx4090", "t4", "rtx4060ti-16gb", "v100-16gb", "l4", "a100-40gb"]
+
+
+def draw_model():
+    """A stored config.json, or one of drawn widths, heads and layers; lengths and batches to draw from."""
+    if draw.random() < 0.3:
+        name = draw.choice(list(STORED))
+        return f"{here}/models/{name}", *STORED[name]
+    heads, layers, width = draw.choice([4, 6, 8, 10]), draw.randint(2, 10), draw.choice([32, 64, 80])
+    family = draw.choice(FAMILIES)
+    config = {"model_type": family, "vocab_size": draw.choice([8000, 30522, 50257])}
+    inner = heads * width * draw.choice([2, 3, 4])
+    if family == "gpt2":
+        config |= {"n_layer": layers, "n_head": heads, "n_embd": heads * width}
+    elif family == "distilbert":
+        config |= {"n_layers": layers, "n_heads": heads, "dim": heads * width, "hidden_dim": inner}
+    else:
+        config |= {"num_hidden_layers": layers, "num_attention_heads": heads, "hidden_size": heads * width}
+        config |= {"ffn_dim": inner, "word_embed_proj_dim": heads * width} if family == "opt" else {"intermediate_size": inner}
+    if family == "roberta":
+        config["max_position_embeddings"] = 514
+    if family in GROUPED:
+        config |= {"num_key_value_heads": heads // 2, "tie_word_embeddings": draw.random() < 0.5, "head_dim": width, "pad_token_id": 0}
+    path = f"{scratch}/{family}-{draw.randrange(10**6)}.json"
+    with open(path, "w") as file:
+        json.dump(config, file)
+    return path, [100, 256, 400, 512], [2, 4, 8, 12, 16]
+
+
+def plan(model, knobs, gpu):
+    options = [f"--{key.replace('_', '-')}={value}" for key, value in knobs.items()]
+    start = time.monotonic()
+    done = subprocess.run([fraglab, "plan", model, "--gpu", gpu, "--format", "jsonl", *options], capture_output=True, text=True)
+    times.append(time.monotonic() - start)
+    if done.returncode not in (0, 1):
+        raise SystemExit(done.stderr)
+    return json.loads(done.stdout)
+
+
+def run(model, knobs, gpu):
+    """Does the program itself run without running out of memory?"""
+    words = [f"{key}={value}" for key, value in knobs.items() if key != "conf"]
+    conf = ["--conf", knobs["conf"]] if "conf" in knobs else []
+    report = f"{scratch}/report.jsonl"
+    if os.path.exists(report):
+        os.remove(report)
+    done = subprocess.run([fraglab, "dryrun", "--gpu", gpu, *conf, "-f", "-o", f"{scratch}/run.pickle", "--report", report, "--", python, f"{here}/program.py",
+                           model, *words], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    if not os.path.exists(report) or not os.path.getsize(report):
+        raise SystemExit(f"the dry run of {model} {words} left no report: {done.stderr[-500:]}")
+    with open(report) as file:
+        return json.loads(file.readline())["fits"]
+
+
+def draw_pair(kind):
+    model, lengths, batches = draw_model()
+    tokens = draw.choice([str(draw.choice(lengths)), ",".join(str(draw.choice(lengths)) for _ in range(3))])
+    knobs = {"tokens": tokens, "batch": str(draw.choice(batches)), "steps": "3"}
+    knobs.update(draw.choice(FIXES))
+    if kind == "edge":
+        needed = plan(model, knobs, "80GiB")["needed_bytes"]
+        return model, knobs, f"{max(2**25, int(needed + draw.choice([-1, 1]) * 2 ** draw.uniform(20, 29)))}B"
+    card = draw.choice([name for name in CARDS if "bf16" not in knobs.get("precision", "") or name not in ("t4", "v100-16gb")])
+    largest = plan(model, knobs, card)["largest"]["as_is"]["batch"]
+    knobs["batch"] = str(max(1, largest + draw.choice([0, 1]) if kind == "largest" else int(largest * 2 ** draw.uniform(-2, 2))))
+    return model, knobs, card
+
+
+times = []
+scratch = tempfile.mkdtemp()
+atexit.register(shutil.rmtree, scratch)
+KINDS = {"card": "a card and a batch", "largest": "the largest batch, or one more", "edge": "within 512 MiB of the edge"}
+sums = {kind: [0, 0, 0, 0] for kind in KINDS}  # sure, of these right; unsure, of these right
+for pair in range(pairs):
+    kind = list(KINDS)[pair % 3]
+    model, knobs, gpu = draw_pair(kind)
+    planned = plan(model, knobs, gpu)
+    truth = run(model, knobs, gpu)
+    same = planned["fits"] == truth
+    at = 0 if planned["is_sure"] else 2
+    sums[kind][at] += 1
+    sums[kind][at + 1] += same
+    words = " ".join(f"{key}={value}" for key, value in knobs.items())
+    print(f"{'same' if same else 'DIFFERENT':10}{'' if planned['is_sure'] else '(unsure) '}plan {planned['fits']}, dry run {truth}, "
+          f"margin {planned['margin_bytes'] / 2**20:.0f} MiB: {os.path.basename(model)} on {gpu}, {words}", flush=True)
+for kind, (sure, right, unsure, unsure_right) in sums.items():
+    print(f"{KINDS[kind]}: {right} of {sure} sure answers agree with the dry run, {unsure_right} of {unsure} unsure ones")
+sure, right, unsure, unsure_right = map(sum, zip(*sums.values()))
+print(f"plan: {right} of {sure} sure answers agree with the dry run, {unsure_right} of {unsure} unsure ones; the longest plan took {max(times):.2f} s")
+sys.exit(right < 0.96 * sure)

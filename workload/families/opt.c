@@ -1,0 +1,244 @@
+/* OPT as transformers 5 has it (models/opt/modeling_opt.py), with attention by
+ * scaled_dot_product_attention. */
+#include "workload/families/family.h"
+
+enum { TAKEN_POSITIONS = 2 }; /* before the first that is used */
+
+typedef struct norm {
+    frag_tensor weight;
+    frag_tensor bias;
+} norm;
+
+typedef struct block {
+    frag_linear k, v, q, out, feed, back;
+    norm first, second;
+} block;
+
+/* What stands around the blocks. */
+typedef struct frame {
+    frag_tensor words;
+    frag_tensor places;
+    frag_linear project_out, project_in; /* where embeddings have another width */
+    norm last;
+} frame;
+
+static norm walk_norm(frag_walk *at, const frag_network *of)
+{
+    norm next = {.weight = frag_walk_parameter(at, (frag_shape){0, of->width})};
+    next.bias = frag_walk_parameter(at, (frag_shape){0, of->width});
+    return next;
+}
+
+static bool has_projections(const frag_network *of)
+{
+    return of->embedding_width != of->width;
+}
+
+static frame walk_frame(frag_walk *at, const frag_network *of)
+{
+    frame next = {.words =
+                      frag_walk_parameter(at, (frag_shape){of->vocabulary, of->embedding_width})};
+    next.places = frag_walk_parameter(at, (frag_shape){of->positions + TAKEN_POSITIONS, of->width});
+    if (has_projections(of)) {
+        next.project_out =
+            frag_walk_linear(at, (frag_shape){of->embedding_width, of->width}, false, 0);
+        next.project_in =
+            frag_walk_linear(at, (frag_shape){of->width, of->embedding_width}, false, 0);
+    }
+    if (of->has_norms_first)
+        next.last = walk_norm(at, of);
+    return next;
+}
+
+static block walk_block(frag_walk *at, const frag_network *of)
+{
+    const frag_shape square = {of->width, of->width};
+    bool has_bias = of->has_attention_bias;
+    block next = {.k = frag_walk_linear(at, square, has_bias, FRAG_LORA_K)};
+    next.v = frag_walk_linear(at, square, has_bias, FRAG_LORA_V);
+    next.q = frag_walk_linear(at, square, has_bias, FRAG_LORA_Q);
+    next.out = frag_walk_linear(at, square, has_bias, 0);
+    next.first = walk_norm(at, of);
+    next.feed = frag_walk_linear(at, (frag_shape){of->inner, of->width}, has_bias, 0);
+    next.back = frag_walk_linear(at, (frag_shape){of->width, of->inner}, has_bias, 0);
+    next.second = walk_norm(at, of);
+    return next;
+}
+
+static void build(frag_tape *tape, frag_model *model)
+{
+    const frag_network *of = &model->workload->network;
+    frag_walk at = {.tape = tape, .workload = model->workload, .model = model};
+    (void)walk_frame(&at, of);
+    for (uint64_t i = 0; i < of->layers; i++)
+        (void)walk_block(&at, of);
+    if (!of->is_tied)
+        (void)frag_walk_parameter(&at, (frag_shape){of->vocabulary, of->embedding_width});
+}
+
+static bool has_dropout(const frag_model *model)
+{
+    return model->workload->task == FRAG_TASK_TRAIN &&
+           model->workload->network.residual_dropout > 0;
+}
+
+static frag_tensor attend(frag_tape *tape, const frag_model *model, const block *at, frag_tensor x,
+                          const frag_batch *batch, frag_cache *past)
+{
+    const frag_network *of = &model->workload->network;
+    const frag_linear *layers[3] = {&at->q, &at->k, &at->v};
+    frag_tensor qkv[3];
+    for (uint32_t i = 0; i < 3; i++) {
+        qkv[i] = frag_walk_apply(tape, x, layers[i]);
+        if (i == 0)
+            frag_tape_set(tape, &qkv[i], frag_aten_mul_scalar(tape, qkv[i]));
+        frag_tape_set(tape, &qkv[i], frag_aten_view(tape, qkv[i]));
+        frag_tape_set(tape, &qkv[i], frag_aten_view(tape, qkv[i]));
+    }
+    if (past != NULL)
+        frag_cache_append(tape, of, past, &qkv[1], &qkv[2]);
+    frag_attention_shape shape = {
+        .batch = batch->count,
+        .heads = of->heads,
+        .key_heads = of->heads,
+        .queries = batch->tokens,
+        .keys = batch->past + batch->tokens,
+        .width = of->head_width,
+        .has_dropout = model->workload->task == FRAG_TASK_TRAIN && of->attention_dropout > 0,
+        .is_causal = batch->tokens > 1,
+    };
+    frag_tensor made = frag_aten_attention(tape, qkv, &shape);
+    frag_tape_set(tape, &made, frag_aten_view(tape, made));
+    frag_tape_set(tape, &made, frag_walk_apply(tape, made, &at->out));
+    for (uint32_t i = 0; i < 3; i++)
+        frag_tape_drop(tape, qkv[i]);
+    return made;
+}
+
+static frag_tensor normalise(frag_tape *tape, frag_tensor x, const norm *at, uint64_t width)
+{
+    return frag_aten_layer_norm(tape, x, at->weight, at->bias, width);
+}
+
+/* Tokens of all sequences in a row. */
+static frag_tensor feed(frag_tape *tape, const frag_model *model, const block *at, frag_tensor x)
+{
+    const frag_network *of = &model->workload->network;
+    frag_tensor hidden = frag_aten_view(tape, x);
+    frag_tensor residual = frag_tape_keep(tape, hidden);
+    if (of->has_norms_first)
+        frag_tape_set(tape, &hidden, normalise(tape, hidden, &at->second, of->width));
+    frag_tape_set(tape, &hidden, frag_walk_apply(tape, hidden, &at->feed));
+    frag_tape_set(tape, &hidden,
+                  frag_family_activate(tape, hidden, (frag_activation)of->activation));
+    frag_tape_set(tape, &hidden, frag_walk_apply(tape, hidden, &at->back));
+    frag_tape_set(tape, &hidden, frag_aten_dropout(tape, hidden, has_dropout(model)));
+    frag_tape_set(tape, &hidden, frag_aten_add(tape, residual, hidden));
+    frag_tape_set(tape, &hidden, frag_aten_view(tape, hidden));
+    if (!of->has_norms_first)
+        frag_tape_set(tape, &hidden, normalise(tape, hidden, &at->second, of->width));
+    frag_tape_drop(tape, residual);
+    return hidden;
+}
+
+static frag_tensor run_block(frag_tape *tape, const frag_model *model, const block *at,
+                             frag_tensor x, const frag_batch *batch, frag_cache *past)
+{
+    const frag_network *of = &model->workload->network;
+    frag_tensor hidden =
+        of->has_norms_first ? normalise(tape, x, &at->first, of->width) : frag_tape_keep(tape, x);
+    frag_tape_set(tape, &hidden, attend(tape, model, at, hidden, batch, past));
+    frag_tape_set(tape, &hidden, frag_aten_dropout(tape, hidden, has_dropout(model)));
+    frag_tape_set(tape, &hidden, frag_aten_add(tape, x, hidden));
+    if (!of->has_norms_first)
+        frag_tape_set(tape, &hidden, normalise(tape, hidden, &at->first, of->width));
+    frag_tape_set(tape, &hidden, feed(tape, model, at, hidden));
+    return hidden;
+}
+
+typedef struct block_call {
+    const frag_model *model;
+    block at;
+    frag_batch batch;
+} block_call;
+
+static frag_tensor run_region(frag_tape *tape, const void *context, frag_tensor input)
+{
+    const block_call *call = context;
+    return run_block(tape, call->model, &call->at, input, &call->batch, NULL);
+}
+
+/* With checkpointing no keys and values are handed back. */
+static frag_tensor call_block(frag_tape *tape, const block_call *call, frag_tensor input,
+                              frag_tensor positions, frag_cache *past)
+{
+    if (!frag_model_has_checkpoints(call->model))
+        return run_block(tape, call->model, &call->at, input, &call->batch, past);
+    return frag_tape_checkpoint(
+        tape, &(frag_region_call){run_region, call, sizeof *call, &positions, 1}, input);
+}
+
+/* A mask of ones in fp32, and (cumsum(mask) * mask - 1).long(), as long as all tokens so far. */
+static frag_tensor count_positions(frag_tape *tape, const frag_batch *batch, frag_tensor *mask)
+{
+    uint64_t count = batch->count * (batch->past + batch->tokens);
+    *mask = frag_tape_empty(tape, count, FRAG_F32);
+    frag_tensor sums = frag_tape_empty(tape, count, FRAG_F32);
+    if (batch->count == 1)
+        frag_aten_scan(tape, count, FRAG_F32);
+    frag_tensor product = frag_tape_empty(tape, count, FRAG_F32);
+    frag_tape_set(tape, &product, frag_tape_empty(tape, count, FRAG_F32));
+    frag_tensor made = frag_tape_empty(tape, count, FRAG_I64);
+    frag_tape_drop(tape, product);
+    frag_tape_drop(tape, sums);
+    return made;
+}
+
+/* Names of the forward pass that last to its end. */
+typedef struct embedded {
+    frag_tensor words;
+    frag_tensor mask;
+    frag_tensor positions;
+    frag_tensor places;
+} embedded;
+
+static frag_tensor embed(frag_tape *tape, const frag_model *model, const frame *around,
+                         const frag_batch *batch, embedded *names)
+{
+    const frag_network *of = &model->workload->network;
+    names->words = frag_aten_embedding(tape, around->words, batch->ids, of->embedding_width);
+    frag_model_require_inputs(tape, model, names->words);
+    names->positions = count_positions(tape, batch, &names->mask);
+    frag_tensor moved = frag_tape_empty(tape, batch->count * batch->tokens, FRAG_I64);
+    names->places = frag_aten_embedding(tape, around->places, moved, of->width);
+    frag_tape_drop(tape, moved);
+    if (has_projections(of))
+        frag_tape_set(tape, &names->words,
+                      frag_walk_apply(tape, names->words, &around->project_in));
+    return frag_aten_add(tape, names->words, names->places);
+}
+
+static frag_tensor run_blocks(frag_tape *tape, const frag_model *model, const frag_batch *batch,
+                              frag_cache *past)
+{
+    const frag_network *of = &model->workload->network;
+    frag_walk at = {.tape = tape, .workload = model->workload, .at = model->parameters};
+    const frame around = walk_frame(&at, of);
+    embedded names;
+    frag_tensor hidden = embed(tape, model, &around, batch, &names);
+    for (uint64_t i = 0; i < of->layers; i++) {
+        block_call call = {model, walk_block(&at, of), *batch};
+        frag_tape_set(tape, &hidden, call_block(tape, &call, hidden, names.positions, past));
+    }
+    if (of->has_norms_first)
+        frag_tape_set(tape, &hidden, normalise(tape, hidden, &around.last, of->width));
+    if (has_projections(of))
+        frag_tape_set(tape, &hidden, frag_walk_apply(tape, hidden, &around.project_out));
+    frag_tape_drop(tape, names.words);
+    frag_tape_drop(tape, names.mask);
+    frag_tape_drop(tape, names.positions);
+    frag_tape_drop(tape, names.places);
+    return hidden;
+}
+
+const frag_family frag_family_opt = {build, frag_family_load_tokens, NULL, run_blocks};
