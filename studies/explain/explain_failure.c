@@ -107,7 +107,7 @@ void frag_explain_failure(const frag_recording *recording, const frag_trace *tra
     if (is_json) {
         print_json(stream, recording, trace, &found, &diagnosis, &advice);
     } else {
-        frag_explain_print_verdict(stream, &diagnosis);
+        frag_explain_print_verdict(stream, &diagnosis, false);
         fprintf(stream, "asked      %10s  in one request, at event %s\n",
                 FRAG_BYTES(found.asked_bytes),
                 frag_count_text(failed, (char[FRAG_BYTES_TEXT_MAX]){0}));

@@ -6,8 +6,8 @@
 #include "allocators/registry.h"
 #include "base/bytes.h"
 #include "base/memory.h"
-#include "base/threads.h"
 #include "sim/run.h"
+#include "sim/trace/demand.h"
 
 /* A tenth of the usual search for a lower packing: what more finds is less than a hundredth. */
 static const frag_ideal kinds[FRAG_IDEAL_COUNT] = {
@@ -22,50 +22,74 @@ static const frag_ideal kinds[FRAG_IDEAL_COUNT] = {
      .means = "knows nothing in advance, but moves free pages"},
 };
 
-typedef struct ideal_search {
-    const frag_context *context;
-    const frag_recording *recording;
-    const frag_trace *trace;
-    uint64_t capacity_bytes;
-    frag_ideals *ideals;
-    uint64_t live_bytes[FRAG_IDEAL_COUNT];
-} ideal_search;
-
 static void look(void *context, const frag_replay *replay, const frag_replay_result *result)
 {
     (void)replay;
     *(frag_replay_result *)context = *result;
 }
 
-static bool replay_on(const ideal_search *state, const frag_policy_spec *spec,
-                      uint64_t capacity_bytes, frag_replay_result *result)
+/* What the replays of one policy have in common: the plan depends on the trace alone. */
+typedef struct ideal_runs {
+    const frag_ideal_search *search;
+    frag_policy_spec spec;
+    frag_policy_plan *plan; /* NULL: the policy does not plan */
+    frag_arena_spare *spare;
+} ideal_runs;
+
+static bool replay_on(const ideal_runs *runs, uint64_t capacity_bytes, frag_replay_result *result)
 {
+    const frag_ideal_search *search = runs->search;
     frag_device_spec device = {.capacity_bytes = capacity_bytes};
-    frag_replay_options options = {.stop_after = FRAG_UNLIMITED, .context = state->context};
+    frag_run_setup setup = {search->recording, &search->trace, runs->spec.ops, runs->spec.values,
+                            &device};
+    frag_replay_options options = {.stop_after = FRAG_UNLIMITED, .context = search->context};
     frag_error error = {0};
-    return !frag_is_cancelled(state->context) &&
-           frag_run_look(
-               &(frag_run_setup){state->recording, state->trace, spec->ops, spec->values, &device},
-               &options, look, result, &error) &&
+    return !frag_is_cancelled(search->context) &&
+           frag_run_look_planned(&setup, runs->plan, runs->spare, &options, look, result, &error) &&
            !result->is_interrupted;
 }
 
-static void find_one(void *context, uint64_t index)
+static bool plan(ideal_runs *runs)
 {
-    ideal_search *state = context;
-    frag_ideal *ideal = &state->ideals->items[index];
-    frag_policy_spec spec;
+    const frag_ideal_search *search = runs->search;
+    frag_run_setup setup = {search->recording, &search->trace, runs->spec.ops, runs->spec.values,
+                            NULL};
     frag_error error = {0};
+    return !frag_is_cancelled(search->context) &&
+           frag_replay_plan(&setup, NULL, &runs->plan, &error);
+}
+
+static void replay_ideal(const ideal_runs *runs, frag_ideal *ideal, uint64_t *live_bytes)
+{
+    uint64_t capacity = runs->search->ideals->capacity_bytes;
     frag_replay_result result = {0};
-    if (!frag_policy_spec_parse(ideal->spec, &spec, &error))
-        return;
-    ideal->is_known = replay_on(state, &spec, state->capacity_bytes, &result);
-    ideal->fits = ideal->is_known && !result.oom.has_happened;
-    if (ideal->is_known && !ideal->fits)
-        ideal->is_known = replay_on(state, &spec, FRAG_UNLIMITED, &result);
+    if (runs->search->demand_bytes <= capacity) {
+        ideal->is_known = replay_on(runs, capacity, &result);
+        ideal->fits = ideal->is_known && !result.oom.has_happened;
+        if (!ideal->is_known)
+            return;
+    }
+    if (!ideal->fits)
+        ideal->is_known = replay_on(runs, FRAG_UNLIMITED, &result);
     ideal->needs_bytes = result.peak.reserved_bytes;
-    state->live_bytes[index] = ideal->is_known ? result.peak.requested_bytes : 0;
-    frag_policy_spec_destroy(&spec);
+    *live_bytes = ideal->is_known ? result.peak.requested_bytes : 0;
+}
+
+void frag_ideals_find_one(frag_ideal_search *search, size_t index)
+{
+    frag_ideal *ideal = &search->ideals->items[index];
+    ideal_runs runs = {.search = search};
+    frag_error error = {0};
+    if (!frag_policy_spec_parse(ideal->spec, &runs.spec, &error))
+        return;
+    if (plan(&runs)) {
+        runs.spare = frag_arena_spare_create();
+        replay_ideal(&runs, ideal, &search->live_bytes[index]);
+        frag_arena_spare_destroy(runs.spare);
+    }
+    if (runs.plan != NULL)
+        frag_policy_engine_of(runs.spec.ops)->planner->destroy(runs.plan);
+    frag_policy_spec_destroy(&runs.spec);
 }
 
 /* The trace as if the request that it ends with had been served: one that is marked as failed has
@@ -84,21 +108,39 @@ static frag_event *serve_last(frag_trace *trace)
     return events;
 }
 
-void frag_ideals_find(const frag_context *context, const frag_recording *recording,
-                      const frag_trace *trace, uint64_t capacity_bytes, frag_ideals *ideals)
+static uint64_t find_demand(const frag_trace *trace)
 {
-    frag_trace served = *trace;
-    frag_event *events = serve_last(&served);
-    ideal_search state = {.context = context,
-                          .recording = recording,
-                          .trace = &served,
-                          .capacity_bytes = capacity_bytes,
-                          .ideals = ideals};
+    frag_demand demand;
+    frag_demand_change change;
+    uint64_t live = 0;
+    uint64_t most = 0;
+    frag_demand_begin(&demand, trace);
+    for (uint64_t i = 0; i < trace->event_count; i++) {
+        if (frag_demand_step(&demand, i, &change))
+            live += change.is_free ? 0 - change.bytes : change.bytes;
+        most = live > most ? live : most;
+    }
+    frag_demand_end(&demand);
+    return most;
+}
+
+void frag_ideals_begin(frag_ideal_search *search, const frag_context *context,
+                       const frag_recording *recording, const frag_trace *trace,
+                       uint64_t capacity_bytes, frag_ideals *ideals)
+{
+    *search = (frag_ideal_search){
+        .context = context, .recording = recording, .trace = *trace, .ideals = ideals};
+    search->served_events = serve_last(&search->trace);
+    search->demand_bytes = find_demand(&search->trace);
     *ideals = (frag_ideals){.capacity_bytes = capacity_bytes};
     memcpy(ideals->items, kinds, sizeof kinds);
-    frag_for_each(frag_context_threads(context), FRAG_IDEAL_COUNT, find_one, &state);
+}
+
+void frag_ideals_end(frag_ideal_search *search)
+{
+    frag_ideals *ideals = search->ideals;
     for (size_t i = 0; i < FRAG_IDEAL_COUNT; i++)
-        if (state.live_bytes[i] > ideals->live_bytes)
-            ideals->live_bytes = state.live_bytes[i];
-    frag_free(events);
+        if (search->live_bytes[i] > ideals->live_bytes)
+            ideals->live_bytes = search->live_bytes[i];
+    frag_free(search->served_events);
 }

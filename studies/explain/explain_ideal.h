@@ -23,9 +23,23 @@ typedef struct frag_ideals {
     uint64_t live_bytes; /* most bytes live at once: no allocator needs less; 0: not known */
 } frag_ideals;
 
-/* Replays the trace, with a failed request at its end served, on a device of capacity_bytes
- * and, where that is too small, without a limit. */
-void frag_ideals_find(const frag_context *context, const frag_recording *recording,
-                      const frag_trace *trace, uint64_t capacity_bytes, frag_ideals *ideals);
+/* The search for them: one job for each, on any threads. Replays the trace, with a failed request
+ * at its end served, on a device of capacity_bytes and, where that is too small, without a limit.
+ */
+typedef struct frag_ideal_search {
+    const frag_context *context;
+    const frag_recording *recording;
+    frag_trace trace;          /* with its last request served */
+    frag_event *served_events; /* of it; NULL: borrowed */
+    uint64_t demand_bytes;     /* most bytes asked for at once: whoever has less fails */
+    frag_ideals *ideals;
+    uint64_t live_bytes[FRAG_IDEAL_COUNT];
+} frag_ideal_search;
+
+void frag_ideals_begin(frag_ideal_search *search, const frag_context *context,
+                       const frag_recording *recording, const frag_trace *trace,
+                       uint64_t capacity_bytes, frag_ideals *ideals);
+void frag_ideals_find_one(frag_ideal_search *search, size_t index);
+void frag_ideals_end(frag_ideal_search *search);
 
 #endif

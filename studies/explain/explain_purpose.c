@@ -26,6 +26,7 @@ static const struct {
     {FRAG_PURPOSE_OPTIMIZER, "deepspeed/ops/adam/", NULL},
     {FRAG_PURPOSE_OPTIMIZER, "deepspeed/runtime/zero/stage", "initialize_optimizer_states"},
     {FRAG_PURPOSE_WEIGHTS, "torch/nn/modules/module.py", "_apply"},
+    {FRAG_PURPOSE_WEIGHTS, "torch/nn/modules/module.py", "<lambda>"}, /* what cuda() applies */
     {FRAG_PURPOSE_WEIGHTS, "torch/nn/modules/module.py", "convert"},
     {FRAG_PURPOSE_WEIGHTS, "torch/nn/modules/module.py", "load_state_dict"},
     {FRAG_PURPOSE_WEIGHTS, "torch/nn/modules/", "__init__"},
@@ -37,9 +38,11 @@ static const struct {
     {FRAG_PURPOSE_CACHE, "cache_utils.py", NULL},
     {FRAG_PURPOSE_CACHE, NULL, "allocate_kv_cache"},
     {FRAG_PURPOSE_COMMUNICATION, "torch/distributed/", NULL},
+    {FRAG_PURPOSE_COMMUNICATION, "torch/nn/parallel/", NULL}, /* buckets, replicas */
     {FRAG_PURPOSE_BACKWARD, "torch/autograd/", NULL},
     {FRAG_PURPOSE_BACKWARD, "torch/_tensor.py", "backward"},
     {FRAG_PURPOSE_BACKWARD, NULL, "backward"},
+    {FRAG_PURPOSE_BACKWARD, NULL, "autograd thread (no Python stack)"}, /* as snapshots are read */
     {FRAG_PURPOSE_ACTIVATIONS, "torch/nn/", NULL},
     {FRAG_PURPOSE_ACTIVATIONS, NULL, "forward"},
 };

@@ -248,7 +248,7 @@ static void print_recording(FILE *stream, const frag_trace_explanation *explanat
 /* The verdict and what to do come first; what they rest on follows. */
 void frag_explain_print_trace(FILE *stream, const frag_trace_explanation *explanation)
 {
-    frag_explain_print_verdict(stream, &explanation->diagnosis);
+    frag_explain_print_verdict(stream, &explanation->diagnosis, true);
     if (!explanation->oom.has_happened) {
         print_recording(stream, explanation);
         return;

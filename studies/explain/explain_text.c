@@ -41,11 +41,14 @@ static void print_label(FILE *stream, const char *label)
     fprintf(stream, "%-*s", LABEL_COLUMNS, label);
 }
 
-void frag_explain_print_verdict(FILE *stream, const frag_diagnosis *diagnosis)
+void frag_explain_print_verdict(FILE *stream, const frag_diagnosis *diagnosis, bool is_simulated)
 {
+    bool has_room = is_simulated && diagnosis->verdict == FRAG_OOM_VERDICT_NOT_AN_OOM;
     print_label(stream, "verdict");
     fprintf(stream, "%s (%s): %s\n", frag_oom_verdict_name(diagnosis->verdict),
-            sure_text(diagnosis->confidence), frag_oom_verdict_meaning(diagnosis->verdict));
+            sure_text(diagnosis->confidence),
+            has_room ? "a device of that size is large enough"
+                     : frag_oom_verdict_meaning(diagnosis->verdict));
     print_label(stream, "why");
     frag_explain_wrap(stream, diagnosis->because.bytes, LABEL_COLUMNS);
 }
@@ -155,7 +158,7 @@ static void print_found(FILE *stream, const frag_explained *explained)
 
 void frag_explain_print_text(FILE *stream, const frag_explained *explained)
 {
-    frag_explain_print_verdict(stream, explained->diagnosis);
+    frag_explain_print_verdict(stream, explained->diagnosis, false);
     print_source(stream, explained);
     print_figures(stream, explained);
     print_found(stream, explained);

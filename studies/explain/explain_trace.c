@@ -43,6 +43,9 @@ typedef struct explain_run {
     frag_event *asked_events;      /* of cut, with the size that was asked for; NULL: shared too */
     frag_event *halved_events;
     const char *fraction; /* set_per_process_memory_fraction; NULL: not called */
+    frag_ideal_search ideals;
+    bool is_least_ok;
+    frag_error least_error;
 } explain_run;
 
 /* ---- where memory ran out when recorded */
@@ -375,13 +378,14 @@ static bool find_least(explain_run *state, frag_error *error)
         state->context, &explanation->least, error);
 }
 
-static void find_ideals(explain_run *state)
+static void begin_ideals(explain_run *state)
 {
     frag_trace_explanation *explanation = state->explanation;
     bool is_given = state->whole_trace != NULL;
-    frag_ideals_find(state->context, is_given ? state->whole : explanation->recording,
-                     is_given ? state->whole_trace : explanation->trace,
-                     limit_of(state->fraction, explanation->capacity_bytes), &explanation->ideals);
+    frag_ideals_begin(&state->ideals, state->context,
+                      is_given ? state->whole : explanation->recording,
+                      is_given ? state->whole_trace : explanation->trace,
+                      limit_of(state->fraction, explanation->capacity_bytes), &explanation->ideals);
 }
 
 static void run_halved(explain_run *state)
@@ -391,7 +395,6 @@ static void run_halved(explain_run *state)
     frag_error error = {0};
     state->halved_events = frag_sites_halve(&explanation->sites, explanation->trace);
     halved.events = state->halved_events;
-    frag_policy_spec_copy(&explanation->candidates[0].spec, &explanation->halved.spec);
     candidate_view looker = {.candidate = &explanation->halved};
     explanation->has_halved =
         run(state, explanation->recording, &halved, &explanation->halved, &looker, &error);
@@ -561,6 +564,37 @@ static void say_nothing_failed(frag_trace_explanation *explanation)
                   FRAG_BYTES(explanation->candidates[0].peak_reserved_bytes));
 }
 
+/* What is tried beside the candidates, in this order, since it takes longest. */
+enum { TRIAL_LEAST = FRAG_IDEAL_COUNT, TRIAL_HALVED, TRIAL_FIRST_CANDIDATE };
+
+static void try_one(void *context, uint64_t index)
+{
+    explain_run *state = context;
+    if (index < FRAG_IDEAL_COUNT)
+        frag_ideals_find_one(&state->ideals, index);
+    else if (index == TRIAL_LEAST)
+        state->is_least_ok = find_least(state, &state->least_error);
+    else if (index >= TRIAL_FIRST_CANDIDATE)
+        run_candidate(state, index - TRIAL_FIRST_CANDIDATE);
+    else if (!state->explanation->start.is_too_large)
+        run_halved(state);
+}
+
+/* The trials depend on nothing but what was found before all of them. */
+static bool try_all(explain_run *state, frag_error *error)
+{
+    frag_trace_explanation *explanation = state->explanation;
+    if (!explanation->start.is_too_large)
+        frag_policy_spec_copy(&explanation->candidates[0].spec, &explanation->halved.spec);
+    begin_ideals(state);
+    frag_for_each(frag_context_threads(state->context),
+                  TRIAL_FIRST_CANDIDATE + explanation->candidate_count, try_one, state);
+    frag_ideals_end(&state->ideals);
+    if (!state->is_least_ok)
+        *error = state->least_error;
+    return state->is_least_ok;
+}
+
 static bool explain(explain_run *state, frag_error *error)
 {
     frag_trace_explanation *explanation = state->explanation;
@@ -581,13 +615,9 @@ static bool explain(explain_run *state, frag_error *error)
         frag_diagnose(&explanation->message, &explanation->diagnosis);
         advise(explanation);
     }
-    frag_for_each(frag_context_threads(state->context), explanation->candidate_count, run_candidate,
-                  state);
+    bool ok = try_all(state, error);
     weigh_advice(explanation);
-    if (!explanation->start.is_too_large)
-        run_halved(state);
-    find_ideals(state);
-    return find_least(state, error);
+    return ok;
 }
 
 static void destroy(explain_run *state)

@@ -112,6 +112,60 @@ static void tell_run(frag_text *out, const random_trace *trace, uint64_t seed)
     frag_text_destroy(&text);
 }
 
+/* Frames as stacks of training programs have them, the innermost first; what a request was for is
+ * concluded from them. */
+static const char frames[] = "frame \"step\" \"train.py\" 12\n"
+                             "frame \"forward\" \"model.py\" 30\n"
+                             "frame \"forward\" \"/lib/torch/nn/modules/linear.py\" 120\n"
+                             "frame \"backward\" \"/lib/torch/_tensor.py\" 500\n"
+                             "frame \"_init_group\" \"/lib/torch/optim/adamw.py\" 90\n"
+                             "frame \"convert\" \"/lib/torch/nn/modules/module.py\" 1100\n"
+                             "frame \"load\" \"data.py\" 7\n"
+                             "frame \"autograd thread (no Python stack)\" \"\" 0\n";
+static const char *const stacks[] = {"0", "1 0", "2 1 0", "3 0", "4 0", "5 0", "6 0", "7", "2 6"};
+
+enum { STACKS = sizeof stacks / sizeof *stacks };
+
+/* The trace with call sites: of all requests, or of those that are drawn. */
+static void write_with_sites(frag_text *out, const random_trace *trace, bool is_all, uint64_t *bits)
+{
+    frag_text plain = {0};
+    random_trace_write(trace, &plain);
+    const char *line = strchr(plain.bytes, '\n');
+    size_t first = line == NULL ? plain.length : (size_t)(line + 1 - plain.bytes);
+    frag_text_add(out, "%.*s%s", (int)first, plain.bytes, frames);
+    for (size_t i = 0; i < STACKS; i++)
+        frag_text_add(out, "site %s\n", stacks[i]);
+    for (line = plain.bytes + first; *line != '\0';) {
+        size_t length = strcspn(line, "\n");
+        frag_text_add(out, "%.*s", (int)length, line);
+        if (strncmp(line, "alloc ", 6) == 0 && (is_all || xorshift_next(bits) % 4 != 0))
+            frag_text_add(out, " site=%u", (unsigned)(1 + xorshift_next(bits) % STACKS));
+        frag_text_add(out, "\n");
+        line += length + (line[length] == '\n');
+    }
+    frag_text_destroy(&plain);
+}
+
+static void tell_sites(frag_text *out, const random_trace *trace, uint64_t seed)
+{
+    frag_text text = {0};
+    frag_recording recording;
+    frag_findings findings;
+    uint64_t bits = seed * 0x9e3779b97f4a7c15u;
+    write_with_sites(&text, trace, seed % 2 == 0, &bits);
+    frag_test_load_well(text.bytes, &recording, &findings);
+    frag_text_add(out, "trace %" PRIu64 " with call sites\n", seed);
+    tell_recording(out, &recording, &bits);
+    const frag_explain_options exactly = {.capacity_bytes =
+                                              recording.traces[0].stats.peak_requested_bytes};
+    frag_text_add(out, "  in %" PRIx64 ": ", exactly.capacity_bytes);
+    tell_explanation(out, &recording, &exactly, true);
+    tell_explanation(out, &recording, &exactly, false);
+    frag_recording_destroy(&recording);
+    frag_text_destroy(&text);
+}
+
 static void tell_all(frag_text *out)
 {
     random_trace trace = {0};
@@ -121,6 +175,14 @@ static void tell_all(frag_text *out)
         if (trace.count > EVENTS_MAX)
             continue;
         tell_run(out, &trace, seed);
+        count++;
+    }
+    count = 0;
+    for (uint64_t seed = 17001; count < RUNS; seed++) {
+        random_trace_draw(&trace, seed);
+        if (trace.count > EVENTS_MAX)
+            continue;
+        tell_sites(out, &trace, seed);
         count++;
     }
     random_trace_destroy(&trace);

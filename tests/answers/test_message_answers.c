@@ -16,8 +16,8 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "base/lines.h"
-#include "studies/explain/advice.h"
+#include "base/formats/lines.h"
+#include "studies/explain/explain_text.h"
 #include "studies/explain/message/message_escape.h"
 #include "studies/explain/message/message_size.h"
 #include "tests/support/changed_bytes.h"
@@ -38,7 +38,12 @@ static void add_amount(uint64_t *sum, const frag_amount *amount)
     }
 }
 
-static uint32_t sum_of(const frag_messages *messages, const frag_diagnosis *diagnosis,
+static void add_sentence(uint64_t *sum, const frag_text *text)
+{
+    pinned_add_text(sum, text->length > 0 ? text->bytes : "");
+}
+
+static uint64_t sum_of(const frag_messages *messages, const frag_diagnosis *diagnosis,
                        const frag_advice *advice)
 {
     uint64_t sum = 0;
@@ -47,17 +52,52 @@ static uint32_t sum_of(const frag_messages *messages, const frag_diagnosis *diag
         pinned_add(&sum, message->kind);
         pinned_add(&sum, message->line);
         pinned_add(&sum, message->says);
+        pinned_add(&sum, message->framework);
+        pinned_add(&sum, message->has_device ? message->device : UINT64_MAX);
+        pinned_add_text(&sum, message->release != NULL ? message->release : "");
+        for (uint32_t j = 0; j < message->process_count; j++)
+            pinned_add(&sum, message->processes[j] ^ message->process_ids[j] << 48);
         for (size_t j = 0; j < message->size_count; j++)
             add_amount(&sum, &message->sizes[j].amount);
     }
     for (frag_figure i = 0; i < FRAG_FIGURE_COUNT; i++)
         add_amount(&sum, &diagnosis->figures[i]);
-    for (size_t i = 0; i < advice->count; i++)
-        pinned_add_text(&sum, advice->steps[i].action);
-    return (uint32_t)(sum >> 48);
+    add_amount(&sum, &diagnosis->outside);
+    add_amount(&sum, &diagnosis->context);
+    add_amount(&sum, &diagnosis->missing);
+    pinned_add(&sum, diagnosis->confidence);
+    add_sentence(&sum, &diagnosis->because);
+    for (size_t i = 0; i < advice->count; i++) {
+        const frag_advice_step *step = &advice->steps[i];
+        pinned_add_text(&sum, step->action);
+        pinned_add_text(&sum, step->setting != NULL ? step->setting : "");
+        add_amount(&sum, &step->gain);
+        add_sentence(&sum, &step->text);
+    }
+    return sum;
 }
 
-static void tell_text(frag_text *out, const char *text, size_t length)
+/* The explanation in words and as JSON. */
+static void add_printed(uint64_t *sum, const frag_messages *messages,
+                        const frag_diagnosis *diagnosis, const frag_advice *advice)
+{
+    const frag_explained explained = {messages, frag_messages_best(messages), diagnosis, advice};
+    char *bytes = NULL;
+    size_t count = 0;
+    FILE *stream = open_memstream(&bytes, &count);
+    assert_non_null(stream);
+    frag_explain_print_text(stream, &explained);
+    fputc('\0', stream);
+    frag_explain_print_json(stream, &explained);
+    fclose(stream);
+    pinned_add_text(sum, bytes);
+    const char *json = bytes + strlen(bytes) + 1;
+    const char *tool = strstr(json, "\"tool\":{"); /* which has the commit */
+    pinned_add_text(sum, tool != NULL ? strchr(tool, '}') : json);
+    free(bytes);
+}
+
+static void tell_text(frag_text *out, const char *text, size_t length, bool is_printed)
 {
     frag_messages messages;
     frag_diagnosis diagnosis;
@@ -65,8 +105,11 @@ static void tell_text(frag_text *out, const char *text, size_t length)
     frag_messages_read(&messages, text, length);
     frag_diagnose_text(&messages, &diagnosis);
     frag_advise(&messages, frag_messages_best(&messages), &diagnosis, &advice);
-    frag_text_add(out, "%zu, %s, %04" PRIx32 "\n", messages.count,
-                  frag_oom_verdict_name(diagnosis.verdict), sum_of(&messages, &diagnosis, &advice));
+    uint64_t sum = sum_of(&messages, &diagnosis, &advice);
+    if (is_printed)
+        add_printed(&sum, &messages, &diagnosis, &advice);
+    frag_text_add(out, "%zu, %s, %04" PRIx64 "\n", messages.count,
+                  frag_oom_verdict_name(diagnosis.verdict), sum >> 48);
     frag_advice_destroy(&advice);
     frag_diagnosis_destroy(&diagnosis);
     frag_messages_destroy(&messages);
@@ -96,7 +139,7 @@ static bool tell_row(void *context, const char *line, size_t length, frag_error 
         else
             changed_words(&file, 1000 * at->row + i, &changed, at->out);
         frag_text_add(at->out, ": ");
-        tell_text(at->out, changed.length > 0 ? changed.bytes : "", changed.length);
+        tell_text(at->out, changed.length > 0 ? changed.bytes : "", changed.length, i % 5 == 0);
         frag_text_destroy(&changed);
     }
     json_decref(row);

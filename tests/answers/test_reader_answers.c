@@ -5,7 +5,7 @@
  *   test_reader_answers            compares with tests/data/answers/readers.txt.zst
  *   test_reader_answers --write    prints what that file should hold (make answers-golden)
  *
- * Sentences are not pinned: they are for people, and change more often. */
+ * Sentences are for people and change more often: of each file a sum of them all is pinned. */
 #include <dirent.h>
 #include <inttypes.h>
 #include <setjmp.h>
@@ -30,8 +30,11 @@
 
 typedef void teller(frag_text *out, const char *bytes, size_t count);
 
+static uint64_t sentences; /* of the file */
+
 static void tell_error(frag_text *out, const frag_error *error)
 {
+    pinned_add_text(&sentences, error->sentence);
     frag_text_add(out, "error %d", (int)error->code);
     if (error->line > 0)
         frag_text_add(out, " in line %" PRIu64, error->line);
@@ -44,11 +47,8 @@ static void tell_recording(frag_text *out, const frag_recording *recording,
 {
     uint64_t sum = 0;
     uint64_t events = 0;
-    for (uint32_t i = 0; i < recording->metadata_count; i++)
-        for (int j = 0; j < 2; j++)
-            pinned_add_text(&sum, frag_strings_get(&recording->strings, recording->metadata[i][j]));
+    pinned_add_recording(&sum, recording);
     for (uint32_t i = 0; i < recording->trace_count; i++) {
-        pinned_add_text(&sum, recording->traces[i].digest);
         pinned_add(&sum, recording->traces[i].stats.peak_requested_bytes);
         pinned_add(&sum, recording->traces[i].stats.observed_reserved_peak_bytes);
         events += recording->traces[i].event_count;
@@ -56,6 +56,7 @@ static void tell_recording(frag_text *out, const frag_recording *recording,
     for (uint32_t i = 0; i < findings->count; i++) {
         const frag_finding *found = &findings->items[i];
         pinned_add_text(&sum, found->kind);
+        pinned_add_text(&sentences, found->first);
         pinned_add(&sum, found->count);
         pinned_add(&sum, (uint64_t)found->device << 32 | found->event);
     }
@@ -69,6 +70,7 @@ static void tell_trace(frag_text *out, const char *bytes, size_t count, frag_tra
     frag_findings findings;
     frag_error error;
     if (frag_test_load(bytes, count, format, &recording, &findings, &error)) {
+        assert_int_equal(error.code, FRAG_E_NONE);
         tell_recording(out, &recording, &findings);
         frag_recording_destroy(&recording);
     } else {
@@ -120,6 +122,7 @@ static void tell_message(frag_text *out, const char *bytes, size_t count)
             frag_text_add(out, " %s=%" PRIu64, frag_figure_field(i), diagnosis.figures[i].bytes);
     for (size_t i = 0; i < advice.count; i++)
         frag_text_add(out, " %s", advice.steps[i].action);
+    pinned_add_text(&sentences, diagnosis.because.length > 0 ? diagnosis.because.bytes : "");
     frag_advice_destroy(&advice);
     frag_diagnosis_destroy(&diagnosis);
     frag_messages_destroy(&messages);
@@ -133,6 +136,7 @@ static void tell_card(frag_text *out, const char *bytes, size_t count)
         tell_error(out, &error);
         return;
     }
+    assert_int_equal(error.code, FRAG_E_NONE);
     frag_text_add(out, "'%s' %" PRIu64 " %s", card.name, card.total_bytes, card.digest);
 }
 
@@ -223,6 +227,7 @@ static void tell_file(frag_text *out, size_t reader, const char *name)
     assert_non_null(input);
     assert_true(frag_input_peek(input, FILE_BYTES_MAX, &bytes, &count, &error));
     changed_file file = {bytes, count, readers[reader].is_binary};
+    sentences = 0;
     tell_detection(out, &file, false);
     tell_detection(out, &file, true);
     for (uint64_t i = 0; i < readers[reader].changes; i++) {
@@ -234,6 +239,7 @@ static void tell_file(frag_text *out, size_t reader, const char *name)
         frag_text_add(out, "\n");
         frag_text_destroy(&changed);
     }
+    frag_text_add(out, "  sentences: %08" PRIx32 "\n", (uint32_t)(sentences >> 32));
     frag_input_close(input);
     frag_text_destroy(&path);
 }

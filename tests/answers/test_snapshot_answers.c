@@ -21,10 +21,15 @@
 #include "tests/support/random_trace.h"
 #include "tests/support/made_snapshot.h"
 #include "tests/support/text_recording.h"
+#include "tests/support/xorshift.h"
 
 /* Of the last runs, those with private pools, only the history without pools is read: whole, and
  * without its beginning. */
 enum { RUNS = 150, POOL_RUNS = 250, EVENTS_MAX = 700 };
+
+/* Requests of a few mebibytes in two private pools and outside, on a device that is too small for
+ * all that is cached: memory is given back often, in one order or another. */
+enum { TIGHT_RUNS = 160, TIGHT_EVENTS = 240, TIGHT_BLOCKS = 48 };
 
 /* ---- what is made of it */
 
@@ -38,10 +43,7 @@ static void tell_recording(frag_text *out, const frag_recording *recording)
 {
     const frag_trace *trace = &recording->traces[0];
     uint64_t sum = 0;
-    pinned_add_text(&sum, trace->digest);
-    for (uint32_t i = 0; i < recording->metadata_count; i++)
-        for (int j = 0; j < 2; j++)
-            pinned_add_text(&sum, frag_strings_get(&recording->strings, recording->metadata[i][j]));
+    pinned_add_recording(&sum, recording);
     frag_text_add(
         out, "%" PRIu64 " events, %" PRIu64 " blocks before, %" PRIu32 " pools, %08" PRIx32,
         trace->event_count, trace->stats.initial_count, trace->pool_count, (uint32_t)(sum >> 32));
@@ -107,30 +109,21 @@ static frag_device *open_descending(void *context, const frag_trace *trace,
     return frag_sim_device_create(&options);
 }
 
-static void tell_run(frag_text *out, const random_trace *trace, uint64_t seed, bool has_pools)
+/* Runs it as a trace with that seed, and tells what is read of it. */
+static void tell_made(frag_text *out, const frag_recording *recording, const policy_case *what,
+                      uint64_t seed, bool has_pools)
 {
-    frag_text text = {0};
-    frag_recording recording;
-    frag_findings findings;
     frag_policy_spec spec;
     frag_error error = {0};
-    random_trace_write(trace, &text);
-    frag_test_load_well(text.bytes, &recording, &findings);
-    uint64_t bits = seed * 0x9e3779b97f4a7c15u;
-    policy_case what = policy_case_draw(frag_policy_find("pytorch"), &recording.traces[0], &bits);
-    if (seed % 2 == 0) { /* hardly ever drawn */
-        free(what.policy);
-        what.policy = frag_copy_text("pytorch:expandable_segments=true");
-    }
     made_snapshot of = {0};
     const frag_device_opener descending = {.open = open_descending};
-    frag_device_spec device = {.capacity_bytes = what.capacity_bytes,
+    frag_device_spec device = {.capacity_bytes = what->capacity_bytes,
                                .opener = seed % 4 < 2 ? NULL : &descending};
-    if (frag_policy_spec_parse(what.policy, &spec, &error)) {
-        const frag_run_setup setup = {&recording, &recording.traces[0], spec.ops, spec.values,
+    if (frag_policy_spec_parse(what->policy, &spec, &error)) {
+        const frag_run_setup setup = {recording, &recording->traces[0], spec.ops, spec.values,
                                       &device};
         if (made_snapshot_make(&of, &setup, &error)) {
-            frag_text_add(out, "trace %" PRIu64 ", %s: %zu notes\n", seed, what.policy,
+            frag_text_add(out, "trace %" PRIu64 ", %s: %zu notes\n", seed, what->policy,
                           of.note_count);
             if (has_pools)
                 tell_pools(out, &of);
@@ -140,7 +133,58 @@ static void tell_run(frag_text *out, const random_trace *trace, uint64_t seed, b
         frag_policy_spec_destroy(&spec);
     }
     made_snapshot_destroy(&of);
+}
+
+static void tell_run(frag_text *out, const random_trace *trace, uint64_t seed, bool has_pools)
+{
+    frag_text text = {0};
+    frag_recording recording;
+    frag_findings findings;
+    random_trace_write(trace, &text);
+    frag_test_load_well(text.bytes, &recording, &findings);
+    uint64_t bits = seed * 0x9e3779b97f4a7c15u;
+    policy_case what = policy_case_draw(frag_policy_find("pytorch"), &recording.traces[0], &bits);
+    if (seed % 2 == 0) { /* hardly ever drawn */
+        free(what.policy);
+        what.policy = frag_copy_text("pytorch:expandable_segments=true");
+    }
+    tell_made(out, &recording, &what, seed, has_pools);
     free(what.policy);
+    frag_recording_destroy(&recording);
+    frag_text_destroy(&text);
+}
+
+static void tell_tight(frag_text *out, uint64_t seed)
+{
+    static const char *const policies[] = {"pytorch", "pytorch:max_split_size_mb=24",
+                                           "pytorch:max_split_size_mb=40,version=2.4"};
+    frag_text text = {0};
+    frag_recording recording;
+    frag_findings findings;
+    uint64_t bits = seed * 0x9e3779b97f4a7c15u | 1;
+    uint32_t live[TIGHT_BLOCKS];
+    uint32_t live_count = 0;
+    frag_text_add(&text, "# fraglab trace 2\n");
+    for (uint32_t i = 0; i < TIGHT_EVENTS; i++) {
+        if (live_count == TIGHT_BLOCKS || (live_count > 0 && xorshift_next(&bits) % 9 < 4)) {
+            uint32_t at = (uint32_t)(xorshift_next(&bits) % live_count);
+            frag_text_add(&text, "free %" PRIu32 "\n", live[at]);
+            live[at] = live[--live_count];
+            continue;
+        }
+        static const uint64_t units[] = {512, 128 << 10, 1 << 20, 4 << 20};
+        uint64_t bytes = units[xorshift_next(&bits) % 4] * (1 + xorshift_next(&bits) % 10);
+        uint64_t pool = xorshift_next(&bits) % 4;
+        frag_text_add(&text, "alloc %" PRIu32 " %" PRIu64, i, bytes);
+        if (pool < 2)
+            frag_text_add(&text, " pool=%" PRIu64, 5 + pool);
+        frag_text_add(&text, "\n");
+        live[live_count++] = i;
+    }
+    frag_test_load_well(text.bytes, &recording, &findings);
+    policy_case what = {.policy = (char *)(uintptr_t)policies[seed % 3],
+                        .capacity_bytes = (80 + xorshift_next(&bits) % 200) * FRAG_MIB};
+    tell_made(out, &recording, &what, seed, true);
     frag_recording_destroy(&recording);
     frag_text_destroy(&text);
 }
@@ -166,6 +210,8 @@ static void tell_all(frag_text *out)
         count++;
     }
     random_trace_destroy(&trace);
+    for (uint64_t seed = 1; seed <= TIGHT_RUNS; seed++)
+        tell_tight(out, seed);
 }
 
 static const pinned_lines pinned = {"tests/data/answers/snapshots.txt.zst", tell_all,

@@ -51,8 +51,10 @@ static void tell_cut(frag_text *out, const frag_recording *recording, uint32_t d
     if (frag_cut(recording, &recording->traces[device], range, &piece, &error)) {
         const frag_trace *trace = &piece.traces[0];
         frag_trace_digest(&piece, &piece.traces[0]);
-        frag_text_add(out, "%" PRIu64 " events, %" PRIu64 " blocks before, %.8s",
-                      trace->event_count, trace->stats.initial_count, trace->digest);
+        uint64_t sum = 0;
+        pinned_add_recording(&sum, &piece);
+        frag_text_add(out, "%" PRIu64 " events, %" PRIu64 " blocks before, %08" PRIx32,
+                      trace->event_count, trace->stats.initial_count, (uint32_t)(sum >> 32));
         tell_run(out, &piece);
         frag_recording_destroy(&piece);
     } else {

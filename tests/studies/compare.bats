@@ -107,7 +107,7 @@ worse() {
 
 # The lines of the step's `run`, as a shell would get them.
 step() { # name
-    sed -n '/^```yaml$/,/^```$/p' docs/ci.md | awk -v name="$1" '
+    sed -n '/^```yaml$/,/^```$/{p;/^```$/q}' docs/ci.md | awk -v name="$1" '
         /^      - / { inside = 0 }
         $0 == "      - name: " name { inside = 1 }
         inside && /^        run: [|>]$/ { is_run = 1; folded = $2 == ">"; next }
@@ -141,7 +141,7 @@ step() { # name
 
 @test "the workflow of docs/ci.md is YAML" {
     # Another reader of YAML objects to its first foreign key, once all of it has been parsed.
-    sed -n '/^```yaml$/,/^```$/p' docs/ci.md | sed '/^```/d' >"$BATS_TEST_TMPDIR/workflow.yml"
+    sed -n '/^```yaml$/,/^```$/{p;/^```$/q}' docs/ci.md | sed '/^```/d' >"$BATS_TEST_TMPDIR/workflow.yml"
     run ./fraglab sweep "$BATS_TEST_TMPDIR/workflow.yml"
     [ "$status" -eq 3 ]
     [[ $output == *"unknown key 'on'"* ]]

@@ -24,9 +24,9 @@ END
     cat >"$after" <<'END'
 # fraglab trace 2
 frame "_apply" "/opt/venv/lib/site-packages/torch/nn/modules/module.py" 950
-frame "main" "/work/b/train.py" 12
+frame "main" "/opt/b/train.py" 12
 frame "forward" "/opt/venv/lib/site-packages/torch/nn/modules/linear.py" 120
-frame "step" "/work/b/train.py" 22
+frame "step" "/opt/b/train.py" 22
 site 0 1
 site 2 3 1
 site 3 1
@@ -61,8 +61,17 @@ print(json.dumps(value))' "$1" "$2"; }
     [[ "$output" != *"_apply"* ]]
 }
 
+@test "frames that a dry run wraps around functions of PyTorch name no call site" {
+    sed 's|^frame "step"|frame "indexed" "/opt/f/site/fraglab_dryrun/counts.py" 126\n&|; s/^site 2 3 1/site 3 2 4 1/; s/^site 3 1/site 3 4 1/' "$after" >"$out/wrapped.txt"
+    run ./fraglab diff "$out/wrapped.txt" "$after" --format json
+    [ "$status" -eq 0 ]
+    [[ "$output" != *indexed* ]]
+    run ./fraglab diff "$before" "$out/wrapped.txt"
+    [[ "$output" =~ "step (train.py)"\ +"2.00 MiB"\ +"1.00 MiB" ]]
+}
+
 @test "the object has every group with what it held, most, asked for and kept" {
-    run ./fraglab diff "$before" "$after" --at end --format jsonl
+    run ./fraglab diff "$before" "$after" --at end --format json
     [ "$status" -eq 0 ]
     [ "$(field "$output" kind)" = '"diff"' ]
     [ "$(field "$output" groups.0.inner)" = '"step (train.py)"' ]
@@ -79,6 +88,21 @@ print(json.dumps(value))' "$1" "$2"; }
     [ "$(field "$output" requests.part.1.event)" = 2 ]
 }
 
+@test "as rows: each call site that changed, the largest change first" {
+    ./fraglab diff "$before" "$after" --format jsonl >"$out/rows"
+    python3 - "$out/rows" <<'CHECK'
+import json, sys
+rows = [json.loads(line) for line in open(sys.argv[1])]
+assert rows and all(row["kind"] == "diff-site" and row["site"] for row in rows)
+changes = [abs(row["bytes_after"] - row["bytes_before"]) for row in rows]
+assert changes == sorted(changes, reverse=True) and min(changes) > 0, changes
+assert any("linear.py" in row["inner"] and row["bytes_before"] == 2097152 and row["bytes_after"] == 1048576 for row in rows), rows
+CHECK
+    run ./fraglab diff "$after" "$after" --format jsonl
+    [ "$status" -eq 0 ]
+    [ -z "$output" ]
+}
+
 @test "two moments of one recording: what a step left behind" {
     run ./fraglab diff "$after" --at 1 --at end
     [ "$status" -eq 0 ]
@@ -86,14 +110,14 @@ print(json.dumps(value))' "$1" "$2"; }
     [[ "$output" =~ "step (train.py)"\ +"0 B"\ +"512 B"\ +"+512 B" ]]
     [[ "$output" != *requests* ]]
     # The N-th mark of a name, up to the next.
-    run ./fraglab diff "$after" --at 'step[1]' --at 'step[2]' --format jsonl
+    run ./fraglab diff "$after" --at 'step[1]' --at 'step[2]' --format json
     [ "$(field "$output" sides.0.first_event)" = 1 ]
     [ "$(field "$output" sides.0.end_event)" = 5 ]
     [ "$(field "$output" sides.1.first_event)" = 5 ]
     [ "$(field "$output" sides.1.end_event)" = 8 ]
     [ "$(field "$output" sides.1.requested_bytes)" = $((4194304 + 512 + 1048576)) ]
     [ "$(field "$output" sides.1.policy)" = null ]
-    run ./fraglab diff "$after" --at 1..3 --at 3..8 --format jsonl
+    run ./fraglab diff "$after" --at 1..3 --at 3..8 --format json
     [ "$(field "$output" sides.0.moment_event)" = 2 ]
     [ "$(field "$output" sides.1.moment_event)" = 6 ]
 }

@@ -64,7 +64,7 @@ print(json.dumps(value))' "$1" "$2"; }
     [ "$status" -eq 1 ]
     [ "${lines[0]}" = "19 steps, by the marks 'step #'" ]
     [[ "$output" =~ "blocks of 256.00 KiB (262,144 bytes)"\ +"256.00 KiB"\ +1\ +"4.50 MiB"\ +2\ +sure\ +kept ]]
-    run ./fraglab leaks "$trace" --format jsonl
+    run ./fraglab leaks "$trace" --format json
     [ "$status" -eq 1 ]
     [ "$(field "$output" steps.count)" = 19 ]
     [ "$(field "$output" leaks.0.bytes_per_step)" = 262144.0 ]
@@ -73,9 +73,23 @@ print(json.dumps(value))' "$1" "$2"; }
     [ "$(field "$output" forecast)" = null ]
 }
 
+@test "as rows: each leak, and nothing where nothing leaks" {
+    loop kept 20 marks
+    run ./fraglab leaks "$trace" --format jsonl
+    [ "$status" -eq 1 ]
+    [ "${#lines[@]}" -eq 1 ]
+    [ "$(field "$output" site)" = '"blocks of 256.00 KiB (262,144 bytes)"' ]
+    [ "$(field "$output" bytes_per_step)" = 262144.0 ]
+    [ "$(field "$output" first_step)" = 2 ]
+    loop plain 20 marks
+    run ./fraglab leaks "$trace" --format jsonl
+    [ "$status" -eq 0 ]
+    [ -z "$output" ]
+}
+
 @test "steps are found without marks" {
     loop kept 20
-    run ./fraglab leaks "$trace" --format jsonl
+    run ./fraglab leaks "$trace" --format json
     [ "$status" -eq 1 ]
     [ "$(field "$output" steps.by)" = '"requests"' ]
     [ "$(field "$output" steps.count)" -ge 18 ]
@@ -85,20 +99,20 @@ print(json.dumps(value))' "$1" "$2"; }
 @test "every kind is found as what it is" {
     for pair in scalar:scalar growing:growing late:kept third:kept; do
         loop "${pair%:*}" 30 marks
-        run ./fraglab leaks "$trace" --format jsonl
+        run ./fraglab leaks "$trace" --format json
         echo "$pair $output"
         [ "$status" -eq 1 ]
         [ "$(field "$output" leaks.0.kind)" = "\"${pair#*:}\"" ]
     done
     loop late 30 marks
-    run ./fraglab leaks "$trace" --format jsonl
+    run ./fraglab leaks "$trace" --format json
     [ "$(field "$output" leaks.0.first_step)" = 17 ]
 }
 
 @test "what rises once, fills or comes and goes is none, and is listed apart" {
     for kind in plain once fills ring; do
         loop "$kind" 30 marks
-        run ./fraglab leaks "$trace" --format jsonl
+        run ./fraglab leaks "$trace" --format json
         echo "$kind $output"
         [ "$status" -eq 0 ]
         [ "$(field "$output" leaks)" = "[]" ]
@@ -114,7 +128,7 @@ print(json.dumps(value))' "$1" "$2"; }
 @test "the step in which the device is full is that of a longer run" {
     for kind in kept growing third; do
         loop "$kind" 24 marks
-        run ./fraglab leaks "$trace" --capacity 64MiB --format jsonl
+        run ./fraglab leaks "$trace" --capacity 64MiB --format json
         forecast=$(field "$output" forecast.oom_step)
         [ "$(field "$output" forecast.is_recorded)" = false ]
         loop "$kind" 1000 marks
@@ -125,7 +139,7 @@ print(json.dumps(value))' "$1" "$2"; }
         [ "$forecast" -eq "$step" ]
     done
     loop kept 100 marks
-    run ./fraglab leaks "$trace" --capacity 20MiB --format jsonl
+    run ./fraglab leaks "$trace" --capacity 20MiB --format json
     [ "$(field "$output" forecast.is_recorded)" = true ]
 }
 
@@ -139,7 +153,7 @@ for step in range(40):
     print(f"alloc 1 {3 + 2 * step << 20}")
     print("free 1")
 END
-    run ./fraglab leaks "$trace" -p pytorch --format jsonl
+    run ./fraglab leaks "$trace" -p pytorch --format json
     echo "$output"
     [ "$status" -eq 1 ]
     [ "$(field "$output" leaks.0.kind)" = '"fragmentation"' ]

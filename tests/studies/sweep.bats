@@ -304,3 +304,17 @@ long_sweep() {
     timeout 1800 ./fraglab sweep "$EXPERIMENT" -o /dev/full || status=$?
     [ "$status" -eq 4 ]
 }
+
+@test "--check reads an experiment and replays nothing" {
+    run ./fraglab sweep "$EXPERIMENT" --check
+    [ "$status" -eq 0 ]
+    [ "$output" = "$EXPERIMENT: 168 runs" ]
+    if command -v mpirun >/dev/null; then
+        run timeout 60 mpirun --allow-run-as-root --oversubscribe -n 2 ./fraglab sweep "$EXPERIMENT" --check
+        [ "$output" = "$EXPERIMENT: 168 runs" ] # once
+    fi
+    sed -i 's/capacities:/capacity:/' "$EXPERIMENT"
+    run ./fraglab sweep "$EXPERIMENT" --check
+    [ "$status" -eq 3 ]
+    [[ "$output" =~ experiment.yaml:1[0-9]:.*capacity ]]
+}

@@ -271,6 +271,25 @@ static void other_options_under_the_same_label_are_compared_and_noted(void **sta
     free(now);
 }
 
+static void rows_of_another_version_are_compared_and_noted(void **state)
+{
+    (void)state;
+    char *base = replaced(lines[0], "{\"schema\"", "{\"tool\":{\"version\":\"0.0.9\"},\"schema\"");
+    char *now = replaced(lines[0], "{\"schema\"", "{\"tool\":{\"version\":\"0.1.0\"},\"schema\"");
+    frag_comparison comparison = compare(base, now, &one_percent);
+    assert_int_equal(comparison.compared, 1);
+    assert_int_equal(comparison.problems, 0);
+    assert_string_equal(
+        comparison.rows[0].note,
+        "made with fraglab 0.1.0, before with 0.0.9: a change may be fraglab's own");
+    frag_comparison_destroy(&comparison);
+    comparison = compare(base, base, &one_percent);
+    assert_null(comparison.rows[0].note);
+    frag_comparison_destroy(&comparison);
+    free(base);
+    free(now);
+}
+
 static void an_oom_that_comes_or_goes_is_a_verdict_of_its_own(void **state)
 {
     (void)state;
@@ -346,6 +365,7 @@ int main(void)
         cmocka_unit_test(both_parts_of_a_threshold_must_be_exceeded),
         cmocka_unit_test(what_cannot_be_compared_is_said),
         cmocka_unit_test(other_options_under_the_same_label_are_compared_and_noted),
+        cmocka_unit_test(rows_of_another_version_are_compared_and_noted),
         cmocka_unit_test(an_oom_that_comes_or_goes_is_a_verdict_of_its_own),
         cmocka_unit_test(rows_find_each_other_in_any_order_by_device),
         cmocka_unit_test(what_is_no_row_is_refused_with_its_line),

@@ -54,6 +54,8 @@ static void sizes_are_read_as_frameworks_print_them(void **state)
     assert_int_equal(frag_message_size("17179869184.00gib", &amount), 17);
     assert_false(amount.is_known);
     assert_int_equal(frag_message_size("12", &amount), 0);
+    assert_int_equal(frag_message_size("12\n5gib", &amount), 0);
+    assert_int_equal(frag_message_size("12\n.5gib", &amount), 0);
     assert_int_equal(frag_message_size("12.5", &amount), 0);
     assert_int_equal(frag_message_size("gib", &amount), 0);
     assert_int_equal(frag_message_size("99999999999999999999999999999999999999bytes", &amount), 0);
@@ -186,7 +188,10 @@ static void a_path_of_windows_is_seen(void **state)
     read_best(&messages, "File n:\\FramePack\\a.py");
     assert_true(messages.is_windows);
     frag_messages_destroy(&messages);
-    read_best(&messages, "RuntimeError:\\nnothing a:\\nnothing");
+    read_best(&messages, "File Z:\\new\\a.py"); /* no escape: the letter is a capital */
+    assert_true(messages.is_windows);
+    frag_messages_destroy(&messages);
+    read_best(&messages, "RuntimeError:\\nnothing a:\\nnothing ERROR:\\Users 1A:\\Users");
     assert_false(messages.is_windows);
     frag_messages_destroy(&messages);
 }
@@ -242,6 +247,11 @@ static void what_loggers_and_pages_add_is_taken_away(void **state)
     ASSERT_PLAIN("10%|#  |\r20%|## |\rdone", "10%|#\n20%|##\ndone");
     ASSERT_PLAIN("a &gt;&#62; &quot;b&#x27; <b>c</b><br/>d &lt;module&gt; e<f>",
                  "a>>\"b'\nc\nd<module>e<f>");
+    /* Spaces of no width, marks of direction and quotation marks of other scripts. */
+    ASSERT_PLAIN("a\xe2\x80\x80\xe2\x80\x8b\xe2\x80\x8f"
+                 "b\xe2\x80\x98"
+                 "c\xe2\x80\x99\xe2\x80\x9c\xc2\xa0",
+                 "ab'c'\"");
     ASSERT_PLAIN("a\\\\\\\"b\\\\n\\u003ec\\td", "a\"b\n>cd");
 #undef ASSERT_PLAIN
 }
@@ -408,11 +418,15 @@ static void sizes_say_it_where_the_need_is_more_than_there_is(void **state)
         "Your model needs 18.4 GB but the GPU only has 12 GB",
         "Requested 12 GB, available 8 GB",
         "need 6144 MB, have 4096 MB on device 0",
+        "GPU: need 1 MiB, have 1023 KiB",
+        "step 3: need 6144 MB, have 4096 MB on device 0",
     };
     static const char *const not_out[] = {
         "Your model needs 8.4 GB but the GPU only has 12 GB",
         "Requested 8 GB, available 12 GB",
         "need 6144 MB, have 4096 MB of disk",
+        "GPU: need 4096 MB, have 2 with 6144 MB",
+        "GPU: need 1023 KiB, have 1 KiB",
         "recommended: needs 16 GB, has 8 GB",
         "Required: 22 GB, free: 9 GB\nMoved 13 GB to the host\nDone in 3 s",
     };
@@ -425,6 +439,7 @@ static void memory_that_is_refused_is_memory_that_ran_out(void **state)
     (void)state;
     static const char *const out[] = {
         "unable to commit 268435456 bytes of GPU memory",
+        "failed to create memory block of 1048576 bytes",
         "memory request of 5.1G denied: only 3.2G left on cuda:0",
         "Couldn't get 700 MB of GPU RAM",
         "fatal error in cuda allocator: cannot satisfy request",
@@ -436,6 +451,7 @@ static void memory_that_is_refused_is_memory_that_ran_out(void **state)
     };
     static const char *const not_out[] = {
         "Failed to get memory info of GPU 0",
+        "failed to create memory block of 1048575 bytes",
         "cannot read 268435456 bytes of GPU memory",
         "cannot free 268435456 bytes of GPU memory",
         "Failed to create image: memory type not supported",
@@ -443,6 +459,30 @@ static void memory_that_is_refused_is_memory_that_ran_out(void **state)
     };
     assert_presumed(out, sizeof out / sizeof *out, true);
     assert_presumed(not_out, sizeof not_out / sizeof *not_out, false);
+}
+
+/* XLA's allocator is TensorFlow's; where JAX speaks in the same text, the memory is JAX's. */
+static void the_allocator_of_jax_is_not_tensorflows(void **state)
+{
+    (void)state;
+    static const char bfc[] = "W external/bfc_allocator.cc:497] Allocator (GPU_0_bfc) ran out of "
+                              "memory trying to allocate 8.00GiB (rounded to 8589934592)\n";
+    static const char jax[] = "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of "
+                              "memory while trying to allocate 8589934592 bytes.\n";
+    for (int order = 0; order < 3; order++) {
+        char text[1024];
+        snprintf(text, sizeof text, "%s%s", order == 1 ? jax : bfc,
+                 order == 0   ? jax
+                 : order == 1 ? bfc
+                              : "");
+        frag_messages messages;
+        frag_messages_read(&messages, text, strlen(text));
+        assert_int_equal(messages.count, order == 2 ? 1 : 2);
+        for (size_t i = 0; i < messages.count; i++)
+            assert_int_equal(messages.items[i].framework,
+                             order == 2 ? FRAG_FRAMEWORK_TENSORFLOW : FRAG_FRAMEWORK_JAX);
+        frag_messages_destroy(&messages);
+    }
 }
 
 static void what_functions_can_return_is_no_message(void **state)
@@ -489,9 +529,84 @@ static void figures_without_a_unit_are_read_beside_an_allocation(void **state)
     }
     assert_true(has_used && has_all);
     frag_messages_destroy(&messages);
+    best = read_best(&messages, "CUDA: reached memory limit while trying to allocate 414853888 "
+                                "bytes, currently at 3317279728/4 GiB");
+    assert_non_null(best);
+    for (uint32_t i = 0; i < best->size_count; i++)
+        assert_true(best->sizes[i].amount.bytes != 3317279728); /* of what, it does not say */
+    frag_messages_destroy(&messages);
     best = read_best(&messages, "Memory allocation failed on device: cuda for 120 bytes");
     assert_non_null(best);
     assert_figure(best, FRAG_FIGURE_REQUESTED, 120);
+    frag_messages_destroy(&messages);
+}
+
+static void memory_of_both_is_not_the_computers(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        frag_message_kind kind;
+    } cases[] = {
+        {"failed to allocate GPU and shared host memory", FRAG_MESSAGE_OOM},
+        {"failed to allocate GPU or CPU memory", FRAG_MESSAGE_OOM},
+        {"failed to allocate host memory", FRAG_MESSAGE_HOST},
+        {"*Memory allocation on GPU failed*", FRAG_MESSAGE_OOM},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        frag_messages messages;
+        const frag_message *best = read_best(&messages, cases[i].text);
+        assert_non_null(best);
+        if (best->kind != cases[i].kind)
+            fail_msg("%s: %d", cases[i].text, (int)best->kind);
+        frag_messages_destroy(&messages);
+    }
+}
+
+static void less_than_nothing_is_nothing(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        uint64_t bytes;
+    } cases[] = {
+        {"ValueError: No available memory for the cache blocks. Free: -2 MiB", 0},
+        {"ValueError: No available memory for the cache blocks. Free -2 MiB", 0},
+        {"ValueError: No available memory for the cache blocks. Free - 2 MiB", 2 << 20},
+        {"ValueError: No available memory for the cache blocks. Free 1-2 MiB", 2 << 20},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        frag_messages messages;
+        const frag_message *best = read_best(&messages, cases[i].text);
+        assert_non_null(best);
+        assert_true(best->size_count > 0);
+        assert_int_equal(best->sizes[best->size_count - 1].amount.bytes, cases[i].bytes);
+        frag_messages_destroy(&messages);
+    }
+}
+
+static void numbers_of_tokens_are_no_sizes(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        ("ValueError: The model's max seq len (60000) is larger than the maximum number of tokens "
+         "that can be stored in KV cache (58384)."),
+        "Server error: Not enough memory to handle 256 prefill tokens.",
+        "CUDA out of memory, max_num_batched_tokens=8192",
+        "CUDA out of memory, total process 8192",
+        "buffer.hpp(360) 'cudaMalloc(&at, size)' returned 'out of memory'",
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        frag_messages messages;
+        const frag_message *best = read_best(&messages, texts[i]);
+        assert_non_null(best);
+        assert_int_equal(best->size_count, 0);
+        frag_messages_destroy(&messages);
+    }
+    frag_messages messages;
+    const frag_message *best = read_best(&messages, "CUDA out of memory, max_cache_bytes=8192");
+    assert_non_null(best);
+    assert_int_equal(best->size_count, 1);
     frag_messages_destroy(&messages);
 }
 
@@ -511,6 +626,8 @@ static void what_a_person_says_of_memory_is_no_message(void **state)
         ("[ pid ]  uid  tgid total_vm  rss oom_score_adj name\n[ 77 ]  0  77  104945  2751  0 "
          "slurmd"),
         "PASS: no memory leaks detected",
+        "GPU monitor: oom adj failed",
+        "GPU monitor: oom score failed",
         "crash_gpu()\nGC.gc() # GPU OOM\nexit() # GPU OOM",
         "retry where cudaErrorMemoryAllocation is met, and when cudaErrorMemoryAllocation occurs",
     };
@@ -550,9 +667,13 @@ int main(void)
         cmocka_unit_test(sizes_say_it_where_the_need_is_more_than_there_is),
         cmocka_unit_test(memory_that_is_refused_is_memory_that_ran_out),
         cmocka_unit_test(what_a_person_says_of_memory_is_no_message),
+        cmocka_unit_test(the_allocator_of_jax_is_not_tensorflows),
         cmocka_unit_test(what_functions_can_return_is_no_message),
         cmocka_unit_test(the_library_of_the_computer_lacks_its_own_memory),
         cmocka_unit_test(figures_without_a_unit_are_read_beside_an_allocation),
+        cmocka_unit_test(memory_of_both_is_not_the_computers),
+        cmocka_unit_test(less_than_nothing_is_nothing),
+        cmocka_unit_test(numbers_of_tokens_are_no_sizes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,7 +18,7 @@
 #include <jansson.h>
 
 #include "base/bytes.h"
-#include "base/lines.h"
+#include "base/formats/lines.h"
 #include "studies/explain/advice.h"
 #include "tests/support/pinned_lines.h"
 

@@ -14,7 +14,7 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "base/lines.h"
+#include "base/formats/lines.h"
 #include "studies/explain/advice.h"
 
 #define FOLDER "tests/data/oom-messages/"

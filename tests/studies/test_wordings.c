@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "base/lines.h"
+#include "base/formats/lines.h"
 
 #define EXAMPLES "tests/data/oom-messages/wordings.tsv"
 

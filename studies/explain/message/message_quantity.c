@@ -168,10 +168,34 @@ static bool is_of_pair(const frag_message_text *text, const frag_message_word *w
     return (is_first || is_second) && is_big_number(&words[index]);
 }
 
-/* "#394", "256x256" */
-static bool is_numbered(const frag_message_text *text, const frag_message_word *word)
+/* "#394", "256x256", "buffer.hpp(360)" */
+static bool is_numbered(const frag_message_text *text, const frag_message_word *words, size_t index)
 {
-    return (word->at > 0 && text->bytes[word->at - 1] == '#') || text->bytes[word->end] == 'x';
+    const frag_message_word *word = &words[index];
+    const frag_message_word *file = index > 0 ? word - 1 : word;
+    return (word->at > 0 && text->bytes[word->at - 1] == '#') || text->bytes[word->end] == 'x' ||
+           (file->end + 1 == word->at && text->bytes[file->end] == '(' && file->at > 0 &&
+            text->bytes[file->at - 1] == '.');
+}
+
+/* "max seq len (60000)", "max_num_batched_tokens=8192", "process 4242": not of bytes */
+static bool is_counted(const frag_message_text *text, const frag_message_word *words, size_t count,
+                       size_t index)
+{
+    static const char *const counted[] = {"seq",    "sequence", "len",    "tokens",
+                                          "batch",  "blocks",   "layers", "slots",
+                                          "images", "steps",    "context"};
+    if (index > 0 && (frag_message_word_is(text, &words[index - 1], "process") ||
+                      frag_message_word_is(text, &words[index - 1], "pid")))
+        return true;
+    size_t from = index > WORDS_BEFORE ? index - WORDS_BEFORE : 0;
+    for (size_t i = from; i < count && i <= index + 1; i++)
+        for (size_t k = 0; k < sizeof counted / sizeof *counted; k++)
+            if (i != index && frag_message_word_is(text, &words[i], counted[k]) &&
+                !has_sign(text, words[i < index ? i : index].end, words[i < index ? index : i].at,
+                          ",;.\n"))
+                return words[index].amount.bytes < BARE_SIZE_MIN;
+    return false;
 }
 
 static void add(frag_message *message, frag_message_quantity quantity)
@@ -208,7 +232,7 @@ void frag_message_quantities(const frag_message_text *text, size_t from, size_t 
         bool is_bytes = is_size || is_of_memory(text, words, i) ||
                         is_of_pair(text, words, count, i) ||
                         (quantity.is_labelled && quantity.amount.bytes >= BARE_BYTES_MIN &&
-                         !is_numbered(text, &words[i]));
+                         !is_numbered(text, words, i) && !is_counted(text, words, count, i));
         if (is_bytes)
             add(message, quantity);
     }

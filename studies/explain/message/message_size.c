@@ -111,8 +111,6 @@ size_t frag_message_size(const char *text, frag_amount *amount)
     size_t at = read_integer(text, &whole, &is_huge);
     if (at == 0)
         return 0;
-    if (text[at] == '\n' && (text[at + 1] == '.' || is_digit(text[at + 1])))
-        return 0;
     if ((text[at] == '.' || text[at] == ',') && (is_digit(text[at + 1]) || text[at + 1] == '\n')) {
         at++;
         at += text[at] == '\n';

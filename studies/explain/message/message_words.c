@@ -316,11 +316,11 @@ static uint32_t kinds_of_parts(const char *word, size_t length)
         const char *part;
         uint32_t kinds;
     } tails[] = {
-        {"mem", FRAG_WORD_MEMORY},         {"memory", FRAG_WORD_MEMORY},
-        {"vram", FRAG_WORD_MEMORY},        {"gpu", FRAG_WORD_DEVICE},
-        {"mach", FRAG_WORD_HOST},
-    {"malloc", FRAG_WORD_ALLOCATE},    {"memalloc", FRAG_WORD_ALLOCATE},
-        {"allocator", FRAG_WORD_ALLOCATE}, {"allocate", FRAG_WORD_ALLOCATE},
+        {"mem", FRAG_WORD_MEMORY},        {"memory", FRAG_WORD_MEMORY},
+        {"vram", FRAG_WORD_MEMORY},       {"gpu", FRAG_WORD_DEVICE},
+        {"mach", FRAG_WORD_HOST},         {"malloc", FRAG_WORD_ALLOCATE},
+        {"memalloc", FRAG_WORD_ALLOCATE}, {"allocator", FRAG_WORD_ALLOCATE},
+        {"allocate", FRAG_WORD_ALLOCATE},
     };
     uint32_t kinds = 0;
     for (size_t i = 0; i < sizeof heads / sizeof *heads; i++)
@@ -415,6 +415,14 @@ static bool is_cut_word(const frag_message_text *text, size_t end)
            is_letter(text->bytes[end - 1]);
 }
 
+/* "free: -2.36 GiB", but not "- 2.36 GiB" and "2-4 GiB" */
+static bool is_negative(const frag_message_text *text, size_t at)
+{
+    return at > 1 && text->bytes[at - 1] == '-' && (text->marks[at] & FRAG_MESSAGE_WORD) == 0 &&
+           ((text->marks[at - 1] & FRAG_MESSAGE_WORD) != 0 ||
+            strchr(":=(", text->bytes[at - 2]) != NULL);
+}
+
 static size_t number_at(const frag_message_text *text, size_t at, frag_message_word *word)
 {
     const char *bytes = text->bytes + at;
@@ -425,6 +433,8 @@ static size_t number_at(const frag_message_text *text, size_t at, frag_message_w
     taken = frag_message_size(bytes, &word->amount);
     if (taken > 0 && !is_cut_word(text, at + taken)) {
         word->kinds = FRAG_WORD_SIZE;
+        if (is_negative(text, at))
+            word->amount = (frag_amount){.is_known = true}; /* less than nothing is left */
         return taken;
     }
     return frag_message_number(bytes, &word->amount);

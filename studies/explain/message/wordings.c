@@ -38,6 +38,7 @@ const frag_wording frag_wordings[] = {
     {OPENS(PYTORCH_ASYNC, "allocationondevice"), BARE},
     {OPENS(PYTORCH, "gotanoom,unloadingallloadedmodels")}, /* ComfyUI */
     {OPENS(PYTORCH_MPS, "mpsbackendoutofmemory")},
+    {OPENS(PYTORCH_MPS, "invalidbuffersize:%"), .figures = {R}, .says = FRAG_SAYS_BLOCK_MAX},
     {OPENS(PYTORCH_XPU, "cannotallocatememoryblockwithsizelargerthan%"), .figures = {L},
      .says = FRAG_SAYS_BLOCK_MAX},
     {OPENS(PYTORCH, "triedtoallocatemorethan1ebmemory"), .says = FRAG_SAYS_HUGE},
@@ -286,8 +287,24 @@ const frag_wording frag_wordings[] = {
     {OPENS(UNKNOWN, "failedtoallocate%fromdevice:cuda_error_out_of_memory"), .figures = {R}},
     {OPENS(UNKNOWN, "failedtoallocate%fromdevice:hip"), .figures = {R}},
     {OPENS(UNKNOWN, "memoryallocationerroronworker#:"), .figures = {NOT}},
+    {OPENS(UNKNOWN, "failedtoallocateamemoryregionof#bytes"), .figures = {R}}, /* Kaldi */
+    {FIELD("memoryinfo:free:%,used:%,total:%"), .figures = {F, NOT, T}},
+    {OPENS(UNKNOWN, "memoryerror:allocationof%failedon*.used:%"), .figures = {R, A}}, /* tinygrad */
+    {OPENS(UNKNOWN, "allocate:#bytesrequested;status=#(outofmemory)"),
+     .figures = {R, NOT}}, /* NVIDIA's Fortran and OpenACC */
+    {OPENS(UNKNOWN, "outofmemoryallocating#bytesofdevicememory"), .figures = {R}},
+    {FIELD("total/freecudamemory:#/#"), .figures = {T, F}},
+    {OPENS(UNKNOWN, "theavailablesinglegpumemoryis%,whichislessthanthesumofmodelweightsize(%)and"
+                    "temporarybuffersize(%)"),
+     .figures = {L, A, R}}, /* MLC LLM */
+    {OPENS(UNKNOWN, "nv_enc_err_out_of_memory")},
+    {OPENS(UNKNOWN, "bufferoverflowwhenallocatingmemoryfor*withsize#andalignment#,butonly#bytes"
+                    "availableinalignedallocator"),
+     .figures = {R, NOT, L}}, /* FlashInfer's workspace */
     {FIELD("-freememory:#"), .figures = {F}},
+    {FIELD("-freememory:%"), .figures = {F}},
     {FIELD("-requestedmemory:#"), .figures = {R}},
+    {FIELD("-requestedmemory:%"), .figures = {R}},
     {OPENS(CUDA_JL, "outofgpumemorytryingtoallocate%"), .figures = {R}},
     {FIELD("effectivegpumemoryusage:*(%/%)"), .framework = FRAG_FRAMEWORK_CUDA_JL,
      .figures = {FRAG_FIGURE_PROCESS, T}},
@@ -357,6 +374,8 @@ const frag_wording frag_wordings[] = {
     {HOST(KILLED, "oom_killevent")},
     {HOST(KILLED, "invokedoom-killer")},
     {HOST(KILLED, "memorycgroupoutofmemory")},
+    {HOST(KILLED, "memorycgroupoutofmemory:killedprocess#(*)total-vm:%,anon-rss:%"),
+     .figures = {NOT, NOT, FRAG_FIGURE_PROCESS}},
     {HOST(KILLED, "bythecgroupout-of-memoryhandler")},
     {HOST(KILLED, "outofmemory:killprocess")},
     {HOST(KILLED, "beenoomkilled")},
@@ -394,6 +413,8 @@ const frag_wording frag_wordings[] = {
     {OTHER(HOST, "bfcarenaforcpu")},
     {OTHER(HOST, "java.lang.outofmemoryerror")},
     {HOST(KILLED, "outofmemory:killedprocess")},
+    {HOST(KILLED, "outofmemory:killedprocess#(*)total-vm:%,anon-rss:%"),
+     .figures = {NOT, NOT, FRAG_FIGURE_PROCESS}},
     {HOST(KILLED, "oom-kill:constraint")},
     {OTHER(HOST, "runtime:outofmemory:")},
     {OTHER(HOST, "outofmemory,mallocfailed")},

@@ -1,0 +1,168 @@
+# fraglab plan: does a described model fit, where its bytes are, which fixes save what.
+
+models=traces/workloads
+
+setup() {
+    out=$BATS_TEST_TMPDIR
+}
+
+# field PATH: one value of the JSON object on stdin, by a Python expression over p.
+field() {
+    python3 -c 'import json, sys; p = json.loads(sys.stdin.readline()); print(eval(sys.argv[1]))' "$1"
+}
+
+refuse() { # sentence, arguments
+    local sentence=$1
+    shift
+    run ./fraglab plan "$@"
+    echo "$output"
+    [ "$status" -eq 2 ] || [ "$status" -eq 3 ]
+    [ "$output" = "fraglab: $sentence" ]
+}
+
+@test "what fits exits with 0, what does not with 1" {
+    ./fraglab plan $models/gpt2-small.yaml --gpu rtx3060 >"$out/fits"
+    grep -q '^fits; needs .* left; ' "$out/fits"
+    run ./fraglab plan $models/gpt2-small.yaml --gpu 4GiB
+    [ "$status" -eq 1 ]
+    [[ "$output" == *$'\ndoes not fit; needs '*' missing; '* ]]
+    [[ "$output" == *$'\nthe cheapest combination that fits\n'* ]]
+    run ./fraglab plan $models/gpt2-small.yaml --gpu 256MiB
+    [ "$status" -eq 1 ]
+    [[ "$output" == *$'\nall fixes together do not fit\n'* ]]
+}
+
+@test "a plan says what a replay of the generated trace says" {
+    ./fraglab trace generate $models/gpt2-small.yaml -o "$out/a.fgt"
+    peaks=$(./fraglab run "$out/a.fgt" --policy pytorch --format jsonl | field '(p["peak"]["requested_bytes"], p["peak"]["allocated_bytes"], p["peak"]["reserved_bytes"])')
+    least=$(./fraglab min-capacity "$out/a.fgt" --policy pytorch --format jsonl | field 'p["min_capacity"]["bytes"] if "min_capacity" in p else p["capacity_bytes"]')
+    run ./fraglab plan $models/gpt2-small.yaml --gpu 80GiB --format jsonl
+    [ "$(field '(p["peak"]["requested_bytes"], p["peak"]["allocated_bytes"], p["peak"]["reserved_bytes"])' <<<"$output")" = "$peaks" ]
+    [ "$(field 'p["needed_bytes"]' <<<"$output")" = "$least" ]
+}
+
+@test "the parts at the peak add up to the peaks" {
+    for knobs in '' '--precision fp32' '--checkpoint blocks' '--optimizer sgd' '--task evaluate'; do
+        # shellcheck disable=SC2086
+        run ./fraglab plan $models/gpt2-small.yaml --gpu rtx4090 --format jsonl $knobs
+        [ "$(field 'sum(v for k, v in p["at_peak"].items() if k not in ("rounding_bytes", "caching_bytes", "context_bytes")) == p["peak"]["requested_bytes"]' <<<"$output")" = True ]
+        [ "$(field 'p["peak"]["requested_bytes"] + p["at_peak"]["rounding_bytes"] + p["at_peak"]["caching_bytes"] == p["peak"]["reserved_bytes"]' <<<"$output")" = True ]
+    done
+    # 124,439,808 weights in fp32, and two averages of each.
+    run ./fraglab plan $models/gpt2-small.yaml --gpu rtx4090 --format jsonl
+    [ "$(field 'p["at_peak"]["weights_bytes"]' <<<"$output")" -eq 497759232 ]
+    [ "$(field 'p["at_peak"]["optimizer_bytes"]' <<<"$output")" -eq $((2 * 497759232)) ]
+}
+
+@test "a fix saves what the workload written so saves, and its combination fits" {
+    run ./fraglab plan $models/gpt2-small.yaml --gpu 3GiB --format jsonl
+    [ "$status" -eq 1 ]
+    alone=$(field '[f["peak"] for f in p["fixes"] if f["fix"] == "checkpoint"][0]' <<<"$output")
+    [ "$(field 'p["cheapest"]["fits"] and p["cheapest"]["margin_bytes"] >= 0' <<<"$output")" = True ]
+    [ "$(field '[s["needed_bytes"] for s in p["steps"]] == sorted((s["needed_bytes"] for s in p["steps"]), reverse=True)' <<<"$output")" = True ]
+    [ "$(field 'p["steps"][-1]["fits"] and not any(s["fits"] for s in p["steps"][:-1])' <<<"$output")" = True ]
+    run ./fraglab plan $models/gpt2-small.yaml --gpu 3GiB --format jsonl --checkpoint blocks
+    [ "$(field 'p["peak"]' <<<"$output")" = "$alone" ]
+    [ "$(field '[f for f in p["fixes"] if f["fix"] == "checkpoint"]' <<<"$output")" = '[]' ]
+}
+
+@test "the largest batch and length fit, one more does not" {
+    ./fraglab plan $models/gpt2-small.yaml --gpu rtx3060 --tokens 600 --format jsonl >"$out/a.jsonl"
+    batch=$(field 'p["largest"]["as_is"]["batch"]' <"$out/a.jsonl")
+    tokens=$(field 'p["largest"]["as_is"]["tokens"]' <"$out/a.jsonl")
+    ./fraglab plan $models/gpt2-small.yaml --gpu rtx3060 --tokens 600 --batch "$batch" >/dev/null
+    run ./fraglab plan $models/gpt2-small.yaml --gpu rtx3060 --tokens 600 --batch $((batch + 1))
+    [ "$status" -eq 1 ]
+    ./fraglab plan $models/gpt2-small.yaml --gpu rtx3060 --tokens "$tokens" >/dev/null
+    [ "$tokens" -eq 1024 ] || { run ./fraglab plan $models/gpt2-small.yaml --gpu rtx3060 --tokens $((tokens + 1)); [ "$status" -eq 1 ]; }
+}
+
+@test "drawn lengths that decide make it unsure, a small margin too" {
+    needed=$(./fraglab plan $models/gpt2-varying.yaml --gpu 80GiB --format jsonl | field 'p["needed_bytes"]')
+    run ./fraglab plan $models/gpt2-varying.yaml --gpu "${needed}B" --format jsonl
+    [ "$status" -eq 1 ]
+    [ "$(field '(p["fits"], p["is_sure"], p["draws"], 0 < p["draws_served"] < 8)' <<<"$output")" = '(None, False, 8, True)' ]
+    needed=$(./fraglab plan $models/gpt2-small.yaml --gpu 80GiB --format jsonl | field 'p["needed_bytes"]')
+    run ./fraglab plan $models/gpt2-small.yaml --gpu "${needed}B" --format jsonl
+    [ "$status" -eq 0 ]
+    [ "$(field '(p["fits"], p["is_sure"], p["margin_bytes"])' <<<"$output")" = '(True, False, 0)' ]
+    run ./fraglab plan $models/gpt2-small.yaml --gpu "$((needed - 2097152))B" --format jsonl
+    [ "$status" -eq 1 ]
+    [ "$(field '(p["fits"], p["is_sure"], p["margin_bytes"])' <<<"$output")" = '(False, False, -2097152)' ]
+}
+
+@test "settings of the program count, and are not offered again" {
+    run ./fraglab plan $models/gpt2-small.yaml --gpu 80GiB --format jsonl --conf expandable_segments:True
+    [ "$(field '[f for f in p["fixes"] if f["fix"] == "expandable-segments"]' <<<"$output")" = '[]' ]
+    with=$(field 'p["peak"]' <<<"$output")
+    run ./fraglab plan $models/gpt2-small.yaml --gpu 80GiB --format jsonl
+    [ "$(field '[f["peak"] for f in p["fixes"] if f["fix"] == "expandable-segments"][0]' <<<"$output")" = "$with" ]
+}
+
+@test "several cards are several answers, all of them too" {
+    run ./fraglab plan $models/gpt2-small.yaml --gpu 4GiB,rtx3060 --format jsonl --steps 1
+    [ "$status" -eq 1 ]
+    [ "${#lines[@]}" -eq 2 ]
+    [ "$(field 'p["fits"]' <<<"${lines[1]}")" = True ]
+}
+
+@test "every fix is explained" {
+    local count=0
+    while read -r fix; do
+        count=$((count + 1))
+        ./fraglab plan $models/gpt2-small.yaml --gpu rtx3060 --explain "$fix" >"$out/said"
+        [ "$(head -n 1 "$out/said")" = "$fix" ]
+        grep -q '^costs: ' "$out/said"
+        grep -q '^here: ' "$out/said"
+    done < <(sed -n 's/^    {"\([a-z0-9-]*\)",$/\1/p; s/^    {"\([a-z0-9-]*\)", ".*/\1/p' studies/plan/fix_table.c)
+    [ "$count" -eq 13 ]
+    ./fraglab plan $models/gpt2-small.yaml --gpu rtx3060 --explain no-grad | grep -q '^here: it does not apply'
+}
+
+@test "bad input is refused with its place" {
+    refuse '--gpu: no card is named; expected a card such as rtx3060, a size such as 12GiB, or all' $models/gpt2-small.yaml
+    refuse '--gpu: AMD Instinct MI250, one of its two GPUs is a card for ROCm; a dry run pretends to be a card for CUDA' $models/gpt2-small.yaml --gpu mi250
+    refuse "--gpu: no card is called 'rtx3061'; did you mean rtx3060?" $models/gpt2-small.yaml --gpu rtx3060,rtx3061
+    refuse "--conf: PyTorch 2.9 refuses these settings at character 1: Unrecognized CachingAllocator option: max_split_size" $models/gpt2-small.yaml --gpu rtx3060 --conf max_split_size:128
+    refuse "--explain: 'checkpoints' is not a fix; did you mean checkpoint?" $models/gpt2-small.yaml --gpu rtx3060 --explain checkpoints
+    printf 'model:\n  family: gpt2\n  layer: 3\n' >"$out/bad.yaml"
+    refuse "$out/bad.yaml:3:3: unknown key 'layer'; did you mean layers" "$out/bad.yaml" --gpu rtx3060
+    printf '{"model_type": "gpt2", "n_layer": "x"}' >"$out/config.json"
+    refuse "$out/config.json: 'n_layer' is \"x\"; expected a whole number 1 to 1000" "$out/config.json" --gpu rtx3060
+    refuse "--batch: batch is '0'; expected a whole number 1 to 1048576" $models/gpt2-small.yaml --gpu rtx3060 --batch 0
+}
+
+@test "recomputing costs the same share in every family without a gate" {
+    printf '{"model_type": "bert"}' >"$BATS_TEST_TMPDIR/bert.json"
+    printf '{"model_type": "roberta", "vocab_size": 30522}' >"$BATS_TEST_TMPDIR/roberta.json"
+    printf '{"model_type": "distilbert", "n_layers": 12}' >"$BATS_TEST_TMPDIR/distilbert.json"
+    for family in bert roberta distilbert; do
+        ./fraglab plan "$BATS_TEST_TMPDIR/$family.json" --gpu rtx4090 --format jsonl | grep -o '"recomputing_estimate_ratio":[0-9.]*'
+    done >"$BATS_TEST_TMPDIR/ratios"
+    [ "$(wc -l <"$BATS_TEST_TMPDIR/ratios")" -eq 3 ]
+    [ "$(sort -u "$BATS_TEST_TMPDIR/ratios" | wc -l)" -eq 1 ]
+}
+
+@test "the table is that of plans, and larger cards hold no less" {
+    ./fraglab plan --table --format jsonl >"$out/table.jsonl"
+    python3 - "$out/table.jsonl" <<'END'
+import json, sys
+cells = [json.loads(line) for line in open(sys.argv[1])]
+assert len(cells) % 7 == 0 and len(cells) >= 7 * 20, len(cells)
+for row in range(0, len(cells), 7):
+    for kind in ("as_is", "fixed"):
+        batches = [cell["batch"][kind] for cell in cells[row:row + 7]]
+        assert batches == sorted(batches), (cells[row], batches)
+assert any(cell["batch"]["fixed"] > cell["batch"]["as_is"] > 0 for cell in cells)
+END
+    # GPT-2 small, full, on 12 GiB: one cell by hand.
+    batch=$(grep '"GPT-2 small","task":"full"' "$out/table.jsonl" | sed -n 2p | field 'p["batch"]["as_is"]')
+    capacity=$(((12 * 1024 - 512) * 1024 * 1024))
+    ./fraglab plan $models/gpt2-small.yaml --gpu "${capacity}B" --batch "$batch" >/dev/null
+    run ./fraglab plan $models/gpt2-small.yaml --gpu "${capacity}B" --batch $((batch + 1))
+    [ "$status" -eq 1 ]
+    refuse '--table has workloads of its own; leave --batch out' --table --batch 3
+    refuse '--table has cards and models of its own; leave --gpu out' --table --gpu rtx3060
+    refuse "--table has models of its own; leave '$models/gpt2-small.yaml' out" --table $models/gpt2-small.yaml
+    refuse 'no model is named; expected a workload file or a config.json' --gpu rtx3060
+}

@@ -1,0 +1,115 @@
+# fraglab ranks: who is which rank, who is alike, how uneven they are, and who is out of memory first.
+
+setup() {
+    cd "$BATS_TEST_DIRNAME/../.."
+    command -v python3 >/dev/null || skip "python3 is not installed"
+    job=$BATS_TEST_TMPDIR/job
+    mkdir "$job"
+}
+
+# rank FILE BYTES [STEPS]: 8 MiB of weights, then steps that each take one block of BYTES (in KiB, times the step with "+") and give it back.
+rank() {
+    python3 -S - "$2" "${3:-6}" >"$job/$1" <<'END'
+import sys
+size, steps = sys.argv[1], int(sys.argv[2])
+print("# fraglab trace 2\nalloc 0 8388608")
+for step in range(1, steps + 1):
+    size_now = int(size.rstrip("+")) * 1024 * (step if size.endswith("+") else 1)
+    print(f'mark "step {step}"\nalloc 1 {size_now}\nfree 1')
+END
+}
+
+field() { python3 -S -c 'import json, sys
+value = json.loads(sys.argv[1])
+for key in sys.argv[2].split("."): value = value[int(key) if key.isdigit() else key]
+print(json.dumps(value))' "$1" "$2"; }
+
+@test "ranks that request the same are one line, the others have theirs, and the imbalance is said" {
+    for i in 0 1 3; do rank "run.fgt-rank$i" 4096; done
+    rank run.fgt-rank2 20480
+    run ./fraglab ranks "$job"
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"4 ranks, replayed with pytorch"* ]]
+    [[ "$output" == *$'\n0-1,3 '*" 12.00 MiB "* ]]
+    [[ "$output" == *$'\n2 '*" 28.00 MiB "* ]]
+    # 28 over the mean of 16 is 75 % more.
+    [[ "$output" == *"requested        12.00 MiB, rank 0   16.00 MiB   28.00 MiB, rank 2            75.0 %"* ]]
+    [[ "$output" == *"blocks of 20.00 MiB (20,971,520 bytes)"*"0 B   20.00 MiB   +20.00 MiB   0 then 1"* ]]
+}
+
+@test "the rank that is out of memory in the earlier step is first, whatever the order of events" {
+    rank rank0.fgt 1024+ 12
+    rank rank1.fgt 4096+ 12
+    rank rank2.fgt 1024 12
+    run ./fraglab ranks "$job" --policy best-fit --capacity 20MiB
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"in 20.00 MiB 1 of 3 ranks runs out of memory, rank 1 first: step 4"* ]]
+    run ./fraglab ranks "$job" --policy best-fit --capacity 16MiB --format jsonl
+    [ "$status" -eq 1 ]
+    [ "$(field "$output" first_oom_rank)" = 1 ]
+    [ "$(field "$output" ranks.0.oom.step)" = 9 ]
+    [ "$(field "$output" ranks.1.oom.step)" = 3 ]
+    [ "$(field "$output" ranks.2.oom)" = null ]
+    run ./fraglab ranks "$job" --policy best-fit --capacity 64MiB
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"all ranks fit in 64.00 MiB"* ]]
+}
+
+@test "stages are told apart, and a stage is uneven by itself" {
+    for i in 0 1; do rank "rank$i.fgt" 4096; done
+    rank rank2.fgt 20480
+    rank rank3.fgt 21504
+    run ./fraglab ranks "$job" --stage 0-1 --format jsonl
+    [ "$status" -eq 0 ]
+    [ "$(field "$output" stages.0.ranks)" = "[0, 1]" ]
+    [ "$(field "$output" stages.1.ranks)" = "[2, 3]" ]
+    [ "$(field "$output" stages.0.requested_bytes.imbalance_ratio)" = 0.0 ]
+    [ "$(field "$output" stages.1.requested_bytes.most_rank)" = 3 ]
+    [ "$(field "$output" stages.1.sites.0.most_rank_bytes)" = 22020096 ]
+    run ./fraglab ranks "$job" --stage 0-1 --fail-above 10%
+    [ "$status" -eq 0 ]
+    run ./fraglab ranks "$job" --stage 0-1 --fail-above 1%
+    [ "$status" -eq 1 ]
+    run ./fraglab ranks "$job" --fail-above 10%
+    [ "$status" -eq 1 ]
+}
+
+@test "threads change nothing, and a recording of several devices is a job" {
+    for i in 0 1 2 3 4; do rank "rank$i.fgt" $((1024 * (i + 1))); done
+    ./fraglab ranks "$job" --format jsonl -j 1 >"$BATS_TEST_TMPDIR/one"
+    ./fraglab ranks "$job" --format jsonl -j 4 | cmp - "$BATS_TEST_TMPDIR/one"
+    recording=$(ls tests/data/snapshots/* | while read -r file; do
+        [ "$(./fraglab trace info "$file" --format jsonl 2>/dev/null | grep -c .)" -gt 1 ] && echo "$file" && break
+    done)
+    [ -n "$recording" ] || skip "no recording of several devices"
+    run ./fraglab ranks "$recording" --format jsonl
+    [ "$status" -eq 0 ]
+    [ "$(field "$output" ranks.1.device)" != "$(field "$output" ranks.0.device)" ]
+}
+
+@test "what is no job is refused with a sentence, and nothing is half written" {
+    refuses() { # CODE TEXT ARGUMENTS...
+        local code=$1 text=$2
+        shift 2
+        run ./fraglab ranks "$@"
+        [ "$status" -eq "$code" ] && [[ "$output" == *"$text"* ]] || { echo "ranks $*: $status: $output"; return 1; }
+    }
+    refuses 3 "no recording is in the folder" "$job"
+    rank rank0.fgt 1024
+    refuses 2 "the recording is of one device; expected the recordings of several ranks" "$job"
+    rank rank00.fgt 1024
+    refuses 2 "rank0.fgt and rank00.fgt are both rank 0" "$job"
+    rm "$job/rank00.fgt"
+    rank rank1.fgt 1024
+    refuses 2 "there is no rank 2 to be in a stage; the ranks are 0 to 1" "$job" --stage 1-2
+    refuses 2 "rank 1 is in two stages" "$job" --stage 0-1 --stage 1
+    refuses 2 "--stage: 'x' is not a list of ranks" "$job" --stage x
+    refuses 2 "--fail-above" "$job" --fail-above much
+    refuses 3 "none.fgt" "$job/none.fgt" "$job/rank0.fgt"
+    printf '# fraglab trace 2\nmark "a"\n' >"$job/rank2.fgt"
+    refuses 3 "rank2.fgt: the trace requests nothing" "$job"
+    printf 'garbage' >"$job/rank2.fgt"
+    echo old >"$BATS_TEST_TMPDIR/out"
+    refuses 3 "rank2.fgt" "$job" -o "$BATS_TEST_TMPDIR/out" -f
+    [ "$(cat "$BATS_TEST_TMPDIR/out")" = old ]
+}
