@@ -1,0 +1,48 @@
+#include "cli/workload_options.h"
+
+#include <stdio.h>
+
+/* "lora-rank" of "lora_rank". NULL: it is not given. */
+static const char *find_given(const frag_arguments *arguments, const frag_field *knob,
+                              char option[64])
+{
+    snprintf(option, 64, "%s", knob->key);
+    for (char *at = option; *at != '\0'; at++)
+        *at = *at == '_' ? '-' : *at;
+    return frag_arguments_has(arguments, option) ? frag_arguments_value(arguments, option) : NULL;
+}
+
+/* Knobs that the command line gives stand above those of the file. */
+static bool set_knobs(const frag_arguments *arguments, frag_workload *workload, frag_error *error)
+{
+    for (const frag_field *knob = frag_knobs; knob->key != NULL; knob++) {
+        char option[64];
+        const char *value = find_given(arguments, knob, option);
+        if (value != NULL && !frag_workload_set(workload, knob->key, value, error)) {
+            error->code = FRAG_E_USAGE;
+            snprintf(error->where, sizeof error->where, "--%s", option);
+            return false;
+        }
+    }
+    return true;
+}
+
+bool frag_workload_options_read(const frag_arguments *arguments, const char *path,
+                                frag_workload *workload, frag_error *error)
+{
+    frag_workload_init(workload);
+    return frag_workload_load(path, workload, error) && set_knobs(arguments, workload, error) &&
+           (frag_workload_check(workload, error) || frag_error_in(error, path));
+}
+
+bool frag_workload_options_refuse(const frag_arguments *arguments, const char *option,
+                                  frag_error *error)
+{
+    for (const frag_field *knob = frag_knobs; knob->key != NULL; knob++) {
+        char given[64];
+        if (find_given(arguments, knob, given) != NULL)
+            return frag_fail(error, FRAG_E_USAGE, "%s has workloads of its own; leave --%s out",
+                             option, given);
+    }
+    return true;
+}

@@ -1,0 +1,54 @@
+/* One setting of a described workload, tried: its trace is generated and replayed, and what it
+ * needs of a card is kept, so that it is tried once for all cards that PyTorch treats alike. */
+#ifndef FRAG_PLAN_FIT_TRIAL_H
+#define FRAG_PLAN_FIT_TRIAL_H
+
+#include "base/context.h"
+#include "sim/replay/replay_types.h"
+#include "workload/generate.h"
+
+#define FRAG_PLAN_TORCH "2.9.1" /* what the generator reproduces */
+#define FRAG_PLAN_RELEASE "2.9"
+
+/* A workload, and whether its allocator has expandable segments. */
+typedef struct frag_fit_setting {
+    frag_workload workload;
+    bool is_expandable;
+} frag_fit_setting;
+
+typedef struct frag_fit_result {
+    frag_level peak;       /* with no limit */
+    uint64_t needed_bytes; /* the least memory beside the context on which it survives */
+    uint64_t enough_bytes; /* with this and above nothing is ever refused */
+} frag_fit_result;
+
+/* What is allocated at its peak, with no limit; together with rounding_bytes and caching_bytes it
+ * is the peak of what is reserved. */
+typedef struct frag_fit_parts {
+    uint64_t bytes[FRAG_REQUEST_KIND_COUNT];
+    uint64_t rounding_bytes;
+    uint64_t caching_bytes; /* reserved and not allocated */
+} frag_fit_parts;
+
+/* "weights", "activations" ...: of a frag_request_kind. */
+const char *frag_fit_part_name(uint32_t kind);
+
+typedef struct frag_fitter frag_fitter;
+
+/* conf: PYTORCH_CUDA_ALLOC_CONF of the program, NULL: none; FRAG_E_USAGE where it is wrong. */
+frag_fitter *frag_fitter_create(const frag_context *context, const char *conf, frag_error *error);
+void frag_fitter_destroy(frag_fitter *fitter);
+/* Settings that were generated and replayed. */
+uint64_t frag_fitter_count(const frag_fitter *fitter);
+
+bool frag_fit_measure(frag_fitter *fitter, const frag_fit_setting *setting,
+                      const frag_tape_card *card, frag_fit_result *result, frag_error *error);
+
+/* Does it run in so much memory beside the context? */
+bool frag_fit_try(frag_fitter *fitter, const frag_fit_setting *setting, const frag_tape_card *card,
+                  uint64_t usable_bytes, bool *fits, frag_error *error);
+
+bool frag_fit_divide(frag_fitter *fitter, const frag_fit_setting *setting,
+                     const frag_tape_card *card, frag_fit_parts *parts, frag_error *error);
+
+#endif

@@ -1,0 +1,68 @@
+#include "studies/plan/fix_search.h"
+
+/* The least level of a fix that fits, else the one that needs the least, on top of a choice. A
+ * level that helps no more than a lower one is passed over. */
+static bool find_level(const frag_fix_search *search, frag_fix_choice *choice, size_t fix,
+                       frag_fix_score *best)
+{
+    frag_fix_choice tried = *choice;
+    for (uint32_t level = 1; level <= search->levels_max[fix] && !best->fits; level++) {
+        frag_fix_score score = {0};
+        tried.levels[fix] = level;
+        if (!search->judge(search->context, &tried, &score))
+            return false;
+        if (score.fits || (!best->fits && score.needed_bytes < best->needed_bytes)) {
+            *best = score;
+            *choice = tried;
+        }
+    }
+    return true;
+}
+
+static bool add_fixes(const frag_fix_search *search, frag_fix_answer *answer)
+{
+    frag_fix_choice choice = {{0}};
+    frag_fix_score best = answer->score;
+    for (size_t fix = 0; fix < search->count && !best.fits; fix++) {
+        frag_fix_choice before = choice;
+        if (!find_level(search, &choice, fix, &best))
+            return false;
+        if (choice.levels[fix] == before.levels[fix])
+            continue;
+        answer->steps[answer->step_count++] = (frag_fix_step){choice, fix, best};
+    }
+    answer->choice = choice;
+    answer->score = best;
+    return true;
+}
+
+/* The least level with which the others still fit. */
+static bool lower_fix(const frag_fix_search *search, frag_fix_answer *answer, size_t fix)
+{
+    frag_fix_choice tried = answer->choice;
+    for (uint32_t level = 0; level < answer->choice.levels[fix]; level++) {
+        frag_fix_score score = {0};
+        tried.levels[fix] = level;
+        if (!search->judge(search->context, &tried, &score))
+            return false;
+        if (score.fits) {
+            answer->choice = tried;
+            answer->score = score;
+            break;
+        }
+    }
+    return true;
+}
+
+bool frag_fix_find(const frag_fix_search *search, frag_fix_answer *answer)
+{
+    *answer = (frag_fix_answer){.step_count = 0};
+    if (!search->judge(search->context, &answer->choice, &answer->score) ||
+        !add_fixes(search, answer))
+        return false;
+    answer->fits = answer->score.fits;
+    for (size_t fix = search->count; fix > 0 && answer->fits; fix--)
+        if (answer->choice.levels[fix - 1] > 0 && !lower_fix(search, answer, fix - 1))
+            return false;
+    return true;
+}

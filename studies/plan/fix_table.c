@@ -1,0 +1,587 @@
+#include "studies/plan/fix_table.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/bytes.h"
+
+enum { TOKENS_MIN = 32, HALVINGS_MAX = 24 };
+
+const char *frag_fix_price_name(frag_fix_price price)
+{
+    static const char *const names[FRAG_FIX_PRICE_COUNT] = {"free", "time", "numerics", "training"};
+    return names[price];
+}
+
+const char *frag_fix_place_name(frag_fix_place place)
+{
+    static const char *const names[FRAG_FIX_PLACE_COUNT] = {"environment", "transformers", "torch"};
+    return names[place];
+}
+
+static bool is_training(const frag_fix_base *base)
+{
+    return base->setting.workload.task == FRAG_TASK_TRAIN;
+}
+
+static bool is_adam(const frag_workload *workload)
+{
+    return workload->optimizer == FRAG_OPTIMIZER_ADAMW ||
+           workload->optimizer == FRAG_OPTIMIZER_ADAM;
+}
+
+/* Has it weights in fp32, and no autocast? */
+static bool is_wide(const frag_workload *workload)
+{
+    return workload->precision == FRAG_PRECISION_FP32 || workload->precision == FRAG_PRECISION_TF32;
+}
+
+/* ---- expandable segments */
+static uint32_t count_expandable(const frag_fix_base *base)
+{
+    bool is_named = base->conf != NULL && strstr(base->conf, "expandable_segments") != NULL;
+    return is_named || base->setting.is_expandable ? 0 : 1;
+}
+
+static void apply_expandable(const frag_fix_base *base, uint32_t level, frag_fit_setting *setting)
+{
+    (void)base;
+    (void)level;
+    setting->is_expandable = true;
+}
+
+static void describe_expandable(const frag_fit_setting *setting, frag_text *text)
+{
+    (void)setting;
+    frag_text_add(text, "expandable_segments:True");
+}
+
+static void line_expandable(const frag_fix_base *base, const frag_fit_setting *setting,
+                            frag_fix_place place, frag_text *text)
+{
+    (void)setting;
+    bool has_conf = base->conf != NULL && base->conf[0] != '\0';
+    if (place == FRAG_FIX_ENVIRONMENT)
+        frag_text_add(text, "PYTORCH_CUDA_ALLOC_CONF=%s%sexpandable_segments:True",
+                      has_conf ? base->conf : "", has_conf ? "," : "");
+}
+
+/* ---- gradients given back */
+static uint32_t count_set_to_none(const frag_fix_base *base)
+{
+    return is_training(base) && base->setting.workload.keeps_gradients;
+}
+
+static void apply_set_to_none(const frag_fix_base *base, uint32_t level, frag_fit_setting *setting)
+{
+    (void)base;
+    (void)level;
+    setting->workload.keeps_gradients = false;
+}
+
+static void describe_set_to_none(const frag_fit_setting *setting, frag_text *text)
+{
+    (void)setting;
+    frag_text_add(text, "zero_grad(set_to_none=True)");
+}
+
+static void line_set_to_none(const frag_fix_base *base, const frag_fit_setting *setting,
+                             frag_fix_place place, frag_text *text)
+{
+    (void)base;
+    (void)setting;
+    if (place == FRAG_FIX_TORCH)
+        frag_text_add(text, "optimizer.zero_grad(set_to_none=True)");
+}
+
+/* ---- no_grad */
+static uint32_t count_no_grad(const frag_fix_base *base)
+{
+    return !is_training(base) && !base->setting.workload.has_no_grad;
+}
+
+static void apply_no_grad(const frag_fix_base *base, uint32_t level, frag_fit_setting *setting)
+{
+    (void)base;
+    (void)level;
+    setting->workload.has_no_grad = true;
+}
+
+static void describe_no_grad(const frag_fit_setting *setting, frag_text *text)
+{
+    (void)setting;
+    frag_text_add(text, "torch.no_grad()");
+}
+
+static void line_no_grad(const frag_fix_base *base, const frag_fit_setting *setting,
+                         frag_fix_place place, frag_text *text)
+{
+    (void)base;
+    (void)setting;
+    if (place == FRAG_FIX_TORCH)
+        frag_text_add(text, "with torch.no_grad():");
+}
+
+/* ---- the optimizer's loop */
+static uint32_t count_fused(const frag_fix_base *base)
+{
+    const frag_workload *workload = &base->setting.workload;
+    return is_training(base) && is_adam(workload) && workload->optimizer_loop != FRAG_LOOP_FUSED;
+}
+
+static void apply_fused(const frag_fix_base *base, uint32_t level, frag_fit_setting *setting)
+{
+    (void)base;
+    (void)level;
+    setting->workload.optimizer_loop = FRAG_LOOP_FUSED;
+}
+
+static void describe_loop(const frag_fit_setting *setting, frag_text *text)
+{
+    frag_text_add(text, "%s",
+                  setting->workload.optimizer_loop == FRAG_LOOP_FUSED ? "fused=True"
+                                                                      : "foreach=False");
+}
+
+static const char *class_name(const frag_workload *workload)
+{
+    return workload->optimizer == FRAG_OPTIMIZER_ADAM ? "Adam" : "AdamW";
+}
+
+static void line_fused(const frag_fix_base *base, const frag_fit_setting *setting,
+                       frag_fix_place place, frag_text *text)
+{
+    (void)base;
+    const frag_workload *workload = &setting->workload;
+    if (workload->optimizer_loop != FRAG_LOOP_FUSED || !is_adam(workload))
+        return;
+    if (place == FRAG_FIX_TRANSFORMERS && workload->optimizer == FRAG_OPTIMIZER_ADAMW)
+        frag_text_add(text, "optim=\"adamw_torch_fused\"");
+    else if (place == FRAG_FIX_TORCH)
+        frag_text_add(text, "torch.optim.%s(model.parameters(), fused=True)", class_name(workload));
+}
+
+/* ---- accumulation: into 2 parts or more, each time at least twice as many */
+static uint64_t next_divisor(uint64_t batch, uint64_t parts)
+{
+    uint64_t next = 2 * parts;
+    while (next < batch && batch % next != 0)
+        next++;
+    return next < batch ? next : batch;
+}
+
+static uint32_t count_divisors(uint64_t batch)
+{
+    uint32_t count = 0;
+    for (uint64_t parts = 1; parts < batch; parts = next_divisor(batch, parts))
+        count++;
+    return count;
+}
+
+static uint64_t find_divisor(uint64_t batch, uint32_t level)
+{
+    uint64_t parts = 1;
+    for (; level > 0; level--)
+        parts = next_divisor(batch, parts);
+    return parts;
+}
+
+static uint32_t count_accumulate(const frag_fix_base *base)
+{
+    return is_training(base) ? count_divisors(base->setting.workload.batch) : 0;
+}
+
+static void apply_accumulate(const frag_fix_base *base, uint32_t level, frag_fit_setting *setting)
+{
+    uint64_t parts = find_divisor(base->setting.workload.batch, level);
+    setting->workload.batch /= parts;
+    setting->workload.accumulate *= parts;
+}
+
+static void describe_accumulate(const frag_fit_setting *setting, frag_text *text)
+{
+    frag_text_add(text, "batch %" PRIu64 ", %" PRIu64 " accumulated", setting->workload.batch,
+                  setting->workload.accumulate);
+}
+
+static void line_accumulate(const frag_fix_base *base, const frag_fit_setting *setting,
+                            frag_fix_place place, frag_text *text)
+{
+    (void)base;
+    const frag_workload *workload = &setting->workload;
+    if (place == FRAG_FIX_TRANSFORMERS)
+        frag_text_add(
+            text, "per_device_train_batch_size=%" PRIu64 ", gradient_accumulation_steps=%" PRIu64,
+            workload->batch, workload->accumulate);
+    else if (place == FRAG_FIX_TORCH)
+        frag_text_add(text,
+                      "(loss / %" PRIu64 ").backward()  # optimizer.step() after %" PRIu64
+                      " batches of %" PRIu64,
+                      workload->accumulate, workload->accumulate, workload->batch);
+}
+
+/* ---- precision; half of what there is on cards before Ampere is fp16 */
+static uint32_t count_amp(const frag_fix_base *base)
+{
+    return base->card.capability >= 70 && is_wide(&base->setting.workload);
+}
+
+static void apply_amp(const frag_fix_base *base, uint32_t level, frag_fit_setting *setting)
+{
+    (void)level;
+    setting->workload.precision =
+        base->card.capability >= 80 ? FRAG_PRECISION_AMP_BF16 : FRAG_PRECISION_AMP_FP16;
+}
+
+static void describe_precision(const frag_fit_setting *setting, frag_text *text)
+{
+    frag_text_add(text, "%s",
+                  setting->workload.precision == FRAG_PRECISION_AMP_BF16   ? "autocast to bf16"
+                  : setting->workload.precision == FRAG_PRECISION_AMP_FP16 ? "autocast to fp16"
+                                                                           : "weights in bf16");
+}
+
+static void line_amp(const frag_fix_base *base, const frag_fit_setting *setting,
+                     frag_fix_place place, frag_text *text)
+{
+    (void)setting;
+    bool is_bf16 = base->card.capability >= 80;
+    if (place == FRAG_FIX_TRANSFORMERS)
+        frag_text_add(text, "%s=True", is_bf16 ? "bf16" : "fp16");
+    else if (place == FRAG_FIX_TORCH)
+        frag_text_add(text, "with torch.autocast(\"cuda\", dtype=torch.%s):",
+                      is_bf16 ? "bfloat16" : "float16");
+}
+
+static uint32_t count_bf16(const frag_fix_base *base)
+{
+    return base->card.capability >= 80 && base->setting.workload.precision != FRAG_PRECISION_BF16 &&
+           base->setting.workload.precision != FRAG_PRECISION_FP16;
+}
+
+static void apply_bf16(const frag_fix_base *base, uint32_t level, frag_fit_setting *setting)
+{
+    (void)base;
+    (void)level;
+    setting->workload.precision = FRAG_PRECISION_BF16;
+}
+
+static void line_bf16(const frag_fix_base *base, const frag_fit_setting *setting,
+                      frag_fix_place place, frag_text *text)
+{
+    (void)base;
+    (void)setting;
+    if (place == FRAG_FIX_TORCH)
+        frag_text_add(text, "from_pretrained(..., dtype=torch.bfloat16)");
+}
+
+/* ---- checkpointing */
+static uint32_t count_checkpoint(const frag_fix_base *base)
+{
+    return is_training(base) && base->setting.workload.checkpoint == FRAG_CHECKPOINT_NONE;
+}
+
+static void apply_checkpoint(const frag_fix_base *base, uint32_t level, frag_fit_setting *setting)
+{
+    (void)base;
+    (void)level;
+    setting->workload.checkpoint = FRAG_CHECKPOINT_BLOCKS;
+}
+
+static void describe_checkpoint(const frag_fit_setting *setting, frag_text *text)
+{
+    (void)setting;
+    frag_text_add(text, "every block");
+}
+
+static void line_checkpoint(const frag_fix_base *base, const frag_fit_setting *setting,
+                            frag_fix_place place, frag_text *text)
+{
+    (void)base;
+    (void)setting;
+    if (place == FRAG_FIX_TRANSFORMERS)
+        frag_text_add(text, "gradient_checkpointing=True, "
+                            "gradient_checkpointing_kwargs={\"use_reentrant\": False}");
+    else if (place == FRAG_FIX_TORCH)
+        frag_text_add(text, "model.gradient_checkpointing_enable(gradient_checkpointing_kwargs="
+                            "{\"use_reentrant\": False})");
+}
+
+/* ---- LoRA */
+enum { LORA_RANK = 16 };
+
+/* Beside the layers that peft takes where none are named, or else beside all. */
+static bool add_adapters(frag_workload *workload)
+{
+    workload->lora_rank = LORA_RANK;
+    if (frag_workload_check(workload, NULL))
+        return true;
+    workload->lora_targets = FRAG_LORA_ALL;
+    return frag_workload_check(workload, NULL);
+}
+
+static uint32_t count_lora(const frag_fix_base *base)
+{
+    frag_workload workload = base->setting.workload;
+    return is_training(base) && workload.lora_rank == 0 && add_adapters(&workload);
+}
+
+static void apply_lora(const frag_fix_base *base, uint32_t level, frag_fit_setting *setting)
+{
+    (void)base;
+    (void)level;
+    add_adapters(&setting->workload);
+}
+
+static void describe_lora(const frag_fit_setting *setting, frag_text *text)
+{
+    frag_text_add(text, "adapters of rank %" PRIu64, setting->workload.lora_rank);
+}
+
+static void line_lora(const frag_fix_base *base, const frag_fit_setting *setting,
+                      frag_fix_place place, frag_text *text)
+{
+    (void)base;
+    if (place == FRAG_FIX_TORCH)
+        frag_text_add(text, "peft.get_peft_model(model, LoraConfig(r=%" PRIu64 "%s))",
+                      setting->workload.lora_rank,
+                      setting->workload.lora_targets == FRAG_LORA_ALL
+                          ? ", target_modules=\"all-linear\""
+                          : "");
+}
+
+/* ---- other optimizers */
+static uint32_t count_momentum(const frag_fix_base *base)
+{
+    return is_training(base) && is_adam(&base->setting.workload);
+}
+
+static void apply_momentum(const frag_fix_base *base, uint32_t level, frag_fit_setting *setting)
+{
+    (void)base;
+    (void)level;
+    setting->workload.optimizer = FRAG_OPTIMIZER_MOMENTUM;
+    setting->workload.has_amsgrad = false;
+}
+
+static uint32_t count_sgd(const frag_fix_base *base)
+{
+    return is_training(base) && base->setting.workload.optimizer != FRAG_OPTIMIZER_SGD;
+}
+
+static void apply_sgd(const frag_fix_base *base, uint32_t level, frag_fit_setting *setting)
+{
+    (void)base;
+    (void)level;
+    setting->workload.optimizer = FRAG_OPTIMIZER_SGD;
+    setting->workload.has_amsgrad = false;
+}
+
+static void describe_optimizer(const frag_fit_setting *setting, frag_text *text)
+{
+    frag_text_add(text, "%s",
+                  setting->workload.optimizer == FRAG_OPTIMIZER_SGD ? "torch.optim.SGD"
+                                                                    : "SGD with momentum");
+}
+
+static void line_momentum(const frag_fix_base *base, const frag_fit_setting *setting,
+                          frag_fix_place place, frag_text *text)
+{
+    (void)base;
+    if (place == FRAG_FIX_TORCH && setting->workload.optimizer == FRAG_OPTIMIZER_MOMENTUM)
+        frag_text_add(text, "torch.optim.SGD(model.parameters(), lr=..., momentum=0.9)");
+}
+
+static void line_sgd(const frag_fix_base *base, const frag_fit_setting *setting,
+                     frag_fix_place place, frag_text *text)
+{
+    (void)base;
+    (void)setting;
+    if (place == FRAG_FIX_TRANSFORMERS)
+        frag_text_add(text, "optim=\"sgd\"");
+    else if (place == FRAG_FIX_TORCH)
+        frag_text_add(text, "torch.optim.SGD(model.parameters(), lr=...)");
+}
+
+/* ---- less at a time */
+static uint32_t count_halvings(uint64_t of, uint64_t min)
+{
+    uint32_t count = 0;
+    while (count < HALVINGS_MAX && of >> (count + 1) >= min)
+        count++;
+    return count;
+}
+
+static uint32_t count_batch(const frag_fix_base *base)
+{
+    return count_halvings(base->setting.workload.batch, 1);
+}
+
+static void apply_batch(const frag_fix_base *base, uint32_t level, frag_fit_setting *setting)
+{
+    uint64_t batch = base->setting.workload.batch >> level;
+    if (batch < setting->workload.batch)
+        setting->workload.batch = batch;
+}
+
+static void describe_batch(const frag_fit_setting *setting, frag_text *text)
+{
+    frag_text_add(text, "batch %" PRIu64, setting->workload.batch);
+}
+
+static void line_batch(const frag_fix_base *base, const frag_fit_setting *setting,
+                       frag_fix_place place, frag_text *text)
+{
+    if (place == FRAG_FIX_TRANSFORMERS)
+        frag_text_add(text, "per_device_%s_batch_size=%" PRIu64,
+                      is_training(base) ? "train" : "eval", setting->workload.batch);
+    else if (place == FRAG_FIX_TORCH)
+        frag_text_add(text, "DataLoader(..., batch_size=%" PRIu64 ")", setting->workload.batch);
+}
+
+uint64_t frag_fix_longest(const frag_workload *workload)
+{
+    uint64_t longest = 0;
+    for (uint32_t i = 0; i < workload->tokens.count; i++)
+        if (workload->tokens.values[i] > longest)
+            longest = workload->tokens.values[i];
+    return longest;
+}
+
+void frag_fix_shorten(frag_workload *workload, uint64_t tokens)
+{
+    for (uint32_t i = 0; i < workload->tokens.count; i++)
+        if (workload->tokens.values[i] > tokens)
+            workload->tokens.values[i] = tokens;
+}
+
+static uint32_t count_tokens(const frag_fix_base *base)
+{
+    return count_halvings(frag_fix_longest(&base->setting.workload), TOKENS_MIN);
+}
+
+static void apply_tokens(const frag_fix_base *base, uint32_t level, frag_fit_setting *setting)
+{
+    frag_fix_shorten(&setting->workload, frag_fix_longest(&base->setting.workload) >> level);
+}
+
+static void describe_tokens(const frag_fit_setting *setting, frag_text *text)
+{
+    frag_text_add(text, "at most %" PRIu64 " tokens", frag_fix_longest(&setting->workload));
+}
+
+static void line_tokens(const frag_fix_base *base, const frag_fit_setting *setting,
+                        frag_fix_place place, frag_text *text)
+{
+    (void)base;
+    if (place == FRAG_FIX_TORCH)
+        frag_text_add(text, "tokenizer(..., truncation=True, max_length=%" PRIu64 ")",
+                      frag_fix_longest(&setting->workload));
+}
+
+/* ---- the table, the cheapest first */
+const frag_fix frag_fixes[] = {
+    {"expandable-segments",
+     "The allocator grows one segment for each stream instead of taking many of fixed size, so "
+     "that "
+     "holes between them do not add up.",
+     "Nothing; Linux with PyTorch 2.1 or later.", FRAG_FIX_FREE, false, count_expandable,
+     apply_expandable, describe_expandable, line_expandable},
+    {"set-to-none", "Gradients are given back after each step instead of being set to zero.",
+     "Nothing; it has been the default since PyTorch 2.0.", FRAG_FIX_FREE, false, count_set_to_none,
+     apply_set_to_none, describe_set_to_none, line_set_to_none},
+    {"no-grad", "Evaluation keeps no activations for a backward pass that never comes.", "Nothing.",
+     FRAG_FIX_FREE, false, count_no_grad, apply_no_grad, describe_no_grad, line_no_grad},
+    {"fused-optimizer",
+     "One kernel updates the parameters, so that no temporary of all their sizes is made.",
+     "Nothing; usually it is faster. Results differ by rounding.", FRAG_FIX_FREE, false,
+     count_fused, apply_fused, describe_loop, line_fused},
+    {"accumulate",
+     "The batch is divided into smaller ones, whose gradients are added up before one step of the "
+     "optimizer.",
+     "More and smaller kernels, so a little time. The step is the same, but for rounding and "
+     "layers "
+     "that look at the whole batch.",
+     FRAG_FIX_TIME, false, count_accumulate, apply_accumulate, describe_accumulate,
+     line_accumulate},
+    {"autocast",
+     "Matrix products and what they save are in 16 bits; weights, gradients and the optimizer stay "
+     "in 32.",
+     "Activations are rounded to 16 bits; usually it is faster. Weights have 16-bit copies "
+     "besides.",
+     FRAG_FIX_NUMERICS, false, count_amp, apply_amp, describe_precision, line_amp},
+    {"checkpoint", "Of each block only the input is kept; backward computes its activations anew.",
+     "A second forward pass through the blocks.", FRAG_FIX_TIME, true, count_checkpoint,
+     apply_checkpoint, describe_checkpoint, line_checkpoint},
+    {"bf16-weights", "Weights, gradients and the optimizer's state are in bf16 too.",
+     "Updates smaller than 1/256 of a weight are rounded away; check that the loss still falls.",
+     FRAG_FIX_NUMERICS, false, count_bf16, apply_bf16, describe_precision, line_bf16},
+    {"lora", "The weights are frozen; small matrices beside some of them are trained.",
+     "Another training, which changes less of the model.", FRAG_FIX_TRAINING, false, count_lora,
+     apply_lora, describe_lora, line_lora},
+    {"momentum", "SGD with momentum keeps one number for each weight, where Adam keeps two.",
+     "Another optimizer: the learning rate has to be found anew.", FRAG_FIX_TRAINING, false,
+     count_momentum, apply_momentum, describe_optimizer, line_momentum},
+    {"sgd", "Plain SGD keeps nothing for the weights.",
+     "Another optimizer: the learning rate has to be found anew, and transformers train badly.",
+     FRAG_FIX_TRAINING, false, count_sgd, apply_sgd, describe_optimizer, line_sgd},
+    {"batch", "Fewer sequences at a time.",
+     "In training, noisier gradients and another learning rate; in evaluation, more passes.",
+     FRAG_FIX_TRAINING, false, count_batch, apply_batch, describe_batch, line_batch},
+    {"tokens", "Shorter sequences.", "What is cut off is not seen by the model.", FRAG_FIX_TRAINING,
+     false, count_tokens, apply_tokens, describe_tokens, line_tokens},
+};
+
+size_t frag_fix_count(void)
+{
+    return sizeof frag_fixes / sizeof *frag_fixes;
+}
+
+const frag_fix *frag_fix_named(const char *name, frag_error *error)
+{
+    const char *names[FRAG_FIXES_MAX];
+    for (size_t i = 0; i < frag_fix_count(); i++) {
+        names[i] = frag_fixes[i].name;
+        if (strcmp(names[i], name) == 0)
+            return &frag_fixes[i];
+    }
+    const char *nearest = frag_nearest_name(name, names, frag_fix_count());
+    frag_text list = {0};
+    for (size_t i = 0; nearest == NULL && i < frag_fix_count(); i++)
+        frag_text_add(&list, "%s%s", i > 0 ? ", " : "", names[i]);
+    if (nearest != NULL)
+        frag_fail(error, FRAG_E_USAGE, "'%s' is not a fix; did you mean %s?", name, nearest);
+    else
+        frag_fail(error, FRAG_E_USAGE, "'%s' is not a fix; expected one of %s", name, list.bytes);
+    frag_text_destroy(&list);
+    return NULL;
+}
+
+void frag_fix_apply_all(const frag_fix_base *base, const frag_fix_choice *choice,
+                        frag_fit_setting *setting)
+{
+    memcpy(setting, &base->setting, sizeof *setting);
+    for (size_t i = 0; i < frag_fix_count(); i++)
+        if (choice->levels[i] > 0)
+            frag_fixes[i].apply(base, choice->levels[i], setting);
+}
+
+/* Two operations a weight and token forward; backward four, and two of weights that are frozen;
+ * attention's products besides. */
+double frag_fix_recomputing_ratio(const frag_workload *workload)
+{
+    const frag_network *of = &workload->network;
+    /* Families with learnt positions have feed-forward parts of two layers, without a gate. */
+    bool is_plain = frag_families[of->family].has_learnt_positions;
+    if (of->layers == 0 || of->heads == 0 || of->width == 0)
+        return NAN;
+    double width = (double)of->width;
+    double heads = is_plain ? width : (double)(of->heads * of->head_width);
+    double keys = is_plain ? width : (double)(of->key_heads * of->head_width);
+    double block = width * (2 * heads + 2 * keys) + (is_plain ? 2 : 3) * width * (double)of->inner;
+    double attention = 2 * (double)frag_fix_longest(workload) * heads;
+    double blocks = (double)of->layers * (block + attention);
+    double passes = workload->lora_rank > 0 ? 2 : 3;
+    return blocks / (passes * (blocks + width * (double)of->vocabulary));
+}

@@ -1,0 +1,70 @@
+/* What can be done so that a workload needs less memory, the cheapest for the user first. */
+#ifndef FRAG_PLAN_FIX_TABLE_H
+#define FRAG_PLAN_FIX_TABLE_H
+
+#include "base/text.h"
+#include "studies/plan/fit_trial.h"
+#include "studies/plan/fix_search.h"
+
+/* What a fix costs the user. */
+typedef enum frag_fix_price {
+    FRAG_FIX_FREE,     /* results and speed stay */
+    FRAG_FIX_TIME,     /* slower, results stay */
+    FRAG_FIX_NUMERICS, /* results are rounded otherwise */
+    FRAG_FIX_TRAINING, /* another training: tune it anew */
+    FRAG_FIX_PRICE_COUNT
+} frag_fix_price;
+
+/* "free", "time", "numerics", "training". */
+const char *frag_fix_price_name(frag_fix_price price);
+
+typedef enum frag_fix_place {
+    FRAG_FIX_ENVIRONMENT,
+    FRAG_FIX_TRANSFORMERS, /* TrainingArguments */
+    FRAG_FIX_TORCH,
+    FRAG_FIX_PLACE_COUNT
+} frag_fix_place;
+
+const char *frag_fix_place_name(frag_fix_place place);
+
+/* What a fix starts from. */
+typedef struct frag_fix_base {
+    frag_fit_setting setting;
+    frag_tape_card card;
+    const char *conf; /* NULL: none */
+} frag_fix_base;
+
+typedef struct frag_fix {
+    const char *name;
+    const char *what; /* it does, a sentence */
+    const char *cost; /* a sentence */
+    frag_fix_price price;
+    bool is_recomputing; /* frag_fix_recomputing_ratio says how much longer it takes */
+    /* Ever stronger forms that it has here; 0: it does not apply. */
+    uint32_t (*count_levels)(const frag_fix_base *base);
+    void (*apply)(const frag_fix_base *base, uint32_t level, frag_fit_setting *setting);
+    /* What it makes of the setting, in few words. */
+    void (*describe)(const frag_fit_setting *setting, frag_text *text);
+    /* The line to paste; nothing where there is none. setting: with all fixes applied. */
+    void (*write_line)(const frag_fix_base *base, const frag_fit_setting *setting,
+                       frag_fix_place place, frag_text *text);
+} frag_fix;
+
+extern const frag_fix frag_fixes[];
+size_t frag_fix_count(void);
+/* NULL: FRAG_E_USAGE, with the nearest name. */
+const frag_fix *frag_fix_named(const char *name, frag_error *error);
+
+void frag_fix_apply_all(const frag_fix_base *base, const frag_fix_choice *choice,
+                        frag_fit_setting *setting);
+
+/* The longest batch of a workload, in tokens. */
+uint64_t frag_fix_longest(const frag_workload *workload);
+/* Batches that are longer become that long. */
+void frag_fix_shorten(frag_workload *workload, uint64_t tokens);
+
+/* By how much recomputing the activations of all blocks lengthens a step of training: an estimate
+ * from floating-point operations (docs/plan.md). NAN: not known of this family. */
+double frag_fix_recomputing_ratio(const frag_workload *workload);
+
+#endif

@@ -1,0 +1,190 @@
+/* A plan as one JSON object. */
+#include <math.h>
+
+#include "base/json.h"
+#include "sim/version.h"
+#include "studies/plan/memory_plan.h"
+
+/* "cheapest.fits" of "cheapest." and "fits": good until the next call with the same text. */
+static const char *join(frag_text *text, const char *object, const char *name)
+{
+    frag_text_clear(text);
+    frag_text_add(text, "%s%s", object, name);
+    return text->bytes;
+}
+
+static void add_bytes(frag_json *json, const char *object, const char *name, uint64_t bytes)
+{
+    frag_text path = {0};
+    frag_text_add(&path, "%s%s_bytes", object, name);
+    frag_json_number(json, path.bytes, bytes);
+    frag_text_destroy(&path);
+}
+
+/* object: "", or a path with a dot behind it. */
+static void add_needs(frag_json *json, const char *object, const frag_memory_plan *plan,
+                      const frag_plan_trial *trial)
+{
+    const frag_level *peak = &trial->result.peak;
+    frag_text path = {0};
+    frag_json_signed(json, join(&path, object, "margin_bytes"), frag_plan_margin(plan, trial));
+    add_bytes(json, object, "needed", trial->result.needed_bytes);
+    add_bytes(json, object, "peak.requested", peak->requested_bytes);
+    add_bytes(json, object, "peak.allocated", peak->allocated_bytes);
+    add_bytes(json, object, "peak.reserved", peak->reserved_bytes);
+    frag_text_destroy(&path);
+}
+
+static void add_fix_names(frag_json *json, size_t index, const frag_plan_trial *trial)
+{
+    frag_text text = {0};
+    const frag_fix *fix = &frag_fixes[index];
+    fix->describe(&trial->setting, &text);
+    frag_json_text(json, "fix", fix->name);
+    frag_json_text(json, "setting", text.bytes);
+    frag_json_text(json, "price", frag_fix_price_name(fix->price));
+    frag_text_destroy(&text);
+}
+
+static void add_saving(frag_json *json, const char *name, uint64_t before, uint64_t after)
+{
+    frag_json_entry(json, "saves", name, (int64_t)before - (int64_t)after);
+}
+
+static void add_fixes(frag_json *json, const frag_memory_plan *plan)
+{
+    const frag_level *before = &plan->as_is.result.peak;
+    frag_json_array(json, "fixes");
+    for (size_t i = 0; i < plan->fix_count; i++) {
+        const frag_plan_fix *fix = &plan->fixes[i];
+        const frag_level *after = &fix->trial.result.peak;
+        frag_json *item = frag_json_create();
+        add_fix_names(item, fix->fix, &fix->trial);
+        frag_json_flag(item, "fits", fix->trial.fits);
+        add_needs(item, "", plan, &fix->trial);
+        frag_json_object(item, "saves");
+        add_saving(item, "allocated_bytes", before->allocated_bytes, after->allocated_bytes);
+        add_saving(item, "reserved_bytes", before->reserved_bytes, after->reserved_bytes);
+        add_saving(item, "needed_bytes", plan->as_is.result.needed_bytes,
+                   fix->trial.result.needed_bytes);
+        frag_json_append(json, "fixes", item);
+    }
+}
+
+static void add_steps(frag_json *json, const frag_memory_plan *plan)
+{
+    frag_json_array(json, "steps");
+    for (size_t i = 0; i < plan->answer.step_count; i++) {
+        frag_json *item = frag_json_create();
+        add_fix_names(item, plan->answer.steps[i].fix, &plan->steps[i]);
+        frag_json_flag(item, "fits", plan->steps[i].fits);
+        add_needs(item, "", plan, &plan->steps[i]);
+        frag_json_append(json, "steps", item);
+    }
+}
+
+static void add_lines(frag_json *json, const frag_memory_plan *plan, const frag_fix *fix)
+{
+    for (uint32_t place = 0; place < FRAG_FIX_PLACE_COUNT; place++) {
+        frag_text text = {0};
+        fix->write_line(&plan->base, &plan->fixed.setting, (frag_fix_place)place, &text);
+        if (text.length > 0) {
+            frag_json *item = frag_json_create();
+            frag_json_text(item, "fix", fix->name);
+            frag_json_text(item, "place", frag_fix_place_name((frag_fix_place)place));
+            frag_json_text(item, "text", text.bytes);
+            frag_json_append(json, "cheapest.lines", item);
+        }
+        frag_text_destroy(&text);
+    }
+}
+
+static void add_combination(frag_json *json, const frag_memory_plan *plan)
+{
+    frag_json_flag(json, "cheapest.fits", plan->fixed.fits);
+    add_needs(json, "cheapest.", plan, &plan->fixed);
+    frag_json_array(json, "cheapest.fixes");
+    frag_json_array(json, "cheapest.lines");
+    for (size_t i = 0; i < frag_fix_count(); i++) {
+        if (plan->answer.choice.levels[i] == 0)
+            continue;
+        frag_json *item = frag_json_create();
+        add_fix_names(item, i, &plan->fixed);
+        frag_json_append(json, "cheapest.fixes", item);
+        add_lines(json, plan, &frag_fixes[i]);
+    }
+}
+
+static void add_largest(frag_json *json, const char *name, const frag_plan_largest *largest)
+{
+    frag_text path = {0};
+    frag_text_add(&path, "largest.%s.batch", name);
+    frag_json_number(json, path.bytes, largest->batch);
+    frag_text_clear(&path);
+    frag_text_add(&path, "largest.%s.tokens", name);
+    frag_json_number(json, path.bytes, largest->tokens);
+    frag_text_destroy(&path);
+}
+
+static void add_parts(frag_json *json, const frag_memory_plan *plan)
+{
+    for (uint32_t kind = 0; kind < FRAG_REQUEST_KIND_COUNT; kind++)
+        add_bytes(json, "at_peak.", frag_fit_part_name(kind), plan->parts.bytes[kind]);
+    add_bytes(json, "at_peak.", "rounding", plan->parts.rounding_bytes);
+    add_bytes(json, "at_peak.", "caching", plan->parts.caching_bytes);
+    add_bytes(json, "at_peak.", "context", plan->gpu.memory.context_bytes);
+}
+
+static void add_question(frag_json *json, const frag_memory_plan *plan)
+{
+    const frag_workload *workload = &plan->base.setting.workload;
+    frag_json_text(json, "model.name", plan->name);
+    frag_json_text(json, "model.family", frag_families[workload->network.family].name);
+    frag_json_number(json, "run.batch", workload->batch);
+    frag_json_number(json, "run.longest_tokens", frag_fix_longest(workload));
+    frag_json_number(json, "run.steps", workload->steps);
+    frag_json_number(json, "run.accumulate", workload->accumulate);
+    frag_json_text(json, "run.conf", plan->base.conf);
+    frag_json_text(json, "gpu.name", plan->gpu.card.name);
+    frag_json_text(json, "gpu.origin", frag_origin_name(plan->gpu.card.origin));
+    frag_json_number(json, "gpu.total_bytes", plan->gpu.memory.capacity_bytes);
+    frag_json_number(json, "gpu.context_bytes", plan->gpu.memory.context_bytes);
+    frag_json_number(json, "gpu.usable_bytes", plan->usable_bytes);
+    frag_json_text(json, "torch", FRAG_PLAN_TORCH);
+}
+
+static void add_answer(frag_json *json, const frag_memory_plan *plan)
+{
+    if (plan->fits == FRAG_FITS_UNKNOWN)
+        frag_json_null(json, "fits");
+    else
+        frag_json_flag(json, "fits", plan->fits == FRAG_FITS_YES);
+    frag_json_flag(json, "is_sure", plan->is_sure);
+    frag_json_text(json, "doubt", frag_plan_doubt(plan));
+    frag_json_number(json, "draws", plan->draws);
+    frag_json_number(json, "draws_served", plan->draws_served);
+    add_needs(json, "", plan, &plan->as_is);
+    add_parts(json, plan);
+}
+
+void frag_memory_plan_print_json(const frag_memory_plan *plan, FILE *stream)
+{
+    const frag_workload *workload = &plan->base.setting.workload;
+    frag_json *json = frag_json_create();
+    frag_json_text(json, "schema", "fraglab.plan/1");
+    frag_json_text(json, "tool.version", frag_version());
+    frag_json_text(json, "tool.commit", frag_commit());
+    add_question(json, plan);
+    add_answer(json, plan);
+    add_fixes(json, plan);
+    add_steps(json, plan);
+    add_combination(json, plan);
+    add_largest(json, "as_is", &plan->largest);
+    if (plan->has_largest_fixed)
+        add_largest(json, "fixed", &plan->largest_fixed);
+    else
+        frag_json_null(json, "largest.fixed");
+    frag_json_ratio(json, "recomputing_estimate_ratio",
+                    workload->task == FRAG_TASK_TRAIN ? frag_fix_recomputing_ratio(workload) : NAN);
+    frag_json_write(json, stream, false);
+}

@@ -1,0 +1,255 @@
+/* A plan for a person. */
+#include <inttypes.h>
+#include <math.h>
+
+#include "base/bytes.h"
+#include "base/text_table.h"
+#include "studies/plan/memory_plan.h"
+
+enum { BAR_WIDTH = 40, LABEL_WIDTH = 18 };
+
+static void print_question(const frag_memory_plan *plan, FILE *stream)
+{
+    const frag_workload *workload = &plan->base.setting.workload;
+    fprintf(stream, "model    %s · %s · batch %s", plan->name,
+            frag_families[workload->network.family].name, FRAG_COUNT(workload->batch));
+    if (workload->accumulate > 1)
+        fprintf(stream, ", %s accumulated", FRAG_COUNT(workload->accumulate));
+    fprintf(stream, " · %s%s tokens · PyTorch %s\n", workload->tokens.count > 1 ? "up to " : "",
+            FRAG_COUNT(frag_fix_longest(workload)), FRAG_PLAN_TORCH);
+    fprintf(stream, "card     %s%s · %s, %s of them for PyTorch\n", plan->gpu.card.name,
+            frag_device_description_mark(&plan->gpu.card),
+            FRAG_BYTES(plan->gpu.memory.capacity_bytes), FRAG_BYTES(plan->usable_bytes));
+}
+
+static void print_margin(const frag_memory_plan *plan, const frag_plan_trial *trial, FILE *stream)
+{
+    int64_t margin = frag_plan_margin(plan, trial);
+    if (trial->result.needed_bytes == FRAG_UNLIMITED)
+        fprintf(stream, "needs more than any card has");
+    else
+        fprintf(stream, "needs %s: %s %s", FRAG_BYTES(trial->result.needed_bytes),
+                FRAG_BYTES(margin >= 0 ? (uint64_t)margin : (uint64_t)-margin),
+                margin >= 0 ? "left" : "missing");
+}
+
+static void print_verdict(const frag_memory_plan *plan, FILE *stream)
+{
+    static const char *const verdicts[] = {
+        [FRAG_FITS_NO] = "does not fit", [FRAG_FITS_YES] = "fits", [FRAG_FITS_UNKNOWN] = "unsure"};
+    fprintf(stream, "\n%s; ", verdicts[plan->fits]);
+    print_margin(plan, &plan->as_is, stream);
+    fprintf(stream, "; peak allocated %s, reserved %s with no limit\n",
+            FRAG_BYTES(plan->as_is.result.peak.allocated_bytes),
+            FRAG_BYTES(plan->as_is.result.peak.reserved_bytes));
+    if (plan->draws > 0)
+        fprintf(stream,
+                "lengths are drawn: %s of %s draws fit, among them the longest every time\n",
+                FRAG_COUNT(plan->draws_served), FRAG_COUNT(plan->draws));
+    if (frag_plan_doubt(plan) != NULL)
+        fprintf(stream, "not sure: %s\n", frag_plan_doubt(plan));
+}
+
+/* ---- where the bytes are */
+static void print_part(const char *name, uint64_t bytes, uint64_t whole, FILE *stream)
+{
+    int width = whole > 0 ? (int)((double)bytes / (double)whole * BAR_WIDTH + 0.5) : 0;
+    if (bytes == 0)
+        return;
+    fprintf(stream, "  %-*s%12s%s", LABEL_WIDTH, name, FRAG_BYTES(bytes), width > 0 ? "  " : "");
+    for (int i = 0; i < width; i++)
+        fputc('#', stream);
+    fputc('\n', stream);
+}
+
+static void print_parts(const frag_memory_plan *plan, FILE *stream)
+{
+    static const struct {
+        frag_request_kind kind;
+        const char *name;
+    } shown[] = {{FRAG_REQUEST_WEIGHT, "weights"},         {FRAG_REQUEST_CAST, "autocast's copies"},
+                 {FRAG_REQUEST_GRADIENT, "gradients"},     {FRAG_REQUEST_OPTIMIZER, "optimizer"},
+                 {FRAG_REQUEST_ACTIVATION, "activations"}, {FRAG_REQUEST_TEMPORARY, "temporaries"},
+                 {FRAG_REQUEST_INPUT, "inputs"},           {FRAG_REQUEST_WORKSPACE, "workspaces"}};
+    const frag_fit_parts *parts = &plan->parts;
+    uint64_t whole = plan->as_is.result.peak.reserved_bytes + plan->gpu.memory.context_bytes;
+    fprintf(stream, "\nat the peak, with no limit\n");
+    for (size_t i = 0; i < sizeof shown / sizeof *shown; i++)
+        print_part(shown[i].name, parts->bytes[shown[i].kind], whole, stream);
+    print_part("rounding", parts->rounding_bytes, whole, stream);
+    print_part("caching", parts->caching_bytes, whole, stream);
+    print_part("context", plan->gpu.memory.context_bytes, whole, stream);
+}
+
+/* ---- fixes */
+/* Bytes that were saved, or none: "1.20 GiB", "–", "+12.00 MiB". */
+static void add_saving(frag_text *cell, uint64_t before, uint64_t after)
+{
+    if (before == after)
+        frag_text_add(cell, "–");
+    else
+        frag_text_add(cell, "%s%s", after > before ? "+" : "-",
+                      FRAG_BYTES(after > before ? after - before : before - after));
+}
+
+static void print_fixes(const frag_memory_plan *plan, FILE *stream)
+{
+    static const char *const titles[] = {"fix",      "here",  "costs", "allocated",
+                                         "reserved", "needs", "fits"};
+    frag_text_table table = {.columns = sizeof titles / sizeof *titles, .is_last_text = true};
+    const frag_fit_result *before = &plan->as_is.result;
+    fprintf(stream, "\neach fix alone, the cheapest first\n");
+    for (size_t i = 0; i < table.columns; i++)
+        frag_text_add(frag_text_table_cell(&table), "%s", titles[i]);
+    for (size_t i = 0; i < plan->fix_count; i++) {
+        const frag_plan_fix *row = &plan->fixes[i];
+        const frag_fix *fix = &frag_fixes[row->fix];
+        const frag_fit_result *after = &row->trial.result;
+        frag_text_add(frag_text_table_cell(&table), "%s", fix->name);
+        fix->describe(&row->trial.setting, frag_text_table_cell(&table));
+        frag_text_add(frag_text_table_cell(&table), "%s", frag_fix_price_name(fix->price));
+        add_saving(frag_text_table_cell(&table), before->peak.allocated_bytes,
+                   after->peak.allocated_bytes);
+        add_saving(frag_text_table_cell(&table), before->peak.reserved_bytes,
+                   after->peak.reserved_bytes);
+        frag_text_add(frag_text_table_cell(&table), "%s", FRAG_BYTES(after->needed_bytes));
+        frag_text_add(frag_text_table_cell(&table), "%s", row->trial.fits ? "yes" : "no");
+    }
+    frag_text_table_print(&table, false, stream);
+}
+
+static void print_lines(const frag_memory_plan *plan, const frag_fix *fix,
+                        const frag_fit_setting *setting, FILE *stream)
+{
+    for (uint32_t place = 0; place < FRAG_FIX_PLACE_COUNT; place++) {
+        frag_text text = {0};
+        fix->write_line(&plan->base, setting, (frag_fix_place)place, &text);
+        if (text.length > 0)
+            fprintf(stream, "  %-14s%s\n", frag_fix_place_name((frag_fix_place)place), text.bytes);
+        frag_text_destroy(&text);
+    }
+}
+
+static bool has_fix(const frag_memory_plan *plan, size_t index)
+{
+    return plan->answer.choice.levels[index] > 0;
+}
+
+static void print_recomputing(const frag_memory_plan *plan, FILE *stream)
+{
+    double ratio = frag_fix_recomputing_ratio(&plan->base.setting.workload);
+    if (!isnan(ratio))
+        fprintf(stream,
+                "  recomputing takes about %.0f %% more time a step (estimate from "
+                "operations; docs/plan.md)\n",
+                100 * ratio);
+}
+
+static void print_combination(const frag_memory_plan *plan, FILE *stream)
+{
+    if (plan->as_is.fits)
+        return;
+    fprintf(stream, "\n%s\n",
+            plan->answer.fits ? "the cheapest combination that fits"
+                              : "all fixes together do not fit");
+    for (size_t i = 0; i < frag_fix_count(); i++) {
+        frag_text text = {0};
+        if (!has_fix(plan, i))
+            continue;
+        frag_fixes[i].describe(&plan->fixed.setting, &text);
+        fprintf(stream, "%s: %s\n", frag_fixes[i].name, text.bytes);
+        print_lines(plan, &frag_fixes[i], &plan->fixed.setting, stream);
+        if (frag_fixes[i].is_recomputing)
+            print_recomputing(plan, stream);
+        frag_text_destroy(&text);
+    }
+    fprintf(stream, "together it ");
+    print_margin(plan, &plan->fixed, stream);
+    fputc('\n', stream);
+}
+
+static void print_one_largest(const char *what, const frag_plan_largest *largest, FILE *stream)
+{
+    fprintf(stream, "%s: ", what);
+    if (largest->batch == 0)
+        fprintf(stream, "no batch");
+    else
+        fprintf(stream, "batch %s%s", FRAG_COUNT(largest->batch),
+                largest->is_batch_limited ? " (more is not generated)" : "");
+    if (largest->tokens == 0)
+        fprintf(stream, ", and no length\n");
+    else
+        fprintf(stream, ", or %s tokens%s\n", FRAG_COUNT(largest->tokens),
+                largest->is_tokens_limited ? " (the model takes no more)" : "");
+}
+
+static void print_largest(const frag_memory_plan *plan, FILE *stream)
+{
+    fprintf(stream, "\nthe largest that fit\n");
+    print_one_largest("as it is", &plan->largest, stream);
+    if (plan->has_largest_fixed)
+        print_one_largest("with these fixes", &plan->largest_fixed, stream);
+}
+
+static void print_change(const char *name, uint64_t before, uint64_t after, FILE *stream)
+{
+    frag_text text = {0};
+    if (before == after)
+        return;
+    add_saving(&text, before, after);
+    fprintf(stream, "  %-*s%12s  (%s before)\n", LABEL_WIDTH, name, text.bytes, FRAG_BYTES(before));
+    frag_text_destroy(&text);
+}
+
+/* What changes of the bytes at the peak, by what they are for. */
+static void print_changes(const frag_fit_parts *before, const frag_fit_parts *after, FILE *stream)
+{
+    for (uint32_t kind = 0; kind < FRAG_REQUEST_KIND_COUNT; kind++)
+        print_change(frag_fit_part_name(kind), before->bytes[kind], after->bytes[kind], stream);
+    print_change("rounding", before->rounding_bytes, after->rounding_bytes, stream);
+    print_change("caching", before->caching_bytes, after->caching_bytes, stream);
+}
+
+static const frag_plan_fix *find_row(const frag_memory_plan *plan, const frag_fix *fix)
+{
+    for (size_t i = 0; i < plan->fix_count; i++)
+        if (&frag_fixes[plan->fixes[i].fix] == fix)
+            return &plan->fixes[i];
+    return NULL;
+}
+
+bool frag_memory_plan_explain(const frag_memory_plan *plan, frag_fitter *fitter,
+                              const frag_fix *fix, FILE *stream, frag_error *error)
+{
+    const frag_plan_fix *row = find_row(plan, fix);
+    frag_fit_parts after;
+    frag_text text = {0};
+    fprintf(stream, "%s\n%s\ncosts: %s\n", fix->name, fix->what, fix->cost);
+    if (fix->is_recomputing)
+        print_recomputing(plan, stream);
+    if (row == NULL) {
+        fprintf(stream, "\nhere: it does not apply, or the workload has it already\n");
+        return true;
+    }
+    if (!frag_fit_divide(fitter, &row->trial.setting, &plan->base.card, &after, error))
+        return false;
+    fix->describe(&row->trial.setting, &text);
+    fprintf(stream, "\nhere: %s\n", text.bytes);
+    print_changes(&plan->parts, &after, stream);
+    fprintf(stream, "%s; ", row->trial.fits ? "fits" : "does not fit");
+    print_margin(plan, &row->trial, stream);
+    fputc('\n', stream);
+    print_lines(plan, fix, &row->trial.setting, stream);
+    frag_text_destroy(&text);
+    return true;
+}
+
+void frag_memory_plan_print(const frag_memory_plan *plan, FILE *stream)
+{
+    print_question(plan, stream);
+    print_verdict(plan, stream);
+    print_parts(plan, stream);
+    print_fixes(plan, stream);
+    print_combination(plan, stream);
+    print_largest(plan, stream);
+}
