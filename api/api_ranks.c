@@ -1,0 +1,107 @@
+/* The ranks of one job side by side. */
+#include "api/api_run.h"
+#include "base/memory.h"
+#include "base/text_stream.h"
+#include "studies/ranks/world_json.h"
+
+typedef struct ranks_call {
+    const fraglab_recording *const *recordings;
+    size_t count;
+    const fraglab_ranks_options *given;
+    fraglab_ranks_options options;
+    frag_replay_call replay; /* its context and device */
+    frag_world_rank *ranks;
+    frag_rank_list *stages;
+    char *json;
+} ranks_call;
+
+static uint32_t *number(const ranks_call *call)
+{
+    uint32_t *numbers = frag_alloc(call->count, sizeof *numbers);
+    const char **names = frag_alloc(call->count, sizeof *names);
+    for (size_t i = 0; i < call->count; i++)
+        names[i] = call->recordings[i]->recording.name;
+    frag_rank_numbers(names, call->count, numbers);
+    for (size_t i = 0; i < call->count && call->options.numbers != NULL; i++)
+        numbers[i] = call->options.numbers[i];
+    frag_free(names);
+    return numbers;
+}
+
+static bool measure(ranks_call *call, frag_error *error)
+{
+    const frag_world_options wanted = {
+        .context = call->replay.below,
+        .spec = call->options.policy != NULL ? &call->options.policy->spec : NULL,
+        .device = &call->replay.device,
+    };
+    uint32_t *numbers = number(call);
+    bool ok = true;
+    call->ranks = frag_alloc(call->count, sizeof *call->ranks);
+    for (size_t i = 0; i < call->count && ok; i++) {
+        const frag_recording *recording = &call->recordings[i]->recording;
+        const frag_trace *trace = frag_recording_main_trace(recording);
+        if (trace == NULL)
+            ok = frag_fail(error, FRAG_E_INPUT, "the recording holds no trace");
+        else
+            ok = frag_world_rank_measure(&wanted, recording, trace, numbers[i], &call->ranks[i],
+                                         error);
+    }
+    frag_free(numbers);
+    return ok;
+}
+
+static bool read_stages(ranks_call *call, frag_error *error)
+{
+    call->stages = frag_alloc(call->options.stage_count + 1, sizeof *call->stages);
+    for (size_t i = 0; i < call->options.stage_count; i++) {
+        const char *text = call->options.stages[i];
+        if (text == NULL)
+            frag_fail(error, FRAG_E_USAGE, "one is NULL; expected a list of ranks, 0-3,8");
+        if (text == NULL || !frag_rank_list_parse(text, &call->stages[i], error))
+            return frag_error_in(error, "stages");
+    }
+    return true;
+}
+
+static bool conclude(ranks_call *call, frag_error *error)
+{
+    frag_world world;
+    if (!frag_world_make(call->ranks, call->count, call->stages, call->options.stage_count, &world,
+                         error))
+        return false;
+    frag_text_stream *stream = frag_text_stream_open();
+    frag_world_print_json(frag_text_stream_file(stream), &world);
+    call->json = frag_call_hand_out(frag_text_stream_close(stream, NULL));
+    return true;
+}
+
+/* What was made goes with the scope of the call. */
+static bool ranks_work(void *arguments, frag_error *error)
+{
+    ranks_call *call = arguments;
+    if (!frag_call_read(call->given, &call->options, sizeof call->options, "fraglab_ranks_options",
+                        error))
+        return false;
+    if (call->count < 2)
+        return frag_fail(error, FRAG_E_USAGE,
+                         "there is %s; expected the recordings of several ranks",
+                         call->count == 0 ? "no recording" : "one recording");
+    if (!frag_replay_call_device(&call->replay, error) || !read_stages(call, error))
+        return false;
+    bool ok = measure(call, error);
+    return frag_replay_call_goes_on(&call->replay, error) && ok && conclude(call, error);
+}
+
+int fraglab_ranks(const fraglab_context *context, const fraglab_recording *const *recordings,
+                  size_t count, const fraglab_run_options *run_options,
+                  const fraglab_ranks_options *options, char **json, fraglab_error *error)
+{
+    ranks_call call = {.recordings = recordings,
+                       .count = count,
+                       .given = options,
+                       .replay = {.context = context, .given = run_options}};
+    int code = frag_call_once(ranks_work, &call, error);
+    *json = call.json;
+    return code;
+}

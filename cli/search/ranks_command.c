@@ -1,0 +1,273 @@
+/* `fraglab ranks`: the recordings of all ranks of a job, side by side. */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/folder.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "base/threads.h"
+#include "cli/inputs.h"
+#include "cli/search/ranks_print.h"
+#include "studies/compare/comparison_wishes.h"
+#include "studies/ranks/world_json.h"
+
+enum { ROWS_SHOWN = 20, STAGES_MAX = 1024 };
+
+static const frag_command_option options[] = {
+    {"stage", "RANKS",
+     .help = "ranks that are to be alike, as those of one pipeline stage: 0-3,8. Repeat it for "
+             "each stage; the ranks in none are one too (default: all ranks are one stage)"},
+    {"policy", "NAME[:KEY=VALUE,...]", .letter = 'p',
+     .help = "what all are replayed with (default: pytorch, with the settings of each recording "
+             "where it holds some)"},
+    FRAG_DEVICE_OPTIONS,
+    FRAG_LOAD_OPTIONS,
+    {"fail-above", "AMOUNT",
+     .help = "exit 1 if in a stage the highest peak exceeds the lowest by more: 1%, 16MiB, or a "
+             "share and an amount joined by a comma, of which both must be exceeded"},
+    {"rows", "N", .help = "lines of each table (default: 20)", .min = 1, .max = 1000000},
+    {"format", "FORMAT", .choices = "table|jsonl",
+     .help = "for a person, or one JSON object with every rank and call site (default: table)"},
+    FRAG_OUTPUT_OPTIONS,
+    FRAG_JOBS_OPTION,
+    {.name = NULL},
+};
+
+typedef struct ranks_state {
+    const frag_arguments *arguments;
+    frag_trace_format format;
+    frag_policy_list policies;
+    frag_device_spec device;
+    frag_device_description gpu;
+    frag_world_options options;
+    frag_comparison_wishes wishes; /* of --fail-above */
+    char **paths;
+    size_t path_count;
+    uint32_t *numbers;  /* of each path */
+    frag_error *errors; /* of each path */
+    frag_world_rank *ranks;
+    size_t rank_count;
+    frag_rank_list *stages;
+    size_t stage_count;
+    frag_world world;
+} ranks_state;
+
+/* ---- what is given */
+
+static void add_path(ranks_state *state, size_t *capacity, char *path)
+{
+    state->paths = frag_grow(state->paths, capacity, state->path_count + 1, sizeof *state->paths);
+    state->paths[state->path_count++] = path;
+}
+
+/* "rank0.pickle.gz", and "run.pickle-rank1", as a dry run names them. */
+static bool take_recording(char *name)
+{
+    return strstr(name, ".pickle") != NULL || strstr(name, ".pkl") != NULL ||
+           strstr(name, ".fgt") != NULL;
+}
+
+static bool add_folder(ranks_state *state, size_t *capacity, const char *folder, frag_error *error)
+{
+    size_t count = 0;
+    char **names = frag_folder_names(folder, take_recording, &count);
+    if (names == NULL)
+        frag_fail(error, FRAG_E_SYSTEM, "the folder cannot be read: %s", strerror(errno));
+    else if (count == 0)
+        frag_fail(error, FRAG_E_INPUT,
+                  "no recording is in the folder; expected files with .pickle, .pkl or .fgt in "
+                  "their names");
+    for (size_t i = 0; i < count; i++) {
+        frag_text path = {0};
+        frag_text_add(&path, "%s%s%s", folder, folder[strlen(folder) - 1] == '/' ? "" : "/",
+                      names[i]);
+        add_path(state, capacity, path.bytes);
+    }
+    if (names != NULL)
+        frag_folder_names_destroy(names, count);
+    return count > 0 || frag_error_in(error, folder);
+}
+
+static bool list_paths(ranks_state *state, frag_error *error)
+{
+    size_t capacity = 0;
+    for (size_t i = 0; i < frag_arguments_operand_count(state->arguments); i++) {
+        const char *operand = frag_arguments_operand(state->arguments, i);
+        if (!frag_is_folder(operand))
+            add_path(state, &capacity, frag_copy_text(operand));
+        else if (!add_folder(state, &capacity, operand, error))
+            return false;
+    }
+    state->numbers = frag_alloc(state->path_count, sizeof *state->numbers);
+    state->errors = frag_alloc(state->path_count, sizeof *state->errors);
+    frag_rank_numbers((const char *const *)state->paths, state->path_count, state->numbers);
+    return true;
+}
+
+static bool read_stages(ranks_state *state, frag_error *error)
+{
+    size_t count = frag_arguments_value_count(state->arguments, "stage");
+    if (count > STAGES_MAX)
+        return frag_fail(error, FRAG_E_USAGE, "--stage is given %zu times; expected %d at most",
+                         count, STAGES_MAX);
+    state->stages = frag_alloc(count + 1, sizeof *state->stages);
+    for (size_t i = 0; i < count; i++) {
+        state->stage_count++;
+        if (!frag_rank_list_parse(frag_arguments_value_at(state->arguments, "stage", i),
+                                  &state->stages[i], error))
+            return frag_error_in(error, "--stage");
+    }
+    return true;
+}
+
+static bool read_options(ranks_state *state, frag_error *error)
+{
+    const frag_arguments *arguments = state->arguments;
+    const char *amount = frag_arguments_value(arguments, "fail-above");
+    const frag_wish_texts none = {0};
+    if (!frag_inputs_one_policy(arguments, &state->policies, error) ||
+        !frag_inputs_device(arguments, &state->device, &state->gpu, error) ||
+        !frag_inputs_format(arguments, &state->format, error) || !read_stages(state, error) ||
+        !list_paths(state, error))
+        return false;
+    state->options = (frag_world_options){.context = frag_arguments_context(arguments),
+                                          .spec = state->policies.specs,
+                                          .device = &state->device};
+    return amount == NULL || frag_comparison_wishes_parse("--fail-above", amount, &none, &none,
+                                                          &state->wishes, error);
+}
+
+/* ---- ranks */
+
+/* One recording of several devices: each that requests something is a rank. */
+static bool measure_devices(ranks_state *state, const frag_recording *recording, frag_error *error)
+{
+    for (uint32_t i = 0; i < recording->trace_count; i++) {
+        const frag_trace *trace = &recording->traces[i];
+        if (trace->stats.request_count + trace->stats.initial_count > 0 &&
+            !frag_world_rank_measure(&state->options, recording, trace, trace->device,
+                                     &state->ranks[state->rank_count++], error))
+            return false;
+    }
+    return state->rank_count > 1 ||
+           frag_fail(error, FRAG_E_USAGE,
+                     "the recording is of one device; expected the recordings of several ranks");
+}
+
+static void measure_one(void *context, uint64_t index)
+{
+    ranks_state *state = context;
+    const frag_trace *trace = NULL;
+    frag_recording recording;
+    frag_error *error = &state->errors[index];
+    if (frag_is_cancelled(state->options.context) ||
+        !frag_recording_load_plain(state->paths[index], state->format, true, &recording, error))
+        return;
+    if (frag_inputs_trace(state->arguments, &recording, &trace, error))
+        frag_world_rank_measure(&state->options, &recording, trace, state->numbers[index],
+                                &state->ranks[index], error);
+    frag_recording_destroy(&recording);
+}
+
+static bool measure_all(ranks_state *state, frag_error *error)
+{
+    uint64_t threads = frag_arguments_number(state->arguments, "jobs", frag_core_count());
+    state->rank_count = state->path_count;
+    state->ranks = frag_alloc(state->rank_count, sizeof *state->ranks);
+    frag_for_each((uint32_t)threads, state->path_count, measure_one, state);
+    for (size_t i = 0; i < state->path_count; i++)
+        if (state->errors[i].code != FRAG_E_NONE) {
+            *error = state->errors[i];
+            return false;
+        }
+    return true;
+}
+
+static bool measure(ranks_state *state, frag_error *error)
+{
+    frag_recording recording;
+    if (state->path_count > 1)
+        return measure_all(state, error);
+    if (!frag_recording_load_plain(state->paths[0], state->format, true, &recording, error))
+        return false;
+    state->ranks = frag_alloc(recording.trace_count + 1u, sizeof *state->ranks);
+    bool ok = measure_devices(state, &recording, error);
+    if (!ok && error->code == FRAG_E_USAGE)
+        frag_error_in(error, state->paths[0]);
+    frag_recording_destroy(&recording);
+    return ok;
+}
+
+static void destroy(ranks_state *state)
+{
+    frag_world_destroy(&state->world);
+    for (size_t i = 0; i < state->rank_count; i++)
+        frag_world_rank_destroy(&state->ranks[i]);
+    frag_free(state->ranks);
+    for (size_t i = 0; i < state->stage_count; i++)
+        frag_rank_list_destroy(&state->stages[i]);
+    frag_free(state->stages);
+    frag_folder_names_destroy(state->paths, state->path_count);
+    frag_free(state->numbers);
+    frag_free(state->errors);
+    frag_policy_list_destroy(&state->policies);
+    frag_comparison_wishes_destroy(&state->wishes);
+}
+
+static bool is_finding(const ranks_state *state)
+{
+    return state->world.oom_count > 0 ||
+           (frag_arguments_has(state->arguments, "fail-above") &&
+            frag_world_is_uneven(&state->world, &state->wishes.options.general));
+}
+
+static int ranks_command(const frag_arguments *arguments)
+{
+    ranks_state state = {.arguments = arguments};
+    frag_error error = {0};
+    frag_output *output = NULL;
+    bool ok = read_options(&state, &error) &&
+              (output = frag_inputs_output(arguments, &error)) != NULL && measure(&state, &error);
+    bool is_cancelled = frag_is_cancelled(frag_arguments_context(arguments));
+    ok = ok && !is_cancelled &&
+         frag_world_make(state.ranks, state.rank_count, state.stages, state.stage_count,
+                         &state.world, &error);
+    if (ok && frag_arguments_is(arguments, "format", "jsonl"))
+        frag_world_print_json(frag_output_stream(output), &state.world);
+    else if (ok)
+        frag_world_print(frag_output_stream(output), &state.world, &state.device,
+                         frag_arguments_number(arguments, "rows", ROWS_SHOWN));
+    if (output != NULL && ok)
+        ok = frag_output_finish(output, &error);
+    else if (output != NULL)
+        frag_output_abandon(output);
+    int code = is_cancelled ? 130 : !ok ? frag_report(&error) : is_finding(&state) ? 1 : 0;
+    destroy(&state);
+    return code;
+}
+
+const frag_command frag_command_ranks = {
+    .name = "ranks",
+    .operands = "TRACE|FOLDER...",
+    .summary = "the ranks of a job side by side: peaks, imbalance, who is out of memory first",
+    .description =
+        "Takes the recordings of all ranks of one job: files, a folder of them, or one recording "
+        "of several devices. Replays each, and says what each needs at its peak, which ranks "
+        "request the same, how far the largest is above the mean, and what the rank with the "
+        "highest peak holds that the one with the lowest does not. With --capacity or --gpu: which "
+        "ranks run out of memory, which of them first, and in which step. The number of a rank is "
+        "the one behind 'rank' in its path, else the digits in which the paths differ. "
+        "docs/ranks.md has examples.\n"
+        "\n"
+        "Exit: 0; 1 a rank runs out of memory, or --fail-above is exceeded; 2 usage; 3 bad input; "
+        "4 the system refused.",
+    .examples = "fraglab ranks snapshots/ --gpu h100-80gb  # does every rank fit?\n"
+                "fraglab ranks rank*.pickle --stage 0-3 --stage 4-7  # two pipeline stages\n"
+                "fraglab ranks run/ --fail-above 5%  # in CI: no rank needs 5 % more than another",
+    .options = options,
+    .operand_min = 1,
+    .operand_max = UINT32_MAX,
+    .run = ranks_command,
+};

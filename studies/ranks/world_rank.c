@@ -1,0 +1,105 @@
+#include "studies/ranks/world_rank.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+#include "studies/leaks/steps.h"
+#include "studies/usual_policies.h"
+
+static void digest_requests(const frag_trace *trace, frag_world_rank *rank)
+{
+    frag_digest *digest = frag_digest_create();
+    for (uint64_t i = 0; i < trace->event_count; i++) {
+        const frag_event *event = &trace->events[i];
+        if (event->op != FRAG_OP_ALLOC)
+            continue;
+        const uint64_t request[] = {event->bytes, event->stream};
+        frag_digest_add(digest, request, sizeof request);
+        rank->request_count++;
+    }
+    frag_digest_finish(digest, rank->requests_digest);
+}
+
+static void find_holders(const frag_recording *recording, const frag_trace *trace,
+                         frag_world_rank *rank)
+{
+    rank->peak_event = frag_uses_peak_event(trace, 0, trace->event_count, false);
+    rank->is_by_size = !frag_use_has_stacks(recording, trace);
+    frag_site_uses_collect(recording, trace,
+                           rank->is_by_size ? FRAG_USES_BY_SIZE : FRAG_USES_BY_SITE,
+                           (frag_use_range){0, trace->event_count, rank->peak_event}, &rank->uses);
+    for (size_t i = 0; i < rank->uses.count; i++)
+        rank->requested_bytes += rank->uses.items[i].live_bytes;
+}
+
+static bool replay(const frag_world_options *options, const frag_recording *recording,
+                   const frag_trace *trace, frag_world_rank *rank, frag_error *error)
+{
+    frag_policy_spec resolved = {0};
+    const frag_run_options run = {.context = options->context, .is_layout_skipped = true};
+    if (!frag_usual_policy_resolve(options->context, options->spec, recording, &resolved, error))
+        return false;
+    rank->policy = frag_copy_text(resolved.text);
+    bool ok = frag_run(
+        &(frag_run_setup){recording, trace, resolved.ops, resolved.values, options->device}, &run,
+        &rank->run, error);
+    frag_policy_spec_destroy(&resolved);
+    return ok;
+}
+
+static uint64_t step_of(const frag_steps *steps, uint64_t event)
+{
+    uint64_t step = 0;
+    while (step <= steps->count && steps->begin[step] <= event)
+        step++;
+    return step;
+}
+
+/* Parts of equal length are no steps of the program. */
+static void find_steps(const frag_recording *recording, const frag_trace *trace,
+                       frag_world_rank *rank)
+{
+    frag_use_groups groups;
+    frag_steps steps = {0};
+    frag_error none = {0};
+    frag_use_groups_create(recording, trace,
+                           rank->is_by_size ? FRAG_USES_BY_SIZE : FRAG_USES_BY_SITE, &groups);
+    if (frag_steps_find(recording, trace, &groups, NULL, &steps, &none) &&
+        steps.by != FRAG_STEPS_BY_PARTS) {
+        rank->step_count = steps.count;
+        rank->peak_step = step_of(&steps, rank->peak_event);
+        if (rank->run.replay.oom.has_happened)
+            rank->oom_step = step_of(&steps, rank->run.replay.oom.event);
+    }
+    frag_steps_destroy(&steps);
+    frag_use_groups_destroy(&groups);
+}
+
+bool frag_world_rank_measure(const frag_world_options *options, const frag_recording *recording,
+                             const frag_trace *trace, uint32_t number, frag_world_rank *rank,
+                             frag_error *error)
+{
+    *rank = (frag_world_rank){
+        .number = number, .name = frag_copy_text(recording->name), .device = trace->device};
+    memcpy(rank->digest, trace->digest, sizeof rank->digest);
+    if (trace->stats.request_count + trace->stats.initial_count == 0) {
+        frag_fail(error, FRAG_E_INPUT, "the trace requests nothing; there is nothing to compare");
+        return frag_error_in(error, recording->name);
+    }
+    digest_requests(trace, rank);
+    find_holders(recording, trace, rank);
+    if (frag_is_cancelled(options->context))
+        return false;
+    if (!replay(options, recording, trace, rank, error))
+        return frag_error_in(error, recording->name);
+    find_steps(recording, trace, rank);
+    return true;
+}
+
+void frag_world_rank_destroy(frag_world_rank *rank)
+{
+    frag_site_uses_destroy(&rank->uses);
+    frag_free(rank->name);
+    frag_free(rank->policy);
+    *rank = (frag_world_rank){0};
+}
