@@ -7,8 +7,8 @@
 #include "base/bytes.h"
 #include "base/json.h"
 #include "base/memory.h"
-#include "base/text_table.h"
 #include "cli/dryrun/bisect_state.h"
+#include "cli/site_table.h"
 
 enum { CHANGES_SHOWN = 20 };
 
@@ -77,34 +77,15 @@ static size_t count_between(const frag_bisect_release *before, const frag_bisect
     return (size_t)(found - before) - 1;
 }
 
-static void add_change(frag_text_table *table, const frag_site_change *change)
-{
-    bool is_more = change->after.live_bytes >= change->before.live_bytes;
-    uint64_t difference = is_more ? change->after.live_bytes - change->before.live_bytes
-                                  : change->before.live_bytes - change->after.live_bytes;
-    frag_text_add(frag_text_table_cell(table), "%s%s", change->inner != NULL ? "  " : "",
-                  change->inner != NULL ? change->inner : change->caller);
-    frag_text_add(frag_text_table_cell(table), "%s", FRAG_BYTES(change->before.live_bytes));
-    frag_text_add(frag_text_table_cell(table), "%s", FRAG_BYTES(change->after.live_bytes));
-    frag_text_add(frag_text_table_cell(table), "%c%s", is_more ? '+' : '-', FRAG_BYTES(difference));
-    frag_text_add(frag_text_table_cell(table), "%" PRIu64 " then %" PRIu64,
-                  change->before.live_count, change->after.live_count);
-}
-
 static void print_changes(const frag_bisect_release *before, const frag_bisect_release *found)
 {
     frag_site_change *changes = NULL;
     size_t count = frag_site_uses_compare(&before->sites, &found->sites, &changes);
-    frag_text_table table = {.columns = 5};
-    const char *const titles[] = {"requested, live at the peak", before->name, found->name,
-                                  "change", "blocks"};
-    for (size_t i = 0; i < 5; i++)
-        frag_text_add(frag_text_table_cell(&table), "%s", titles[i]);
-    for (size_t i = 0; i < count && i < CHANGES_SHOWN; i++)
-        add_change(&table, &changes[i]);
+    const char *const titles[] = {"requested, live at the peak", before->name, found->name};
     printf("\n");
     if (count > 0)
-        frag_text_table_print(&table, false, stdout);
+        frag_site_table_print(stdout, titles, changes,
+                              count < CHANGES_SHOWN ? count : CHANGES_SHOWN);
     else
         printf("every call site holds the same at the peak: what changed is what the allocator "
                "does with the requests\n");

@@ -116,7 +116,7 @@ static void take_peak(const frag_bisect *bisect, const frag_dryrun_result *resul
     uint64_t event = bisect->by == FRAG_BISECT_BY_RESERVED
                          ? process->answer->run.reserved_at_event
                          : frag_uses_peak_event(process->main, 0, process->main->event_count,
-                                                bisect->by == FRAG_BISECT_BY_ALLOCATED, NULL);
+                                                bisect->by == FRAG_BISECT_BY_ALLOCATED);
     release->state = FRAG_BISECT_RUN;
     release->peak = process->answer->run.peak;
     frag_site_uses_collect(&process->recording, process->main, FRAG_USES_BY_SITE,

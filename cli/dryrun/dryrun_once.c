@@ -136,6 +136,11 @@ bool frag_dryrun_prepare(frag_dryrun *dryrun, char *const *command, size_t count
         return false;
     if (note.bytes != NULL)
         frag_warn(arguments, "--gpu: %s", note.bytes);
+    if (dryrun->parts.foreign.length > 0)
+        frag_warn(arguments,
+                  "the software CUDA in %s was built from other sources than this fraglab, so "
+                  "that the answer may be wrong; 'make fraglab software-cuda' builds both anew",
+                  dryrun->parts.foreign.bytes);
     frag_text_destroy(&note);
     uint64_t cards = dryrun->ranks.count > 0 ? dryrun->ranks.local_count : 1;
     frag_dryrun_gpu_settings(&dryrun->gpu, frag_arguments_number(arguments, "gpus", cards),

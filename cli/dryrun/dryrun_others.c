@@ -8,7 +8,7 @@
 #include "base/bytes.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "base/lines.h"
+#include "base/formats/lines.h"
 #include "base/memory.h"
 #include "base/text_table.h"
 #include "cli/dryrun/dryrun_state.h"
@@ -138,7 +138,7 @@ static bool add_cards(other_replays *all, const char *list, const frag_policy_sp
         for (size_t i = 0; ok && i < count; i++)
             ok = add_card(all, names[i], policy, error);
         if (names != NULL)
-            frag_card_names_destroy(names, count);
+            frag_folder_names_destroy(names, count);
         return ok;
     }
     char *copy = frag_copy_text(list);

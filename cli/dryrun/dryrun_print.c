@@ -194,7 +194,7 @@ static void print_explanation(void *user, const frag_trace_explanation *explanat
 {
     FILE *stream = user;
     fprintf(stream, "\n");
-    frag_explain_print_verdict(stream, &explanation->diagnosis);
+    frag_explain_print_verdict(stream, &explanation->diagnosis, true);
     frag_explain_print_steps(stream, &explanation->advice);
     for (size_t i = 1; i < explanation->candidate_count; i++) {
         const frag_candidate *candidate = &explanation->candidates[i];

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,125 +14,11 @@
 
 #include "base/memory.h"
 #include "cli/command.h"
-#include "sim/data_folder.h"
 
 enum { EXIT_NOT_FOUND = 127, EXIT_NOT_STARTED = 126, EXIT_SIGNAL = 128 };
 
 /* After SIGTERM a process writes its recording; then it is killed. */
 #define PATIENCE_NS ((uint64_t)30 * 1000 * 1000 * 1000)
-
-/* ---- what is put into the processes */
-
-static bool find_part(const char *name, char **path, frag_error *error)
-{
-    frag_text built = {0};
-    frag_text installed = {0};
-    frag_text_add(&built, "gpu_replay/dryrun/%s", name);
-    frag_text_add(&installed, "dryrun/%s", name);
-    char *found = frag_data_find(built.bytes);
-    found = found != NULL ? found : frag_data_find(installed.bytes);
-    *path = found != NULL ? realpath(found, NULL) : NULL;
-    frag_free(found);
-    frag_text_destroy(&built);
-    frag_text_destroy(&installed);
-    return *path != NULL || frag_fail(error, FRAG_E_SYSTEM,
-                                      "there is no %s of the dry run beside this fraglab; build or "
-                                      "install it anew",
-                                      name);
-}
-
-bool frag_dryrun_parts_find(frag_dryrun_parts *parts, frag_error *error)
-{
-    *parts = (frag_dryrun_parts){.site = NULL};
-    return find_part("site", &parts->site, error) && find_part("tools", &parts->tools, error) &&
-           find_part("probe.py", &parts->probe, error) &&
-           find_part("environments.py", &parts->environments, error);
-}
-
-/* Beside the program as built, or as installed. */
-static char *find_libraries(uint64_t major)
-{
-    static const char *const places[] = {"software-cuda", "build/release/software-cuda",
-                                         "../lib/fraglab/software-cuda"};
-    char program[PATH_MAX];
-    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
-    program[length > 0 ? length : 0] = '\0';
-    char *slash = strrchr(program, '/');
-    for (size_t i = 0; slash != NULL && i < sizeof places / sizeof *places; i++) {
-        frag_text folder = {0};
-        frag_text_add(&folder, "%.*s/%s/%" PRIu64, (int)(slash - program), program, places[i],
-                      major);
-        char *real = realpath(folder.bytes, NULL);
-        frag_text_destroy(&folder);
-        if (real != NULL)
-            return real;
-    }
-    return NULL;
-}
-
-/* One library of the list; names without a folder are in the list's. */
-static void add_library(frag_dryrun_parts *parts, const char *folder, const char *name)
-{
-    frag_text path = {0};
-    frag_text_add(&path, "%s%s%s", name[0] == '/' ? "" : folder, name[0] == '/' ? "" : "/", name);
-    frag_text_add(&parts->preload, "%s%s", parts->preload.length > 0 ? ":" : "", path.bytes);
-    char *slash = strrchr(path.bytes, '/');
-    if (strcmp(slash, "/libcuda.so.1") == 0 && parts->driver.length == 0)
-        frag_text_add(&parts->driver, "%.*s", (int)(slash - path.bytes), path.bytes);
-    frag_text_destroy(&path);
-}
-
-/* The file `preload` of a folder: names with blanks, newlines or colons between them. */
-static bool read_list(frag_dryrun_parts *parts, const char *folder, frag_error *error)
-{
-    frag_text path = {0};
-    char bytes[16384];
-    frag_text_add(&path, "%s/preload", folder);
-    FILE *stream = fopen(path.bytes, "r");
-    size_t count = stream != NULL ? fread(bytes, 1, sizeof bytes - 1, stream) : 0;
-    bytes[count] = '\0';
-    if (stream != NULL)
-        fclose(stream);
-    char *rest = NULL;
-    for (char *name = strtok_r(bytes, ": \t\n", &rest); name != NULL;
-         name = strtok_r(NULL, ": \t\n", &rest))
-        add_library(parts, folder, name);
-    bool ok = parts->preload.length > 0;
-    if (!ok)
-        frag_fail(error, FRAG_E_SYSTEM,
-                  "%s names no libraries; expected those of the software CUDA", path.bytes);
-    frag_text_destroy(&path);
-    return ok;
-}
-
-bool frag_dryrun_parts_find_libraries(frag_dryrun_parts *parts, uint64_t major, const char *folder,
-                                      frag_error *error)
-{
-    char *found = folder != NULL ? realpath(folder, NULL) : find_libraries(major);
-    if (found == NULL)
-        return frag_fail(error, FRAG_E_SYSTEM,
-                         "there are no libraries for CUDA %" PRIu64
-                         " beside this fraglab; 'make software-cuda' builds them",
-                         major);
-    bool ok = true;
-    if (strpbrk(found, " :\t\n") != NULL || strpbrk(parts->site, ":") != NULL)
-        ok = frag_fail(error, FRAG_E_SYSTEM,
-                       "%s cannot be preloaded, as its path has a blank or a colon; move fraglab",
-                       found);
-    ok = ok && read_list(parts, found, error);
-    frag_free(found);
-    return ok;
-}
-
-void frag_dryrun_parts_destroy(frag_dryrun_parts *parts)
-{
-    frag_free(parts->site);
-    frag_free(parts->tools);
-    frag_free(parts->probe);
-    frag_free(parts->environments);
-    frag_text_destroy(&parts->preload);
-    frag_text_destroy(&parts->driver);
-}
 
 /* ---- the child */
 
@@ -202,8 +87,9 @@ static void set_surroundings(const frag_dryrun_start *start)
         setenv("PYTORCH_CUDA_ALLOC_CONF", start->conf, 1);
         setenv("PYTORCH_ALLOC_CONF", start->conf, 1);
     }
-    /* The autocast cache is ordered by addresses, and so are its frees. Where a container does not
-     * allow this, the run differs a little from time to time. */
+    /* What a script orders by addresses of the host, such as sets of its objects, has one order in
+     * every run. A container may not allow this; autocast, which PyTorch itself orders so, does not
+     * need it: see host_objects.c. */
     int now = personality(0xffffffff);
     if (now >= 0)
         personality((unsigned long)now | ADDR_NO_RANDOMIZE);

@@ -4,8 +4,8 @@
 
 #include <stdio.h>
 
-#include "base/text.h"
-#include "cli/dryrun/dryrun_card.h"
+#include "studies/dryrun/dryrun_card.h"
+#include "cli/dryrun/dryrun_parts.h"
 #include "cli/dryrun/dryrun_progress.h"
 
 /* One rank of a world of which only some are run (--ranks). */
@@ -14,24 +14,6 @@ typedef struct frag_dryrun_rank {
     uint64_t count;       /* of ranks; 0: none is set */
     uint64_t local_count; /* of ranks on one machine: each has a card */
 } frag_dryrun_rank;
-
-/* Where the parts of fraglab are that a dry run puts into the script's processes. */
-typedef struct frag_dryrun_parts {
-    char *site;         /* the folder for PYTHONPATH */
-    char *tools;        /* for PATH: nvidia-smi */
-    char *probe;        /* probe.py */
-    char *environments; /* environments.py, of fraglab bisect */
-    frag_text preload;  /* the CUDA libraries, with colons between them */
-    frag_text driver;   /* the folder of libcuda.so.1, for Triton */
-} frag_dryrun_parts;
-
-/* What is no library; the libraries follow when the release is known. */
-bool frag_dryrun_parts_find(frag_dryrun_parts *parts, frag_error *error);
-/* The libraries that stand for CUDA `major`; folder: where they are, with their list `preload`, or
- * NULL: those of this fraglab. */
-bool frag_dryrun_parts_find_libraries(frag_dryrun_parts *parts, uint64_t major, const char *folder,
-                                      frag_error *error);
-void frag_dryrun_parts_destroy(frag_dryrun_parts *parts);
 
 typedef struct frag_dryrun_start {
     const frag_dryrun_parts *parts;

@@ -26,6 +26,7 @@ typedef struct slot {
     _Atomic uint64_t bytes[FRAG_SOFT_DEVICES_MAX];
 } slot;
 
+/* The nvidia-smi of dry runs reads it too. */
 typedef struct table {
     uint64_t magic; /* 0: a new file */
     uint64_t bytes_max[FRAG_SOFT_DEVICES_MAX];

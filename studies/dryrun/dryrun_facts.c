@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/json.h"
-#include "base/lines.h"
+#include "base/formats/lines.h"
 #include "base/memory.h"
 #include "base/text.h"
 

@@ -2,7 +2,9 @@
 
 #include <string.h>
 
+#include "base/bits.h"
 #include "base/memory.h"
+#include "base/random.h"
 
 #define BLOCK_BYTES ((uint64_t)512) /* what PyTorch rounds requests to */
 enum { DRAWS_MIN = 3, DRAWS_MAX = 15 };
@@ -148,11 +150,6 @@ bool frag_dryrun_replay(const frag_context *context, const frag_recording *recor
 
 /* ---- sizes that NVIDIA's libraries decide */
 
-static uint64_t in_blocks(uint64_t bytes)
-{
-    return (bytes + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES;
-}
-
 /* A request that failed is recorded rounded. */
 static const frag_dryrun_uncertain *find_uncertain(const frag_dryrun_facts *facts,
                                                    const frag_event *event)
@@ -160,8 +157,8 @@ static const frag_dryrun_uncertain *find_uncertain(const frag_dryrun_facts *fact
     for (size_t i = 0; event->op == FRAG_OP_ALLOC && i < facts->uncertain_count; i++) {
         uint64_t answered = facts->uncertain[i].answered_bytes;
         if (answered != 0 &&
-            (event->bytes == answered ||
-             ((event->flags & FRAG_EVENT_FAILED) != 0 && event->bytes == in_blocks(answered))))
+            (event->bytes == answered || ((event->flags & FRAG_EVENT_FAILED) != 0 &&
+                                          event->bytes == frag_round_up(answered, BLOCK_BYTES))))
             return &facts->uncertain[i];
     }
     return NULL;
@@ -209,14 +206,6 @@ static void free_places(resized *sizes)
     frag_free(sizes->which);
 }
 
-/* Steele et al., "Fast splittable pseudorandom number generators", 2014. */
-static uint64_t scramble(uint64_t number)
-{
-    number = (number ^ (number >> 30)) * 0xbf58476d1ce4e5b9u;
-    number = (number ^ (number >> 27)) * 0x94d049bb133111ebu;
-    return number ^ (number >> 31);
-}
-
 /* The size of an uncertain one: draw 0 its lower end, above a place of its own between the ends,
  * the same in each of its requests. */
 static uint64_t size_in(const frag_dryrun_facts *facts, uint32_t which, uint64_t draw)
@@ -224,7 +213,7 @@ static uint64_t size_in(const frag_dryrun_facts *facts, uint32_t which, uint64_t
     const frag_dryrun_uncertain *found = &facts->uncertain[which];
     uint64_t low = found->low_bytes, high = found->high_bytes;
     uint64_t width = high > low ? (high - low) / BLOCK_BYTES + 1 : 1;
-    uint64_t number = scramble((draw << 32 | which) * 0x9e3779b97f4a7c15u);
+    uint64_t number = frag_random_at(draw << 32 | which);
     return draw == 0 ? low : low + number % width * BLOCK_BYTES;
 }
 

@@ -364,6 +364,24 @@ print("\n".join(line.strip() for step in steps for line in step.removeprefix("|"
     [ "$output" = "['-c', '-I']" ]
 }
 
+@test "libraries of other sources than this fraglab's are used with a warning" {
+    words="was built from other sources than this fraglab, so that the answer may be wrong; 'make fraglab software-cuda' builds both anew"
+    run dry --gpu 1GiB -- python3 -c 'import torch; torch.empty(10)'
+    [[ "$output" != *"other sources"* ]]
+    cp build/release/software-cuda/12/sources "$out/cuda/sources"
+    run dry --gpu 1GiB -- python3 -c 'import torch; torch.empty(10)'
+    [[ "$output" != *"other sources"* ]]
+    echo 1 >"$out/cuda/sources"
+    run dry --gpu 1GiB -- python3 -c 'import torch; torch.empty(10)'
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"the software CUDA in $out/cuda $words"* ]]
+    # Beside a fraglab older ones are found, which have no digest.
+    mkdir -p "$out/moved/software-cuda/12" && cp fraglab "$out/moved/" && cp "$out/cuda/preload" "$out/moved/software-cuda/12/"
+    ln -s "$PWD/gpu_replay" "$PWD/devices" "$PWD/share" "$out/moved/"
+    run "$out/moved/fraglab" dryrun --gpu 1GiB -- python3 -c 'import torch; torch.empty(10)'
+    [[ "$output" == *"the software CUDA in $out/moved/software-cuda/12 $words"* ]]
+}
+
 @test "nothing recorded is said, and is a finding" {
     run dry --gpu rtx4090 -- python3 -c 'print("no torch")'
     [ "$status" -eq 1 ]
@@ -379,6 +397,37 @@ print(subprocess.run(["nvidia-smi", "--query-gpu=name,memory.total", "--format=c
     [ "$status" -eq 0 ]
     [ "${lines[0]}" = "own sitecustomize" ]
     [ "${lines[1]}" = "NVIDIA GeForce RTX 4090, 24576 MiB" ]
+}
+
+@test "nvidia-smi shows what the processes on each card hold" {
+    cat >"$out/smi.py" <<'END'
+import os, subprocess, sys, torch
+def smi(*words):
+    return subprocess.run(["nvidia-smi", *words], capture_output=True, text=True, check=True).stdout.splitlines()
+usage = "--query-gpu=memory.used,memory.free,memory.total", "--format=csv,noheader,nounits"
+print(smi(*usage))
+held = torch.empty(300)
+print(smi(*usage))
+child = "import torch, time; held = torch.empty(100); print(1, flush=True); time.sleep(60)"
+other = subprocess.Popen([sys.executable, "-c", child], stdout=subprocess.PIPE)
+other.stdout.readline()
+print(smi(*usage))
+names = {os.getpid(): "own", other.pid: "other"}
+for line in smi("--query-compute-apps=pid,used_memory", "--format=csv,noheader"):
+    print(names[int(line.split(",")[0])], line.split(",")[1])
+other.kill()  # not waited for: a zombie holds nothing
+other.stdout.read()
+print(smi(*usage))
+print(any(" 800 MiB" in line for line in smi()))
+END
+    run --separate-stderr dry --gpu rtx4090 -- python3 "$out/smi.py"
+    [ "$status" -eq 0 ]
+    [ "${lines[0]}" = "['0, 24207, 24576']" ]
+    [ "${lines[1]}" = "['800, 23407, 24576']" ]
+    [ "${lines[2]}" = "['1400, 22807, 24576']" ]
+    [ "$(printf '%s\n' "${lines[@]:3:2}" | sort | tr '\n' ';')" = "other  600 MiB;own  800 MiB;" ]
+    [ "${lines[5]}" = "['800, 23407, 24576']" ]
+    [ "${lines[6]}" = True ]
 }
 
 @test "sizes that a library decides are replayed at their other end" {
@@ -599,6 +648,26 @@ END
     [ "$(reported requests)" = 4 ]
     [ "$(reported is_repeated)" = true ]
     [ "$(reported peak.requested_bytes)" = $((600 << 20)) ]
+}
+
+@test "a call of empty_cache is not taken for memory that a request needed" {
+    cat >"$out/emptied.py" <<'END'
+import torch
+torch.cuda.empty_cache()  # before CUDA is initialised
+for mib in 100, 300, 500:
+    block = torch.empty(mib)
+    del block
+    torch.cuda.empty_cache()
+block = torch.empty(700)
+END
+    for more in -q --stacks; do
+        dry --gpu rtx4090 $more -f -o "$out/run.pickle" --report "$out/report" -- python3 "$out/emptied.py"
+        [ "$(reported is_repeated)" = true ]
+        [ "$(reported peak.reserved_bytes)" = $((700 << 20)) ]
+        "$fraglab" verify "$out/run.pickle" | grep -q identical
+        run "$fraglab" trace check -v "$out/run.pickle"
+        [[ "$output" != *"empty-cache-or-retry"* ]]
+    done
 }
 
 @test "processes on one card see each other's memory, and the answer says who held what" {

@@ -22,4 +22,6 @@ again() {
 
 @test "autocast, whose cache frees in an order of addresses, makes the same requests twice" { again mlp_amp; }
 
+@test "autocast after backward passes, whose thread frees when it comes to it, makes the same requests twice" { again gpt; }
+
 @test "two ranks make the same requests twice" { again ranks/ddp; }

@@ -19,7 +19,7 @@ while read -r kind wanted; do
         tail -n 3 "$folder/log"
         continue
     fi
-    "$fraglab" leaks "$folder/run.pickle" --format jsonl >"$folder/found"
+    "$fraglab" leaks "$folder/run.pickle" --format json >"$folder/found"
     found=$("$python" -c 'import json, sys
 leaks = json.load(open(sys.argv[1]))["leaks"]
 print(leaks[0]["kind"] if leaks else "-")' "$folder/found")

@@ -184,3 +184,65 @@ seed def.1" ]
         [[ $output == "$table:3: "* ]]
     done
 }
+
+@test "objects of a tensor's size lie where the main thread's count of them says, whatever other threads do" {
+    command -v g++ > /dev/null || skip "no g++"
+    cat >"$out/objects.cpp" <<'END'
+#include <cstdio>
+#include <cstdlib>
+#include <new>
+#include <thread>
+#include <vector>
+#include <sys/mman.h>
+#include <unistd.h>
+
+struct Object { char bytes[184]; };
+
+static bool is_mapped(void *at, bool is_used = false) {
+    unsigned char in_core = 0;
+    void *page = reinterpret_cast<void *>(reinterpret_cast<unsigned long>(at) & ~4095ul);
+    return mincore(page, 1, &in_core) == 0 && (in_core & 1) >= is_used;
+}
+
+int main(int count, char **words) {
+    // What another thread gives back to malloc differs from run to run.
+    unsigned noise = static_cast<unsigned>(atoi(words[1]));
+    std::vector<Object *> made;
+    for (unsigned round = 0; round < 3; round++) {
+        for (unsigned i = 0; i < 20000; i++) made.push_back(new Object);
+        std::vector<void *> taken;
+        for (unsigned i = 0; i < noise; i++) taken.push_back(malloc(150 + i % 60));
+        std::thread([&] {
+            for (unsigned i = 0; i < made.size(); i += 2) { delete made[i]; made[i] = nullptr; }
+            for (void *one : taken) free(one);
+            for (unsigned i = 0; i < noise; i++) delete new Object;
+        }).join();
+    }
+    for (Object *object : made) if (object != nullptr) printf("%p\n", static_cast<void *>(object));
+    void *first = made[1];
+    bool was_mapped = is_mapped(first);
+    // One object keeps its page; the other pages of its chunk are empty.
+    for (unsigned i = 0; i < made.size(); i++) if (i != 1) delete made[i];
+    void *other = made[1001];
+    printf("given back %d %d %d\n", is_mapped(first, true), is_mapped(other), is_mapped(other, true));
+    delete made[1];
+    printf("given back %d %d\n", was_mapped, !is_mapped(first));
+    try {
+        delete[] new char[static_cast<unsigned long>(-1) / 4 * (count > 0)];
+    } catch (const std::bad_alloc &) {
+        printf("caught\n");
+    }
+}
+END
+    g++ -O0 -pthread -o "$out/objects" "$out/objects.cpp"
+    for noise in 0 1000 4321; do
+        LD_PRELOAD=$PWD/$libraries/12/libfraglab-objects.so.1 "$out/objects" $noise >"$out/places-$noise"
+    done
+    [ "$(sort -u "$out/places-0" | wc -l)" -gt 20000 ]
+    grep -q '^0x18' "$out/places-0"
+    grep -qx 'given back 1 1 0' "$out/places-0"
+    grep -qx 'given back 1 1' "$out/places-0"
+    grep -qx caught "$out/places-0"
+    cmp "$out/places-0" "$out/places-1000"
+    cmp "$out/places-0" "$out/places-4321"
+}

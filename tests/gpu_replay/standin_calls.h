@@ -12,7 +12,7 @@ typedef enum frag_test_kind {
     FRAG_TEST_HANDLE,
     FRAG_TEST_READ,
     FRAG_TEST_DEVICE,
-    FRAG_TEST_FREE, /* may be written or not */
+    FRAG_TEST_FREE,    /* may be written or not */
     FRAG_TEST_WRITTEN, /* bytes of it */
     FRAG_TEST_NEW,
     FRAG_TEST_NEW_NUMBER,

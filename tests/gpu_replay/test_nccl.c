@@ -34,6 +34,8 @@ static struct {
     int (*init_all)(void **, int, const int *);
     int (*split)(void *, int, int, void **, void *);
     int (*shrink)(void *, int *, int, void **, void *, int);
+    int (*grow)(void *, int, const void *, int, void **, void *);
+    int (*get_comm_id)(void *, unique_id *);
     int (*destroy)(void *);
     int (*abort)(void *);
     int (*count)(void *, int *);
@@ -86,6 +88,8 @@ static void find_all(void *library)
         {"ncclCommInitAll", &nccl.init_all},
         {"ncclCommSplit", &nccl.split},
         {"ncclCommShrink", &nccl.shrink},
+        {"ncclCommGrow", &nccl.grow},
+        {"ncclCommGetUniqueId", &nccl.get_comm_id},
         {"ncclCommDestroy", &nccl.destroy},
         {"ncclCommAbort", &nccl.abort},
         {"ncclCommCount", &nccl.count},
@@ -369,6 +373,50 @@ static void splits_and_shrinks_communicators(void **state)
     assert_int_equal(run_ranks(split, RANKS), 0);
 }
 
+/* Ranks 0 and 1 work together before 2 comes: 1 has the id for it, 0 gives none. */
+static void grow(int rank, int count)
+{
+    unique_id id;
+    void *grown = NULL, *c = NULL;
+    int found = 0x5a5a5a5a;
+    if (rank < 2) {
+        c = join(rank, 2);
+        void *own = put(&(int){rank + 1}, 1);
+        CHECK(nccl.all_reduce(own, own, 1, INT32, SUM, c, NULL) == 0);
+        HOLDS(own, 3);
+        CHECK(nccl.grow(c, 2, NULL, -1, &grown, NULL) != 0 && grown == NULL); /* no more than now */
+        if (rank == 1) {
+            CHECK(nccl.get_comm_id(c, &id) == 0);
+            board->id = id;
+            atomic_store(&board->step, 1);
+        }
+        CHECK(nccl.grow(c, count, rank == 1 ? &id : NULL, -1, &grown, NULL) == 0);
+    } else {
+        load();
+        while (atomic_load(&board->step) == 0)
+            usleep(1000);
+        id = board->id;
+        CHECK(nccl.grow(NULL, count, NULL, rank, &grown, NULL) != 0 && grown == NULL);
+        CHECK(nccl.grow(NULL, count, &id, rank, &grown, NULL) == 0);
+    }
+    CHECK(nccl.rank(grown, &found) == 0 && found == rank);
+    CHECK(nccl.count(grown, &found) == 0 && found == count);
+    void *own = put(&(int){rank + 1}, 1);
+    CHECK(nccl.all_reduce(own, own, 1, INT32, SUM, grown, NULL) == 0);
+    HOLDS(own, 6);
+    if (rank == 2)
+        return;
+    own = put(&(int){rank + 1}, 1); /* the old one goes on */
+    CHECK(nccl.all_reduce(own, own, 1, INT32, SUM, c, NULL) == 0);
+    HOLDS(own, 3);
+}
+
+static void grows_a_communicator_by_new_ranks(void **state)
+{
+    (void)state;
+    assert_int_equal(run_ranks(grow, RANKS), 0);
+}
+
 static double now_seconds(void)
 {
     struct timespec now;
@@ -434,6 +482,47 @@ static void gives_up_at_the_time_out(void **state)
 {
     (void)state;
     assert_int_equal(run_ranks(wait_in_vain, 2), 0);
+}
+
+/* Rank 0 reads what rank 1 never sends: said once, long before the time is out. */
+static void receive_in_vain(int rank, int count)
+{
+    char text[1024] = "";
+    int number = 0;
+    char path[] = "/tmp/fraglab-nccl-XXXXXX";
+    setenv("FRAGLAB_SOFTWARE_NCCL_TIMEOUT", "2", 1);
+    setenv("FRAGLAB_SOFTWARE_NCCL_NOTICE", "0.2", 1);
+    void *c = join(rank, count);
+    if (rank == 0) {
+        int file = mkstemp(path), old = dup(2);
+        void *first = take(sizeof(int)), *second = take(2 * sizeof(int));
+        dup2(file, 2);
+        CHECK(nccl.receive(first, 1, INT32, 1, c, NULL) == 0);
+        CHECK(nccl.receive(second, 2, INT32, 1, c, NULL) == 0);
+        nccl.read(second, &number, sizeof number);
+        CHECK(pread(file, text, sizeof text - 1, 0) > 0);
+        dup2(old, 2);
+        unlink(path);
+        const char *said =
+            "software NCCL: rank 0 of 2 has waited 0 seconds in ncclRecv of message 2 "
+            "from rank 1, 8 bytes, for rank 1; it goes on waiting for 2 "
+            "(FRAGLAB_SOFTWARE_NCCL_TIMEOUT)\n";
+        CHECK(strcmp(text, said) == 0);
+        CHECK(strstr(nccl.last_error(c),
+                     "ncclRecv of message 2 from rank 1, 8 bytes, on rank 0 of 2: "
+                     "rank 1 did not come in time") != NULL);
+        atomic_store(&board->step, 1);
+    } else {
+        nccl.send(put(&number, 1), 1, INT32, 0, c, NULL);
+    }
+    while (atomic_load(&board->step) == 0)
+        usleep(1000);
+}
+
+static void says_which_receive_waits(void **state)
+{
+    (void)state;
+    assert_int_equal(run_ranks(receive_in_vain, 2), 0);
 }
 
 static void *abort_soon(void *communicator)
@@ -524,9 +613,11 @@ int main(void)
         cmocka_unit_test(carries_large_pieces_where_they_are_kept),
         cmocka_unit_test(keeps_unknown_what_no_host_wrote),
         cmocka_unit_test(splits_and_shrinks_communicators),
+        cmocka_unit_test(grows_a_communicator_by_new_ranks),
         cmocka_unit_test(a_rank_may_leave_after_its_part),
         cmocka_unit_test(does_not_wait_for_a_rank_that_has_ended),
         cmocka_unit_test(gives_up_at_the_time_out),
+        cmocka_unit_test(says_which_receive_waits),
         cmocka_unit_test(an_abort_ends_the_waiting),
         cmocka_unit_test(serves_two_devices_of_one_process),
     };

@@ -23,4 +23,4 @@ for name, more in (("vit_tiny_patch16_224", {"img_size": 64}), ("convnext_atto",
         assert loss.item() == loss.item()
 print("done")
 # needs: timm torchvision
-# expect: fits=true steps=2 identical
+# expect: fits=true steps=2 identical again

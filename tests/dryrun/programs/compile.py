@@ -2,6 +2,8 @@
 import torch
 from torch import nn
 
+# Before memory of the GPU is in use, and with no way around what cannot be compiled.
+torch.compile(nn.Linear(4, 4), backend="eager", fullgraph=True)(torch.zeros(2, 4))
 model = nn.Sequential(nn.Linear(256, 1024), nn.GELU(), nn.Linear(1024, 256)).cuda()
 optimizer = torch.optim.AdamW(model.parameters())
 compiled = torch.compile(model)

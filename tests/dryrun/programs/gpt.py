@@ -54,4 +54,4 @@ for autocast in (None, torch.bfloat16, torch.float16):
     for checkpoints in (False, True):
         train(autocast, checkpoints, fused=checkpoints)
 print("done")
-# expect: fits=true identical
+# expect: fits=true identical again

@@ -1,4 +1,8 @@
-"""The management library, the runtime and PyTorch name one card and count the same bytes."""
+"""The management library, here and in another process, nvidia-smi, the runtime and PyTorch name one card and count the same bytes."""
+import os
+import subprocess
+import sys
+
 import pynvml
 import torch
 
@@ -11,6 +15,15 @@ assert pynvml.nvmlDeviceGetCudaComputeCapability(card) == (properties.major, pro
 memory = pynvml.nvmlDeviceGetMemoryInfo(card)
 free, total = torch.cuda.mem_get_info()
 assert memory.free == free and memory.total >= total and memory.used >= held.numel()
+assert [(process.pid, process.usedGpuMemory) for process in pynvml.nvmlDeviceGetComputeRunningProcesses(card)] == [(os.getpid(), total - free)]
+other = """import pynvml
+pynvml.nvmlInit()
+card = pynvml.nvmlDeviceGetHandleByIndex(0)
+print([(process.pid, process.usedGpuMemory) for process in pynvml.nvmlDeviceGetComputeRunningProcesses(card)])"""
+shown = subprocess.check_output([sys.executable, "-c", other], text=True)
+assert shown.strip() == str([(os.getpid(), total - free)]), shown
+shown = subprocess.check_output(["nvidia-smi", "--query-gpu=memory.used,memory.free", "--format=csv,noheader,nounits"], text=True)
+assert shown.strip() == "%d, %d" % (total - free >> 20, free >> 20), shown
 
 # needs: pynvml
 # expect: fits=true status=0 ended_by=exit

@@ -2,7 +2,10 @@
 
 PyTorch has one history in a process, with one start and one limit. It records all the time, without a limit; whenever
 the script starts or ends its own, what was recorded so far is moved into `earlier`, so that PyTorch's begins where the
-script's does. Its limit is applied to the snapshots that it takes."""
+script's does. Its limit is applied to the snapshots that it takes.
+
+PyTorch records what was given back, not whether the script asked for it (empty_cache) or a request needed the room. Here
+the calls are known: what they gave back gets a stack that names them, as it has in a recording with stacks."""
 import contextlib
 import sys
 
@@ -22,12 +25,48 @@ def cut(entries, asked):
     return entries[-max(1, asked["max_entries"] if asked["enabled"] == "all" else 1):]
 
 
+def name_emptied(entries, calls):
+    """Gives the segments that calls of empty_cache freed the stacks of the calls: (requests until then, stack)."""
+    calls = dict(calls)
+    count = 0
+    for entry in entries if calls else ():
+        if entry["action"] == "alloc":
+            count += 1
+        elif entry["action"] in ("segment_free", "segment_unmap") and count in calls:
+            entry.setdefault("frames", calls[count])
+
+
+def frames_from(frame, most=16):
+    frames = []
+    while frame is not None and len(frames) < most:
+        frames.append({"name": frame.f_code.co_name, "filename": frame.f_code.co_filename, "line": frame.f_lineno})
+        frame = frame.f_back
+    return frames
+
+
+def watch_emptying(library, history, count):
+    """count() is how many requests each device has served so far; None while CUDA is not initialised."""
+    def noting(empty):
+        def note_and_empty(*arguments):
+            counts = count()
+            if counts is not None:
+                history.emptied.append((counts, frames_from(sys._getframe(1), 16 if history.has_stacks else 1)))
+            return empty(*arguments)
+
+        return note_and_empty
+
+    for name in ("_cuda_emptyCache", "_accelerator_emptyCache"):
+        if hasattr(library, name):
+            setattr(library, name, noting(getattr(library, name)))
+
+
 class History:
     def __init__(self, library, has_stacks):
         self.record = library._cuda_record_memory_history
         self.take = library._cuda_memorySnapshot
         self.has_stacks = has_stacks
         self.earlier = []  # entries of each device that PyTorch holds no longer
+        self.emptied = []  # (requests of each device until then, stack) of each call of empty_cache
         self.asked = None  # by the script, while it has a history
         self.last = None  # the arguments with which PyTorch records
         self.is_direct = False
@@ -78,6 +117,8 @@ class History:
         snapshot = self.snapshot_all()
         self.add_earlier(snapshot["device_traces"])
         snapshot["device_traces"], self.earlier = self.earlier, []
+        for device, entries in enumerate(snapshot["device_traces"]):
+            name_emptied(entries, [(counts[device], frames) for counts, frames in self.emptied if device < len(counts)])
         return snapshot
 
     def change(self, names, values):

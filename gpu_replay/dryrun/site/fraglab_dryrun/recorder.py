@@ -79,6 +79,8 @@ class Run:
         self.peak_bytes = 0
         self.requests = Requests(torch)
         self.history = history.install(torch, settings.get("stacks", False))
+        if self.history is not None:
+            history.watch_emptying(torch._C, self.history, lambda: self.request_counts() if self.is_recording() else None)
         torch.cuda._lazy_call(self.begin)
         self.watch_end()
 

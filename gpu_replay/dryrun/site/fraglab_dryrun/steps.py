@@ -31,11 +31,13 @@ def watch_forward(torch, run):
     if register is None:
         return
     handles = []
-    # torch.compile would say so of our hook, which is gone before anything is compiled.
+    is_compiling = getattr(getattr(torch, "compiler", None), "is_compiling", lambda: False)
+    # torch.compile would say so of our hook. It is gone before anything is compiled for a GPU; of a module on the host
+    # the compiler follows it, and may meet nothing there that it cannot trace.
     warnings.filterwarnings("ignore", message="Using `torch.compile\\(module\\)` when there are global hooks")
 
     def before_forward(_module, _inputs):
-        if not run.is_recording() or not any(run.request_counts()):
+        if is_compiling() or not run.is_recording() or not any(run.request_counts()):
             return
         for handle in handles:
             handle.remove()

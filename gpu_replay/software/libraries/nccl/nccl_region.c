@@ -201,10 +201,20 @@ bool frag_nccl_has_ended(frag_nccl_communicator *communicator, int rank)
            (state == FRAG_NCCL_JOINED && has_process_ended(communicator, rank));
 }
 
-double frag_nccl_timeout_seconds(void)
+static double seconds_of(const char *variable, double usual)
 {
-    const char *text = getenv("FRAGLAB_SOFTWARE_NCCL_TIMEOUT");
+    const char *text = getenv(variable);
     char *end = NULL;
     double seconds = text != NULL ? strtod(text, &end) : 0;
-    return text != NULL && end != text && *end == '\0' && seconds > 0 ? seconds : 300;
+    return text != NULL && end != text && *end == '\0' && seconds > 0 ? seconds : usual;
+}
+
+double frag_nccl_timeout_seconds(void)
+{
+    return seconds_of("FRAGLAB_SOFTWARE_NCCL_TIMEOUT", 300);
+}
+
+double frag_nccl_notice_seconds(void)
+{
+    return seconds_of("FRAGLAB_SOFTWARE_NCCL_NOTICE", 10);
 }

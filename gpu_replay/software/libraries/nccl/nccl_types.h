@@ -86,6 +86,7 @@ typedef struct frag_nccl_communicator {
     uint64_t child_count;
     _Atomic int error;
     atomic_bool is_ended;
+    atomic_bool has_told; /* that it waits long */
     char message[256];
     struct frag_nccl_communicator *next;
 } frag_nccl_communicator;
@@ -110,6 +111,8 @@ _Atomic uint64_t *frag_nccl_taken(const frag_nccl_communicator *communicator, in
 bool frag_nccl_has_ended(frag_nccl_communicator *communicator, int rank);
 /* FRAGLAB_SOFTWARE_NCCL_TIMEOUT, or 300. */
 double frag_nccl_timeout_seconds(void);
+/* After which one sentence says what is waited for: FRAGLAB_SOFTWARE_NCCL_NOTICE, or 10. */
+double frag_nccl_notice_seconds(void);
 
 /* ---- nccl_work.c */
 

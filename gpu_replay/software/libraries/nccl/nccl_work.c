@@ -1,6 +1,7 @@
 /* Operations: what a rank posts for the others, what it waits for, what is known afterwards. */
 #include "gpu_replay/software/libraries/nccl/nccl_types.h"
 
+#include <inttypes.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -267,11 +268,26 @@ double frag_nccl_now(void)
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
+/* "ncclRecv of message 3 from rank 1, 4096 bytes,": which of a program's operations it is. */
+static void describe(const frag_nccl_work *work, char *out, size_t out_bytes)
+{
+    if (is_message(work))
+        snprintf(out, out_bytes, "%s of message %" PRIu64 " %s rank %d, %zu bytes,", work->function,
+                 work->sequence, work->kind == FRAG_NCCL_SEND ? "to" : "from", work->peer,
+                 work->piece_bytes);
+    else if (work->kind == FRAG_NCCL_JOIN)
+        snprintf(out, out_bytes, "%s", work->function);
+    else
+        snprintf(out, out_bytes, "%s, collective %" PRIu64 ",", work->function, work->sequence);
+}
+
 static frag_nccl_result fail(frag_nccl_work *work, const char *why, int rank)
 {
     frag_nccl_communicator *communicator = work->communicator;
+    char what[128];
+    describe(work, what, sizeof what);
     snprintf(communicator->message, sizeof communicator->message,
-             "%s on rank %d of %d: rank %d %s (software NCCL)", work->function, communicator->rank,
+             "%s on rank %d of %d: rank %d %s (software NCCL)", what, communicator->rank,
              communicator->rank_count, rank, why);
     atomic_store(&communicator->error, FRAG_NCCL_REMOTE_ERROR);
     return FRAG_NCCL_REMOTE_ERROR;
@@ -293,6 +309,23 @@ static bool waits_for(const frag_nccl_work *work, int rank)
                work->sequence;
 }
 
+/* Once for each communicator: a hang is seen before anything times out, and by everyone. */
+static void tell_if_long(const frag_nccl_work *work, int missing, double deadline)
+{
+    frag_nccl_communicator *communicator = work->communicator;
+    char what[128];
+    double waited = frag_nccl_now() - (deadline - frag_nccl_timeout_seconds());
+    if (waited < frag_nccl_notice_seconds() || atomic_exchange(&communicator->has_told, true))
+        return;
+    describe(work, what, sizeof what);
+    fprintf(stderr,
+            "software NCCL: rank %d of %d has waited %.0f seconds in %s for rank %d; it goes on "
+            "waiting "
+            "for %.0f (FRAGLAB_SOFTWARE_NCCL_TIMEOUT)\n",
+            communicator->rank, communicator->rank_count, waited, what, missing,
+            frag_nccl_timeout_seconds());
+}
+
 /* A rank may have done its part just before it ended: the work is tried once more before it is
  * given up. While ranks join, one that ended was needed by those that are still to come. */
 frag_nccl_result frag_nccl_look_for_trouble(frag_nccl_work *work, double deadline)
@@ -309,6 +342,7 @@ frag_nccl_result frag_nccl_look_for_trouble(frag_nccl_work *work, double deadlin
         if (frag_nccl_has_ended(communicator, i) && !frag_nccl_advance(work))
             return fail(work, "has ended", i);
     }
+    tell_if_long(work, missing, deadline);
     if (frag_nccl_now() > deadline)
         return fail(work, "did not come in time (FRAGLAB_SOFTWARE_NCCL_TIMEOUT)", missing);
     return FRAG_NCCL_SUCCESS;

@@ -44,6 +44,7 @@ def empty(mib):
 _C = types.SimpleNamespace(_cuda_attach_out_of_memory_observer=_allocator.observers.append,
                            _cuda_record_memory_history=_allocator.device.record,
                            _cuda_memorySnapshot=_allocator.device.snapshot,
+                           _cuda_emptyCache=_allocator.device.empty,
                            _cuda_resetPeakMemoryStats=_allocator.device.reset_peaks,
                            _cuda_resetAccumulatedMemoryStats=_allocator.device.reset_count,
                            _cuda_isHistoryEnabled=lambda: _allocator.device.history is not None)

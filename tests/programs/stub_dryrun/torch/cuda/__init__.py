@@ -36,7 +36,7 @@ def get_device_name(index=0):
 
 
 def empty_cache():
-    device.empty()
+    sys.modules["torch._C"]._cuda_emptyCache()
 
 
 def mem_get_info(index=0):

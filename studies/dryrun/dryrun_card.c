@@ -1,4 +1,4 @@
-#include "cli/dryrun/dryrun_card.h"
+#include "studies/dryrun/dryrun_card.h"
 
 #include <ctype.h>
 #include <inttypes.h>
