@@ -668,6 +668,21 @@ int fraglab_sweep_memory(const fraglab_context *context, const char *experiment,
                          const fraglab_sweep_options *options, char **rows,
                          fraglab_sweep_totals *totals, fraglab_error *error);
 
+/* ---- does a described model fit on a card, as `fraglab plan` */
+
+typedef struct fraglab_plan_options {
+    size_t size;
+    const char *gpu;          /* a bundled card, a file of one, or a size such as "12GiB" */
+    const char *conf;         /* PYTORCH_CUDA_ALLOC_CONF of the program; NULL: none */
+    const char *const *knobs; /* "batch=4": those of docs/workloads.md, above those of the file */
+    size_t knob_count;
+} fraglab_plan_options;
+
+/* The JSON object that `fraglab plan --format jsonl` prints for a workload file or the config.json
+ * of a model, for fraglab_free. */
+int fraglab_plan(const fraglab_context *context, const char *path,
+                 const fraglab_plan_options *options, char **json, fraglab_error *error);
+
 /* ---- the settings of a policy that need the least memory, as `fraglab tune` */
 
 enum {
@@ -763,6 +778,28 @@ typedef struct fraglab_leaks_options {
 int fraglab_leaks(const fraglab_context *context, const fraglab_recording *recording, size_t trace,
                   const fraglab_run_options *run_options, const fraglab_leaks_options *options,
                   char **json, fraglab_error *error);
+
+/* ---- the ranks of one job side by side. As `fraglab ranks` */
+
+typedef struct fraglab_ranks_options {
+    size_t size;
+    const uint32_t *numbers;   /* of the recordings; NULL: those in their names, else their order */
+    const char *const *stages; /* ranks that are to be alike, "0-3,8", as those of a pipeline stage;
+                                  the ranks in none are one too */
+    size_t stage_count;
+    const fraglab_policy *policy; /* of the replays; NULL: pytorch, with the settings of each
+                                     recording where it holds some */
+} fraglab_ranks_options;
+
+/* What each rank needs at its peak, which request the same, how uneven they are, and which is out
+ * of memory first: the JSON object that `fraglab ranks --format jsonl` prints (fraglab_free). Of a
+ * recording of several devices the one counts that requests most. Call sites are known where the
+ * recordings were opened with sites. Of the run options those of the device count; both options may
+ * be NULL. FRAGLAB_E_USAGE: fewer than two recordings, a number twice, a stage that names a rank
+ * which is not there. */
+int fraglab_ranks(const fraglab_context *context, const fraglab_recording *const *recordings,
+                  size_t count, const fraglab_run_options *run_options,
+                  const fraglab_ranks_options *options, char **json, fraglab_error *error);
 
 /* ---- what got worse between two files of rows? As `fraglab compare` */
 

@@ -32,3 +32,16 @@ void frag_usual_policies(const frag_recording *recording, frag_policy_list *poli
             frag_policy_spec_destroy(spec);
     }
 }
+
+bool frag_usual_policy_resolve(const frag_context *context, const frag_policy_spec *given,
+                               const frag_recording *recording, frag_policy_spec *resolved,
+                               frag_error *error)
+{
+    frag_policy_list policies = {0};
+    if (given == NULL)
+        frag_usual_policies(recording, &policies);
+    bool ok = frag_policy_resolve(context, given != NULL ? given : &policies.specs[0], recording,
+                                  resolved, error);
+    frag_policy_list_destroy(&policies);
+    return ok;
+}

@@ -9,4 +9,10 @@
  * with frag_policy_list_destroy. */
 void frag_usual_policies(const frag_recording *recording, frag_policy_list *policies);
 
+/* As frag_policy_resolve, of the policy that was given, or of the first of the usual ones (NULL).
+ */
+bool frag_usual_policy_resolve(const frag_context *context, const frag_policy_spec *given,
+                               const frag_recording *recording, frag_policy_spec *resolved,
+                               frag_error *error);
+
 #endif

@@ -80,7 +80,7 @@ static int run_device_list(const frag_arguments *arguments)
             add_line(&table, names[i], &card);
         }
     }
-    frag_card_names_destroy(names, count);
+    frag_folder_names_destroy(names, count);
     if (!is_json)
         frag_text_table_print(&table, false, stdout);
     return code;

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
-#include "base/codec.h"
+#include "base/formats/codec.h"
 #include "base/digest.h"
 #include "base/formats/sqlite_file.h"
 #include "base/formats/yaml.h"

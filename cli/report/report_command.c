@@ -29,11 +29,27 @@ static const frag_command_option options[] = {
          "html: the page; the others print rows of result files as 'fraglab run' does (default: "
          "html)"},
     {"title", "TEXT", .help = "title of the page"},
+    {"page-limit", "SIZE",
+     .help = "where the page would be larger, its pictures and lists show a part of the events, "
+             "around the peak or up to where memory ran out; unlimited: all of them (default: "
+             "10 MB)"},
     FRAG_BOUNDS_OPTION,
     FRAG_OUTPUT_OPTIONS,
     FRAG_JOBS_OPTION,
     {.name = NULL},
 };
+
+/* With less there is no room for the pictures beside scripts and tables. */
+#define PAGE_LIMIT_MIN (1000 * 1000u)
+
+static bool read_page_limit(const frag_arguments *arguments, uint64_t *limit, frag_error *error)
+{
+    if (!frag_arguments_bytes(arguments, "page-limit", limit, error))
+        return false;
+    return !frag_arguments_has(arguments, "page-limit") || *limit >= PAGE_LIMIT_MIN ||
+           frag_fail(error, FRAG_E_USAGE, "--page-limit %s: a page needs at least 1 MB",
+                     frag_arguments_value(arguments, "page-limit"));
+}
 
 static bool read_options(const frag_arguments *arguments, report_call *report, frag_error *error)
 {
@@ -44,7 +60,8 @@ static bool read_options(const frag_arguments *arguments, report_call *report, f
     if ((has_policies && !frag_inputs_policies(arguments, NULL, &report->policies, error)) ||
         !frag_inputs_device(arguments, &report->device, &report->gpu, error) ||
         !frag_inputs_format(arguments, &wishes->format, error) ||
-        !frag_arguments_count(arguments, "jobs", 1, 4096, &threads, error))
+        !frag_arguments_count(arguments, "jobs", 1, 4096, &threads, error) ||
+        !read_page_limit(arguments, &wishes->page_limit_bytes, error))
         return false;
     report->context.threads = (uint32_t)threads;
     wishes->context = &report->context;
@@ -61,8 +78,9 @@ static bool read_options(const frag_arguments *arguments, report_call *report, f
 /* What makes the page again. Where it is written to is left out: it is the same page anywhere. */
 static void spell_command(const frag_arguments *arguments, frag_text *text)
 {
-    static const char *const kept[] = {"capacity",  "gpu",     "used-by-others", "address-rule",
-                                       "fail-call", "latency", "from",           "on-oom"};
+    static const char *const kept[] = {"capacity",     "gpu",       "used-by-others",
+                                       "address-rule", "fail-call", "latency",
+                                       "from",         "on-oom",    "page-limit"};
     frag_text_add(text, "fraglab report");
     for (size_t i = 0; i < frag_arguments_operand_count(arguments); i++)
         frag_text_add(text, " %s", frag_arguments_operand(arguments, i));

@@ -369,5 +369,7 @@ void frag_compare_print_github(FILE *stream, const frag_comparison *comparison,
         if (row->problem != NULL && !row->is_new)
             print_annotation(stream, view->is_missing_a_fault ? "error" : "warning", row,
                              row->problem);
+        else if (row->note != NULL)
+            print_annotation(stream, "notice", row, row->note);
     }
 }

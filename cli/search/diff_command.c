@@ -31,8 +31,9 @@ static const frag_command_option options[] = {
      .writes = "stacks"},
     {"rows", "N", .help = "lines of the table of call sites (default: 20)", .min = 1,
      .max = 1000000},
-    {"format", "FORMAT", .choices = "table|jsonl",
-     .help = "for a person, or one JSON object with every call site (default: table)"},
+    {"format", "FORMAT", .choices = "table|jsonl|json",
+     .help = "for a person; jsonl: one JSON object a line for each call site that changed, the "
+             "largest change first; json: one object with everything (default: table)"},
     FRAG_OUTPUT_OPTIONS,
     {.name = NULL},
 };
@@ -125,6 +126,8 @@ static bool print(diff_state *state, frag_error *error)
 {
     FILE *stream = frag_output_stream(state->output);
     if (frag_arguments_is(state->arguments, "format", "jsonl"))
+        frag_diff_print_rows(stream, &state->diff);
+    else if (frag_arguments_is(state->arguments, "format", "json"))
         frag_diff_print_json(stream, &state->diff);
     else
         frag_diff_print(stream, &state->diff,

@@ -6,6 +6,7 @@
 #include "base/bytes.h"
 #include "base/memory.h"
 #include "base/text_table.h"
+#include "cli/site_table.h"
 #include "sim/trace/site_names.h"
 
 /* ---- the two sides */
@@ -32,15 +33,6 @@ static void print_names(FILE *stream, const frag_diff *diff)
     fputc('\n', stream);
 }
 
-static void add_byte_change(frag_text *text, uint64_t before, uint64_t after)
-{
-    if (before == after)
-        frag_text_add(text, "0 B");
-    else
-        frag_text_add(text, "%c%s", after > before ? '+' : '-',
-                      FRAG_BYTES(after > before ? after - before : before - after));
-}
-
 /* "+12.5 %", where there was something to take a share of. */
 static void add_share(frag_text *text, uint64_t before, uint64_t after)
 {
@@ -54,7 +46,7 @@ static void add_bytes_row(frag_text_table *table, const char *title, uint64_t be
     frag_text_add(frag_text_table_cell(table), "%s", title);
     frag_text_add(frag_text_table_cell(table), "%s", FRAG_BYTES(before));
     frag_text_add(frag_text_table_cell(table), "%s", FRAG_BYTES(after));
-    add_byte_change(frag_text_table_cell(table), before, after);
+    frag_byte_change_cell(table, before, after);
     add_share(frag_text_table_cell(table), before, after);
 }
 
@@ -66,13 +58,6 @@ static void add_count_row(frag_text_table *table, const char *title, uint64_t be
     frag_text_add(frag_text_table_cell(table), "%s", FRAG_COUNT(after));
     frag_text_add(frag_text_table_cell(table), "%+" PRId64, (int64_t)(after - before));
     add_share(frag_text_table_cell(table), before, after);
-}
-
-static void add_header(frag_text_table *table, const char *first, const char *last)
-{
-    const char *const titles[] = {first, side_names[0], side_names[1], "change", last};
-    for (size_t i = 0; i < sizeof titles / sizeof *titles; i++)
-        frag_text_add(frag_text_table_cell(table), "%s", titles[i]);
 }
 
 static const char *title_of_moment(const frag_diff *diff)
@@ -92,17 +77,19 @@ static bool is_same_range(const frag_diff *diff)
 
 static void print_sides(FILE *stream, const frag_diff *diff)
 {
+    const char *const titles[] = {"", side_names[0], side_names[1], "change", ""};
     frag_text_table table = {.columns = 5};
     frag_diff_figure figures[FRAG_DIFF_FIGURES];
     frag_diff_figures(diff, figures);
-    add_header(&table, "", "");
+    for (size_t i = 0; i < sizeof titles / sizeof *titles; i++)
+        frag_text_add(frag_text_table_cell(&table), "%s", titles[i]);
     add_bytes_row(&table, title_of_moment(diff), figures[0].values[0], figures[0].values[1]);
     for (size_t i = 1; i < FRAG_DIFF_FIGURES; i++)
         if (figures[i].is_known)
             add_bytes_row(&table, figures[i].title, figures[i].values[0], figures[i].values[1]);
     if (figures[1].is_known)
-        add_count_row(&table, "device calls", frag_diff_calls(&diff->sides[0]),
-                      frag_diff_calls(&diff->sides[1]));
+        add_count_row(&table, "device calls", frag_run_memory_calls(&diff->sides[0].run),
+                      frag_run_memory_calls(&diff->sides[1].run));
     if (!is_same_range(diff))
         add_count_row(&table, "requests", diff->sides[0].request_count,
                       diff->sides[1].request_count);
@@ -166,35 +153,18 @@ static void print_requests(FILE *stream, const frag_diff *diff)
 
 /* ---- groups */
 
-static void add_change(frag_text_table *table, const frag_site_change *change)
-{
-    bool is_inner = change->inner != NULL;
-    frag_text_add(frag_text_table_cell(table), "%s%s", is_inner ? "  " : "",
-                  is_inner ? change->inner : change->caller);
-    frag_text_add(frag_text_table_cell(table), "%s", FRAG_BYTES(change->before.live_bytes));
-    frag_text_add(frag_text_table_cell(table), "%s", FRAG_BYTES(change->after.live_bytes));
-    add_byte_change(frag_text_table_cell(table), change->before.live_bytes,
-                    change->after.live_bytes);
-    frag_text_add(frag_text_table_cell(table), "%" PRIu64 " then %" PRIu64,
-                  change->before.live_count, change->after.live_count);
-}
-
 static void print_groups(FILE *stream, const frag_diff *diff, uint64_t rows)
 {
     static const char *const titles[] = {"held there, by call site", "held there, by call stack",
                                          "held there, by purpose", "held there, by size"};
     frag_site_change *changes = NULL;
     size_t count = frag_site_uses_compare(&diff->sides[0].uses, &diff->sides[1].uses, &changes);
-    frag_text_table table = {.columns = 5};
+    const char *const columns[] = {titles[diff->grouping], side_names[0], side_names[1]};
     fputc('\n', stream);
-    if (count > 0) {
-        add_header(&table, titles[diff->grouping], "blocks");
-        for (size_t i = 0; i < count && i < rows; i++)
-            add_change(&table, &changes[i]);
-        frag_text_table_print(&table, false, stream);
-    } else {
+    if (count > 0)
+        frag_site_table_print(stream, columns, changes, count < rows ? count : rows);
+    else
         fprintf(stream, "both hold the same there\n");
-    }
     if (count > rows)
         fprintf(stream, "and %" PRIu64 " more lines: --rows N, or --format jsonl\n", count - rows);
     if (diff->is_without_stacks)

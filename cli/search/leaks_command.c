@@ -21,8 +21,9 @@ static const frag_command_option options[] = {
     FRAG_DEVICE_OPTIONS,
     FRAG_TRACE_DEVICE_OPTION,
     FRAG_LOAD_OPTIONS,
-    {"format", "FORMAT", .choices = "table|jsonl",
-     .help = "for a person, or one JSON object (default: table)"},
+    {"format", "FORMAT", .choices = "table|jsonl|json",
+     .help = "for a person; jsonl: one JSON object a line for each leak, the fastest first; json: "
+             "one object with everything (default: table)"},
     FRAG_OUTPUT_OPTIONS,
     {.name = NULL},
 };
@@ -193,6 +194,8 @@ static int leaks_command(const frag_arguments *arguments)
               (output = frag_inputs_output(arguments, &error)) != NULL && find(&state, &error);
     bool is_cancelled = frag_is_cancelled(frag_arguments_context(arguments));
     if (ok && frag_arguments_is(arguments, "format", "jsonl"))
+        frag_leaks_print_rows(frag_output_stream(output), &state.leaks);
+    else if (ok && frag_arguments_is(arguments, "format", "json"))
         frag_leaks_print_json(frag_output_stream(output), &state.recording, state.trace,
                               &state.leaks);
     else if (ok)

@@ -21,6 +21,7 @@ static const frag_command_option options[] = {
     {"replay-all",
      .help = "replay also the runs whose result must equal that of another; slower, with the "
              "same output"},
+    {"check", .help = "only read the experiment and say how many runs it has; nothing is replayed"},
     {"jobs", "N", .letter = 'j',
      .help = "threads, of each process under mpirun (default: all cores); the output is the same"},
     {.name = NULL},
@@ -41,6 +42,11 @@ static bool sweep_all(frag_sweep_job *job, frag_sweep_file *file, frag_sweep_cre
     return frag_sweep_order_finish(order, totals, error);
 }
 
+static uint64_t run_count(const frag_experiment *experiment)
+{
+    return experiment->trace_count * experiment->policy_count * experiment->capacity_count;
+}
+
 static bool sweep_to_file(const frag_arguments *arguments, const frag_ranks *ranks,
                           frag_sweep_crew *crew, frag_sweep_job *job, frag_error *error)
 {
@@ -52,8 +58,7 @@ static bool sweep_to_file(const frag_arguments *arguments, const frag_ranks *ran
                                    frag_arguments_has(arguments, "force"), &file, error);
     if (ok) {
         job->progress = frag_progress_start(job->context, "sweeping", "runs",
-                                            experiment->trace_count * experiment->policy_count *
-                                                experiment->capacity_count);
+                                            run_count(experiment));
         ok = sweep_all(job, &file, crew, ranks, &totals, error);
         frag_progress_end(job->progress);
         job->progress = NULL;
@@ -77,6 +82,17 @@ static bool lead(const frag_arguments *arguments, const frag_ranks *ranks, frag_
     return ok;
 }
 
+/* Of --check. Processes under mpirun need not hear of each other: none waits for another. */
+static int say_count(const frag_arguments *arguments, const frag_sweep_job *job, bool ok,
+                     frag_error *error)
+{
+    if (!ok)
+        return frag_report(error);
+    printf("%s: %llu runs\n", frag_arguments_operand(arguments, 0),
+           (unsigned long long)run_count(&job->experiment));
+    return 0;
+}
+
 static int sweep_command(const frag_arguments *arguments)
 {
     frag_sweep_job job = {.has_counts_only = frag_arguments_has(arguments, "counts-only"),
@@ -92,7 +108,9 @@ static int sweep_command(const frag_arguments *arguments)
     frag_context context = *frag_arguments_context(arguments);
     context.threads = (uint32_t)threads;
     job.context = &context;
-    if (ranks.facts.rank > 0)
+    if (frag_arguments_has(arguments, "check"))
+        code = ranks.facts.rank == 0 ? say_count(arguments, &job, ok, &error) : 0;
+    else if (ranks.facts.rank > 0)
         frag_sweep_follow(&ranks, &job, ok ? NULL : &error);
     else if (!lead(arguments, &ranks, &job, ok, &error))
         code = frag_report(&error);

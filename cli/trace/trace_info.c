@@ -1,121 +1,17 @@
 /* `fraglab trace info`: counts, sizes, lifetimes and tables of a recording. */
 #include <inttypes.h>
-#include <stdlib.h>
 
-#include "base/bits.h"
 #include "base/bytes.h"
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "cli/trace/trace_tools.h"
+#include "sim/trace/trace_figures.h"
 
-#define SIZE_CLASSES 56   /* of FRAG_REQUEST_BYTES_MAX */
 #define TABLE_ROWS_MAX 12 /* of streams, pools and marks; jsonl has them all */
 
-typedef struct request_share {
-    uint64_t count;
-    uint64_t bytes;
-} request_share;
-
-/* Marks of one name; those that end something do not count. */
-typedef struct mark_share {
-    uint32_t name; /* a string of the recording */
-    uint64_t count;
-    uint64_t first_event;
-} mark_share;
-
-/* What is counted beside trace->stats. */
-typedef struct trace_facts {
-    request_share sizes[SIZE_CLASSES]; /* requests of 2^i to 2^(i+1) - 1 bytes */
-    uint64_t *lifetimes;               /* in events, of requests that were freed; ascending */
-    uint64_t lifetime_count;
-    uint64_t unfreed_count;
-    request_share *streams;
-    request_share *pools;
-    mark_share *marks; /* in order of their first */
-    uint32_t mark_count;
-} trace_facts;
-
-static int compare_lifetimes(const void *left, const void *right)
-{
-    uint64_t a = *(const uint64_t *)left;
-    uint64_t b = *(const uint64_t *)right;
-    return a < b ? -1 : a > b ? 1 : 0;
-}
-
-static void add_share(request_share *share, uint64_t bytes)
-{
-    share->count++;
-    share->bytes += bytes;
-}
-
-static void collect_marks(const frag_recording *recording, const frag_trace *trace,
-                          trace_facts *facts)
-{
-    uint32_t *places = frag_alloc(recording->strings.count, sizeof *places); /* index + 1 */
-    facts->marks = frag_alloc(recording->strings.count, sizeof *facts->marks);
-    for (uint64_t i = 0; i < trace->event_count; i++) {
-        const frag_event *event = &trace->events[i];
-        if (event->op != FRAG_OP_MARK || (event->flags & FRAG_EVENT_END) != 0)
-            continue;
-        uint32_t *place = &places[event->slot];
-        if (*place == 0) {
-            facts->marks[facts->mark_count++] = (mark_share){.name = event->slot, .first_event = i};
-            *place = facts->mark_count;
-        }
-        facts->marks[*place - 1].count++;
-    }
-    frag_free(places);
-}
-
-static void collect(const frag_recording *recording, const frag_trace *trace, trace_facts *facts)
-{
-    *facts = (trace_facts){0};
-    facts->lifetimes =
-        frag_alloc((size_t)trace->stats.op_counts[FRAG_OP_ALLOC], sizeof *facts->lifetimes);
-    facts->streams = frag_alloc((size_t)trace->stream_count + 1, sizeof *facts->streams);
-    facts->pools = frag_alloc((size_t)trace->pool_count + 1, sizeof *facts->pools);
-    uint64_t *born = frag_alloc((size_t)trace->slot_count + 1, sizeof *born); /* event + 1 */
-    for (uint64_t i = 0; i < trace->event_count; i++) {
-        const frag_event *event = &trace->events[i];
-        if (event->op == FRAG_OP_FREE && born[event->slot] != 0) {
-            facts->lifetimes[facts->lifetime_count++] = i + 1 - born[event->slot];
-            born[event->slot] = 0;
-        }
-        if (event->op != FRAG_OP_ALLOC || (event->flags & FRAG_EVENT_INITIAL) != 0)
-            continue;
-        add_share(&facts->sizes[frag_bit_high(event->bytes)], event->bytes);
-        add_share(&facts->streams[event->stream], event->bytes);
-        add_share(&facts->pools[trace->pools == NULL ? 0 : trace->pools[i]], event->bytes);
-        if (event->slot != FRAG_SLOT_NONE)
-            born[event->slot] = i + 1;
-    }
-    for (uint32_t slot = 0; slot < trace->slot_count; slot++)
-        facts->unfreed_count += born[slot] != 0 ? 1 : 0;
-    if (facts->lifetime_count > 0)
-        qsort(facts->lifetimes, (size_t)facts->lifetime_count, sizeof *facts->lifetimes,
-              compare_lifetimes);
-    frag_free(born);
-    collect_marks(recording, trace, facts);
-}
-
-static void destroy_facts(trace_facts *facts)
-{
-    frag_free(facts->lifetimes);
-    frag_free(facts->streams);
-    frag_free(facts->pools);
-    frag_free(facts->marks);
-}
-
-static uint64_t lifetime_at(const trace_facts *facts, uint64_t percent)
-{
-    return facts->lifetime_count == 0
-               ? 0
-               : facts->lifetimes[(facts->lifetime_count - 1) * percent / 100];
-}
-
 /* ---- one JSON object for each trace */
-static frag_json *share_json(const request_share *share)
+static frag_json *share_json(const frag_share *share)
 {
     frag_json *json = frag_json_create();
     frag_json_number(json, "requests", share->count);
@@ -153,22 +49,22 @@ static void add_stats_json(frag_json *json, const frag_trace *trace)
 }
 
 static void add_facts_json(frag_json *json, const frag_recording *recording,
-                           const frag_trace *trace, const trace_facts *facts)
+                           const frag_trace *trace, const frag_trace_figures *figures)
 {
-    bool has_lifetimes = facts->lifetime_count > 0;
+    bool has_lifetimes = figures->freed_count > 0;
     frag_json_number(json, "lifetime_events.median",
-                     has_lifetimes ? lifetime_at(facts, 50) : FRAG_UNLIMITED);
+                     has_lifetimes ? figures->lifetimes[FRAG_LIFETIME_MEDIAN] : FRAG_UNLIMITED);
     frag_json_number(json, "lifetime_events.p90",
-                     has_lifetimes ? lifetime_at(facts, 90) : FRAG_UNLIMITED);
+                     has_lifetimes ? figures->lifetimes[FRAG_LIFETIME_P90] : FRAG_UNLIMITED);
     frag_json_number(json, "lifetime_events.p99",
-                     has_lifetimes ? lifetime_at(facts, 99) : FRAG_UNLIMITED);
+                     has_lifetimes ? figures->lifetimes[FRAG_LIFETIME_P99] : FRAG_UNLIMITED);
     frag_json_number(json, "lifetime_events.max",
-                     has_lifetimes ? lifetime_at(facts, 100) : FRAG_UNLIMITED);
-    frag_json_number(json, "never_freed", facts->unfreed_count);
+                     has_lifetimes ? figures->lifetimes[FRAG_LIFETIME_MAX] : FRAG_UNLIMITED);
+    frag_json_number(json, "never_freed", figures->unfreed_count);
     frag_json_array(json, "sizes");
-    for (uint32_t i = 0; i < SIZE_CLASSES; i++)
-        if (facts->sizes[i].count > 0) {
-            frag_json *item = share_json(&facts->sizes[i]);
+    for (uint32_t i = 0; i < FRAG_SIZE_CLASSES; i++)
+        if (figures->sizes[i].count > 0) {
+            frag_json *item = share_json(&figures->sizes[i]);
             frag_json_number(item, "from_bytes", (uint64_t)1 << i);
             frag_json_append(json, "sizes", item);
         }
@@ -176,7 +72,7 @@ static void add_facts_json(frag_json *json, const frag_recording *recording,
     for (uint32_t i = 0; i < trace->stream_count; i++) {
         char handle[32];
         snprintf(handle, sizeof handle, "0x%" PRIx64, trace->stream_handles[i]);
-        frag_json *item = share_json(&facts->streams[i]);
+        frag_json *item = share_json(&figures->streams[i]);
         frag_json_text(item, "handle", handle);
         frag_json_append(json, "streams", item);
     }
@@ -185,13 +81,13 @@ static void add_facts_json(frag_json *json, const frag_recording *recording,
         char id[64];
         snprintf(id, sizeof id, "%" PRIu64 ":%" PRIu64, trace->pool_ids[i].high,
                  trace->pool_ids[i].low);
-        frag_json *item = share_json(&facts->pools[i]);
+        frag_json *item = share_json(&figures->pools[i]);
         frag_json_text(item, "id", id);
         frag_json_append(json, "pools", item);
     }
     frag_json_array(json, "marks");
-    for (uint32_t i = 0; i < facts->mark_count; i++) {
-        const mark_share *mark = &facts->marks[i];
+    for (uint32_t i = 0; i < figures->mark_count; i++) {
+        const frag_mark_share *mark = &figures->marks[i];
         frag_json *item = frag_json_create();
         frag_json_text(item, "name", frag_strings_get(&recording->strings, mark->name));
         frag_json_number(item, "count", mark->count);
@@ -201,7 +97,7 @@ static void add_facts_json(frag_json *json, const frag_recording *recording,
 }
 
 static void print_json(const frag_recording *recording, const frag_trace *trace,
-                       const trace_facts *facts)
+                       const frag_trace_figures *figures)
 {
     frag_json *json = frag_json_create();
     frag_json_number(json, "schema", 1);
@@ -210,13 +106,13 @@ static void print_json(const frag_recording *recording, const frag_trace *trace,
     frag_json_text(json, "digest", trace->digest);
     frag_json_number(json, "events", trace->event_count);
     add_stats_json(json, trace);
-    add_facts_json(json, recording, trace, facts);
+    add_facts_json(json, recording, trace, figures);
     frag_recording_add_metadata(json, recording);
     frag_json_write(json, stdout, false);
 }
 
 /* ---- a page for each trace */
-static void print_share(const char *name, const request_share *share)
+static void print_share(const char *name, const frag_share *share)
 {
     printf("  %-24s %14s  %14s\n", name, FRAG_COUNT(share->count), FRAG_BYTES(share->bytes));
 }
@@ -229,26 +125,17 @@ static void print_text(const char *text)
     frag_free(plain);
 }
 
-/* Events that the importer put in; and blocks at the start whose size it guessed. */
-static void print_inferred(const frag_trace *trace)
+static void print_inferred(const frag_trace_figures *figures)
 {
-    uint64_t events = 0;
-    uint64_t sizes = 0;
-    for (uint64_t i = 0; i < trace->event_count; i++)
-        if ((trace->events[i].flags & FRAG_EVENT_INFERRED) == 0)
-            continue;
-        else if ((trace->events[i].flags & FRAG_EVENT_INITIAL) != 0)
-            sizes++;
-        else
-            events++;
-    if (events > 0)
-        printf("  inferred, not recorded   %s of the events\n", FRAG_COUNT(events));
-    if (sizes > 0)
+    if (figures->inferred_count > 0)
+        printf("  inferred, not recorded   %s of the events\n",
+               FRAG_COUNT(figures->inferred_count));
+    if (figures->guessed_count > 0)
         printf("  guessed                  the size of %s block%s live at the start\n",
-               FRAG_COUNT(sizes), sizes == 1 ? "" : "s");
+               FRAG_COUNT(figures->guessed_count), figures->guessed_count == 1 ? "" : "s");
 }
 
-static void print_stats(const frag_trace *trace)
+static void print_stats(const frag_trace *trace, const frag_trace_figures *figures)
 {
     const frag_trace_stats *stats = &trace->stats;
     printf("device %" PRIu32 "\n", trace->device);
@@ -273,7 +160,7 @@ static void print_stats(const frag_trace *trace)
         printf("  recorded time            %.3f s, from %" PRIu64 " to %" PRIu64 " ns\n",
                (double)(stats->time_last_ns - stats->time_first_ns) / 1e9, stats->time_first_ns,
                stats->time_last_ns);
-    print_inferred(trace);
+    print_inferred(figures);
     if (trace->event_count > 0)
         printf("\n  what happened                     events\n");
     for (uint32_t op = 0; op < FRAG_OP_COUNT; op++)
@@ -281,27 +168,29 @@ static void print_stats(const frag_trace *trace)
             printf("  %-24s %14s\n", frag_op_name((frag_op)op), FRAG_COUNT(stats->op_counts[op]));
 }
 
-static void print_facts(const frag_trace *trace, const trace_facts *facts)
+static void print_facts(const frag_trace *trace, const frag_trace_figures *figures)
 {
     if (trace->stats.op_counts[FRAG_OP_ALLOC] == 0)
         return;
     printf("\n  lifetime in events       ");
-    if (facts->lifetime_count > 0)
+    if (figures->freed_count > 0)
         printf("median %s, 90%% %s, 99%% %s, longest %s; %s never freed\n",
-               FRAG_COUNT(lifetime_at(facts, 50)), FRAG_COUNT(lifetime_at(facts, 90)),
-               FRAG_COUNT(lifetime_at(facts, 99)), FRAG_COUNT(lifetime_at(facts, 100)),
-               FRAG_COUNT(facts->unfreed_count));
+               FRAG_COUNT(figures->lifetimes[FRAG_LIFETIME_MEDIAN]),
+               FRAG_COUNT(figures->lifetimes[FRAG_LIFETIME_P90]),
+               FRAG_COUNT(figures->lifetimes[FRAG_LIFETIME_P99]),
+               FRAG_COUNT(figures->lifetimes[FRAG_LIFETIME_MAX]),
+               FRAG_COUNT(figures->unfreed_count));
     else
         printf("none of these requests is freed\n");
     printf("\n  size from                      requests           bytes\n");
-    for (uint32_t i = 0; i < SIZE_CLASSES; i++)
-        if (facts->sizes[i].count > 0)
-            print_share(FRAG_BYTES((uint64_t)1 << i), &facts->sizes[i]);
+    for (uint32_t i = 0; i < FRAG_SIZE_CLASSES; i++)
+        if (figures->sizes[i].count > 0)
+            print_share(FRAG_BYTES((uint64_t)1 << i), &figures->sizes[i]);
     printf("\n  stream                         requests           bytes\n");
     for (uint32_t i = 0; i < trace->stream_count && i < TABLE_ROWS_MAX; i++) {
         char handle[32];
         snprintf(handle, sizeof handle, "0x%" PRIx64, trace->stream_handles[i]);
-        print_share(handle, &facts->streams[i]);
+        print_share(handle, &figures->streams[i]);
     }
     if (trace->stream_count > TABLE_ROWS_MAX)
         printf("  and %" PRIu32 " more\n", trace->stream_count - TABLE_ROWS_MAX);
@@ -312,25 +201,25 @@ static void print_facts(const frag_trace *trace, const trace_facts *facts)
         char id[64];
         snprintf(id, sizeof id, "%" PRIu64 ":%" PRIu64, trace->pool_ids[i].high,
                  trace->pool_ids[i].low);
-        print_share(id, &facts->pools[i]);
+        print_share(id, &figures->pools[i]);
     }
     if (trace->pool_count > TABLE_ROWS_MAX)
         printf("  and %" PRIu32 " more\n", trace->pool_count - TABLE_ROWS_MAX);
 }
 
-static void print_marks(const frag_recording *recording, const trace_facts *facts)
+static void print_marks(const frag_recording *recording, const frag_trace_figures *figures)
 {
-    if (facts->mark_count == 0)
+    if (figures->mark_count == 0)
         return;
     printf("\n  marks                 first at event  name\n");
-    for (uint32_t i = 0; i < facts->mark_count && i < TABLE_ROWS_MAX; i++) {
-        const mark_share *mark = &facts->marks[i];
+    for (uint32_t i = 0; i < figures->mark_count && i < TABLE_ROWS_MAX; i++) {
+        const frag_mark_share *mark = &figures->marks[i];
         printf("  %-24s %11s  ", FRAG_COUNT(mark->count), FRAG_COUNT(mark->first_event));
         print_text(frag_strings_get(&recording->strings, mark->name));
         printf("\n");
     }
-    if (facts->mark_count > TABLE_ROWS_MAX)
-        printf("  and %" PRIu32 " more names\n", facts->mark_count - TABLE_ROWS_MAX);
+    if (figures->mark_count > TABLE_ROWS_MAX)
+        printf("  and %" PRIu32 " more names\n", figures->mark_count - TABLE_ROWS_MAX);
 }
 
 static void print_recording(const frag_recording *recording)
@@ -345,29 +234,33 @@ static void print_recording(const frag_recording *recording)
     }
 }
 
+static void info_trace(const frag_recording *recording, frag_trace *trace, bool is_json)
+{
+    if (trace->figures == NULL)
+        trace->figures = frag_trace_figures_find(recording, trace);
+    if (is_json) {
+        print_json(recording, trace, trace->figures);
+        return;
+    }
+    printf("\n");
+    print_stats(trace, trace->figures);
+    print_facts(trace, trace->figures);
+    print_marks(recording, trace->figures);
+}
+
+/* Call stacks are not asked for, and where the file has the figures no events either. */
 static int info_one(const frag_arguments *arguments, const char *path, bool is_json)
 {
     frag_error error = {0};
     frag_recording recording = {0};
     frag_findings findings = {0};
-    if (!frag_trace_tools_load(arguments, path, &recording, &findings, &error))
+    frag_load_options options = {.with_columns = true, .figures_only = true};
+    if (!frag_trace_tools_load_as(arguments, path, &options, &recording, &findings, &error))
         return frag_report(&error);
     if (!is_json)
         print_recording(&recording);
-    for (uint32_t i = 0; i < recording.trace_count; i++) {
-        const frag_trace *trace = &recording.traces[i];
-        trace_facts facts;
-        collect(&recording, trace, &facts);
-        if (is_json) {
-            print_json(&recording, trace, &facts);
-        } else {
-            printf("\n");
-            print_stats(trace);
-            print_facts(trace, &facts);
-            print_marks(&recording, &facts);
-        }
-        destroy_facts(&facts);
-    }
+    for (uint32_t i = 0; i < recording.trace_count; i++)
+        info_trace(&recording, &recording.traces[i], is_json);
     frag_recording_destroy(&recording);
     return 0;
 }
@@ -385,7 +278,7 @@ static int run_info(const frag_arguments *arguments)
     return frag_is_interrupted() ? 130 : first;
 }
 
-static const frag_command_option options[] = {
+static const frag_command_option info_options[] = {
     {"format", "FORMAT", .choices = "table|jsonl",
      .help = "a page for people, or one JSON object for each trace (default: table)"},
     FRAG_LOAD_OPTIONS,
@@ -402,7 +295,7 @@ const frag_command frag_command_trace_info = {
         "peak of requested bytes and where it is, and what the recorded allocator reserved.",
     .examples = "fraglab trace info run.fgt  # a page\n"
                 "fraglab trace info --format jsonl *.fgt  # for programs\n",
-    .options = options,
+    .options = info_options,
     .operand_min = 1,
     .operand_max = UINT32_MAX,
     .run = run_info,

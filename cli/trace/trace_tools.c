@@ -13,19 +13,25 @@
 #include "sim/replay/lifetimes.h"
 #include "traces/write.h"
 
-bool frag_trace_tools_load(const frag_arguments *arguments, const char *path,
-                           frag_recording *recording, frag_findings *findings, frag_error *error)
+bool frag_trace_tools_load_as(const frag_arguments *arguments, const char *path,
+                              frag_load_options *options, frag_recording *recording,
+                              frag_findings *findings, frag_error *error)
 {
-    frag_load_options options = {
-        .format = FRAG_FORMAT_AUTO, .with_sites = true, .with_columns = true};
     const char *from = frag_arguments_value(arguments, "from");
-    if (from != NULL && !frag_trace_format_find(from, &options.format)) {
+    if (from != NULL && !frag_trace_format_find(from, &options->format)) {
         frag_fail(error, FRAG_E_USAGE, "'%s' is not a trace format; expected " FRAG_FORMAT_LIST,
                   from);
         return frag_error_in(error, "--from");
     }
-    return frag_recording_load(path, &options, recording, findings, error) ||
+    return frag_recording_load(path, options, recording, findings, error) ||
            frag_error_in(error, path);
+}
+
+bool frag_trace_tools_load(const frag_arguments *arguments, const char *path,
+                           frag_recording *recording, frag_findings *findings, frag_error *error)
+{
+    frag_load_options options = {.with_sites = true, .with_columns = true};
+    return frag_trace_tools_load_as(arguments, path, &options, recording, findings, error);
 }
 
 bool frag_trace_tools_check(const frag_arguments *arguments, frag_output *output, frag_error *error)

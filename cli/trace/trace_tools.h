@@ -24,6 +24,10 @@ extern const frag_command frag_command_trace_generate;
 /* Loads with every column and call stack. */
 bool frag_trace_tools_load(const frag_arguments *arguments, const char *path,
                            frag_recording *recording, frag_findings *findings, frag_error *error);
+/* The same of what the options ask for; --from sets their format. */
+bool frag_trace_tools_load_as(const frag_arguments *arguments, const char *path,
+                              frag_load_options *options, frag_recording *recording,
+                              frag_findings *findings, frag_error *error);
 
 /* false: the output is a terminal and the format of --to is no text. */
 bool frag_trace_tools_check(const frag_arguments *arguments, frag_output *output,

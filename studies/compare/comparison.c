@@ -8,7 +8,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
-#include "base/lines.h"
+#include "base/formats/lines.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "sim/rows/result.h"
@@ -50,6 +50,7 @@ typedef struct row {
     char *policy;
     char *device; /* parameters, as text */
     char *digest;
+    char *version; /* of fraglab; empty: not said */
     char *options;
     value *values;
     size_t value_count;
@@ -123,6 +124,7 @@ static bool take_row(frag_json *json, row *into, frag_error *error)
     const char *trace = NULL;
     const char *label = NULL;
     const char *digest = NULL;
+    const char *version = NULL;
     uint64_t ordinal = 0;
     if (!frag_json_find_text(json, "schema", &schema) || frag_row_kind_find(schema) == NULL ||
         !frag_json_find_text(json, "trace.name", &trace) ||
@@ -132,6 +134,7 @@ static bool take_row(frag_json *json, row *into, frag_error *error)
             error, FRAG_E_INPUT,
             "is not a result row; expected lines as 'fraglab run --format jsonl' writes");
     frag_json_find_number(json, "trace.device", &ordinal);
+    frag_json_find_text(json, "tool.version", &version);
     frag_text name = {0};
     frag_text_add(&name, "%s\n%s\n%" PRIu64 "\n%s", schema, trace, ordinal, label);
     into->name = name.bytes;
@@ -142,6 +145,7 @@ static bool take_row(frag_json *json, row *into, frag_error *error)
     into->trace = shown.bytes;
     into->policy = copy_of(label);
     into->digest = copy_of(digest);
+    into->version = copy_of(version);
     row_fill state = {.into = into, .kind = frag_row_kind_find(schema)};
     frag_json_visit(json, take_field, &state);
     into->device = copy_of(state.device.bytes);
@@ -159,6 +163,7 @@ static void free_table(table *rows)
         frag_free(rows->rows[i].policy);
         frag_free(rows->rows[i].device);
         frag_free(rows->rows[i].digest);
+        frag_free(rows->rows[i].version);
         frag_free(rows->rows[i].options);
         frag_free(rows->rows[i].values);
     }
@@ -359,6 +364,12 @@ static void compare_pair(kept *in, const row *base, const row *now,
             frag_text_add(&words, "other options: ");
             add_unequal(&words, base->options, now->options);
         }
+        if (base->version[0] != '\0' && strcmp(base->version, now->version) != 0)
+            frag_text_add(&words,
+                          "%smade with fraglab %s, before with %s: a change may be fraglab's own",
+                          words.length > 0 ? "; " : "",
+                          now->version[0] != '\0' ? now->version : "of an unknown version",
+                          base->version);
         if (ended_elsewhere(base, now))
             frag_text_add(&words, "%sthe runs ended at different events: only the OOM is compared",
                           words.length > 0 ? "; " : "");

@@ -24,6 +24,14 @@ typedef struct frag_threshold {
     double amount;       /* in the metric's own unit */
 } frag_threshold;
 
+/* Did a figure grow by more than both the ratio and the amount? */
+static inline bool frag_threshold_is_exceeded(const frag_threshold *allowed, uint64_t before,
+                                              uint64_t after)
+{
+    double more = (double)after - (double)before;
+    return after > before && more > allowed->amount && more > allowed->ratio * (double)before;
+}
+
 typedef enum frag_verdict {
     FRAG_VERDICT_SAME,    /* equal */
     FRAG_VERDICT_WITHIN,  /* not more than the threshold */

@@ -5,125 +5,24 @@
 
 #include "base/bytes.h"
 #include "base/memory.h"
+#include "studies/diff/place.h"
 #include "studies/usual_policies.h"
-#include "traces/cut.h"
 
 /* ---- the place that is meant */
 
-static bool read_events(const frag_trace *trace, const char *text, frag_use_range *range,
-                        bool *is_range, frag_error *error)
-{
-    frag_error ignored = {0};
-    const char *dots = strstr(text, "..");
-    uint64_t count = trace->event_count;
-    if (dots == NULL) {
-        if (!frag_count_parse(text, 0, UINT64_MAX, &range->moment, &ignored))
-            return false;
-        *is_range = false;
-        if (range->moment >= count)
-            frag_fail(error, FRAG_E_USAGE, "there is no event %" PRIu64 "; the trace has %" PRIu64,
-                      range->moment, count);
-        return true;
-    }
-    char *first = frag_copy_text(text);
-    first[dots - text] = '\0';
-    bool ok = frag_count_parse(first, 0, UINT64_MAX, &range->first, &ignored) &&
-              frag_count_parse(dots + 2, 0, UINT64_MAX, &range->end, &ignored);
-    frag_free(first);
-    if (ok && (range->first >= range->end || range->end > count))
-        frag_fail(error, FRAG_E_USAGE,
-                  "%s are no events of the trace; expected A..B with A below B and B at most "
-                  "%" PRIu64,
-                  text, count);
-    return ok;
-}
-
-static bool is_begin(const frag_diff_source *source, uint64_t event, const char *name,
-                     size_t length)
-{
-    const frag_event *mark = &source->trace->events[event];
-    if (mark->op != FRAG_OP_MARK || (mark->flags & FRAG_EVENT_END) != 0)
-        return false;
-    const char *text = frag_strings_get(&source->recording->strings, mark->slot);
-    return strncmp(text, name, length) == 0 && text[length] == '\0';
-}
-
-/* "NAME[N]": from the N-th mark of that name up to the next, or to the end of the trace. false: the
- * text is no such place. */
-static bool find_nth_mark(const frag_diff_source *source, const char *text, frag_use_range *range,
-                          frag_error *error)
-{
-    frag_error ignored = {0};
-    const char *open = strrchr(text, '[');
-    size_t length = strlen(text);
-    uint64_t wanted = 0;
-    uint64_t seen = 0;
-    if (open == NULL || open == text || text[length - 1] != ']')
-        return false;
-    char *digits = frag_copy_text(open + 1);
-    digits[strlen(digits) - 1] = '\0';
-    bool is_number = frag_count_parse(digits, 1, UINT64_MAX, &wanted, &ignored);
-    frag_free(digits);
-    if (!is_number)
-        return false;
-    for (uint64_t i = 0; i < source->trace->event_count; i++) {
-        if (!is_begin(source, i, text, (size_t)(open - text)))
-            continue;
-        seen++;
-        if (seen == wanted)
-            range->first = i;
-        if (seen == wanted + 1)
-            range->end = i;
-    }
-    if (seen < wanted)
-        frag_fail(error, FRAG_E_USAGE, "there are %" PRIu64 " marks '%.*s', and no %s", seen,
-                  (int)(open - text), text, open);
-    return true;
-}
-
-/* A place other than the peak and the end. */
-static bool read_place(frag_diff_side *side, const char *at, bool *is_range, frag_error *error)
-{
-    const frag_diff_source *source = &side->source;
-    frag_cut_range found;
-    if (read_events(source->trace, at, &side->range, is_range, error) ||
-        find_nth_mark(source, at, &side->range, error))
-        return error->code == FRAG_E_NONE;
-    if (!frag_cut_find_marks(source->recording, source->trace, at, NULL, &found, error))
-        return false;
-    side->range.first = found.first;
-    side->range.end = found.end;
-    return true;
-}
-
 static bool find_range(frag_diff_side *side, frag_error *error)
 {
-    const frag_trace *trace = side->source.trace;
-    const char *at = side->source.at != NULL ? side->source.at : "peak";
-    bool is_range = true;
-    side->range = (frag_use_range){0, trace->event_count, 0};
-    if (trace->stats.request_count + trace->stats.initial_count == 0) {
+    const frag_diff_source *source = &side->source;
+    const frag_trace *trace = source->trace;
+    const frag_place_source place = {source->recording, trace};
+    if (trace->stats.request_count + trace->stats.initial_count == 0)
         frag_fail(error, FRAG_E_INPUT, "the trace requests nothing; there is nothing to compare");
-        return frag_error_in(error, side->source.recording->name);
-    }
-    if (strcmp(at, "end") == 0) {
-        side->range.moment = trace->event_count - 1;
+    else if (frag_place_find(&place, source->at != NULL ? source->at : "peak", &side->range, error))
         return true;
-    }
-    if (strcmp(at, "peak") != 0 && !read_place(side, at, &is_range, error))
-        return frag_error_in(error, side->source.recording->name);
-    if (is_range)
-        side->range.moment =
-            frag_uses_peak_event(trace, side->range.first, side->range.end, false, NULL);
-    return true;
+    return frag_error_in(error, source->recording->name);
 }
 
 /* ---- what each side holds */
-
-static bool has_stacks(const frag_diff_side *side)
-{
-    return side->source.trace->sites != NULL && side->source.recording->site_count > 1;
-}
 
 static void collect(frag_diff_side *side, frag_use_grouping grouping)
 {
@@ -175,35 +74,21 @@ static void find_parting(frag_diff *diff)
 
 /* ---- replays */
 
-static bool replay_with(const frag_diff_options *options, const frag_policy_spec *spec,
-                        frag_diff_side *side, frag_error *error)
+static bool replay(const frag_diff_options *options, frag_diff_side *side, frag_error *error)
 {
     const frag_recording *recording = side->source.recording;
     frag_policy_spec resolved = {0};
     frag_run_options run = {.context = options->context};
-    if (!frag_policy_resolve(options->context, spec, recording, &resolved, error))
+    if (frag_is_cancelled(options->context))
         return false;
+    if (!frag_usual_policy_resolve(options->context, options->spec, recording, &resolved, error))
+        return frag_error_in(error, recording->name);
     side->policy = frag_copy_text(resolved.text);
     bool ok = frag_run(&(frag_run_setup){recording, side->source.trace, resolved.ops,
                                          resolved.values, options->device},
                        &run, &side->run, error);
     frag_policy_spec_destroy(&resolved);
-    return ok;
-}
-
-static bool replay(const frag_diff_options *options, frag_diff_side *side, frag_error *error)
-{
-    frag_policy_list usual = {0};
-    const frag_policy_spec *spec = options->spec;
-    if (frag_is_cancelled(options->context))
-        return false;
-    if (spec == NULL) {
-        frag_usual_policies(side->source.recording, &usual);
-        spec = &usual.specs[0];
-    }
-    bool ok = replay_with(options, spec, side, error);
-    frag_policy_list_destroy(&usual);
-    return ok || frag_error_in(error, side->source.recording->name);
+    return ok || frag_error_in(error, recording->name);
 }
 
 bool frag_diff_make(const frag_diff_options *options, const frag_diff_source sources[2],
@@ -218,7 +103,8 @@ bool frag_diff_make(const frag_diff_options *options, const frag_diff_source sou
             return false;
     }
     if (options->grouping != FRAG_USES_BY_SIZE &&
-        (!has_stacks(&sides[0]) || !has_stacks(&sides[1]))) {
+        !(frag_use_has_stacks(sources[0].recording, sources[0].trace) &&
+          frag_use_has_stacks(sources[1].recording, sources[1].trace))) {
         diff->grouping = FRAG_USES_BY_SIZE;
         diff->is_without_stacks = true;
     }
@@ -242,11 +128,6 @@ void frag_diff_destroy(frag_diff *diff)
 
 /* ---- figures */
 
-uint64_t frag_diff_calls(const frag_diff_side *side)
-{
-    return frag_run_memory_calls(&side->run);
-}
-
 void frag_diff_figures(const frag_diff *diff, frag_diff_figure figures[FRAG_DIFF_FIGURES])
 {
     const frag_diff_side *a = &diff->sides[0], *b = &diff->sides[1];
@@ -268,11 +149,9 @@ bool frag_diff_has_finding(const frag_diff *diff, const frag_threshold *allowed)
 {
     frag_diff_figure figures[FRAG_DIFF_FIGURES];
     frag_diff_figures(diff, figures);
-    for (size_t i = 0; i < FRAG_DIFF_FIGURES; i++) {
-        double before = (double)figures[i].values[0], after = (double)figures[i].values[1];
-        if (figures[i].is_known && after > before && after - before > allowed->amount &&
-            after - before > allowed->ratio * before)
+    for (size_t i = 0; i < FRAG_DIFF_FIGURES; i++)
+        if (figures[i].is_known &&
+            frag_threshold_is_exceeded(allowed, figures[i].values[0], figures[i].values[1]))
             return true;
-    }
     return false;
 }

@@ -53,9 +53,6 @@ bool frag_diff_make(const frag_diff_options *options, const frag_diff_source sou
                     frag_diff *diff, frag_error *error);
 void frag_diff_destroy(frag_diff *diff);
 
-/* The device calls of a side that ask for memory or address space or give some back. */
-uint64_t frag_diff_calls(const frag_diff_side *side);
-
 /* The figures of the two sides that can be findings, in order: requested bytes at the moment, and
  * with replays the peaks of allocated and reserved bytes. */
 enum { FRAG_DIFF_FIGURES = 3 };

@@ -1,7 +1,6 @@
 #include "studies/diff/diff_json.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 
 #include "base/json.h"
 #include "base/memory.h"
@@ -24,7 +23,7 @@ static void add_run(frag_json *item, const frag_diff_side *side)
         return;
     frag_json_number(item, "peak.allocated_bytes", replay->peak.allocated_bytes);
     frag_json_number(item, "peak.reserved_bytes", replay->peak.reserved_bytes);
-    frag_json_number(item, "device_calls", frag_diff_calls(side));
+    frag_json_number(item, "device_calls", frag_run_memory_calls(&side->run));
     if (replay->oom.has_happened)
         frag_json_number(item, "oom.event", replay->oom.event);
     else
@@ -67,22 +66,6 @@ static frag_json *make_request(const frag_diff_side *side, uint64_t event)
 
 /* ---- groups */
 
-static uint64_t change_of(const frag_site_change *change)
-{
-    uint64_t before = change->before.live_bytes, after = change->after.live_bytes;
-    return after > before ? after - before : before - after;
-}
-
-/* The largest change first; equal ones in order of their names, as the pairs lie. */
-static int compare_changes(const void *left, const void *right)
-{
-    const frag_site_change *a = *(const frag_site_change *const *)left;
-    const frag_site_change *b = *(const frag_site_change *const *)right;
-    if (change_of(a) != change_of(b))
-        return change_of(a) > change_of(b) ? -1 : 1;
-    return a < b ? -1 : a > b;
-}
-
 static void add_use(frag_json *item, const char *side, const frag_site_use *use)
 {
     static const char *const fields[] = {"live_bytes", "live_blocks",   "most_bytes",
@@ -105,22 +88,17 @@ static void add_groups(frag_json *json, const frag_diff *diff)
 {
     frag_site_change *pairs = NULL;
     size_t count = frag_site_uses_pair(&diff->sides[0].uses, &diff->sides[1].uses, &pairs);
-    const frag_site_change **order = frag_alloc(count, sizeof *order);
     frag_json_array(json, "groups");
-    for (size_t i = 0; i < count; i++)
-        order[i] = &pairs[i];
-    if (count > 0)
-        qsort(order, count, sizeof *order, compare_changes);
+    frag_site_changes_sort(pairs, count);
     for (size_t i = 0; i < count; i++) {
         frag_json *item = frag_json_create();
-        frag_json_text(item, "name", order[i]->caller);
-        if (order[i]->inner[0] != '\0')
-            frag_json_text(item, "inner", order[i]->inner);
-        add_use(item, "before", &order[i]->before);
-        add_use(item, "after", &order[i]->after);
+        frag_json_text(item, "name", pairs[i].caller);
+        if (pairs[i].inner[0] != '\0')
+            frag_json_text(item, "inner", pairs[i].inner);
+        add_use(item, "before", &pairs[i].before);
+        add_use(item, "after", &pairs[i].after);
         frag_json_append(json, "groups", item);
     }
-    frag_free(order);
     frag_free(pairs);
 }
 
@@ -140,6 +118,31 @@ void frag_diff_print_json(FILE *stream, const frag_diff *diff)
                          make_request(&diff->sides[i], diff->part_events[i]));
     add_groups(json, diff);
     frag_json_write(json, stream, false);
+}
+
+void frag_diff_print_rows(FILE *stream, const frag_diff *diff)
+{
+    frag_site_change *pairs = NULL;
+    size_t count = frag_site_uses_pair(&diff->sides[0].uses, &diff->sides[1].uses, &pairs);
+    frag_site_changes_sort(pairs, count);
+    for (size_t i = 0; i < count; i++) {
+        uint64_t before = pairs[i].before.live_bytes;
+        uint64_t after = pairs[i].after.live_bytes;
+        if (before == after)
+            continue;
+        frag_json *json = frag_json_create();
+        frag_json_number(json, "schema", 1);
+        frag_json_text(json, "kind", "diff-site");
+        frag_json_text(json, "site", pairs[i].caller);
+        if (pairs[i].inner[0] != '\0')
+            frag_json_text(json, "inner", pairs[i].inner);
+        frag_json_number(json, "bytes_before", before);
+        frag_json_number(json, "bytes_after", after);
+        add_use(json, "before", &pairs[i].before);
+        add_use(json, "after", &pairs[i].after);
+        frag_json_write(json, stream, false);
+    }
+    frag_free(pairs);
 }
 
 void frag_diff_write_stacks(FILE *stream, const frag_diff *diff)

@@ -3,7 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bits.h"
 #include "base/memory.h"
+#include "sim/trace/demand.h"
 
 #define BLOCK_BYTES ((uint64_t)512) /* what PyTorch rounds requests to */
 
@@ -16,53 +18,41 @@ static int compare_names(const void *left, const void *right)
 
 /* ---- the walk through the events */
 
-typedef struct held_block {
-    uint64_t since; /* event + 1; 0: the slot is free */
-    uint64_t bytes;
-    uint32_t group;
-} held_block;
-
 typedef struct uses_walk {
     const frag_trace *trace;
     const frag_use_groups *groups;
     frag_use_range range;
     frag_site_uses *uses;
-    held_block *held;     /* by slot */
     uint64_t *live_bytes; /* by group, now */
     uint64_t *live_count;
 } uses_walk;
 
-static void take(uses_walk *walk, uint64_t index)
+static void take(uses_walk *walk, const frag_demand_change *change)
 {
-    const frag_event *event = &walk->trace->events[index];
-    uint32_t group = frag_use_group(walk->groups, index);
+    uint32_t group = frag_use_group(walk->groups, change->alloc_event);
     frag_site_use *use = &walk->uses->items[group];
-    walk->held[event->slot] = (held_block){index + 1, event->bytes, group};
-    walk->live_bytes[group] += event->bytes;
+    walk->live_bytes[group] += change->bytes;
     walk->live_count[group]++;
-    if (index < walk->range.first)
+    if (change->alloc_event < walk->range.first)
         return;
-    if ((event->flags & FRAG_EVENT_INITIAL) == 0) {
+    if ((walk->trace->events[change->alloc_event].flags & FRAG_EVENT_INITIAL) == 0) {
         use->request_count++;
-        use->request_bytes += event->bytes;
+        use->request_bytes += change->bytes;
     }
     if (use->most_bytes < walk->live_bytes[group])
         use->most_bytes = walk->live_bytes[group];
 }
 
-static void give_back(uses_walk *walk, uint64_t index)
+static void give_back(uses_walk *walk, uint64_t event, const frag_demand_change *change)
 {
-    held_block *held = &walk->held[walk->trace->events[index].slot];
-    if (held->since == 0)
-        return;
-    frag_site_use *use = &walk->uses->items[held->group];
-    walk->live_bytes[held->group] -= held->bytes;
-    walk->live_count[held->group]--;
-    if (held->since > walk->range.first) {
+    uint32_t group = frag_use_group(walk->groups, change->alloc_event);
+    frag_site_use *use = &walk->uses->items[group];
+    walk->live_bytes[group] -= change->bytes;
+    walk->live_count[group]--;
+    if (change->alloc_event >= walk->range.first) {
         use->freed_count++;
-        use->lifetime_total += index + 1 - held->since;
+        use->lifetime_total += event - change->alloc_event;
     }
-    held->since = 0;
 }
 
 static void begin_range(uses_walk *walk)
@@ -81,17 +71,21 @@ static void look(uses_walk *walk)
 
 static void walk_events(uses_walk *walk)
 {
+    frag_demand demand;
+    frag_demand_change change;
+    frag_demand_begin(&demand, walk->trace);
     for (uint64_t i = 0; i < walk->trace->event_count && i < walk->range.end; i++) {
-        const frag_event *event = &walk->trace->events[i];
         if (i == walk->range.first)
             begin_range(walk);
-        if (frag_use_is_served(event))
-            take(walk, i);
-        else if (event->op == FRAG_OP_FREE && event->slot < walk->trace->slot_count)
-            give_back(walk, i);
+        bool is_changed = frag_demand_step(&demand, i, &change);
+        if (is_changed && change.is_free)
+            give_back(walk, i, &change);
+        else if (is_changed)
+            take(walk, &change);
         if (i == walk->range.moment)
             look(walk);
     }
+    frag_demand_end(&demand);
 }
 
 /* The names go over from the groups; groups of which the range knows nothing go. */
@@ -118,11 +112,9 @@ void frag_site_uses_collect(const frag_recording *recording, const frag_trace *t
     *uses = (frag_site_uses){.count = groups.count};
     uses->items = frag_alloc(groups.count, sizeof *uses->items);
     uses_walk walk = {.trace = trace, .groups = &groups, .range = range, .uses = uses};
-    walk.held = frag_alloc((size_t)trace->slot_count + 1, sizeof *walk.held);
     walk.live_bytes = frag_alloc(groups.count + 1, sizeof *walk.live_bytes);
     walk.live_count = frag_alloc(groups.count + 1, sizeof *walk.live_count);
     walk_events(&walk);
-    frag_free(walk.held);
     frag_free(walk.live_bytes);
     frag_free(walk.live_count);
     take_names(&groups, uses);
@@ -217,6 +209,12 @@ static size_t sum_callers(frag_site_change *pairs, size_t pair_count, caller_cha
     return count;
 }
 
+void frag_site_changes_sort(frag_site_change *changes, size_t count)
+{
+    if (count > 0)
+        qsort(changes, count, sizeof *changes, compare_changes);
+}
+
 size_t frag_site_uses_compare(const frag_site_uses *before, const frag_site_uses *after,
                               frag_site_change **changes)
 {
@@ -231,7 +229,7 @@ size_t frag_site_uses_compare(const frag_site_uses *before, const frag_site_uses
     for (size_t i = 0; i < caller_count && size_of(&callers[i].sum) > 0; i++) {
         frag_site_change *own = callers[i].pairs;
         (*changes)[count++] = callers[i].sum;
-        qsort(own, callers[i].count, sizeof *own, compare_changes);
+        frag_site_changes_sort(own, callers[i].count);
         for (size_t j = 0; j < callers[i].count && size_of(&own[j]) > 0; j++)
             if (own[j].inner[0] != '\0')
                 (*changes)[count++] = own[j];
@@ -245,32 +243,28 @@ size_t frag_site_uses_compare(const frag_site_uses *before, const frag_site_uses
 
 static uint64_t rounded(uint64_t bytes, bool is_rounded)
 {
-    return is_rounded ? (bytes + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES : bytes;
+    return is_rounded ? frag_round_up(bytes, BLOCK_BYTES) : bytes;
 }
 
 uint64_t frag_uses_peak_event(const frag_trace *trace, uint64_t first, uint64_t end,
-                              bool is_rounded, uint64_t *bytes)
+                              bool is_rounded)
 {
-    uint64_t *held = frag_alloc((size_t)trace->slot_count + 1, sizeof *held);
+    frag_demand demand;
+    frag_demand_change change;
     uint64_t live = 0;
     uint64_t peak = 0;
     uint64_t found = first;
+    frag_demand_begin(&demand, trace);
     for (uint64_t i = 0; i < trace->event_count && i < end; i++) {
-        const frag_event *event = &trace->events[i];
-        if (frag_use_is_served(event)) {
-            held[event->slot] = rounded(event->bytes, is_rounded);
-            live += held[event->slot];
-        } else if (event->op == FRAG_OP_FREE && event->slot < trace->slot_count) {
-            live -= held[event->slot];
-            held[event->slot] = 0;
+        if (frag_demand_step(&demand, i, &change)) {
+            uint64_t bytes = rounded(change.bytes, is_rounded);
+            live = change.is_free ? live - bytes : live + bytes;
         }
         if (i >= first && live > peak) {
             peak = live;
             found = i;
         }
     }
-    frag_free(held);
-    if (bytes != NULL)
-        *bytes = peak;
+    frag_demand_end(&demand);
     return found;
 }

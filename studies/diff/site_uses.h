@@ -52,10 +52,12 @@ size_t frag_site_uses_compare(const frag_site_uses *before, const frag_site_uses
 size_t frag_site_uses_pair(const frag_site_uses *before, const frag_site_uses *after,
                            frag_site_change **pairs);
 
+/* By how much their live bytes changed, the most first; equal ones by name. */
+void frag_site_changes_sort(frag_site_change *changes, size_t count);
+
 /* The event of a range, first to end - 1, after which most is live, the first of equals: with sizes
- * as requested, or rounded as PyTorch rounds them. bytes (NULL: not wanted) is what is live then.
- */
+ * as requested, or rounded as PyTorch rounds them. */
 uint64_t frag_uses_peak_event(const frag_trace *trace, uint64_t first, uint64_t end,
-                              bool is_rounded, uint64_t *bytes);
+                              bool is_rounded);
 
 #endif

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bits.h"
 #include "base/bytes.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -53,6 +54,18 @@ static char *name_stack(const frag_recording *recording, const frag_site *site)
     return text.bytes;
 }
 
+/* Without what a dry run wraps around functions of PyTorch. */
+static uint32_t innermost_frame(const frag_recording *recording, const frag_site *site)
+{
+    for (uint32_t i = 0; i < site->count; i++) {
+        uint32_t frame = recording->site_frames[site->first + i];
+        const char *file = frag_strings_get(&recording->strings, recording->frames[frame].file);
+        if (strstr(file, "/fraglab_dryrun/") == NULL)
+            return frame;
+    }
+    return recording->site_frames[site->first];
+}
+
 static void name_site(const frag_recording *recording, frag_use_grouping grouping, uint32_t id,
                       frag_use_name *name)
 {
@@ -69,7 +82,7 @@ static void name_site(const frag_recording *recording, frag_use_grouping groupin
     } else {
         uint32_t named = frag_site_frame(recording, id);
         name->caller = named != 0 ? name_frame(recording, named - 1) : frag_copy_text(no_stack);
-        name->inner = name_frame(recording, recording->site_frames[site->first]);
+        name->inner = name_frame(recording, innermost_frame(recording, site));
     }
     if (name->inner == NULL)
         name->inner = frag_copy_text("");
@@ -89,6 +102,11 @@ static void free_name(frag_use_name *name)
 }
 
 /* ---- groups */
+
+bool frag_use_has_stacks(const frag_recording *recording, const frag_trace *trace)
+{
+    return trace->sites != NULL && recording->site_count > 1;
+}
 
 bool frag_use_is_served(const frag_event *event)
 {
@@ -118,12 +136,6 @@ static void group_sites(const frag_recording *recording, frag_use_grouping group
     }
 }
 
-static int compare_sizes(const void *left, const void *right)
-{
-    uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
-    return (a > b) - (a < b);
-}
-
 static uint64_t *find_sizes(const frag_trace *trace, size_t *count)
 {
     uint64_t *sizes = frag_alloc((size_t)trace->event_count + 1, sizeof *sizes);
@@ -131,7 +143,7 @@ static uint64_t *find_sizes(const frag_trace *trace, size_t *count)
     for (uint64_t i = 0; i < trace->event_count; i++)
         if (frag_use_is_served(&trace->events[i]))
             sizes[all++] = trace->events[i].bytes;
-    qsort(sizes, all, sizeof *sizes, compare_sizes);
+    qsort(sizes, all, sizeof *sizes, frag_compare_numbers);
     *count = 0;
     for (size_t i = 0; i < all; i++)
         if (*count == 0 || sizes[*count - 1] != sizes[i])
@@ -184,6 +196,6 @@ uint32_t frag_use_group(const frag_use_groups *groups, uint64_t event)
     if (groups->of_site != NULL)
         return groups->of_site[trace->sites != NULL ? trace->sites[event] : 0];
     const uint64_t *found = bsearch(&trace->events[event].bytes, groups->sizes, groups->count,
-                                    sizeof *groups->sizes, compare_sizes);
+                                    sizeof *groups->sizes, frag_compare_numbers);
     return groups->of_size[found - groups->sizes];
 }

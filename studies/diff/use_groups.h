@@ -34,6 +34,9 @@ void frag_use_groups_create(const frag_recording *recording, const frag_trace *t
                             frag_use_grouping grouping, frag_use_groups *groups);
 void frag_use_groups_destroy(frag_use_groups *groups);
 
+/* Can requests of the trace be told by their call stacks? */
+bool frag_use_has_stacks(const frag_recording *recording, const frag_trace *trace);
+
 /* Is the event a request that was served? */
 bool frag_use_is_served(const frag_event *event);
 /* The group of such an event. */

@@ -13,17 +13,12 @@ enum { TOGETHER_MAX = 12 }; /* steps that are repeated together */
  * as many repetitions later as in the recording, where that is the same or the next; older ones
  * stay. A request that was larger than that of the steps before grows by as much each time. */
 typedef struct repeat_state {
-    const frag_trace *trace;
-    uint64_t first; /* event of the steps that are repeated */
+    frag_trace *trace; /* its columns grow */
+    uint64_t first;    /* event of the steps that are repeated */
     uint64_t end;
     uint64_t together; /* how many they are */
-    frag_event *events;
-    uint32_t *pools;
-    uint64_t *block_bytes;
-    uint64_t count;
-    uint64_t *begins; /* of the repetitions, and the end of the last */
+    uint64_t *begins;  /* of the repetitions */
     uint64_t repeats;
-    uint32_t slots;
     uint32_t *slot_now;    /* by event of the steps, the slot that it took in this repetition */
     uint32_t *slot_before; /* and in the one before; FRAG_SLOT_NONE: given back */
     uint64_t *took;        /* by event of the steps that gives back: which event took it, + 1 */
@@ -105,12 +100,14 @@ static void find_owners(repeat_state *state)
     frag_free(taken_at);
 }
 
-static void add(repeat_state *state, const frag_event *event, uint32_t pool)
+static void add(frag_trace *trace, const frag_event *event, uint64_t from)
 {
-    state->events[state->count] = *event;
-    if (state->pools != NULL)
-        state->pools[state->count] = pool;
-    state->count++;
+    trace->events[trace->event_count] = *event;
+    if (trace->pools != NULL)
+        trace->pools[trace->event_count] = trace->pools[from];
+    if (trace->block_bytes != NULL)
+        trace->block_bytes[trace->event_count] = 0;
+    trace->event_count++;
 }
 
 /* The bytes of a request in a repetition (from 1), as they grew from the steps before. */
@@ -124,15 +121,15 @@ static uint64_t grown(const repeat_state *state, uint64_t event, uint64_t repeti
 
 static void repeat_once(repeat_state *state)
 {
-    state->begins[state->repeats++] = state->count;
+    frag_trace *trace = state->trace;
     uint32_t *old = state->slot_before;
+    state->begins[state->repeats++] = trace->event_count;
     state->slot_before = state->slot_now;
     state->slot_now = old;
     for (uint64_t i = 0; i < length_of(state); i++) {
-        frag_event event = state->trace->events[state->first + i];
-        uint32_t pool = state->trace->pools != NULL ? state->trace->pools[state->first + i] : 0;
+        frag_event event = trace->events[state->first + i];
         if (frag_use_is_served(&event)) {
-            event.slot = state->slot_now[i] = state->slots++;
+            event.slot = state->slot_now[i] = trace->slot_count++;
             event.bytes = grown(state, state->first + i, state->repeats);
         } else if (frag_op_has_slot(event.op) && event.op != FRAG_OP_ALLOC) {
             uint32_t *slots = state->is_before[i] ? state->slot_before : state->slot_now;
@@ -143,7 +140,7 @@ static void repeat_once(repeat_state *state)
             if (event.op == FRAG_OP_FREE && (event.flags & FRAG_EVENT_DEFERRED) == 0)
                 slots[at - 1] = FRAG_SLOT_NONE;
         }
-        add(state, &event, pool);
+        add(trace, &event, state->first + i);
     }
 }
 
@@ -176,25 +173,19 @@ static bool find_together(repeat_state *state, const frag_steps *steps)
 
 static void begin_repeats(repeat_state *state, uint64_t repeats)
 {
-    const frag_trace *trace = state->trace;
+    frag_trace *trace = state->trace;
     uint64_t length = length_of(state);
-    uint64_t most = state->end + repeats * length;
-    state->events = frag_alloc((size_t)most, sizeof *state->events);
-    state->pools = trace->pools != NULL ? frag_alloc((size_t)most, sizeof *state->pools) : NULL;
-    state->block_bytes =
-        trace->block_bytes != NULL ? frag_alloc((size_t)most, sizeof *state->block_bytes) : NULL;
+    size_t most = (size_t)(state->end + repeats * length);
+    trace->events = frag_realloc(trace->events, most, sizeof *trace->events);
+    if (trace->pools != NULL)
+        trace->pools = frag_realloc(trace->pools, most, sizeof *trace->pools);
+    if (trace->block_bytes != NULL)
+        trace->block_bytes = frag_realloc(trace->block_bytes, most, sizeof *trace->block_bytes);
     state->begins = frag_alloc((size_t)repeats + 1, sizeof *state->begins);
     state->slot_now = frag_alloc((size_t)length, sizeof *state->slot_now);
     state->slot_before = frag_alloc((size_t)length, sizeof *state->slot_before);
     state->took = frag_alloc((size_t)length, sizeof *state->took);
     state->is_before = frag_alloc((size_t)length, sizeof *state->is_before);
-    memcpy(state->events, trace->events, (size_t)state->end * sizeof *state->events);
-    if (state->pools != NULL)
-        memcpy(state->pools, trace->pools, (size_t)state->end * sizeof *state->pools);
-    if (state->block_bytes != NULL)
-        memcpy(state->block_bytes, trace->block_bytes,
-               (size_t)state->end * sizeof *state->block_bytes);
-    state->count = state->end;
     find_owners(state);
     /* What the recorded steps themselves took, for the first repetition to give back. */
     for (uint64_t i = 0; i < length; i++)
@@ -210,9 +201,6 @@ static void begin_repeats(repeat_state *state, uint64_t repeats)
 
 static void end_repeats(repeat_state *state)
 {
-    frag_free(state->events);
-    frag_free(state->pools);
-    frag_free(state->block_bytes);
     frag_free(state->begins);
     frag_free(state->slot_now);
     frag_free(state->slot_before);
@@ -241,25 +229,11 @@ static uint64_t step_of(const frag_steps *steps, const repeat_state *state, uint
     while (repeat + 1 < state->repeats && state->begins[repeat + 1] <= event)
         repeat++;
     /* Where in the repetition, by how far the event lies in it. */
-    uint64_t end = repeat + 1 < state->repeats ? state->begins[repeat + 1] : state->count;
+    uint64_t end =
+        repeat + 1 < state->repeats ? state->begins[repeat + 1] : state->trace->event_count;
     uint64_t length = end - state->begins[repeat];
     uint64_t part = (event - state->begins[repeat]) * state->together / (length > 0 ? length : 1);
     return steps->count + repeat * state->together + part + 1;
-}
-
-static bool run_longer(const frag_run_setup *setup, const frag_context *context,
-                       const repeat_state *state, frag_run_result *result, frag_error *error)
-{
-    frag_trace longer = *state->trace;
-    longer.events = state->events;
-    longer.event_count = state->count;
-    longer.slot_count = state->slots;
-    longer.pools = state->pools;
-    longer.block_bytes = state->block_bytes;
-    frag_run_setup long_setup = *setup;
-    long_setup.trace = &longer;
-    frag_run_options run = {.context = context, .is_layout_skipped = true};
-    return frag_run(&long_setup, &run, result, error);
 }
 
 /* Steps that are not alike: by what is kept on the average. */
@@ -278,10 +252,14 @@ static bool forecast_by_steps(const frag_run_setup *setup, const frag_context *c
                               frag_leak_forecast *forecast, frag_error *error)
 {
     frag_run_result result = {0};
+    frag_run_setup longer = *setup;
+    frag_run_options run = {.context = context, .is_layout_skipped = true};
     begin_repeats(state, repeats);
-    for (uint64_t i = 0; i < repeats && state->slots < UINT32_MAX - length_of(state) - 1; i++)
+    for (uint64_t i = 0;
+         i < repeats && state->trace->slot_count < UINT32_MAX - length_of(state) - 1; i++)
         repeat_once(state);
-    bool ok = run_longer(setup, context, state, &result, error);
+    longer.trace = state->trace;
+    bool ok = frag_run(&longer, &run, &result, error);
     forecast->looked_steps = steps->count + state->repeats * state->together;
     if (ok && result.replay.oom.has_happened) {
         forecast->is_recorded = result.replay.oom.event < steps->begin[steps->count];
@@ -300,7 +278,7 @@ bool frag_leaks_forecast(const frag_run_setup *setup, const frag_context *contex
     uint64_t capacity = setup->device->capacity_bytes;
     *forecast = (frag_leak_forecast){.oom_step = FRAG_UNLIMITED};
     make_plain(setup->trace, steps, &plain);
-    repeat_state state = {.trace = &plain.trace, .slots = plain.trace.slot_count};
+    repeat_state state = {.trace = &plain.trace};
     if (find_together(&state, &plain.steps))
         ok = forecast_by_steps(setup, context, &plain.steps, &state,
                                needed_repeats(&state, rate->bytes_per_step, capacity), forecast,

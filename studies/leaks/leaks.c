@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "sim/trace/demand.h"
 #include "studies/explain/explain_purpose.h"
 #include "studies/leaks/leak_series.h"
 #include "studies/usual_policies.h"
@@ -12,7 +13,6 @@ enum {
     TIMES_MAX = 240,  /* that are looked at: several steps together where there are more */
     SCALAR_BYTES = 64 /* a loss, a metric */
 };
-#define BLOCK_BYTES ((uint64_t)512) /* what PyTorch rounds requests to */
 
 const char *frag_leak_kind_name(frag_leak_kind kind)
 {
@@ -42,16 +42,10 @@ typedef struct lows {
     uint64_t *low_blocks;
 } lows;
 
-typedef struct held_block {
-    uint64_t bytes;
-    uint32_t group;
-    bool is_live;
-} held_block;
-
-static void change(lows *at, size_t group, uint64_t bytes, bool is_more)
+static void change_one(lows *at, size_t group, const frag_demand_change *change)
 {
-    at->live_bytes[group] += is_more ? bytes : 0 - bytes;
-    at->live_blocks[group] += is_more ? 1 : (uint64_t)-1;
+    at->live_bytes[group] += change->is_free ? 0 - change->bytes : change->bytes;
+    at->live_blocks[group] += change->is_free ? (uint64_t)-1 : 1;
     if (at->live_bytes[group] < at->low_bytes[group])
         at->low_bytes[group] = at->live_bytes[group];
     if (at->live_blocks[group] < at->low_blocks[group])
@@ -70,34 +64,26 @@ static void end_time(lows *at, size_t time)
 
 static void follow(lows *at)
 {
-    const frag_trace *trace = at->trace;
     const frag_steps *steps = &at->leaks->steps;
-    held_block *held = frag_alloc((size_t)trace->slot_count + 1, sizeof *held);
+    frag_demand demand;
+    frag_demand_change change;
     uint64_t end = steps->begin[at->times * at->steps_each];
     size_t time = 0;
+    frag_demand_begin(&demand, at->trace);
     for (uint64_t i = 0; i < end; i++) {
-        const frag_event *event = &trace->events[i];
         if (i == steps->begin[0]) {
             memcpy(at->low_bytes, at->live_bytes, at->groups * sizeof *at->low_bytes);
             memcpy(at->low_blocks, at->live_blocks, at->groups * sizeof *at->low_blocks);
         }
         if (i == steps->begin[(time + 1) * at->steps_each])
             end_time(at, time++);
-        if (frag_use_is_served(event)) {
-            uint32_t group = frag_use_group(&at->leaks->groups, i);
-            held[event->slot] = (held_block){event->bytes, group, true};
-            change(at, group, event->bytes, true);
-            change(at, at->groups - 1, event->bytes, true);
-        } else if (event->op == FRAG_OP_FREE && event->slot < trace->slot_count &&
-                   held[event->slot].is_live) {
-            held_block *freed = &held[event->slot];
-            change(at, freed->group, freed->bytes, false);
-            change(at, at->groups - 1, freed->bytes, false);
-            freed->is_live = false;
+        if (frag_demand_step(&demand, i, &change)) {
+            change_one(at, frag_use_group(&at->leaks->groups, change.alloc_event), &change);
+            change_one(at, at->groups - 1, &change);
         }
     }
     end_time(at, time);
-    frag_free(held);
+    frag_demand_end(&demand);
 }
 
 static void measure(lows *at, const frag_trace *trace, frag_leaks *leaks)
@@ -151,33 +137,33 @@ static frag_leak_kind kind_of(const frag_recording *recording, const frag_leak *
     return block <= SCALAR_BYTES ? FRAG_LEAK_SCALAR : FRAG_LEAK_KEPT;
 }
 
-static frag_leak make_leak(const frag_recording *recording, const lows *at, size_t group,
+/* What the values, one at each time, tell of a leak; kind and blocks are the caller's. */
+static frag_leak make_leak(const lows *at, const uint64_t *values,
                            const frag_leak_judgement *judged)
 {
-    const uint64_t *bytes = &at->bytes[group * at->times];
-    bool is_all = group + 1 == at->groups;
-    frag_leak leak = {
-        .name = is_all ? NULL : &at->leaks->groups.names[group],
+    return (frag_leak){
         .first_step = judged->first * at->steps_each,
-        .start_bytes = bytes[judged->start],
-        .end_bytes = bytes[at->times - 1],
-        .bytes_per_step = per_step(bytes, at, judged->start),
-        .blocks_per_step = per_step(&at->blocks[group * at->times], at, judged->start),
+        .start_bytes = values[judged->start],
+        .end_bytes = values[at->times - 1],
+        .bytes_per_step = per_step(values, at, judged->start),
         .rising_ratio = judged->rising_ratio,
         .is_sure = judged->is_even && at->leaks->steps.by != FRAG_STEPS_BY_PARTS,
     };
-    leak.kind = kind_of(recording, &leak);
-    return leak;
 }
 
 static void judge_group(const frag_recording *recording, const lows *at, size_t group)
 {
     frag_leaks *leaks = at->leaks;
     const uint64_t *bytes = &at->bytes[group * at->times];
+    bool is_all = group + 1 == at->groups;
     frag_leak_judgement judged = frag_leak_judge(bytes, at->times);
     if (judged.shape == FRAG_SHAPE_LEAK) {
-        leaks->leaks[leaks->count++] = make_leak(recording, at, group, &judged);
-    } else if (judged.shape != FRAG_SHAPE_FLAT && group + 1 < at->groups) {
+        frag_leak leak = make_leak(at, bytes, &judged);
+        leak.name = is_all ? NULL : &leaks->groups.names[group];
+        leak.blocks_per_step = per_step(&at->blocks[group * at->times], at, judged.start);
+        leak.kind = kind_of(recording, &leak);
+        leaks->leaks[leaks->count++] = leak;
+    } else if (judged.shape != FRAG_SHAPE_FLAT && !is_all) {
         leaks->lookalikes[leaks->lookalike_count++] = (frag_leak_lookalike){
             .name = &leaks->groups.names[group],
             .levels_off = judged.shape == FRAG_SHAPE_LEVELS_OFF,
@@ -270,17 +256,10 @@ static bool judge_reserved(const frag_run_setup *setup, const frag_context *cont
         walk.waste[walk.time] = walk.reserved - walk.allocated;
     leaks->peak_reserved_bytes = result.replay.peak.reserved_bytes;
     frag_leak_judgement judged = frag_leak_judge(walk.waste, at->times);
-    double rate = per_step(walk.waste, at, judged.start);
-    if (ok && judged.shape == FRAG_SHAPE_LEAK && rate > known_per_step(leaks))
-        leaks->leaks[leaks->count++] = (frag_leak){
-            .kind = FRAG_LEAK_FRAGMENTATION,
-            .first_step = judged.first * at->steps_each,
-            .start_bytes = walk.waste[judged.start],
-            .end_bytes = walk.waste[at->times - 1],
-            .bytes_per_step = rate,
-            .rising_ratio = judged.rising_ratio,
-            .is_sure = judged.is_even && leaks->steps.by != FRAG_STEPS_BY_PARTS,
-        };
+    frag_leak leak = make_leak(at, walk.waste, &judged);
+    leak.kind = FRAG_LEAK_FRAGMENTATION;
+    if (ok && judged.shape == FRAG_SHAPE_LEAK && leak.bytes_per_step > known_per_step(leaks))
+        leaks->leaks[leaks->count++] = leak;
     frag_free(walk.waste);
     return ok;
 }
@@ -288,21 +267,13 @@ static bool judge_reserved(const frag_run_setup *setup, const frag_context *cont
 static bool judge_allocator(const frag_leaks_options *options, const frag_recording *recording,
                             const lows *at, frag_error *error)
 {
-    frag_policy_list usual = {0};
     frag_policy_spec resolved = {0};
-    const frag_policy_spec *spec = options->spec;
-    if (spec == NULL) {
-        frag_usual_policies(recording, &usual);
-        spec = &usual.specs[0];
-    }
-    bool ok = frag_policy_resolve(options->context, spec, recording, &resolved, error);
-    frag_policy_list_destroy(&usual);
-    if (!ok)
+    if (!frag_usual_policy_resolve(options->context, options->spec, recording, &resolved, error))
         return frag_error_in(error, recording->name);
     const frag_run_setup setup = {recording, at->trace, resolved.ops, resolved.values,
                                   options->device};
     frag_leaks *leaks = at->leaks;
-    ok = judge_reserved(&setup, options->context, at, error);
+    bool ok = judge_reserved(&setup, options->context, at, error);
     if (ok && leaks->count > 0 && options->device->capacity_bytes != FRAG_UNLIMITED) {
         const frag_leak_rate rate = {known_per_step(leaks), leaks->peak_reserved_bytes};
         leaks->has_forecast = true;
@@ -319,7 +290,7 @@ bool frag_leaks_find(const frag_leaks_options *options, const frag_recording *re
                      const frag_trace *trace, frag_leaks *leaks, frag_error *error)
 {
     lows at;
-    bool has_stacks = trace->sites != NULL && recording->site_count > 1;
+    bool has_stacks = frag_use_has_stacks(recording, trace);
     *leaks = (frag_leaks){.is_by_size = !has_stacks};
     frag_use_groups_create(recording, trace, has_stacks ? FRAG_USES_BY_SITE : FRAG_USES_BY_SIZE,
                            &leaks->groups);

@@ -2,18 +2,17 @@
 
 #include "base/json.h"
 
-static void add_name(frag_json *item, const frag_use_name *name)
+static void add_name(frag_json *item, const char *field, const frag_use_name *name)
 {
-    frag_json_text(item, "name", name != NULL ? name->caller : NULL);
+    frag_json_text(item, field, name != NULL ? name->caller : NULL);
     if (name != NULL && name->inner[0] != '\0')
         frag_json_text(item, "inner", name->inner);
 }
 
-static void add_leak(frag_json *json, const frag_leak *leak)
+static void describe_leak(frag_json *item, const char *field, const frag_leak *leak)
 {
-    frag_json *item = frag_json_create();
     frag_json_text(item, "kind", frag_leak_kind_name(leak->kind));
-    add_name(item, leak->name);
+    add_name(item, field, leak->name);
     frag_json_number(item, "first_step", leak->first_step + 1);
     frag_json_number(item, "start_bytes", leak->start_bytes);
     frag_json_number(item, "end_bytes", leak->end_bytes);
@@ -21,6 +20,12 @@ static void add_leak(frag_json *json, const frag_leak *leak)
     frag_json_ratio(item, "blocks_per_step", leak->blocks_per_step);
     frag_json_ratio(item, "rising_ratio", leak->rising_ratio);
     frag_json_text(item, "confidence", leak->is_sure ? "high" : "medium");
+}
+
+static void add_leak(frag_json *json, const frag_leak *leak)
+{
+    frag_json *item = frag_json_create();
+    describe_leak(item, "name", leak);
     frag_json_append(json, "leaks", item);
 }
 
@@ -28,7 +33,7 @@ static void add_lookalike(frag_json *json, const frag_leak_lookalike *lookalike)
 {
     frag_json *item = frag_json_create();
     frag_json_text(item, "kind", lookalike->levels_off ? "levels-off" : "once");
-    add_name(item, lookalike->name);
+    add_name(item, "name", lookalike->name);
     frag_json_number(item, "step", lookalike->step + 1);
     frag_json_number(item, "bytes", lookalike->bytes);
     frag_json_append(json, "no_leaks", item);
@@ -65,4 +70,14 @@ void frag_leaks_print_json(FILE *stream, const frag_recording *recording, const 
         frag_json_null(json, "forecast");
     }
     frag_json_write(json, stream, false);
+}
+
+void frag_leaks_print_rows(FILE *stream, const frag_leaks *leaks)
+{
+    for (size_t i = 0; i < leaks->count; i++) {
+        frag_json *json = frag_json_create();
+        frag_json_number(json, "schema", 1);
+        describe_leak(json, "site", &leaks->leaks[i]);
+        frag_json_write(json, stream, false);
+    }
 }

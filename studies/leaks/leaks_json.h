@@ -8,5 +8,7 @@
 
 void frag_leaks_print_json(FILE *stream, const frag_recording *recording, const frag_trace *trace,
                            const frag_leaks *leaks);
+/* One object a line for each leak, the fastest first; nothing where nothing leaks. */
+void frag_leaks_print_rows(FILE *stream, const frag_leaks *leaks);
 
 #endif

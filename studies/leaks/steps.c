@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bits.h"
 #include "base/memory.h"
+#include "sim/trace/demand.h"
 
 /* ---- marks */
 
@@ -78,11 +80,6 @@ static const mark_name *choose_mark(const mark_names *names, const char *wanted)
     return best;
 }
 
-static void keep_begin(frag_steps *steps, uint64_t event)
-{
-    steps->begin[steps->count++] = event;
-}
-
 static bool find_marks(const frag_recording *recording, const frag_trace *trace, const char *mark,
                        frag_steps *steps, frag_error *error)
 {
@@ -106,7 +103,7 @@ static bool find_marks(const frag_recording *recording, const frag_trace *trace,
         for (uint64_t i = 0; i < trace->event_count; i++)
             if (is_begin(&trace->events[i]) &&
                 &names.items[names.of_string[trace->events[i].slot] - 1] == chosen)
-                keep_begin(steps, i);
+                steps->begin[steps->count++] = i;
     }
     for (size_t i = 0; i < names.count; i++)
         frag_free(names.items[i].name);
@@ -126,52 +123,42 @@ typedef struct candidate {
     double height; /* 0: always where least is live, 1: where most is */
 } candidate;
 
-/* Requests of each group, and the live bytes before each event's request. */
+#define NO_REQUEST UINT32_MAX
+
+/* Requests of each group, and the live bytes before each event. */
 typedef struct repeat_search {
     const frag_trace *trace;
     const frag_use_groups *groups;
-    uint64_t *counts; /* by group */
-    uint64_t *live;   /* by event, before it */
+    uint64_t *counts;   /* by group */
+    uint64_t *live;     /* by event, before it */
+    uint32_t *group_of; /* by event; NO_REQUEST: it is none */
     uint64_t requests;
 } repeat_search;
 
 static void measure(repeat_search *search)
 {
     const frag_trace *trace = search->trace;
-    uint64_t *held = frag_alloc((size_t)trace->slot_count + 1, sizeof *held);
+    frag_demand demand;
+    frag_demand_change change;
     uint64_t live = 0;
     search->counts = frag_alloc(search->groups->count + 1, sizeof *search->counts);
     search->live = frag_alloc((size_t)trace->event_count + 1, sizeof *search->live);
+    search->group_of = frag_alloc((size_t)trace->event_count + 1, sizeof *search->group_of);
+    frag_demand_begin(&demand, trace);
     for (uint64_t i = 0; i < trace->event_count; i++) {
-        const frag_event *event = &trace->events[i];
         search->live[i] = live;
-        if (frag_use_is_served(event)) {
-            held[event->slot] = event->bytes;
-            live += event->bytes;
-            if ((event->flags & FRAG_EVENT_INITIAL) == 0) {
-                search->counts[frag_use_group(search->groups, i)]++;
-                search->requests++;
-            }
-        } else if (event->op == FRAG_OP_FREE && event->slot < trace->slot_count) {
-            live -= held[event->slot];
-            held[event->slot] = 0;
-        }
+        search->group_of[i] = NO_REQUEST;
+        if (!frag_demand_step(&demand, i, &change))
+            continue;
+        live = change.is_free ? live - change.bytes : live + change.bytes;
+        if (change.is_free || (trace->events[i].flags & FRAG_EVENT_INITIAL) != 0)
+            continue;
+        search->group_of[i] = frag_use_group(search->groups, i);
+        search->counts[search->group_of[i]]++;
+        search->requests++;
     }
     search->live[trace->event_count] = live;
-    frag_free(held);
-}
-
-static bool is_request_of(const repeat_search *search, uint64_t event, uint32_t group)
-{
-    const frag_event *at = &search->trace->events[event];
-    return frag_use_is_served(at) && (at->flags & FRAG_EVENT_INITIAL) == 0 &&
-           frag_use_group(search->groups, event) == group;
-}
-
-static int compare_numbers(const void *left, const void *right)
-{
-    uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
-    return (a > b) - (a < b);
+    frag_demand_end(&demand);
 }
 
 /* Do the events come at about equal distances, over half of the trace and up to its end? Steps that
@@ -183,7 +170,7 @@ static bool is_regular(const repeat_search *search, const uint64_t *begin, size_
     size_t near = 0;
     for (size_t i = 1; i < count; i++)
         gaps[i - 1] = begin[i] - begin[i - 1];
-    qsort(gaps, count - 1, sizeof *gaps, compare_numbers);
+    qsort(gaps, count - 1, sizeof *gaps, frag_compare_numbers);
     uint64_t median = gaps[(count - 1) / 2];
     for (size_t i = 0; i + 1 < count; i++)
         near += gaps[i] >= median / 3 && gaps[i] <= 3 * median;
@@ -214,12 +201,12 @@ static size_t list_requests(const repeat_search *search, uint32_t group, uint64_
 {
     size_t count = 0;
     for (uint64_t i = 0; i < search->trace->event_count; i++)
-        if (is_request_of(search, i, group))
+        if (search->group_of[i] == group)
             begin[count++] = i;
     return count;
 }
 
-/* One group for each number of requests, the most frequent numbers of groups first. */
+/* The first group of each number of requests. */
 static size_t list_candidates(const repeat_search *search, candidate *candidates)
 {
     size_t count = 0;
@@ -274,6 +261,7 @@ static bool find_repeats(const frag_trace *trace, const frag_use_groups *groups,
     }
     frag_free(search.counts);
     frag_free(search.live);
+    frag_free(search.group_of);
     return best != NULL;
 }
 
@@ -283,21 +271,15 @@ static bool find_repeats(const frag_trace *trace, const frag_use_groups *groups,
  * once: that it takes ever more is no leak. */
 static bool is_going_round(const frag_trace *trace, uint64_t first)
 {
-    uint64_t *held = frag_alloc((size_t)trace->slot_count + 1, sizeof *held);
+    frag_demand demand;
+    frag_demand_change change;
     uint64_t taken[3] = {0}, given[3] = {0};
     uint64_t count = trace->event_count - first;
-    for (uint64_t i = 0; i < trace->event_count; i++) {
-        const frag_event *event = &trace->events[i];
-        size_t third = i < first ? 0 : (size_t)((i - first) * 3 / count);
-        if (frag_use_is_served(event)) {
-            held[event->slot] = event->bytes;
-            taken[third] += i >= first ? event->bytes : 0;
-        } else if (event->op == FRAG_OP_FREE && event->slot < trace->slot_count) {
-            given[third] += i >= first ? held[event->slot] : 0;
-            held[event->slot] = 0;
-        }
-    }
-    frag_free(held);
+    frag_demand_begin(&demand, trace);
+    for (uint64_t i = 0; i < trace->event_count; i++)
+        if (frag_demand_step(&demand, i, &change) && i >= first)
+            (change.is_free ? given : taken)[(i - first) * 3 / count] += change.bytes;
+    frag_demand_end(&demand);
     for (size_t i = 0; i < 3; i++)
         if (taken[i] == 0 || (double)given[i] < 0.8 * (double)taken[i])
             return false;
@@ -345,7 +327,7 @@ static bool make_parts(const frag_trace *trace, const frag_use_groups *groups, f
     steps->by = FRAG_STEPS_BY_PARTS;
     steps->begin = frag_alloc(FRAG_STEPS_PARTS + 1, sizeof *steps->begin);
     for (uint64_t i = 0; i <= FRAG_STEPS_PARTS; i++)
-        keep_begin(steps, first + count * i / FRAG_STEPS_PARTS);
+        steps->begin[steps->count++] = first + count * i / FRAG_STEPS_PARTS;
     return true;
 }
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "base/lines.h"
+#include "base/formats/lines.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "sim/rows/row_fields.h"

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "allocators/registry.h"
-#include "base/codec.h"
+#include "base/formats/codec.h"
 #include "studies/run/run_point.h"
 
 typedef struct frag_run_snapshot frag_run_snapshot;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/random.h"
 #include "base/bits.h"
 #include "base/bytes.h"
 #include "base/formats/yaml.h"
@@ -187,22 +188,6 @@ static void free_grid(grid *from)
     frag_free(from->options);
 }
 
-/* Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014 (SplitMix64). */
-static uint64_t draw(uint64_t *state)
-{
-    uint64_t mixed = *state += 0x9E3779B97F4A7C15u;
-    mixed = (mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9u;
-    mixed = (mixed ^ (mixed >> 27)) * 0x94D049BB133111EBu;
-    return mixed ^ (mixed >> 31);
-}
-
-static int compare_numbers(const void *left, const void *right)
-{
-    uint64_t a = *(const uint64_t *)left;
-    uint64_t b = *(const uint64_t *)right;
-    return frag_compare(a, b);
-}
-
 /* Which combinations of the grid: all, or some of them drawn without replacement, ascending. */
 static bool choose(const frag_yaml_node *random, uint64_t combinations, uint64_t **chosen,
                    uint64_t *count, frag_error *error)
@@ -229,12 +214,12 @@ static bool choose(const frag_yaml_node *random, uint64_t combinations, uint64_t
     for (uint64_t i = 0; i < combinations; i++)
         (*chosen)[i] = i;
     for (uint64_t i = 0; i < *count && *count < combinations; i++) {
-        uint64_t other = i + draw(&seed) % (combinations - i);
+        uint64_t other = i + frag_random_next(&seed) % (combinations - i);
         uint64_t kept = (*chosen)[i];
         (*chosen)[i] = (*chosen)[other];
         (*chosen)[other] = kept;
     }
-    qsort(*chosen, *count, sizeof **chosen, compare_numbers);
+    qsort(*chosen, *count, sizeof **chosen, frag_compare_numbers);
     return true;
 }
 

@@ -29,13 +29,6 @@ struct frag_sweep_known {
     size_t count;    /* that were ever added */
 };
 
-static int compare_sizes(const void *left, const void *right)
-{
-    uint64_t a = *(const uint64_t *)left;
-    uint64_t b = *(const uint64_t *)right;
-    return frag_compare(a, b);
-}
-
 static void collect_sizes(frag_sweep_known *known, const frag_trace *trace)
 {
     uint64_t *sizes = frag_alloc(trace->stats.op_counts[FRAG_OP_ALLOC], sizeof *sizes);
@@ -44,7 +37,7 @@ static void collect_sizes(frag_sweep_known *known, const frag_trace *trace)
     for (uint64_t i = 0; i < trace->event_count; i++)
         if (trace->events[i].op == FRAG_OP_ALLOC)
             sizes[count++] = trace->events[i].bytes;
-    qsort(sizes, count, sizeof *sizes, compare_sizes);
+    qsort(sizes, count, sizeof *sizes, frag_compare_numbers);
     for (size_t i = 0; i < count; i++)
         if (kept == 0 || sizes[kept - 1] != sizes[i])
             sizes[kept++] = sizes[i];

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/random.h"
 #include "base/error.h"
 #include "base/memory.h"
 
@@ -149,13 +150,9 @@ static void descend(searching *state, size_t from)
     } while (current != before && !state->is_over);
 }
 
-/* Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014 (SplitMix64). */
 static uint64_t draw(searching *state, uint64_t below)
 {
-    uint64_t mixed = state->random += 0x9E3779B97F4A7C15u;
-    mixed = (mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9u;
-    mixed = (mixed ^ (mixed >> 27)) * 0x94D049BB133111EBu;
-    return (mixed ^ (mixed >> 31)) % below;
+    return frag_random_next(&state->random) % below;
 }
 
 /* Near: the best with two or three axes drawn anew. Far: half of the axes, from the default. */

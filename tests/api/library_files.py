@@ -173,7 +173,7 @@ with open(f"{folder}/sweep.jsonl", "wb") as file:
 library.fraglab_figure_kind_at.restype = ctypes.c_char_p
 figures = {"timeline": {"samples": "50"}, "heat": {"x": "device.capacity_bytes", "y": "policy.label"}}
 ours, theirs = b"", b""
-for index in range(8):
+for index in range(9):
     kind = library.fraglab_figure_kind_at(ctypes.c_size_t(index)).decode()
     path = f"{folder}/sweep.jsonl" if kind == "heat" else OOM
     settings = figures.get(kind, {})
@@ -225,7 +225,7 @@ def drawn(kind, path, words, settings, **options):
 
 
 if sys.argv[3:] == ["drawings"]:
-    for index in range(8):
+    for index in range(9):
         kind = library.fraglab_figure_kind_at(ctypes.c_size_t(index)).decode()
         path = f"{folder}/sweep.jsonl" if kind == "heat" else OOM
         for form in ("svg", "terminal") if kind != "map" else ("svg", "png", "pdf", "terminal"):

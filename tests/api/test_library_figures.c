@@ -63,7 +63,7 @@ static void refuses_what_is_no_figure(void **state)
                          FRAGLAB_E_USAGE);
         assert_string_equal(error.where, wrong[i].where);
     }
-    assert_null(fraglab_figure_kind_at(8));
+    assert_null(fraglab_figure_kind_at(9));
 }
 
 static char *table_of(const char *kind, const char *path, const fraglab_recording *recording)
@@ -82,8 +82,8 @@ static char *table_of(const char *kind, const char *path, const fraglab_recordin
 static void an_open_recording_gives_the_figures_of_its_file(void **state)
 {
     (void)state;
-    static const char *const kinds[] = {"timeline", "bars",  "survival",
-                                        "front",    "sites", "fragmentation"};
+    static const char *const kinds[] = {"timeline", "bars",          "survival", "front",
+                                        "sites",    "fragmentation", "flame"};
     const fraglab_open_options with_sites = {.size = sizeof with_sites, .with_sites = 1};
     fraglab_recording *recording = NULL;
     assert_int_equal(fraglab_open_path(NULL, SMALL_SAMPLE, &with_sites, &recording, NULL),

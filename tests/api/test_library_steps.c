@@ -1,7 +1,7 @@
-/* What the library says of the steps of a recording: what differs between two moments, and what is
- * kept step after step. That the answers are those of the commands says test_api.py; here, that
- * calls end as the header says on wrong arguments and without host memory, and that nothing stays
- * of them. */
+/* What the library says of the steps of a recording: what differs between two moments, what is kept
+ * step after step, and how ranks differ. That the answers are those of the commands says
+ * test_api.py; here, that calls end as the header says on wrong arguments and without host memory,
+ * and that nothing stays of them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -43,6 +43,21 @@ static int leaks(const fraglab_recording *recording, const char *mark, uint64_t 
     return code;
 }
 
+static int ranks(const fraglab_recording *recording, const char *stage, size_t count, char **json,
+                 fraglab_error *error)
+{
+    const fraglab_recording *const recordings[] = {recording, recording};
+    const uint32_t numbers[] = {3, 1};
+    const fraglab_ranks_options options = {.size = sizeof options,
+                                           .numbers = numbers,
+                                           .stages = &stage,
+                                           .stage_count = stage != NULL ? 1 : 0};
+    const fraglab_run_options run = {.size = sizeof run, .capacity_bytes = 20 << 20};
+    int code = fraglab_ranks(NULL, recordings, count, &run, &options, json, error);
+    assert_int_equal(*json != NULL, code == FRAGLAB_OK);
+    return code;
+}
+
 static void answers_are_objects(void **state)
 {
     (void)state;
@@ -57,6 +72,11 @@ static void answers_are_objects(void **state)
     assert_int_equal(leaks(recording, NULL, 64 << 20, &json, NULL), FRAGLAB_OK);
     assert_non_null(strstr(json, "\"kind\":\"kept\""));
     assert_non_null(strstr(json, "\"oom_step\":"));
+    fraglab_free(json);
+    assert_int_equal(ranks(recording, "1", 2, &json, NULL), FRAGLAB_OK);
+    assert_non_null(strstr(json, "\"alike_with\":1"));
+    assert_non_null(strstr(json, "\"stages\":[{\"ranks\":[1],"));
+    assert_non_null(strstr(json, "\"first_oom_rank\":1"));
     fraglab_free(json);
     fraglab_recording_close(recording);
 }
@@ -80,6 +100,14 @@ static void refuses_places_and_marks_that_are_not_there(void **state)
     }
     assert_int_equal(leaks(recording, "epoch", 0, &json, &error), FRAGLAB_E_USAGE);
     assert_non_null(strstr(error.sentence, "there are 0 marks 'epoch'"));
+    assert_int_equal(ranks(recording, "1,4", 2, &json, &error), FRAGLAB_E_USAGE);
+    assert_non_null(strstr(error.sentence, "there is no rank 4"));
+    assert_int_equal(ranks(recording, "3-1", 2, &json, &error), FRAGLAB_E_USAGE);
+    assert_int_equal(ranks(recording, NULL, 1, &json, &error), FRAGLAB_E_USAGE);
+    const char *const nothing[] = {NULL};
+    const fraglab_ranks_options none = {.size = sizeof none, .stages = nothing, .stage_count = 1};
+    const fraglab_recording *const both[] = {recording, recording};
+    assert_int_equal(fraglab_ranks(NULL, both, 2, NULL, &none, &json, &error), FRAGLAB_E_USAGE);
     assert_int_equal(fraglab_leaks(NULL, recording, 1, NULL, NULL, &json, &error), FRAGLAB_E_USAGE);
     assert_null(json);
     fraglab_recording_close(recording);
@@ -110,12 +138,25 @@ static int call_leaks(void *argument)
     return code;
 }
 
+static int call_ranks(void *argument)
+{
+    fraglab_recording *recording = NULL;
+    char *json = NULL;
+    int code = open_steps(&recording);
+    if (code == FRAGLAB_OK)
+        code = ranks(recording, argument, 2, &json, NULL);
+    fraglab_free(json);
+    fraglab_recording_close(recording);
+    return code;
+}
+
 static void failing_memory_is_an_error_and_leaves_nothing(void **state)
 {
     (void)state;
     frag_expect_memory_may_fail("diff by site", call_diff, NULL);
     frag_expect_memory_may_fail("diff by size", call_diff, (char[]){"size"});
     frag_expect_memory_may_fail("leaks", call_leaks, NULL);
+    frag_expect_memory_may_fail("ranks", call_ranks, (char[]){"1"});
     frag_expect_memory_may_fail("leaks at marks", call_leaks, (char[]){"step"});
 }
 

@@ -99,7 +99,7 @@ offered() {
     offered fraglab plot timeline x -p tl | grep -qx tlsf
     offered ./fraglab run --gpu h1 | grep -qx h100-80gb
     # No file where a command is expected, but where an argument is.
-    [ "$(offered fraglab pl)" = plot ]
+    [ "$(offered fraglab plo)" = plot ]
     offered fraglab run READ | grep -qx README.md
 }
 

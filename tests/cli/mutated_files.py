@@ -32,6 +32,7 @@ COMMANDS = [
     ["plot", "map", "FILE", "--policy", "pytorch"],
     ["diff", "FILE", "FILE", "--at", "peak", "--at", "end"],
     ["leaks", "FILE", "--capacity", "64MiB"],
+    ["ranks", "FILE", "FILE", "--capacity", "64MiB"],
 ]
 PICKLED_NUMBERS = {b"K"[0]: 2, b"M"[0]: 3, b"J"[0]: 5}  # with the opcode, in bytes
 LONG = 0x8A  # its length in the next byte
