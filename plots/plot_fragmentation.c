@@ -37,13 +37,6 @@ typedef struct holes_figure {
 
 /* ---- sizes */
 
-static int compare_numbers(const void *left, const void *right)
-{
-    uint64_t a = *(const uint64_t *)left;
-    uint64_t b = *(const uint64_t *)right;
-    return a < b ? -1 : a > b;
-}
-
 static bool sort_requests(holes_figure *state, frag_error *error)
 {
     const frag_trace *trace = state->trace;
@@ -57,7 +50,7 @@ static bool sort_requests(holes_figure *state, frag_error *error)
         frag_fail(error, FRAG_E_INPUT, "the trace requests nothing; there is nothing to draw");
         return frag_error_in(error, frag_plot_source_name(state->plot.request));
     }
-    qsort(state->requests, state->request_count, sizeof *state->requests, compare_numbers);
+    qsort(state->requests, state->request_count, sizeof *state->requests, frag_compare_numbers);
     return true;
 }
 

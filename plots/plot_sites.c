@@ -1,5 +1,4 @@
-/* Live memory over time, one layer for each call site, stream, pool or size
- * class. */
+/* Live memory over time, one layer for each call site, purpose, stream, pool or size class. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -271,6 +270,7 @@ static const char *what(const sites_figure *state)
 {
     static const char *const names[] = {
         [FRAG_GROUP_SITE] = "call site",
+        [FRAG_GROUP_PURPOSE] = "purpose",
         [FRAG_GROUP_STREAM] = "stream",
         [FRAG_GROUP_POOL] = "pool",
         [FRAG_GROUP_SIZE_CLASS] = "size of the request",
@@ -387,6 +387,7 @@ static frag_grouping grouping_of(const frag_plot_request *request)
 {
     const char *by = frag_plot_setting_text(request, "by");
     return by == NULL || strcmp(by, "site") == 0 ? FRAG_GROUP_SITE
+           : strcmp(by, "purpose") == 0          ? FRAG_GROUP_PURPOSE
            : strcmp(by, "stream") == 0           ? FRAG_GROUP_STREAM
            : strcmp(by, "pool") == 0             ? FRAG_GROUP_POOL
                                                  : FRAG_GROUP_SIZE_CLASS;
@@ -405,7 +406,9 @@ static bool fill(void *context, frag_error *error)
         frag_fail(error, FRAG_E_INPUT, "the trace requests nothing; there is nothing to draw");
         return frag_error_in(error, frag_plot_source_name(request));
     }
-    if (state->groups.grouping == FRAG_GROUP_SITE && state->recording.site_count < 2)
+    bool needs_stacks =
+        state->groups.grouping == FRAG_GROUP_SITE || state->groups.grouping == FRAG_GROUP_PURPOSE;
+    if (needs_stacks && state->recording.site_count < 2)
         frag_context_warn(request->context, "%s holds no call stacks; --by size-class shows more",
                           state->recording.name);
     find_layers(state);
@@ -444,9 +447,11 @@ static bool draw(const frag_plot_request *request, frag_error *error)
 static const frag_command_option options[] = {
     FRAG_LOAD_OPTIONS,
     FRAG_PLOT_DEVICE_OPTION,
-    {"by", "WHAT", .choices = "site|stream|pool|size-class",
-     .help = "what a layer stands for: the place in the program that asked, the stream, the pool, "
-             "or requests of about one size (default: site)"},
+    {"by", "WHAT", .choices = "site|purpose|stream|pool|size-class",
+     .help =
+         "what a layer stands for: the place in the program that asked, what it is for as far as "
+         "the call stack tells (weights, optimizer, backward, activations, ...), the stream, the "
+         "pool, or requests of about one size (default: site)"},
     {"top", "N",
      .help = "number of layers, the largest at the peak first; everything else is one more layer "
              "(default: 8)"},
@@ -467,10 +472,11 @@ const frag_plot_kind frag_plot_sites = {
                 "Draws what the program holds as layers that add up to it exactly: the call sites "
                 "that hold most at the peak, each with its share, and all others above. Memory "
                 "that is held throughout lies at the bottom. A call site is the innermost line of "
-                "the program's own code; frames of a framework are skipped. Layers can be streams, "
-                "pools or sizes instead. No policy is involved.",
+                "the program's own code; frames of a framework are skipped. Layers can be "
+                "purposes, streams, pools or sizes instead. No policy is involved.",
             .examples =
                 "fraglab plot sites train.pickle  # on the terminal\n"
+                "fraglab plot sites train.pickle --by purpose -o purposes.svg\n"
                 "fraglab plot sites train.pickle --by size-class --top 5 --x time -o sizes.pdf",
             .options = options,
             .operand_min = 1,

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/codec.h"
+#include "base/formats/codec.h"
 #include "base/error.h"
 #include "base/memory.h"
 
@@ -54,17 +54,31 @@ static void print_group(const unsigned char *bytes, size_t count, FILE *stream)
     fwrite(text, 1, sizeof text, stream);
 }
 
-void frag_columns_print(const frag_columns *columns, FILE *stream)
+void frag_columns_pack(const frag_columns *columns, frag_packed_columns *packed)
 {
-    size_t count = 0;
-    unsigned char *packed =
-        frag_codec_pack(FRAG_CODEC_GZIP, columns->bytes, columns->count, &count);
-    for (size_t i = 0; i < count; i += 3) {
-        print_group(packed + i, count - i, stream);
+    packed->bytes =
+        frag_codec_pack(FRAG_CODEC_GZIP, columns->bytes, columns->count, &packed->count);
+}
+
+uint64_t frag_packed_columns_printed(const frag_packed_columns *packed)
+{
+    uint64_t groups = ((uint64_t)packed->count + 2) / 3;
+    return groups * 4 + groups / LINE_GROUPS;
+}
+
+void frag_packed_columns_print(const frag_packed_columns *packed, FILE *stream)
+{
+    for (size_t i = 0; i < packed->count; i += 3) {
+        print_group(packed->bytes + i, packed->count - i, stream);
         if (i / 3 % LINE_GROUPS == LINE_GROUPS - 1)
             fputc('\n', stream);
     }
-    frag_free(packed);
+}
+
+void frag_packed_columns_destroy(frag_packed_columns *packed)
+{
+    frag_free(packed->bytes);
+    *packed = (frag_packed_columns){0};
 }
 
 void frag_columns_destroy(frag_columns *columns)

@@ -27,8 +27,19 @@ void frag_columns_add(frag_columns *columns, uint64_t value);
 void frag_columns_add_step(frag_columns *columns, uint64_t value);
 /* Text that stands in place of numbers. */
 void frag_columns_add_bytes(frag_columns *columns, const char *bytes, size_t count);
-/* Compressed and in base64, in lines of one length. */
-void frag_columns_print(const frag_columns *columns, FILE *stream);
+
+/* Columns, compressed. */
+typedef struct frag_packed_columns {
+    unsigned char *bytes;
+    size_t count;
+} frag_packed_columns;
+
+void frag_columns_pack(const frag_columns *columns, frag_packed_columns *packed);
+/* How many characters they take on a page. */
+uint64_t frag_packed_columns_printed(const frag_packed_columns *packed);
+/* In base64, in lines of one length. */
+void frag_packed_columns_print(const frag_packed_columns *packed, FILE *stream);
+void frag_packed_columns_destroy(frag_packed_columns *packed);
 void frag_columns_destroy(frag_columns *columns);
 
 #endif

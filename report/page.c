@@ -69,8 +69,9 @@ static const char *find(const char *from, const char *end, const char *wanted)
     return end;
 }
 
-void frag_page_write(const frag_page *page, FILE *stream)
+void frag_page_write(frag_page *page, FILE *stream)
 {
+    frag_page_draw(page);
     const char *at = (const char *)frag_page_template;
     const char *end = at + frag_page_template_bytes;
     while (at < end) {
@@ -83,4 +84,5 @@ void frag_page_write(const frag_page *page, FILE *stream)
         write_place(page, place + 2, (size_t)(close - place) - 2, stream);
         at = close + 2;
     }
+    frag_page_drop(page);
 }

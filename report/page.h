@@ -26,7 +26,8 @@ typedef struct frag_page_trace {
     const frag_request_list *requests;
     frag_page_run *runs;
     size_t run_count;
-    const char *explanation; /* as `fraglab explain --format jsonl` prints it; NULL: none */
+    const char *explanation;     /* as `fraglab explain --format jsonl` prints it; NULL: none */
+    struct frag_page_view *view; /* what is drawn of it; NULL: nothing. Of frag_page_draw. */
 } frag_page_trace;
 
 typedef struct frag_page {
@@ -34,12 +35,17 @@ typedef struct frag_page {
     const char *command; /* that makes the page again, as typed */
     frag_page_trace *traces;
     size_t trace_count;
+    uint64_t limit_bytes; /* what is drawn is cut to a part of the events where it takes more */
 } frag_page;
 
 /* Errors of writing stay with the stream. */
-void frag_page_write(const frag_page *page, FILE *stream);
+void frag_page_write(frag_page *page, FILE *stream);
 
 /* ---- page_data.c */
+/* Makes the data that the script reads, for as many events as the limit allows; frag_page_drop
+ * gives it back. */
+void frag_page_draw(frag_page *page);
+void frag_page_drop(frag_page *page);
 /* The data elements that the script reads. */
 void frag_page_write_data(const frag_page *page, FILE *stream);
 

@@ -9,21 +9,48 @@
 #include "base/text.h"
 #include "report/columns.h"
 #include "report/markup.h"
-#include "report/page.h"
+#include "report/page_view.h"
 #include "sim/trace/site_names.h"
 #include "sim/version.h"
 
 /* More marks than one can distinguish would only make the page slow. */
 enum { MARKS_MAX = 20000 };
 
+/* Where a part of the events is drawn: tries to meet the limit, and how near each comes to it. */
+enum { TRIES_MAX = 8 };
+#define AIM 0.93
+/* Tables, scripts and style. */
+#define FIXED_BYTES (400 * 1000u)
+
 /* ---- names: frames, call sites and marks, as JSON that is compressed like columns are */
 
-/* [["model.py:10 forward", "/home/me/model.py"], ...] */
-static void write_frames(FILE *stream, const frag_recording *recording)
+/* Frames of the call sites that are used. The caller frees. */
+static bool *find_frames(const frag_page_view *view)
+{
+    const frag_recording *recording = view->page->recording;
+    bool *is_used = frag_alloc((size_t)recording->frame_count + 1, sizeof *is_used);
+    memset(is_used, view->is_part ? 0 : 1, recording->frame_count);
+    for (uint32_t i = 0; i < recording->site_count; i++) {
+        const frag_site *site = &recording->sites[i];
+        for (uint32_t f = 0; f < site->count && view->is_site_used[i]; f++)
+            is_used[recording->site_frames[site->first + f]] = true;
+        uint32_t named = frag_site_frame(recording, i);
+        if (view->is_site_used[i] && named > 0)
+            is_used[named - 1] = true;
+    }
+    return is_used;
+}
+
+/* [["model.py:10 forward", "/home/me/model.py"], ...]; those of nobody drawn are empty */
+static void write_frames(FILE *stream, const frag_recording *recording, const bool *is_used)
 {
     frag_text text = {0};
     fputs("{\"frames\":[", stream);
     for (uint32_t i = 0; i < recording->frame_count; i++) {
+        if (!is_used[i]) {
+            fputs(i > 0 ? ",[]" : "[]", stream);
+            continue;
+        }
         frag_text_clear(&text);
         frag_frame_add(recording, i, &text);
         fputs(i > 0 ? ",[" : "[", stream);
@@ -37,13 +64,14 @@ static void write_frames(FILE *stream, const frag_recording *recording)
 }
 
 /* [[named frame and 1, or 0: none; frames, innermost first], ...] */
-static void write_sites(FILE *stream, const frag_recording *recording)
+static void write_sites(FILE *stream, const frag_recording *recording, const bool *is_used)
 {
     fputs(",\"sites\":[", stream);
     for (uint32_t i = 0; i < recording->site_count; i++) {
         const frag_site *site = &recording->sites[i];
-        fprintf(stream, "%s[%" PRIu32, i > 0 ? "," : "", frag_site_frame(recording, i));
-        for (uint32_t f = 0; f < site->count; f++)
+        fprintf(stream, "%s[%" PRIu32, i > 0 ? "," : "",
+                is_used[i] ? frag_site_frame(recording, i) : 0);
+        for (uint32_t f = 0; f < site->count && is_used[i]; f++)
             fprintf(stream, ",%" PRIu32, recording->site_frames[site->first + f]);
         fputc(']', stream);
     }
@@ -107,11 +135,12 @@ static void write_mark(FILE *stream, const frag_recording *recording, const frag
     fputc(']', stream);
 }
 
-static void write_marks(FILE *stream, const frag_recording *recording, const frag_trace *trace)
+static void write_marks(FILE *stream, const frag_recording *recording, const frag_trace *trace,
+                        uint64_t first)
 {
     uint64_t count = 0;
     fputs(",\"marks\":[", stream);
-    for (uint64_t i = 0; i < trace->event_count; i++) {
+    for (uint64_t i = first; i < trace->event_count; i++) {
         if (!is_mark(&trace->events[i]) || count++ >= MARKS_MAX)
             continue;
         fputs(count > 1 ? "," : "", stream);
@@ -122,10 +151,10 @@ static void write_marks(FILE *stream, const frag_recording *recording, const fra
 
 /* ---- columns of a trace */
 
-static void add_request_columns(frag_columns *columns, const frag_page_trace *page)
+static void add_request_columns(frag_columns *columns, const frag_page_view *view)
 {
-    const frag_request_list *requests = page->requests;
-    const frag_trace *trace = page->trace;
+    const frag_request_list *requests = &view->requests;
+    const frag_trace *trace = &view->trace;
     frag_columns_begin(columns);
     for (uint32_t i = 0; i < requests->count; i++)
         frag_columns_add_step(columns, requests->events[i]);
@@ -145,35 +174,40 @@ static void add_request_columns(frag_columns *columns, const frag_page_trace *pa
 
 /* Microseconds since the first event, never going back: recorded clocks may step back a little
  * between threads, an axis may not. */
-static void add_times(frag_columns *columns, const frag_trace *trace)
+static void add_times(frag_columns *columns, const frag_page_view *view)
 {
-    uint64_t first = trace->stats.time_first_ns;
+    const frag_trace *trace = &view->trace;
+    uint64_t start = trace->stats.time_first_ns;
     uint64_t latest = 0;
+    uint64_t told = 0;
     for (uint64_t i = 0; i < trace->event_count; i++) {
-        uint64_t time = trace->times_ns[i] > first ? (trace->times_ns[i] - first) / 1000 : 0;
-        frag_columns_add(columns, time > latest ? time - latest : 0);
+        uint64_t time = trace->times_ns[i] > start ? (trace->times_ns[i] - start) / 1000 : 0;
         latest = time > latest ? time : latest;
+        if (i < view->first)
+            continue;
+        frag_columns_add(columns, latest - told);
+        told = latest;
     }
 }
 
 /* What each event is; then, in order of events, what a list of events says about those that are
  * neither alloc nor free: the request (and 1) of a use and of a complete, the bytes of the others.
  */
-static void add_ops(frag_columns *columns, const frag_page_trace *page)
+static void add_ops(frag_columns *columns, const frag_page_view *view)
 {
-    const frag_trace *trace = page->trace;
+    const frag_trace *trace = &view->trace;
     uint32_t *in_slot = frag_alloc((size_t)trace->slot_count + 1, sizeof *in_slot);
-    for (uint64_t i = 0; i < trace->event_count; i++)
+    for (uint64_t i = view->first; i < trace->event_count; i++)
         frag_columns_add(columns, trace->events[i].op);
     for (uint64_t i = 0; i < trace->event_count; i++) {
         const frag_event *event = &trace->events[i];
-        uint32_t request = page->requests->by_event[i];
-        if (event->op == FRAG_OP_ALLOC && request != FRAG_REQUEST_NONE &&
-            event->slot < trace->slot_count)
-            in_slot[event->slot] = request + 1;
+        if (event->op == FRAG_OP_ALLOC && event->slot < trace->slot_count)
+            in_slot[event->slot] = view->requests.by_event[i] + 1; /* NONE becomes 0 */
+        else if (i < view->first || event->op == FRAG_OP_ALLOC || event->op == FRAG_OP_FREE)
+            continue;
         else if (event->op == FRAG_OP_USE || event->op == FRAG_OP_COMPLETE)
             frag_columns_add(columns, event->slot < trace->slot_count ? in_slot[event->slot] : 0);
-        else if (event->op != FRAG_OP_ALLOC && event->op != FRAG_OP_FREE)
+        else
             frag_columns_add(columns, event->bytes <= FRAG_COLUMN_MAX ? event->bytes : 0);
     }
     frag_free(in_slot);
@@ -204,11 +238,11 @@ static bool fits(const frag_page_trace *page, const frag_history *history)
 }
 
 /* Addresses have many zero bits at their end. */
-static unsigned address_shift(const frag_page_trace *page, const frag_history *history)
+static unsigned address_shift(const frag_page_view *view, const frag_history *history)
 {
     uint64_t bits = 0;
     unsigned shift = 0;
-    for (uint32_t i = 0; i < page->requests->count; i++)
+    for (uint32_t i = 0; i < view->requests.count; i++)
         if (history->placements[i].block_bytes > 0)
             bits |= history->placements[i].address;
     while (bits != 0 && (bits >> shift & 1) == 0)
@@ -225,11 +259,11 @@ static uint64_t wait_of(const frag_placement *at, uint64_t free_event)
     return at->end == FRAG_UNLIMITED || at->end < free_event ? 1 : at->end - free_event + 1;
 }
 
-static void add_placement_columns(frag_columns *columns, const frag_page_trace *page,
+static void add_placement_columns(frag_columns *columns, const frag_page_view *view,
                                   const frag_history *history, unsigned shift)
 {
-    const frag_request_list *requests = page->requests;
-    const frag_event *events = page->trace->events;
+    const frag_request_list *requests = &view->requests;
+    const frag_event *events = view->trace.events;
     const frag_placement *placements = history->placements;
     for (uint32_t i = 0; i < requests->count; i++)
         frag_columns_add(columns, placements[i].block_bytes > 0);
@@ -320,20 +354,21 @@ static void write_oom(FILE *stream, const frag_oom *oom)
             oom->event, oom->requested_bytes, oom->largest_hole_bytes, oom->total_hole_bytes);
 }
 
-static void write_run(FILE *stream, const frag_page_trace *page, const frag_page_run *run)
+static void write_run(FILE *stream, const frag_page_view *view, size_t number)
 {
-    const frag_history *history = run->history;
-    bool is_drawn = history != NULL && fits(page, history);
+    const frag_page_run *run = &view->page->runs[number];
+    bool is_drawn = view->runs != NULL && view->runs[number].is_drawn;
     fputs("{\"label\":", stream);
     frag_markup_json(stream, run->row.label);
     fprintf(stream, ",\"is_drawn\":%s", is_drawn ? "true" : "false");
     if (is_drawn) {
-        fprintf(stream, ",\"is_grown\":%s", is_grown(run) ? "true" : "false");
+        const frag_history *history = &view->runs[number].history;
+        fprintf(stream, ",\"is_grown\":%s", view->runs[number].is_grown ? "true" : "false");
         const frag_replay_result *result = &history->result;
         fprintf(stream,
                 ",\"events\":%" PRIu64 ",\"shift\":%u,\"segments\":%zu,\"steps\":%zu"
                 ",\"peak_event\":%" PRIu64 ",\"peak_reserved_bytes\":%" PRIu64,
-                result->events, address_shift(page, history), history->segment_count,
+                result->events, address_shift(view, history), history->segment_count,
                 history->step_count, result->reserved_at_event, result->peak.reserved_bytes);
         uint64_t capacity = run->row.device->capacity_bytes;
         if (capacity <= FRAG_COLUMN_MAX)
@@ -343,76 +378,167 @@ static void write_run(FILE *stream, const frag_page_trace *page, const frag_page
     fputc('}', stream);
 }
 
+/* The first event that is drawn: behind the state at the start. */
+static uint64_t start_of(const frag_page_view *view)
+{
+    uint64_t start = frag_trace_start(view->page->trace);
+    return start > view->first ? start : view->first;
+}
+
+static void write_drawn(FILE *stream, const frag_page_view *view)
+{
+    const frag_page_trace *page = view->page;
+    fprintf(stream,
+            ",\"events\":%" PRIu64 ",\"start\":%" PRIu64 ",\"requests\":%" PRIu32
+            ",\"has_times\":%s",
+            view->end, start_of(view), view->requests.count,
+            has_times(&view->trace) ? "true" : "false");
+    if (view->is_part)
+        fprintf(stream, ",\"first\":%" PRIu64 ",\"all_events\":%" PRIu64, view->first,
+                page->trace->event_count);
+    if (page->trace == frag_recording_main_trace(page->recording))
+        fputs(",\"is_main\":true", stream);
+    if (frag_trace_bound_bytes(page->trace) <= FRAG_COLUMN_MAX)
+        fprintf(stream, ",\"bound_bytes\":%" PRIu64, frag_trace_bound_bytes(page->trace));
+    write_streams(stream, page->trace);
+}
+
 static void write_trace(FILE *stream, const frag_page_trace *page)
 {
-    const frag_trace *trace = page->trace;
+    const frag_page_view none = {.page = page};
+    const frag_page_view *view = page->view != NULL ? page->view : &none;
     fputs("{\"name\":", stream);
     frag_markup_json(stream, page->name);
-    fprintf(stream, ",\"is_drawn\":%s", page->recording != NULL ? "true" : "false");
-    if (page->recording != NULL) {
-        fprintf(stream,
-                ",\"events\":%" PRIu64 ",\"start\":%" PRIu64 ",\"requests\":%" PRIu32
-                ",\"has_times\":%s",
-                trace->event_count, frag_trace_start(trace), page->requests->count,
-                has_times(trace) ? "true" : "false");
-        if (trace == frag_recording_main_trace(page->recording))
-            fputs(",\"is_main\":true", stream);
-        if (frag_trace_bound_bytes(trace) <= FRAG_COLUMN_MAX)
-            fprintf(stream, ",\"bound_bytes\":%" PRIu64, frag_trace_bound_bytes(trace));
-        write_streams(stream, trace);
-    }
+    fprintf(stream, ",\"is_drawn\":%s", page->view != NULL ? "true" : "false");
+    if (page->view != NULL)
+        write_drawn(stream, view);
     fputs(",\"runs\":[", stream);
     for (size_t i = 0; i < page->run_count; i++) {
         fputs(i > 0 ? ",\n" : "\n", stream);
-        write_run(stream, page, &page->runs[i]);
+        write_run(stream, view, i);
     }
     fputs("]}", stream);
 }
 
-static void print_columns(FILE *stream, const frag_columns *columns, size_t trace, const char *kind,
-                          size_t run)
-{
-    fprintf(stream, "<script type=\"application/octet-stream\" id=\"data-%zu-%s-%zu\">\n", trace,
-            kind, run);
-    frag_columns_print(columns, stream);
-    fputs("\n</script>\n", stream);
-}
+/* ---- columns, packed */
 
-static void write_names(FILE *stream, const frag_page_trace *page, size_t number)
+static void pack_names(frag_page_view *view)
 {
     frag_columns names = {0};
     size_t length = 0;
+    bool *is_frame_used = find_frames(view);
     frag_text_stream *stream_of_names = frag_text_stream_open();
     FILE *memory = frag_text_stream_file(stream_of_names);
-    write_frames(memory, page->recording);
-    write_sites(memory, page->recording);
-    write_marks(memory, page->recording, page->trace);
+    write_frames(memory, view->page->recording, is_frame_used);
+    write_sites(memory, view->page->recording, view->is_site_used);
+    write_marks(memory, view->page->recording, &view->trace, view->first);
     char *text = frag_text_stream_close(stream_of_names, &length);
     frag_columns_add_bytes(&names, text, length);
-    print_columns(stream, &names, number, "names", 0);
+    frag_columns_pack(&names, &view->names);
     frag_columns_destroy(&names);
+    frag_free(is_frame_used);
     frag_free(text);
 }
 
-static void write_columns(FILE *stream, const frag_page_trace *page, size_t number)
+static void pack_run(frag_page_view *view, size_t number)
 {
     frag_columns columns = {0};
-    write_names(stream, page, number);
-    add_request_columns(&columns, page);
-    add_ops(&columns, page);
-    if (has_times(page->trace))
-        add_times(&columns, page->trace);
-    print_columns(stream, &columns, number, "trace", 0);
+    const frag_page_run *run = &view->page->runs[number];
+    frag_page_run_view *drawn = &view->runs[number];
+    drawn->is_drawn = run->history != NULL && fits(view->page, run->history);
+    if (!drawn->is_drawn)
+        return;
+    drawn->is_grown = is_grown(run);
+    add_placement_columns(&columns, view, &drawn->history, address_shift(view, &drawn->history));
+    add_segment_columns(&columns, &drawn->history);
+    frag_columns_pack(&columns, &drawn->columns);
     frag_columns_destroy(&columns);
-    for (size_t i = 0; i < page->run_count; i++) {
-        const frag_history *history = page->runs[i].history;
-        if (history == NULL || !fits(page, history))
-            continue;
-        add_placement_columns(&columns, page, history, address_shift(page, history));
-        add_segment_columns(&columns, history);
-        print_columns(stream, &columns, number, "run", i);
-        frag_columns_destroy(&columns);
+}
+
+/* How much it takes on the page. */
+static uint64_t pack(frag_page_view *view)
+{
+    frag_columns columns = {0};
+    pack_names(view);
+    add_request_columns(&columns, view);
+    add_ops(&columns, view);
+    if (has_times(&view->trace))
+        add_times(&columns, view);
+    frag_columns_pack(&columns, &view->columns);
+    frag_columns_destroy(&columns);
+    uint64_t bytes =
+        frag_packed_columns_printed(&view->names) + frag_packed_columns_printed(&view->columns);
+    for (size_t i = 0; i < view->page->run_count; i++) {
+        pack_run(view, i);
+        bytes += frag_packed_columns_printed(&view->runs[i].columns);
     }
+    return bytes;
+}
+
+/* ---- all traces of a page */
+
+static void drop_view(frag_page_trace *trace)
+{
+    if (trace->view != NULL)
+        frag_page_view_destroy(trace->view);
+    frag_free(trace->view);
+    trace->view = NULL;
+}
+
+/* Draws this share of the events of each trace; what that takes. */
+static uint64_t draw_share(frag_page *page, double share)
+{
+    uint64_t bytes = FIXED_BYTES;
+    for (size_t i = 0; i < page->trace_count; i++) {
+        frag_page_trace *trace = &page->traces[i];
+        if (trace->recording == NULL)
+            continue;
+        uint64_t all = trace->trace->event_count;
+        uint64_t events = share < 1 ? (uint64_t)(share * (double)all) + 1 : all;
+        drop_view(trace);
+        trace->view = frag_alloc(1, sizeof *trace->view);
+        frag_page_view_create(trace->view, trace, events);
+        bytes += pack(trace->view);
+    }
+    return bytes;
+}
+
+void frag_page_draw(frag_page *page)
+{
+    double share = 1;
+    uint64_t whole = draw_share(page, share);
+    uint64_t bytes = whole;
+    for (int i = 0; i < TRIES_MAX && bytes > page->limit_bytes; i++) {
+        share *= AIM * (double)page->limit_bytes / (double)bytes;
+        bytes = draw_share(page, share);
+    }
+    for (size_t i = 0; i < page->trace_count && share < 1; i++)
+        if (page->traces[i].view != NULL)
+            page->traces[i].view->whole_bytes = whole;
+}
+
+void frag_page_drop(frag_page *page)
+{
+    for (size_t i = 0; i < page->trace_count; i++)
+        drop_view(&page->traces[i]);
+}
+
+static void print_columns(FILE *stream, const frag_packed_columns *columns, size_t trace,
+                          const char *kind, size_t run)
+{
+    fprintf(stream, "<script type=\"application/octet-stream\" id=\"data-%zu-%s-%zu\">\n", trace,
+            kind, run);
+    frag_packed_columns_print(columns, stream);
+    fputs("\n</script>\n", stream);
+}
+
+static void write_columns(FILE *stream, const frag_page_view *view, size_t number)
+{
+    print_columns(stream, &view->names, number, "names", 0);
+    print_columns(stream, &view->columns, number, "trace", 0);
+    for (size_t i = 0; i < view->page->run_count; i++)
+        if (view->runs[i].is_drawn)
+            print_columns(stream, &view->runs[i].columns, number, "run", i);
 }
 
 static void write_ops(FILE *stream)
@@ -436,6 +562,6 @@ void frag_page_write_data(const frag_page *page, FILE *stream)
     }
     fputs("]}\n</script>\n", stream);
     for (size_t i = 0; i < page->trace_count; i++)
-        if (page->traces[i].recording != NULL)
-            write_columns(stream, &page->traces[i], i);
+        if (page->traces[i].view != NULL)
+            write_columns(stream, page->traces[i].view, i);
 }

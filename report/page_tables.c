@@ -5,7 +5,7 @@
 #include "base/bytes.h"
 #include "base/text.h"
 #include "report/markup.h"
-#include "report/page.h"
+#include "report/page_view.h"
 #include "sim/device/device_description.h"
 
 enum { BAR_WIDTH = 1000, BAR_HEIGHT = 22 };
@@ -290,6 +290,19 @@ static void write_parts(const frag_page_trace *page, FILE *stream)
     fputs("</tbody></table></div>\n", stream);
 }
 
+/* Which events are drawn, where that is not all of them. */
+static void write_part(const frag_page_view *view, FILE *stream)
+{
+    fprintf(
+        stream,
+        "<p class=\"note part\">Timeline, map, lists and search hold events %s to %s of %s: the "
+        "page would take %s with all of them. The tables are of all events. <code>fraglab "
+        "report --page-limit SIZE</code> draws more, <code>fraglab trace cut</code> takes "
+        "another part.</p>\n",
+        FRAG_COUNT(view->first), FRAG_COUNT(view->end - 1),
+        FRAG_COUNT(view->page->trace->event_count), FRAG_BYTES(view->whole_bytes));
+}
+
 void frag_page_write_rows(const frag_page_trace *page, size_t number, FILE *stream)
 {
     fprintf(stream, "<section class=\"trace\" aria-labelledby=\"trace-%zu\">\n", number);
@@ -298,6 +311,8 @@ void frag_page_write_rows(const frag_page_trace *page, size_t number, FILE *stre
     fputs("</h2>\n", stream);
     if (page->run_count > 0) {
         write_facts(page, stream);
+        if (page->view != NULL && page->view->is_part)
+            write_part(page->view, stream);
         if (page->explanation != NULL)
             frag_page_write_verdict(page->explanation, stream);
         write_results(page, number, stream);

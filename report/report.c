@@ -63,7 +63,10 @@ static void write_page(const frag_report_state *report, FILE *stream)
     frag_page page = {.title = title != NULL ? title : "fraglab report",
                       .command = report->wishes->command,
                       .traces = traces,
-                      .trace_count = report->trace_count};
+                      .trace_count = report->trace_count,
+                      .limit_bytes = report->wishes->page_limit_bytes > 0
+                                         ? report->wishes->page_limit_bytes
+                                         : FRAG_REPORT_PAGE_LIMIT_BYTES};
     frag_page_write(&page, stream);
     frag_free(traces);
     frag_free(runs);

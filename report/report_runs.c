@@ -83,7 +83,7 @@ static void find_card(frag_report_trace *trace)
         trace->has_card = frag_card_load(names[i], &trace->card, NULL, &none) &&
                           strcmp(trace->card.digest, trace->group->gpu.digest) == 0;
     if (names != NULL)
-        frag_card_names_destroy(names, count);
+        frag_folder_names_destroy(names, count);
 }
 
 static void take_device(frag_report_run *run, const frag_report_trace *trace)

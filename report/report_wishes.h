@@ -6,6 +6,9 @@
 #include "studies/policy_settings.h"
 #include "traces/load.h"
 
+/* Where a page would be larger, it draws a part of the events. */
+#define FRAG_REPORT_PAGE_LIMIT_BYTES (10 * 1000 * 1000u)
+
 /* Everything is borrowed. */
 typedef struct frag_report_wishes {
     const frag_context *context;
@@ -18,8 +21,9 @@ typedef struct frag_report_wishes {
     frag_trace_format format;
     bool is_oom_skipped;
     bool has_bounds;
-    const char *title;   /* NULL: the usual one */
-    const char *command; /* that makes the page again */
+    uint64_t page_limit_bytes; /* 0: the usual one; FRAG_UNLIMITED: none */
+    const char *title;         /* NULL: the usual one */
+    const char *command;       /* that makes the page again */
 } frag_report_wishes;
 
 #endif

@@ -6,6 +6,7 @@
 #include "base/bits.h"
 #include "base/memory.h"
 #include "sim/trace/site_names.h"
+#include "studies/explain/explain_purpose.h"
 
 #define SIZE_CLASSES 64u
 
@@ -16,9 +17,15 @@ void frag_groups_create(frag_groups *groups, frag_grouping grouping,
     switch (grouping) {
     case FRAG_GROUP_SITE:
         groups->count = recording->frame_count + 1;
-        groups->frame_of = frag_alloc((size_t)recording->site_count + 1, sizeof *groups->frame_of);
+        groups->of_site = frag_alloc((size_t)recording->site_count + 1, sizeof *groups->of_site);
         for (uint32_t site = 0; site < recording->site_count; site++)
-            groups->frame_of[site] = frag_site_frame(recording, site);
+            groups->of_site[site] = frag_site_frame(recording, site);
+        break;
+    case FRAG_GROUP_PURPOSE:
+        groups->count = FRAG_PURPOSE_COUNT;
+        groups->of_site = frag_alloc((size_t)recording->site_count + 1, sizeof *groups->of_site);
+        for (uint32_t site = 0; site < recording->site_count; site++)
+            groups->of_site[site] = frag_purpose_of_site(recording, site);
         break;
     case FRAG_GROUP_STREAM:
         groups->count = trace->stream_count;
@@ -35,13 +42,13 @@ void frag_groups_create(frag_groups *groups, frag_grouping grouping,
 
 void frag_groups_destroy(frag_groups *groups)
 {
-    frag_free(groups->frame_of);
+    frag_free(groups->of_site);
     *groups = (frag_groups){0};
 }
 
 uint32_t frag_groups_of_site(const frag_groups *groups, uint32_t site)
 {
-    return site < groups->recording->site_count ? groups->frame_of[site] : 0;
+    return site < groups->recording->site_count ? groups->of_site[site] : 0;
 }
 
 uint32_t frag_groups_of_event(const frag_groups *groups, uint64_t alloc_event)
@@ -50,6 +57,7 @@ uint32_t frag_groups_of_event(const frag_groups *groups, uint64_t alloc_event)
     const frag_event *event = &trace->events[alloc_event];
     switch (groups->grouping) {
     case FRAG_GROUP_SITE:
+    case FRAG_GROUP_PURPOSE:
         return trace->sites != NULL ? frag_groups_of_site(groups, trace->sites[alloc_event]) : 0;
     case FRAG_GROUP_STREAM:
         return event->stream < groups->count ? event->stream : 0;
@@ -78,6 +86,9 @@ void frag_groups_text(const frag_groups *groups, uint32_t key, size_t characters
             frag_text_add(text, "no call site");
         else
             frag_frame_text(groups->recording, key - 1, characters, text);
+        break;
+    case FRAG_GROUP_PURPOSE:
+        frag_text_add(text, "%s", frag_purpose_name((frag_purpose)key));
         break;
     case FRAG_GROUP_STREAM:
         frag_text_add(text, "stream 0x%" PRIx64, frag_trace_stream_handle(groups->trace, key));

@@ -6,7 +6,7 @@
 
 #include "allocators/registry.h"
 #include "base/bytes.h"
-#include "base/lines.h"
+#include "base/formats/lines.h"
 #include "base/memory.h"
 
 /* ---- lines */

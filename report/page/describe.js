@@ -49,7 +49,7 @@ function freedText(trace, request) {
 }
 
 function bornText(trace, request) {
-  return trace.begin[request] <= trace.start && trace.start > 0 ? 'held from before the recording'
+  return trace.begin[request] <= trace.start && trace.start > 0 && !trace.first ? 'held from before the recording'
     : `requested at event ${countText(trace.begin[request])}`;
 }
 
@@ -77,7 +77,7 @@ function describeSegment(run, segment) {
     `${bytesText(run.segmentBytes[segment])} ${run.segmentIsMapped[segment] === 1 ? 'mapped piece' : 'segment'}`,
     addressText(run.segmentAddress[segment]),
     `taken at event ${countText(run.segmentBegin[segment])}, ` +
-      `${end > run.last ? 'held to the end' : `given back at event ${countText(end)}`}`,
+      `${end === NEVER || end > run.last && !trace.all_events ? 'held to the end' : `given back at event ${countText(end)}`}`,
     ...(asked === NEVER ? [] : [`for ${bytesText(trace.bytes[asked])}, ${requestName(trace, asked)}`]),
     `stream ${trace.streams[run.segmentStream[segment]] || 0}`,
   ];

@@ -25,10 +25,12 @@ class PageSource {
   }
 
   readEvents(trace, reader) {
-    trace.op = reader.plain(trace.events, Uint8Array);
+    const first = trace.first || 0; // of a page that draws a part of the events
+    trace.op = new Uint8Array(trace.events);
+    trace.op.set(reader.plain(trace.events - first, Uint8Array), first);
     trace.detail = new Map();
     const [alloc, free] = ['alloc', 'free'].map((name) => trace.ops.indexOf(name));
-    for (let event = 0; event < trace.events; event++) {
+    for (let event = first; event < trace.events; event++) {
       if (trace.op[event] === alloc || trace.op[event] === free) continue;
       const detail = reader.number();
       if (detail > 0) trace.detail.set(event, detail);
@@ -36,7 +38,9 @@ class PageSource {
   }
 
   readTimes(trace, reader) {
-    const times = reader.plain(trace.events, Float64Array);
+    const first = trace.first || 0;
+    const times = new Float64Array(trace.events);
+    times.set(reader.plain(trace.events - first, Float64Array), first);
     for (let i = 1; i < times.length; i++) times[i] += times[i - 1];
     return times;
   }

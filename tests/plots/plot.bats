@@ -39,6 +39,7 @@ csv() { # program
         draw survival $ending $S/truncated.pickle.zst --policy pytorch,tlsf
         draw front $ending $S/truncated.pickle.zst --latency docs/latency-example.yaml
         draw sites $ending $S/gpt-train.pickle.zst
+        draw flame $ending $S/gpt-train.pickle.zst
         draw fragmentation $ending $S/gpt-varlen-oom.pickle.zst --capacity 4GiB
     done
 }
@@ -50,7 +51,7 @@ undated() { # file
 
 @test "a script draws the same figure without fraglab, from any folder" {
     for ending in svg png pdf; do
-        for kind in timeline map bars survival front fragmentation sites; do
+        for kind in timeline map bars survival front fragmentation flame sites; do
             ./fraglab plot $kind $S/truncated.pickle.zst -q -f -o "$out/a.$ending" --script "$out/a.gp"
             ./fraglab plot $kind $S/truncated.pickle.zst -q -f --format $ending --script "$out/alone.gp"
             cmp "$out/a.gp" "$out/alone.gp"
@@ -227,7 +228,7 @@ free_by_map() { # event, CSV of the map, sizes, whether segments are mapped piec
 }
 
 @test "layers add up to what is requested, and are what lived then" {
-    for by in site stream pool size-class; do
+    for by in site purpose stream pool size-class; do
         ./fraglab plot sites $S/gpt-train.pickle.zst -q --by $by --top 3 --format csv >"$out/csv"
         csv '$1 == "sample" { sum = 0; for (i = 7; i <= NF; i++) sum += $i; if (sum != $4) exit 1; if (sum > most) most = sum }
              $1 == "layer" { peak += $4; layers++ }
@@ -245,6 +246,71 @@ free_by_map() { # event, CSV of the map, sizes, whether segments are mapped piec
              $1 == "sample" && $2 <= '$event' { row = $0 }
              END { split(row, field, ","); for (i in size) if (size[i] >= 65536 && field[6 + i] > 0) printf "%.0f %.0f\n", size[i], field[6 + i] }' <"$out/csv" | sort -n | diff "$out/lived" -
     done
+}
+
+@test "a flame graph holds what the stacks hold" {
+    printf '%s\n' '# fraglab trace 1' 'frame "main" "/home/me/train.py" 10' 'frame "step" "/home/me/train.py" 20' \
+        'frame "forward, <b>" "/home/me/model.py" 30' 'site 1 0' 'site 2 1 0' 'alloc 0 1000 site=1' 'alloc 1 3000 site=2' 'alloc 2 1 site=2' \
+        'alloc 3 500' 'free 1' 'alloc 4 2000 site=2' >"$out/trace"
+    ./fraglab plot flame "$out/trace" --format csv | cut -d, -f1-3 >"$out/csv"
+    # All; main, its step, which holds some itself below forward; what has no stack.
+    diff - "$out/csv" <<'CSV'
+level,left_bytes,bytes
+0,0,4501
+1,0,4001
+2,0,4001
+3,0,3001
+1,4001,500
+CSV
+    ./fraglab plot flame "$out/trace" --at 4 --format csv | cut -d, -f1-3 | tail -n +2 >"$out/csv"
+    [ "$(awk -F, '$1 == 0 { print $3 }' "$out/csv")" = 1501 ]
+    ./fraglab plot flame "$out/trace" | grep -Eq '^ 66\.7% +2\.93 KiB +forward, <b> \(model\.py:30\)$'
+    ./fraglab plot flame "$out/trace" -o "$out/a.svg"
+    well_formed <"$out/a.svg"
+    # Frames of one level lie side by side in those below, at any event of a recording.
+    for at in 500 3146 9000; do
+        ./fraglab plot flame $S/gpt-train.pickle.zst --at $at --format csv >"$out/csv"
+        csv '{ level = $1 + 0; left = $2; end = left + $3
+               if (level > 0 && (left < from[level - 1] || end > to[level - 1])) exit 1
+               if (level in to && left < to[level] && left >= from[level]) exit 1
+               from[level] = left; to[level] = end }' <"$out/csv"
+        held=$(./fraglab run $S/gpt-train.pickle.zst --policy pytorch --stats-at $at --format jsonl |
+            python3 -c 'import json, sys; print(json.load(sys.stdin)["memory_stats"]["requested_bytes.all.current"])')
+        [ "$(csv '$1 == 0 { print $3 }' <"$out/csv")" = "$held" ]
+    done
+    run -2 ./fraglab plot flame "$out/trace" --at 99
+    [[ "$output" == *"--at"*"there is no event 99; the trace has 6"* ]]
+    run -2 ./fraglab plot flame "$out/trace" --at step
+    [[ "$output" == *"--at"*"'step' is not in the trace, which has no marks; expected peak, end"* ]]
+}
+
+@test "a flame graph holds what is held at a mark" {
+    printf '%s\n' '# fraglab trace 1' 'frame "main" "/home/me/train.py" 10' 'site 0' \
+        'mark "step" begin' 'alloc 0 1000 site=1' 'alloc 1 200 site=1' 'free 1' 'mark "step" end' \
+        'mark "step" begin' 'alloc 2 30 site=1' 'free 0' 'mark "step" end' 'alloc 3 4 site=1' >"$out/trace"
+    while read -r at bytes; do
+        held=$(./fraglab plot flame "$out/trace" --at "$at" --format csv | csv '$1 == 0 { print $3 }')
+        [ "$held" = "$bytes" ] || { echo "--at $at: $held, not $bytes" >&2; false; }
+    done <<'PLACES'
+peak 1200
+end 34
+3 1000
+5..7 1030
+step 1200
+step[1] 1200
+step[2] 1030
+PLACES
+    run -2 ./fraglab plot flame "$out/trace" --at 'step[3]'
+    [[ "$output" == *"there are 2 marks 'step', and no [3]"* ]]
+}
+
+@test "purposes are those that call stacks show" {
+    printf '%s\n' '# fraglab trace 1' 'frame "_apply" "/venv/torch/nn/modules/module.py" 900' 'frame "step" "/venv/torch/optim/adam.py" 20' \
+        'frame "forward" "/home/me/model.py" 30' 'frame "helper" "/home/me/model.py" 40' 'site 0' 'site 3 1' 'site 3 2' 'site 3' \
+        'alloc 0 1000 site=1' 'alloc 1 200 site=2' 'alloc 2 30 site=3' 'alloc 3 4 site=4' >"$out/trace"
+    ./fraglab plot sites "$out/trace" --by purpose --format csv | csv '$1 == "layer" && $4 > 0 { print $6, $4 }' >"$out/layers"
+    printf '%s\n' "weights 1000" "optimizer 200" "activations 30" "unknown 4" | sort | diff - <(sort "$out/layers")
+    ./fraglab plot sites "$out/trace" --by purpose | grep -Eq 'a +81\.0% +1000 B +weights$'
 }
 
 @test "call sites of PyTorch's own stacks are lines of the program, and what runs backward" {

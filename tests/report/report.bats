@@ -137,6 +137,42 @@ for site in names["sites"]:
     [ "$number" -eq 6 ]
 }
 
+@test "a page stays below 10 MB, whatever the recording" {
+    python3 tests/report/page_trace.py 1300000 >"$out/large.txt"
+    ./fraglab report "$out/large.txt" -o "$out/page.html"
+    [ "$(wc -c <"$out/page.html")" -le 10000000 ]
+    [ "$(wc -c <"$out/page.html")" -ge 7000000 ]
+    grep -q 'lists and search hold events [0-9,]* to [0-9,]* of 1,[0-9,]*: the page would take' "$out/page.html"
+    [ "$(grep -c '"is_drawn":true,"is_grown"' "$out/page.html")" -eq 4 ]
+    run -2 ./fraglab report "$out/large.txt" --page-limit 999999 -f -o "$out/page.html"
+    [ "$output" = "fraglab: --page-limit 999999: a page needs at least 1 MB" ]
+}
+
+@test "a part of the events shows what all of them show there" {
+    need_browser
+    python3 tests/report/page_trace.py 300000 >"$out/large.txt"
+    for capacity in unlimited 4GiB; do
+        ./fraglab report "$out/large.txt" --policy pytorch,best-fit --capacity $capacity -f -o "$out/whole.html"
+        ./fraglab report "$out/large.txt" --policy pytorch,best-fit --capacity $capacity --page-limit 1MB -f -o "$out/part.html"
+        grep -q '"all_events":' "$out/part.html"
+        run grep -q '"all_events":' "$out/whole.html"
+        [ "$status" -eq 1 ]
+        [ "$(wc -c <"$out/part.html")" -le 1000000 ]
+        first=$(grep -o '"first":[0-9]*' "$out/part.html" | cut -d: -f2)
+        end=$(grep -o '"events":[0-9]*,"start"' "$out/part.html" | tr -dc 0-9)
+        for event in "$first" $(((first + end) / 2)) $((end - 1)); do
+            for page in whole part; do
+                open_page "$out/$page.html#policy=1&event=$event" >"$out/dom"
+                [ ! -s "$out/console" ]
+                grep -q "data-shown=\"0 1 $event\"" "$out/dom"
+                figures <"$out/dom" >"$out/$page"
+            done
+            [ "$(figure block-count <"$out/whole")" -gt 1000 ]
+            diff "$out/whole" "$out/part"
+        done
+    done
+}
+
 @test "blocks from before the recording are on the map" {
     need_browser
     printf '%s\n' '# fraglab trace 1' 'segment_alloc 20971520 addr=0x10000000 initial' \

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "base/codec.h"
+#include "base/formats/codec.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "report/columns.h"
@@ -127,8 +127,12 @@ static size_t unpack(const frag_columns *columns, unsigned char *out, size_t out
     size_t length = 0;
     FILE *stream = open_memstream(&text, &length);
     assert_non_null(stream);
-    frag_columns_print(columns, stream);
+    frag_packed_columns made_small;
+    frag_columns_pack(columns, &made_small);
+    frag_packed_columns_print(&made_small, stream);
     fclose(stream);
+    assert_int_equal(length, frag_packed_columns_printed(&made_small));
+    frag_packed_columns_destroy(&made_small);
     assert_true(length < sizeof packed);
     size_t count = undo_base64(text, packed);
     free(text);
