@@ -16,11 +16,11 @@ from fraglab._places import find_bin, find_library
 from fraglab._record import OomWatch, Session, record
 from fraglab._recording import Recording, Trace, open
 from fraglab._results import Columns, Fields, Layout, Result, Timeline
-from fraglab._studies import Comparison, Tuned, cards, compare, diff, explain, policies, sweep, tune
+from fraglab._studies import Comparison, Tuned, cards, compare, diff, explain, plan, policies, ranks, sweep, tune
 
 __all__ = [
     "Cancelled", "Columns", "Comparison", "Error", "Fields", "HostMemoryError", "InputError", "InputWarning", "Layout", "OomWatch", "Recording", "Result", "Session", "SystemFailure", "Timeline", "Trace", "Tuned", "UsageError",
-    "cards", "commit", "compare", "diff", "explain", "find_bin", "find_library", "open", "policies", "record", "sweep", "tune", "version",
+    "cards", "commit", "compare", "diff", "explain", "find_bin", "find_library", "open", "plan", "policies", "ranks", "record", "sweep", "tune", "version",
 ]
 
 
@@ -32,3 +32,10 @@ def version() -> str:
 def commit() -> str:
     """Of its source, or "unknown"."""
     return library.commit().decode()
+
+
+def load_ipython_extension(shell) -> None:
+    """``%load_ext fraglab``: the magics %fraglab and %%fraglab (docs/python.md)."""
+    from fraglab._magic import Magic
+
+    Magic(shell).register()

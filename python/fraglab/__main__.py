@@ -1,4 +1,4 @@
-"""``python -m fraglab`` and the command ``fraglab``: this process becomes the program."""
+"""``python -m fraglab`` and the command ``fraglab``: this process becomes the program, or the server of ``fraglab mcp``."""
 from __future__ import annotations
 
 import os
@@ -8,6 +8,10 @@ from fraglab._places import find_bin
 
 
 def main() -> None:
+    if sys.argv[1:2] == ["mcp"]:
+        from fraglab.mcp import main as serve
+
+        sys.exit(serve(sys.argv[2:]))
     try:
         program = find_bin()
         os.execv(program, ["fraglab", *sys.argv[1:]])

@@ -146,6 +146,10 @@ class LeaksOptions(Sized):
     _fields_ = [("size", c_size_t), ("mark", c_char_p), ("policy", c_void_p)]
 
 
+class RanksOptions(Sized):
+    _fields_ = [("size", c_size_t), ("numbers", POINTER(c_uint32)), ("stages", POINTER(c_char_p)), ("stage_count", c_size_t), ("policy", c_void_p)]
+
+
 class ExplainOptions(Sized):
     _fields_ = [("size", c_size_t), ("capacity_bytes", c_uint64), ("memory_fraction", c_char_p), ("whole", c_void_p), ("policies", POINTER(c_void_p)), ("policy_count", c_size_t),
                 ("as_text", c_int32)]
@@ -153,6 +157,10 @@ class ExplainOptions(Sized):
 
 class SweepOptions(Sized):
     _fields_ = [("size", c_size_t), ("folder", c_char_p), ("user", c_void_p), ("row", c_void_p), ("output", c_char_p), ("overwrite", c_int32), ("counts_only", c_int32), ("replay_all", c_int32)]
+
+
+class PlanOptions(Sized):
+    _fields_ = [("size", c_size_t), ("gpu", c_char_p), ("conf", c_char_p), ("knobs", POINTER(c_char_p)), ("knob_count", c_size_t)]
 
 
 class TuneOptions(Sized):
@@ -213,8 +221,10 @@ _FUNCTIONS = {
     "explain_recording": (c_int, [c_void_p, c_void_p, POINTER(ExplainOptions), _H, _E]),
     "diff": (c_int, [c_void_p, c_void_p, c_size_t, c_void_p, c_size_t, POINTER(RunOptions), POINTER(DiffOptions), _H, _E]),
     "leaks": (c_int, [c_void_p, c_void_p, c_size_t, POINTER(RunOptions), POINTER(LeaksOptions), _H, _E]),
+    "ranks": (c_int, [c_void_p, _H, c_size_t, POINTER(RunOptions), POINTER(RanksOptions), _H, _E]),
     "sweep_path": (c_int, [c_void_p, c_char_p, POINTER(SweepOptions), _H, c_void_p, _E]),
     "sweep_memory": (c_int, [c_void_p, c_char_p, c_size_t, POINTER(SweepOptions), _H, c_void_p, _E]),
+    "plan": (c_int, [c_void_p, c_char_p, POINTER(PlanOptions), _H, _E]),
     "tune": (c_int, [c_void_p, _H, c_size_t, c_void_p, POINTER(TuneOptions), _H, _E]),
     "tuned_destroy": (None, [c_void_p]),
     "tuned_json": (c_char_p, [c_void_p]),
@@ -302,6 +312,10 @@ _deferred: list[tuple] = []
 def _leave() -> None:
     """The end of such a call: gives back what was dropped meanwhile."""
     _busy.discard(threading.get_ident())
+    _destroy_deferred()
+
+
+def _destroy_deferred() -> None:
     while _deferred:
         destroy, value = _deferred.pop()
         destroy(value)
@@ -363,7 +377,7 @@ class _Plain:
 def call(function, *arguments, threads: int = 1) -> None:
     """Calls a function of the library whose first argument is a context and whose last one the error."""
     error = ErrorRecord(_ERROR_SIZE)
-    if threading.get_ident() != _MAIN:
+    if _get_ident() != _MAIN:
         known = _plain.__dict__
         context = known.get(threads) or known.setdefault(threads, _Plain(threads)) if threads > 1 else None
         code = function(context.handle if context else None, *arguments, byref(error))
@@ -378,7 +392,9 @@ def call(function, *arguments, threads: int = 1) -> None:
     try:
         code = function(interrupt.handle, *arguments, byref(error))
     finally:
-        _leave()
+        _busy.discard(_MAIN)
+        if _deferred:
+            _destroy_deferred()
         raised, interrupt.raised = interrupt.raised, None
     if raised is not None:
         raise raised
@@ -387,6 +403,7 @@ def call(function, *arguments, threads: int = 1) -> None:
 
 
 _ERROR_SIZE = sizeof(ErrorRecord)
+_get_ident = threading.get_ident
 _MAIN = threading.main_thread().ident
 
 

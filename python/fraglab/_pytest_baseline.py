@@ -8,7 +8,7 @@ from typing import Any
 
 from fraglab._arguments import size
 from fraglab._native import InputError
-from fraglab._results import show_bytes
+from fraglab._pictures import show_bytes
 
 SCHEMA = 1
 COMPARED = ("requested_bytes", "allocated_bytes", "reserved_bytes", "device_calls")

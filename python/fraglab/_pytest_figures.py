@@ -31,6 +31,12 @@ def digest() -> str:
     return found.hexdigest()[:16] if files else ""
 
 
+def unknown_reads() -> dict[str, int]:
+    """How often a value was read, by place, that only a GPU would compute; nothing on a GPU."""
+    run = getattr(sys.modules.get("fraglab_dryrun"), "run", None)
+    return dict(getattr(run, "places", {}))
+
+
 def used_torch() -> Any:
     """torch, if it is imported and uses CUDA."""
     torch = sys.modules.get("torch")

@@ -48,4 +48,6 @@ def make_torch_importable() -> None:
         return
     os.environ["FRAGLAB_SOFTWARE_CUDA"] = "devices=0"
     for name in re.split(r"[:\s]+", (software / "preload").read_text().strip()):
-        ctypes.CDLL(str(software / name), mode=ctypes.RTLD_GLOBAL)
+        # It takes the place of an allocation function, which must be so from the start of a process or not at all.
+        if not name.startswith("libfraglab-objects"):
+            ctypes.CDLL(str(software / name), mode=ctypes.RTLD_GLOBAL)

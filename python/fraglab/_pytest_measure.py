@@ -10,7 +10,7 @@ from fraglab import _phases
 from fraglab import _pytest_baseline as baseline
 from fraglab import _pytest_figures as figures
 from fraglab.pytest_plugin import wishes_of
-from fraglab._results import show_bytes
+from fraglab._pictures import show_bytes
 
 ROWS = 8  # of those who hold memory
 
@@ -40,6 +40,7 @@ class Measure:
         self.wishes: dict[str, Any] = {}
         self.found: dict[str, Any] | None = None
         self.sections: list[tuple[str, str]] = []
+        self.reads_before: dict[str, int] = {}
         # What fixtures of wider scopes hold, which is live behind the test and no leak of it.
         self.held: dict[Any, int] = {}
         self.held_before = 0
@@ -53,6 +54,7 @@ class Measure:
         if self.wishes:
             self.meter = figures.Meter()
             self.held_before = self.held_now()
+            self.reads_before = figures.unknown_reads()
             self.meter.begin()
         yield
 
@@ -86,6 +88,8 @@ class Measure:
                 fail(outcome, "\n".join([*problems, self.show_holders(False)]).rstrip())
         elif "OutOfMemoryError" in outcome.excinfo[0].__name__:
             self.explain()
+        elif not issubclass(outcome.excinfo[0], (pytest.skip.Exception, pytest.xfail.Exception)):
+            self.name_values()
 
     def describe(self, item: pytest.Item) -> dict[str, Any]:
         assert self.meter is not None
@@ -121,6 +125,13 @@ class Measure:
         if snapshot is not None and _phases.ran_out(snapshot):
             with contextlib.suppress(fraglab.Error):
                 self.sections.append(("fraglab explain", fraglab.open(snapshot, name="the test").explain_text()))
+
+    def name_values(self) -> None:
+        """The test failed, maybe as it asks for a result, which a dry run does not have."""
+        reads = [place for place, count in figures.unknown_reads().items() if count > self.reads_before.get(place, 0)]
+        if reads:
+            places = ", ".join(reads[-ROWS:])
+            self.sections.append(("fraglab", f"The test read values that only a GPU would compute, at {places}; in a dry run they are 0. Mark tests of memory, or check values where there is a GPU."))
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_runtest_teardown(self, item: pytest.Item) -> Iterator[None]:

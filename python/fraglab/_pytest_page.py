@@ -4,42 +4,18 @@ from __future__ import annotations
 import html
 from typing import Any
 
-from fraglab._results import show_bytes
+from fraglab._pictures import levels, show_bytes
 
-WIDTH, HEIGHT = 640, 120
 STYLE = """body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:64rem;padding:0 1rem;color:#1a1a1a;background:#fff}
 table{border-collapse:collapse;width:100%}th,td{padding:.3rem .6rem;text-align:right;border-bottom:1px solid #ddd}th:first-child,td:first-child{text-align:left}
 svg{width:100%;height:auto;background:#f6f6f6}h2{font-size:1rem;margin:2rem 0 .5rem}.above{color:#b00020}pre{overflow:auto}"""
-
-
-def _steps(points: list[tuple[int, int]], last: int, top: int) -> str:
-    """A polyline of a level that holds until the next event."""
-    def place(event: int, size: int) -> str:
-        return f"{event * WIDTH / max(last, 1):.1f},{HEIGHT - size * (HEIGHT - 6) / max(top, 1):.1f}"
-
-    corners, before = [], 0
-    for event, size in points:
-        corners += [place(event, before), place(event, size)]
-        before = size
-    return " ".join([*corners, place(last, before)])
-
-
-def picture(timeline: list[tuple[int, int, int]], limit: int | None) -> str:
-    """Requested (filled) and reserved bytes over the requests and frees of the test."""
-    last = timeline[-1][0]
-    top = max([level[2] for level in timeline] + [level[1] for level in timeline] + ([limit] if limit else []))
-    requested = _steps([(event, size) for event, size, _ in timeline], last, top)
-    reserved = _steps([(event, size) for event, _, size in timeline], last, top)
-    line = f"<line x1='0' x2='{WIDTH}' y1='{HEIGHT - limit * (HEIGHT - 6) / top:.1f}' y2='{HEIGHT - limit * (HEIGHT - 6) / top:.1f}' stroke='#b00020' stroke-dasharray='4'/>" if limit else ""
-    return (f"<svg viewBox='0 0 {WIDTH} {HEIGHT}' role='img' aria-label='requested and reserved bytes'><polygon points='0,{HEIGHT} {requested} {WIDTH},{HEIGHT}' fill='#7aa6d6'/>"
-            f"<polyline points='{reserved}' fill='none' stroke='#333'/>{line}</svg>")
 
 
 def _test(number: int, found: dict[str, Any]) -> str:
     limit = found["wishes"]["limit"]
     parts = [f"<h2 id='t{number}'>{html.escape(found['test'])}</h2>"]
     if found.get("timeline"):
-        parts.append(picture(found["timeline"], limit))
+        parts.append(levels(found["timeline"], limit))
     if found.get("holders"):
         rows = "".join(f"<tr><td>{html.escape(name)}</td><td>{show_bytes(size)}</td><td>{count}</td></tr>" for name, size, count in found["holders"])
         parts.append(f"<table><tr><th>live at the peak of requested bytes</th><th>bytes</th><th>blocks</th></tr>{rows}</table>")

@@ -9,7 +9,7 @@ from _pytest.runner import CallInfo
 from fraglab import Error
 from fraglab import _pytest_baseline as baseline
 from fraglab.pytest_plugin import baseline_path, setting, wishes_of
-from fraglab._results import show_bytes
+from fraglab._pictures import show_bytes
 
 
 def has_gpu() -> bool:

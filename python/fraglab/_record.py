@@ -16,7 +16,7 @@ from fraglab._arguments import count, flag, path
 from fraglab._native import SystemFailure, UsageError
 from fraglab._phases import Mark
 from fraglab._recording import Recording, open as open_recording
-from fraglab._results import show_bytes
+from fraglab._pictures import show_bytes
 
 
 def _say(text: str) -> None:

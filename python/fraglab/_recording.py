@@ -11,7 +11,8 @@ from typing import Any, Mapping, Sequence
 from fraglab import _native
 from fraglab._arguments import count, flag, path, size, text
 from fraglab._native import UsageError, library
-from fraglab._results import Fields, Result, show_bytes, table
+from fraglab._pictures import show_bytes, table
+from fraglab._results import MOST_DRAWN, Fields, Result
 
 
 def stored_by(function, destroy=None, *, arguments: tuple, threads: int | None = None):
@@ -71,6 +72,10 @@ def run_options(capacity=None, gpu=None, used_by_others=None, label=None, latenc
     if timing:
         options.with_timing = flag(timing, "timing")
     return options
+
+
+_PLAIN = frozenset((int, str, type(None)))  # what a cache tells apart as run_options does
+_device_options = functools.lru_cache(maxsize=256, typed=True)(run_options)
 
 
 def thread_count(threads: int) -> int:
@@ -154,14 +159,15 @@ class Recording:
         handle = self._handle
         number = self._trace(handle, trace)
         parsed = parse_policy(policy)
-        given = run_options(capacity, gpu, **options)
+        is_plain = not options and type(capacity) in _PLAIN and type(gpu) in _PLAIN
+        given = _device_options(capacity, gpu) if is_plain else run_options(capacity, gpu, **options)
         stored = c_void_p()
         _native.call(library.run, handle.value, number, parsed.value, byref(given), byref(stored))
         try:
             line = library.result_json(stored)
         finally:
             library.result_destroy(stored)
-        return Result(line.decode("utf-8", "replace"), (handle, number, parsed, given))
+        return Result(line, (handle, number, parsed, given))
 
     def min_capacity(self, policy: str = "pytorch", *, trace: int | None = None, **options: Any) -> Fields:
         """Find the least capacity with which no request fails. Options are those of ``run`` but capacity and bounds.
@@ -249,7 +255,16 @@ class Recording:
     def _repr_html_(self) -> str:
         row, facts = self.to_dict(), self.facts()
         return table([("recorded by", row.get("recorded_by")), ("traces", len(self)), ("events", facts.event_count), ("requests", facts.request_count),
-                      ("peak requested", show_bytes(facts.peak_requested_bytes)), ("recorded peak reserved", show_bytes(facts.observed_reserved_peak_bytes or None))], row["name"])
+                      ("peak requested", show_bytes(facts.peak_requested_bytes)), ("recorded peak reserved", show_bytes(facts.observed_reserved_peak_bytes or None))], row["name"]) + self._picture(facts)
+
+    def _picture(self, facts: Fields) -> str:
+        """Of what was requested, which no policy changes, and what PyTorch's allocator reserves for it."""
+        if not 0 < facts.event_count <= MOST_DRAWN:
+            return ""
+        try:
+            return self.run("pytorch:recorded")._pictures()
+        except UsageError:  # it holds no settings
+            return self.run("pytorch")._pictures()
 
 
 def open(source: str | os.PathLike | bytes | bytearray | memoryview | Mapping[str, Any], *, format: str | None = None, name: str | None = None, sites: bool = True) -> Recording:

@@ -2,12 +2,15 @@
 from __future__ import annotations
 
 import ctypes
-import html
 import json
 from typing import Any, Iterator
 
 from fraglab import _native
 from fraglab._native import UNLIMITED, library
+from fraglab._pictures import boxes, fields, flatten, levels, show_bytes, spans, table
+
+# A notebook shows pictures of runs up to this many events: they are replayed for it.
+MOST_DRAWN = 1_000_000
 
 
 class Fields:
@@ -42,40 +45,12 @@ class Fields:
     def __reduce__(self):
         return Fields, (self._object,)
 
+    def _repr_html_(self) -> str:
+        name = self._object.get("name", self._object.get("kind", self._object.get("schema", "fields")))
+        return fields(self._object, str(name))
+
     def to_dict(self) -> dict[str, Any]:
         return self._object
-
-
-def flatten(row: dict[str, Any], before: str = "") -> dict[str, Any]:
-    """One level, named by paths as the columns of --format csv: ``peak.reserved_bytes``. Options of a policy stay one value."""
-    flat: dict[str, Any] = {}
-    for name, value in row.items():
-        path = before + name
-        if isinstance(value, dict) and path != "policy.options":
-            flat.update(flatten(value, path + "."))
-        else:
-            flat[path] = value
-    return flat
-
-
-def table(rows: list[tuple[str, Any]], caption: str) -> str:
-    """A plain HTML table of two columns; every text is escaped."""
-    body = "".join(f"<tr><th style='text-align:left'>{html.escape(str(name))}</th><td>{html.escape(show(value))}</td></tr>" for name, value in rows)
-    return f"<table><caption>{html.escape(caption)}</caption>{body}</table>"
-
-
-def show(value: Any) -> str:
-    return "–" if value is None else f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
-
-
-def show_bytes(count: int | None) -> str:
-    """For people: 5.61 GiB."""
-    if count is None:
-        return "–"
-    for unit, name in ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")):
-        if count >= unit:
-            return f"{count / unit:.2f} {name}"
-    return f"{count} B"
 
 
 class Result:
@@ -85,8 +60,15 @@ class Result:
     float from 0 to 1; what is not known is None.
     """
 
-    def __init__(self, line: str, run: tuple | None = None) -> None:
-        self._line, self._run, self._row = line, run, None
+    def __init__(self, line: str | bytes, run: tuple | None = None) -> None:
+        self._stored, self._run, self._row = line, run, None
+
+    @property
+    def _line(self) -> str:
+        line = self._stored
+        if isinstance(line, bytes):  # as the library gave it: not every row is read
+            line = self._stored = line.decode("utf-8", "replace")
+        return line
 
     def to_json(self) -> str:
         """The very line that ``fraglab run --format jsonl`` prints, its newline included."""
@@ -140,7 +122,17 @@ class Result:
         rows = [("policy", self.policy.label), ("peak requested", show_bytes(self.peak.requested_bytes)), ("peak allocated", show_bytes(self.peak.allocated_bytes)),
                 ("peak reserved", show_bytes(self.peak.reserved_bytes)), ("device calls (malloc, map)", self.device_calls.malloc + self.device_calls.map),
                 ("out of memory", f"at event {self.oom.event:,}" if self.oom is not None else "no")]
-        return table(rows, self.trace.name)
+        return table(rows, self.trace.name) + self._pictures()
+
+    def _pictures(self) -> str:
+        if self._run is None or not self.trace.events:
+            return ""
+        if self.trace.events > MOST_DRAWN:
+            return f"<p>no pictures, as there are {self.trace.events:,} events; .timeline() draws them</p>"
+        try:
+            return self.timeline(1000)._drawn()
+        except _native.Error as error:
+            return table([("no pictures", error)], "")
 
     def _again(self):
         if self._run is None:
@@ -225,9 +217,19 @@ class Timeline(Columns):
         self.placements = Columns(_native.Placement, lambda out, room: library.history_placements(handle.value, out, room))
         self.segments = Columns(_native.Segment, lambda out, room: library.history_segments(handle.value, out, room))
 
+    def _drawn(self) -> str:
+        if not len(self):
+            return ""
+        held = self.segments
+        segments = list(zip(held.begin_event, held.end_event, held.address, held.bytes))
+        put = self.placements
+        blocks = [box for box in zip(put.event, put.end_event, put.address, put.block_bytes) if box[3]]  # 0: not served
+        return levels(list(zip(self.event, self.requested_bytes, self.reserved_bytes))) + boxes(segments, blocks, self.event[-1])
+
     def _repr_html_(self) -> str:
         peak = max(self.reserved_bytes, default=0)
-        return table([("levels", len(self)), ("placements", len(self.placements)), ("segments", len(self.segments)), ("peak reserved", show_bytes(peak))], "timeline")
+        rows = [("levels", len(self)), ("placements", len(self.placements)), ("segments", len(self.segments)), ("peak reserved", show_bytes(peak))]
+        return table(rows, "timeline") + self._drawn()
 
 
 class Layout(Columns):
@@ -247,4 +249,4 @@ class Layout(Columns):
 
     def _repr_html_(self) -> str:
         return table([("segments", show_bytes(sum(self._of(self.SEGMENT)))), ("blocks", show_bytes(sum(self._of(self.BLOCK)))),
-                      ("holes", show_bytes(sum(self._of(self.HOLE)))), ("largest hole", show_bytes(max(self._of(self.HOLE), default=0)))], "layout")
+                      ("holes", show_bytes(sum(self._of(self.HOLE)))), ("largest hole", show_bytes(max(self._of(self.HOLE), default=0)))], "layout") + spans(list(zip(self.kind, self.address, self.bytes)))

@@ -3,14 +3,15 @@ from __future__ import annotations
 
 import json
 import os
-from ctypes import POINTER, byref, c_char_p, c_size_t, c_void_p, cast
+from ctypes import POINTER, byref, c_char_p, c_size_t, c_uint32, c_void_p, cast
 from typing import Any, Iterable, Mapping, Sequence
 
 from fraglab import _native
 from fraglab._arguments import count, flag, path, text
 from fraglab._native import library
-from fraglab._recording import Recording, handles, parse_policy, run_options, stored_by, thread_count
-from fraglab._results import Fields, Result, table
+from fraglab._pictures import grid, show_bytes, table
+from fraglab._recording import Recording, handles, open as open_recording, parse_policy, run_options, stored_by, thread_count
+from fraglab._results import Fields, Result
 
 
 def explain(source: str | bytes | os.PathLike | BaseException | Recording, **options: Any):
@@ -45,6 +46,25 @@ def policies(name: str | None = None) -> list[dict[str, Any]]:
 def cards() -> list[dict[str, Any]]:
     """The bundled cards, as ``fraglab device list --format jsonl`` prints them."""
     return [json.loads(line) for line in stored_by(library.cards_json, arguments=()).splitlines()]
+
+
+def plan(model: str | os.PathLike, *, gpu: str, conf: str | None = None, **knobs: Any) -> dict[str, Any]:
+    """Does a described model fit on a card? The dictionary that ``fraglab plan --format jsonl`` prints.
+
+    model: a workload file in YAML or the config.json of a model; gpu: a card such as "rtx3060", or a size; conf:
+    PYTORCH_CUDA_ALLOC_CONF of the program; knobs: those of docs/workloads.md, such as batch=4, tokens="512,64".
+    """
+    words = _texts((f"{key}={_knob(value)}" for key, value in knobs.items()), "knobs")
+    options = _native.PlanOptions(gpu=text(gpu, "gpu"), conf=text(conf, "conf"), knobs=cast(words, POINTER(c_char_p)), knob_count=len(words) - 1)
+    return json.loads(stored_by(library.plan, arguments=(path(model, "model"), byref(options)), threads=1))
+
+
+def _knob(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (list, tuple)):
+        return ",".join(str(item) for item in value)
+    return str(value)
 
 
 class Tuned(Fields):
@@ -115,6 +135,32 @@ def diff(before: Recording, after: Recording, *, by: str = "site", at: str | Non
     return Fields(json.loads(stored_by(library.diff, arguments=arguments, threads=1)))
 
 
+def ranks(recordings: Sequence[Recording] | str | os.PathLike, *, numbers: Sequence[int] | None = None, stages: Sequence[str] = (), policy: str | None = None, **device: Any) -> Fields:
+    """The ranks of one job side by side: what each needs, how uneven they are, which is out of memory first (docs/ranks.md).
+
+    recordings: open ones, or a folder of .pickle, .pkl and .fgt files. numbers: of the ranks; None: those in the names of the
+    recordings, else their order. stages: ranks that are to be alike, as those of a pipeline stage ("0-3,8"); those in none are one
+    too. policy: of the replays; None: pytorch, with the settings of each recording where it holds some. device: options as of ``run``.
+    Fields: ``ranks``, ``stages`` (``requested_bytes`` and ``peak``: least, mean, most, ``imbalance_ratio``; ``sites``: what the rank
+    with the highest peak holds and the one with the lowest does not) and ``first_oom_rank``.
+    """
+    opened = _folder(recordings) if isinstance(recordings, (str, os.PathLike)) else list(recordings)
+    handles_of = [_recording_handle(item) for item in opened]
+    if numbers is not None and len(numbers) != len(opened):
+        raise _native.UsageError(f"numbers: there are {len(numbers)} for {len(opened)} recordings", where="numbers")
+    given = None if numbers is None else (c_uint32 * len(opened))(*[count(number, "numbers") for number in numbers])
+    names = _texts(stages, "stages")
+    parsed = parse_policy(policy) if policy is not None else None
+    run = run_options(**device)
+    options = _native.RanksOptions(numbers=given, stages=names, stage_count=len(names) - 1, policy=parsed.value if parsed else None)
+    return Fields(json.loads(stored_by(library.ranks, arguments=(handles(handles_of), len(opened), byref(run), byref(options)), threads=1)))
+
+
+def _folder(folder: str | os.PathLike) -> list[Recording]:
+    names = sorted(name for name in os.listdir(folder) if not name.startswith(".") and any(kind in name for kind in (".pickle", ".pkl", ".fgt")))
+    return [open_recording(os.path.join(folder, name)) for name in names]
+
+
 def sweep(experiment: str | os.PathLike | Mapping[str, Any], *, folder: str | os.PathLike | None = None, output: str | os.PathLike | None = None, overwrite: bool = False, counts_only: bool = False,
           threads: int = 1) -> list[dict[str, Any]]:
     """Run all combinations of an experiment: the path of its file (docs/sweep.md), or the same as a dictionary.
@@ -148,8 +194,22 @@ class Comparison:
     def to_dicts(self) -> list[dict[str, Any]]:
         return [json.loads(line) for line in self._lines.splitlines()]
 
+    def _repr_html_(self) -> str:
+        rows = self.to_dicts()
+        changed = [row for row in rows if row.get("verdict", "same") not in ("same", "within")]
+        shown = [[row["trace"], row["policy"], row["metric"], *(_shown(row["metric"], row[side]) for side in ("base", "now")), row["verdict"]] for row in changed]
+        noted = [[row["trace"], row["policy"], row.get("problem") or row.get("note")] for row in rows if row.get("schema") == "fraglab.compare-row/1"]
+        parts = [table([("finding", "something is worse" if self.has_finding else "nothing is worse"), ("metrics that changed", len(changed))], "comparison")]
+        parts += [grid(["trace", "policy", "metric", "base", "now", "verdict"], shown, "changes")] if shown else []
+        parts += [grid(["trace", "policy", "note"], noted, "rows with a note")] if noted else []
+        return "".join(parts)
+
     def __repr__(self) -> str:
         return f"<fraglab.Comparison: {'something is worse' if self.has_finding else 'nothing is worse'}>"
+
+
+def _shown(metric: str, value: Any) -> Any:
+    return show_bytes(value) if metric.endswith("_bytes") and isinstance(value, int) else value
 
 
 def compare(base: Any, now: Any, *, fail_above: str | None = None, thresholds: Iterable[str] = (), metrics: Iterable[str] = (), allow_missing: bool = False) -> Comparison:

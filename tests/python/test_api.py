@@ -28,6 +28,7 @@ import fraglab  # noqa: E402
 SAMPLES = ROOT / "traces/samples"
 OOM = SAMPLES / "gpt-varlen-oom.pickle.zst"
 SMALL = SAMPLES / "pr193400.pickle.zst"
+MODEL = ROOT / "traces/workloads/gpt2-small.yaml"
 MESSAGE = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 23.65 GiB of which 1.20 GiB is free. " \
     "Including non-PyTorch memory, this process has 22.40 GiB memory in use. Of the allocated memory 18.00 GiB is allocated by PyTorch, and 3.90 GiB is reserved by PyTorch but unallocated."
 
@@ -123,11 +124,33 @@ class Answers(unittest.TestCase):
     def test_a_diff_is_that_of_the_command(self):
         before, after = SAMPLES / "gpt-train.pickle.zst", SAMPLES / "gpt-varlen.pickle.zst"
         found = fraglab.diff(fraglab.open(before), fraglab.open(after), capacity="24GiB")
-        self.assertEqual(found.to_dict(), json.loads(command("diff", before, after, "--capacity", "24GiB", "--format", "jsonl")))
+        self.assertEqual(found.to_dict(), json.loads(command("diff", before, after, "--capacity", "24GiB", "--format", "json")))
         ends = fraglab.diff(fraglab.open(before), fraglab.open(before), by="size", at="10", at_after="end", replays=False)
         self.assertEqual([side["moment_event"] for side in ends.sides][0], 10)
         self.assertIsNone(ends.sides[0]["policy"])
         self.assertRaisesRegex(fraglab.UsageError, "expected site, stack, purpose or size", fraglab.diff, fraglab.open(before), fraglab.open(after), by="line")
+
+    def test_ranks_are_those_of_the_command(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for number, size in enumerate((4096, 4096, 9437184)):
+                with open(os.path.join(folder, f"run.{number + 4}.fgt"), "w") as file:
+                    file.write(f"# fraglab trace 2\nalloc 1 1048576\nalloc 2 {size}\nfree 2\n")
+            said = json.loads(command("ranks", folder, "--stage", "4-5", "--gpu", "rtx4090", "--format", "jsonl"))
+            self.assertEqual(fraglab.ranks(folder, stages=["4-5"], gpu="rtx4090").to_dict(), said)
+            self.assertEqual([rank["rank"] for rank in said["ranks"]], [4, 5, 6])
+            opened = [fraglab.open(os.path.join(folder, f"run.{number}.fgt")) for number in (6, 4)]
+        self.assertEqual([rank["rank"] for rank in fraglab.ranks(opened, numbers=[0, 1]).ranks], [0, 1])
+        self.assertRaisesRegex(fraglab.UsageError, "are both rank 2", fraglab.ranks, opened, numbers=[2, 2])
+        self.assertRaisesRegex(fraglab.UsageError, "there are 1 for 2 recordings", fraglab.ranks, opened, numbers=[2])
+
+    def test_a_plan_is_that_of_the_command(self):
+        model = os.path.join(ROOT, "tests", "workload", "models", "gpt2-tiny.json")
+        said = json.loads(command("plan", model, "--gpu", "rtx3060", "--batch", "4", "--tokens", "64,32", "--format", "jsonl", "--keep-gradients", "true"))
+        self.assertEqual(fraglab.plan(model, gpu="rtx3060", batch=4, tokens=[64, 32], keep_gradients=True), said)
+        self.assertTrue(said["fits"])
+        self.assertRaisesRegex(fraglab.UsageError, "'batc' is not a knob; did you mean batch", fraglab.plan, model, gpu="rtx3060", batc=4)
+        self.assertRaisesRegex(fraglab.UsageError, "'0'; expected a whole number", fraglab.plan, model, gpu="rtx3060", batch=0)
+        self.assertRaisesRegex(fraglab.UsageError, "did you mean rtx3060", fraglab.plan, model, gpu="rtx3061")
 
     def test_leaks_are_those_of_the_command(self):
         trace = fraglab.Trace()
@@ -142,7 +165,7 @@ class Answers(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             file = os.path.join(folder, "trace")
             recording.write(file)
-            said = json.loads(command("leaks", file, "--capacity", "64MiB", "--format", "jsonl"))
+            said = json.loads(command("leaks", file, "--capacity", "64MiB", "--format", "json"))
         found = recording.leaks(capacity="64MiB").to_dict()
         self.assertEqual({**found, "name": said["name"]}, said)
         self.assertEqual([leak["kind"] for leak in found["leaks"]], ["kept"])
@@ -251,6 +274,15 @@ class Failures(unittest.TestCase):
             self.assertRaises(fraglab.Error, wrong)
         self.assertRaises(fraglab.UsageError, fraglab.open(SMALL, sites=False).verify)
 
+    def test_a_size_that_equals_a_right_one_is_refused_after_it_too(self):
+        recording = small_trace()
+        size = 1 << 30
+        self.assertEqual(recording.run("best-fit", capacity=size), recording.run("best-fit", capacity="1GiB"))
+        for wrong in (float(size), True):
+            recording.run("best-fit", capacity=int(wrong))
+            with self.assertRaisesRegex(TypeError, "capacity is (float|bool); expected a whole number"):
+                recording.run("best-fit", capacity=wrong)
+
     def test_closed_recordings_say_so_and_results_live_on(self):
         recording = fraglab.open(SMALL)
         result = recording.run()
@@ -295,6 +327,15 @@ def calls(recording, closed, result):
     yield lambda x: fraglab.open(SMALL, format=x, name=x)
     yield fraglab.explain
     yield lambda x: fraglab.diff(recording, x)
+    yield lambda x: fraglab.ranks([recording, x])
+    for other in (closed, result, SMALL):
+        yield lambda x, o=other: fraglab.diff(recording, o, by=x, at_after=x, replays=x)
+        yield lambda x, o=other: fraglab.ranks([o, recording], stages=[x], gpu=x)
+        yield lambda x, o=other: fraglab.tune(o, x, held_out=[x])
+    yield lambda x: fraglab.plan(x, gpu=x, conf=x, batch=x)
+    yield lambda x: fraglab.plan(MODEL, gpu="100MiB", conf=x, batch=x, tokens=x, **{str(x)[:20]: x})
+    yield hostile_plan
+    yield lambda x: fraglab.ranks([recording, recording], numbers=x, stages=[x], policy=x)
     yield lambda x: fraglab.diff(recording, recording, by=x, at=x, policy=x)
     yield lambda x: fraglab.tune(x, x)
     yield lambda x: fraglab.tune(recording, "best-fit", settings=1, goal=x)
@@ -310,6 +351,17 @@ def calls(recording, closed, result):
     yield lambda x: trace.alloc(object(), x, stream=x)
     yield trace.free
     yield lambda x: trace.use(x, x)
+
+
+def hostile_plan(x):
+    """Of a description of which a byte is another; x says which, and which."""
+    number = hash(repr(x)) + random.randrange(1 << 30)
+    data = bytearray(MODEL.read_bytes())
+    data[number % len(data)] = number // 7 % 256
+    with tempfile.NamedTemporaryFile(suffix=".yaml") as file:
+        file.write(data)
+        file.flush()
+        fraglab.plan(file.name, gpu="10GiB", batch=1, tokens=16, steps=1)
 
 
 def t_to_bytes(target):
@@ -445,7 +497,7 @@ class Behaviour(unittest.TestCase):
     def test_structures_are_as_large_as_those_of_the_header(self):
         names = {"ErrorRecord": "error", "ContextOptions": "context_options", "OpenOptions": "open_options", "Facts": "trace_facts", "CutOptions": "cut_options", "Event": "event",
                  "BuilderOptions": "builder_options", "RunOptions": "run_options", "RunFileOptions": "run_file_options", "Capacity": "capacity", "VerifyOptions": "verify_options", "Sample": "sample",
-                 "Placement": "placement", "Segment": "segment", "Span": "span", "ExplainOptions": "explain_options", "DiffOptions": "diff_options", "LeaksOptions": "leaks_options", "SweepOptions": "sweep_options", "TuneOptions": "tune_options",
+                 "Placement": "placement", "Segment": "segment", "Span": "span", "ExplainOptions": "explain_options", "DiffOptions": "diff_options", "LeaksOptions": "leaks_options", "RanksOptions": "ranks_options", "PlanOptions": "plan_options", "SweepOptions": "sweep_options", "TuneOptions": "tune_options",
                  "CompareOptions": "compare_options"}
         from fraglab import _native
 

@@ -358,6 +358,26 @@ def test_a_damaged_baseline_is_refused_with_its_name(session, pytester, text, wo
 # ---- what is wrong, and what is shown
 
 
+def test_a_test_of_values_that_fails_in_a_dry_run_says_where_it_read_them(session):
+    done = session("""
+        @pytest.mark.gpu_memory(limit="1 GiB")
+        @pytest.mark.parametrize("wanted, why", [(0, None), (1, None), (1, pytest.skip), (1, pytest.xfail)])
+        def test_value(wanted, why):
+            torch.empty(10)
+            value = torch.Tensor().item()
+            if why is not None:
+                why("for a reason")
+            assert value == wanted
+        @pytest.mark.gpu_memory(limit="1 GiB")
+        def test_other():
+            torch.empty(10)
+            assert 1 == 2
+    """)
+    done.assert_outcomes(passed=1, failed=2, skipped=1, xfailed=1)
+    done.stdout.fnmatch_lines(["*The test read values that only a GPU would compute, at test_it.py:7; in a dry run they are 0.*"])
+    assert str(done.stdout).count("only a GPU would compute") == 1
+
+
 @pytest.mark.parametrize("mark, words", [("limit='8 GB of it'", "gpu_memory: limit: '8 GB of it' is not a size"), ("size=3", "gpu_memory does not know size; expected limit, of, gpu"),
                                          ("leaks=-1", "leaks: -1 is out of range"), ("of='all'", "of: 'all' is unknown; expected reserved"), ("'1 GiB', 'rtx4090'", "a second argument without a name"),
                                          ("baseline=3", "baseline is 3; expected True or False"), ("baseline=True, fail_above='x%'", "fail_above: 'x%' is not a share"), ("gpu=3", "gpu is int")])
@@ -426,6 +446,19 @@ def test_the_whole_session_may_run_in_a_dry_run(session, pytester, monkeypatch):
 
 
 # ---- PyTorch itself
+
+
+def test_a_session_loads_libraries_for_pytorch_but_no_allocation_function(tmp_path):
+    """A process that runs already has objects of the functions that it began with."""
+    (tmp_path / "torch/lib").mkdir(parents=True)
+    (tmp_path / "torch/__init__.py").touch()
+    (tmp_path / "torch/version.py").write_text("cuda: str = '12.8'\n")
+    (tmp_path / "torch/lib/libtorch_global_deps.so").write_text("cannot be loaded")
+    program = "from fraglab import _pytest_import; _pytest_import.make_torch_importable(); print(open('/proc/self/maps').read())"
+    maps = subprocess.run([sys.executable, "-c", program], env={**os.environ, "PYTHONPATH": f"{ROOT / 'python'}:{tmp_path}"}, capture_output=True, text=True, check=True).stdout
+    assert "libcublas.so.12" in maps
+    assert "libfraglab-objects" not in maps
+
 
 
 @pytest.mark.skipif(not TORCH_PYTHON, reason="FRAG_TORCH_PYTHON names no Python with PyTorch for CUDA and pytest")
