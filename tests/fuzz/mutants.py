@@ -8,7 +8,8 @@ planner/ and studies/; assertions and audits of policies are left alone. One obj
 tests run that the object is linked into, until one fails: the test of that file, the tests of what
 includes it, the others, golden logs, and then the first of these tests with the address sanitizer;
 once all changes had these, what no test noticed goes through the command-line tests, those of its
-folder first (with --quick those alone). A change that leaves
+folder first (with --quick those alone). A test that never enters the changed function cannot notice: a
+copy of the tree counts calls (gcov) to know which enter it; where none does, all run. A change that leaves
 the object as it was is equivalent; others that no test can notice are listed in
 tests/fuzz/mutants.equivalent, each with the reason. With --again only what an earlier run printed as
 not noticed is judged, to see what new tests notice. The checkout itself is never changed.
@@ -18,6 +19,7 @@ import argparse
 import concurrent.futures
 import glob
 import hashlib
+import json
 import os
 import random
 import re
@@ -122,8 +124,10 @@ def equivalents(root):
 class Tree:
     """A copy of the checkout with everything built, in which one mutant lives at a time."""
 
-    def __init__(self, root, folder, jobs):
+    def __init__(self, root, folder, jobs, flags=()):
         self.folder = folder
+        self.flags = list(flags)
+        self.environment = None
         self.passes = {}  # by test: does it pass without a mutant?
         self.took = {}  # by test: the longest that it took to pass
         self.linked = set()  # (mode, name) of what has the object as it is now
@@ -136,17 +140,23 @@ class Tree:
         self.make(jobs, "MODE=release", "fraglab", "test-programs")
         sources = glob.glob(os.path.join(folder, "tests/*/test_*.c")) + [os.path.join(folder, "tests/fuzz/policy_fuzzer.c")]
         self.objects = {os.path.basename(path)[:-2]: os.path.relpath(path, folder)[:-1] + "o" for path in sources}
-        libraries = ["libfraglab.a", "libsupport.a", "libcli.a", "libgpu.a"]
-        self.make(jobs, "MODE=asan", *["build/asan/" + name for name in libraries + sorted(self.objects.values())])
+        if not flags:
+            libraries = ["libfraglab.a", "libsupport.a", "libcli.a", "libgpu.a", "libapi.a"]
+            self.make(jobs, "MODE=asan", *["build/asan/" + name for name in libraries + sorted(self.objects.values())])
         self.learn_commands()
 
     def make(self, jobs, *arguments):
-        done = subprocess.run(["make", "-s", "-j%d" % jobs] + list(arguments), cwd=self.folder, capture_output=True, text=True)
+        done = subprocess.run(["make", "-s", "-j%d" % jobs] + self.flags + list(arguments), cwd=self.folder, capture_output=True, text=True)
         if done.returncode != 0:
             sys.exit("mutants: the copy of the tree cannot be built:\n" + done.stderr[-2000:])
 
     def copy(self, root, path):
         source, target = os.path.join(root, path), os.path.join(self.folder, path)
+        if os.path.islink(source):
+            if not os.path.lexists(target):
+                os.makedirs(os.path.dirname(target), exist_ok=True)
+                os.symlink(os.readlink(source), target)
+            return
         if not os.path.isfile(source):
             return
         if os.path.isfile(target) and open(source, "rb").read() == open(target, "rb").read():
@@ -156,16 +166,19 @@ class Tree:
 
     def shown(self, mode, *targets):
         """What make would do were sim/trace/trace.c new."""
-        return subprocess.run(["make", "-n", "V=1", "MODE=" + mode, "-W", "sim/trace/trace.c"] + ["build/%s/%s" % (mode, name) for name in targets],
+        return subprocess.run(["make", "-n", "V=1", "MODE=" + mode, "-W", "sim/trace/trace.c"] + self.flags + ["build/%s/%s" % (mode, name) for name in targets],
                               cwd=self.folder, capture_output=True, text=True, check=True).stdout.split("\n")
 
     def learn_commands(self):
         """How make compiles, and links a test and the program, to do the same without its start."""
         self.compile_lines, self.test_lines = {}, {}
         for mode in ("release", "asan"):
-            lines = self.shown(mode, "tests/test_trace")
+            lines = self.shown(mode, *["tests/" + name for name in self.objects])
             self.compile_lines[mode] = next(line for line in lines if "-c -o build/%s/sim/trace/trace.o" % mode in line)
-            self.test_lines[mode] = next(line for line in lines if "-o build/%s/tests/test_trace " % mode in line)
+            for line in lines:
+                made = re.search(r" -o build/%s/tests/(\w+) " % mode, line)
+                if made:
+                    self.test_lines[mode, made.group(1)] = line
         self.program_line = next(line for line in self.shown("release", "fraglab") if "-o build/release/fraglab " in line)
 
     def symbols(self, path, *options):
@@ -181,7 +194,7 @@ class Tree:
 
     def run(self, command, seconds=LIMIT_SECONDS):
         """The exit code; None: it took too long."""
-        process = subprocess.Popen(command, shell=True, cwd=self.folder, stdout=subprocess.DEVNULL,
+        process = subprocess.Popen(command, shell=True, cwd=self.folder, env=self.environment, stdout=subprocess.DEVNULL,
                                    stderr=subprocess.DEVNULL, start_new_session=True)
         try:
             return process.wait(timeout=seconds)
@@ -233,9 +246,7 @@ class Tree:
         if (mode, name) in self.linked:
             return
         self.linked.add((mode, name))
-        line = self.program_line
-        if name != "fraglab":
-            line = self.test_lines[mode].replace("tests/sim/test_trace.o", self.objects[name]).replace("test_trace", name)
+        line = self.program_line if name == "fraglab" else self.test_lines[mode, name]
         self.run(line + (" && cp build/release/fraglab fraglab" if name == "fraglab" else ""))
 
     def limit(self, test):
@@ -272,6 +283,74 @@ class Tree:
             return self.run("sh tests/golden_logs.sh && ./fraglab verify --against golden " + folder, limit)
         # bats goes on after a failure: the first one is enough.
         return self.run("bats tests/*/%s.bats 2>&1 | { grep -m 1 '^ *✗\\|^not ok' && exit 1; exit 0; }" % name, limit)
+
+
+class Reach:
+    """Which tests enter which functions: told by gcov in a copy of the tree of its own. What is known of a test
+    is kept for later runs, until the test or a source changes."""
+
+    FLAGS = ["CFLAGS=-O1 --coverage", "LDFLAGS=--coverage"]
+
+    def __init__(self, root, folder, jobs):
+        self.root, self.folder, self.paths = root, folder, sources(root, "")
+        self.kept = os.path.join(folder, "reach.json")
+        self.known = json.load(open(self.kept)) if os.path.exists(self.kept) else {}
+        self.sources = hashlib.sha1(b"".join(open(os.path.join(root, path), "rb").read() for path in self.paths)).hexdigest()
+        self.jobs = jobs
+        self.tree = None
+        self.lock = threading.Lock()
+
+    def key(self, test):
+        files = {"unit": "tests/*/%s.c", "bats": "tests/*/%s.bats"}.get(test[0], "tests/golden_logs.sh")
+        found = glob.glob(os.path.join(self.root, files % test[1] if "%" in files else files))
+        return hashlib.sha1((self.sources + "".join(open(path).read() for path in found)).encode()).hexdigest()
+
+    def functions(self, test):
+        """Of each source the first and last line of the functions that a test enters."""
+        name = " ".join(test)
+        known = self.known.get(name)
+        if known is None or known["key"] != self.key(test):
+            start = time.monotonic()
+            known = self.known[name] = {"key": self.key(test), "entered": self.count(test)}
+            known["seconds"] = round(time.monotonic() - start, 1)
+            with open(self.kept + ".new", "w") as file:
+                json.dump(self.known, file)
+            os.replace(self.kept + ".new", self.kept)
+        return known["entered"]
+
+    def count(self, test):
+        if self.tree is None:
+            self.tree = Tree(self.root, self.folder, self.jobs, self.FLAGS)
+        counts = os.path.join(self.folder, "counts")
+        shutil.rmtree(counts, ignore_errors=True)
+        for note in glob.glob(os.path.join(self.tree.build, "**/*.gcno"), recursive=True):
+            target = os.path.join(counts, os.path.relpath(note, self.folder))
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            os.link(note, target)
+        depth = len(os.path.abspath(self.folder).strip("/").split("/"))
+        self.tree.environment = {**os.environ, "GCOV_PREFIX": counts, "GCOV_PREFIX_STRIP": str(depth)}
+        self.tree.run_test(test, 2 * LIMIT_SECONDS)
+        data = [path for path in ("build/release/%s.gcda" % path[:-2] for path in self.paths) if os.path.exists(os.path.join(counts, path))]
+        entered = {}
+        if data:
+            shown = subprocess.run(["gcov", "-j", "-t"] + data, cwd=counts, capture_output=True, text=True, check=True).stdout
+            for document in shown.splitlines():
+                for file in json.loads(document)["files"]:
+                    if file["file"].endswith(".c"):
+                        entered[file["file"]] = [(function["start_line"], function["end_line"])
+                                                 for function in file["functions"] if function["execution_count"] > 0]
+        return entered
+
+    def tests(self, mutant, tests):
+        """Those that can notice; all, if no test is known to enter the function."""
+        def enters(test):
+            functions = self.functions(("unit", test[1]) if test[0] == "asan" else test)
+            return any(first <= mutant.line <= last for first, last in functions.get(mutant.path, ()))
+        with self.lock:
+            entering = [test for test in tests if enters(test)] or tests
+        if entering[0][0] == "bats":  # the shortest first: none is much likelier than another
+            entering.sort(key=lambda test: self.known[" ".join(test)]["seconds"])
+        return entering
 
 
 class Order:
@@ -352,6 +431,8 @@ def judge(tree, order, mutant, original, tests):
         if test not in tree.passes:
             tree.restore(mutant.path, original)
             tree.passes[test] = tree.notices(test, LIMIT_SECONDS) is None
+            if not tree.passes[test]:
+                print("left out, as it fails without a change: " + " ".join(test), flush=True)
             tree.compile(mutant.path, mutant.text)
         if not tree.passes[test]:
             continue
@@ -364,18 +445,31 @@ def judge(tree, order, mutant, original, tests):
 
 
 def not_noticed(log):
-    """The changes that a run printed so."""
+    """The changes that a run printed so: (line, key)."""
     lines = open(log).read().split("\n")
-    return {(first.split()[2].rsplit(":", 1)[0], before[4:], after[4:])
-            for first, before, after in zip(lines, lines[1:], lines[2:]) if first.startswith("not noticed ")}
+    found = {}
+    for first, before, after in zip(lines, lines[1:], lines[2:]):
+        if first.startswith("not noticed "):
+            path, line = first.split()[2].rsplit(":", 1)
+            found[path, int(line)] = (path, before[4:], after[4:])
+    return [(line, key) for (_, line), key in found.items()]
+
+
+def nearest(everything, wanted):
+    """Of equal lines of a file the one that stands nearest to where it stood."""
+    taken = []
+    for line, key in wanted:
+        alike = [mutant for mutant in everything if mutant.key() == key and mutant not in taken]
+        if alike:
+            taken.append(min(alike, key=lambda mutant: abs(mutant.line - line)))
+    return taken
 
 
 def draw(root, only, seed, count, again):
     paths = sources(root, only)
     everything = [mutant for path in paths for mutant in mutants_of(root, path)]
     if again:
-        wanted = not_noticed(again)
-        everything = [mutant for mutant in everything if mutant.key() in wanted]
+        everything = nearest(everything, not_noticed(again))
     random.Random(seed).shuffle(everything)
     taken, places = [], set()
     for mutant in everything:  # one change in a line is enough
@@ -389,8 +483,8 @@ def draw(root, only, seed, count, again):
 class Work:
     """Judges changes side by side, one in each tree, and counts what was found."""
 
-    def __init__(self, root, trees, order, seconds):
-        self.root, self.trees, self.order = root, trees, order
+    def __init__(self, root, trees, order, reach, seconds):
+        self.root, self.trees, self.order, self.reach = root, trees, order, reach
         self.stop = time.monotonic() + 0.6 * seconds  # of the first pass
         self.counts = {}
         self.lock = threading.Lock()
@@ -406,7 +500,7 @@ class Work:
             with self.lock:
                 tree = self.trees.pop()
             original = open(os.path.join(self.root, mutant.path)).read()
-            verdict, by = judge(tree, self.order, mutant, original, tests_of(mutant.path))
+            verdict, by = judge(tree, self.order, mutant, original, self.reach.tests(mutant, tests_of(mutant.path)))
             tree.restore(mutant.path, original)
             with self.lock:
                 self.trees.append(tree)
@@ -447,7 +541,8 @@ def main():
     mutants = draw(root, options.only, options.seed, options.count, options.again)
     trees = [Tree(root, os.path.abspath(os.path.join(options.work, "tree%d" % i)), options.jobs) for i in range(options.jobs)]
     order.links = trees[0].links(order.units, {mutant.path for mutant in mutants})
-    work = Work(root, trees, order, options.seconds)
+    reach = Reach(root, os.path.abspath(os.path.join(options.work, "reach")), options.jobs)
+    work = Work(root, trees, order, reach, options.seconds)
     work.count("equivalent", sum(mutant.key() in known for mutant in mutants))
     left, untried = work.judge_all([mutant for mutant in mutants if mutant.key() not in known], order.first_tests)
     late = []

@@ -145,8 +145,8 @@ if rule one-file-per-library; then
     }
     {
         known 'yaml\.h' '^base/formats/yaml\.c$'
-        known 'zstd(_errors)?\.h' '^base/codec\.c$'
-        known 'zlib\.h' '^base/codec\.c$'
+        known 'zstd(_errors)?\.h' '^base/formats/codec\.c$'
+        known 'zlib\.h' '^base/formats/codec\.c$'
         known 'xxhash\.h' '^base/digest\.c$'
         known 'sqlite3\.h' '^(base/formats/sqlite_file\.c|tests/.*)$'
         known 'mpi\.h' '^cluster/mpi_ranks\.c$'

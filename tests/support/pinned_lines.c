@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/lines.h"
+#include "base/formats/lines.h"
 
 enum { SHOWN_MAX = 5 };
 
@@ -74,4 +74,53 @@ void pinned_add_text(uint64_t *sum, const char *text)
     for (; *text != '\0'; text++)
         pinned_add(sum, (unsigned char)*text);
     pinned_add(sum, 256);
+}
+
+static void add_string(uint64_t *sum, const frag_recording *recording, uint32_t id)
+{
+    pinned_add_text(sum, frag_strings_get(&recording->strings, id));
+    pinned_add(sum, frag_strings_length(&recording->strings, id));
+}
+
+static void add_site(uint64_t *sum, const frag_recording *recording, uint32_t id)
+{
+    const frag_site *site = &recording->sites[id];
+    pinned_add(sum, site->count);
+    for (uint32_t i = 0; i < site->count; i++) {
+        const frag_frame *frame = &recording->frames[recording->site_frames[site->first + i]];
+        add_string(sum, recording, frame->name);
+        add_string(sum, recording, frame->file);
+        pinned_add(sum, frame->line);
+    }
+}
+
+/* All that is said of an event beside what the digest holds. */
+static void add_columns(uint64_t *sum, const frag_recording *recording, const frag_trace *trace)
+{
+    for (uint64_t i = 0; i < trace->event_count; i++) {
+        pinned_add(sum, trace->addresses != NULL ? trace->addresses[i] : 1);
+        pinned_add(sum, trace->times_ns != NULL ? trace->times_ns[i] : 1);
+        pinned_add(sum, trace->block_bytes != NULL ? trace->block_bytes[i] : 1);
+        pinned_add(sum, trace->pools != NULL ? trace->pools[i] : 1);
+        if (trace->notes != NULL)
+            add_string(sum, recording, trace->notes[i]);
+        if (trace->sites != NULL)
+            add_site(sum, recording, trace->sites[i]);
+    }
+    for (uint32_t i = 0; i < trace->stream_count; i++)
+        pinned_add(sum, trace->stream_handles[i]);
+    for (uint32_t i = 0; i < trace->pool_count; i++)
+        pinned_add(sum, trace->pool_ids[i].high ^ trace->pool_ids[i].low << 1);
+}
+
+void pinned_add_recording(uint64_t *sum, const frag_recording *recording)
+{
+    for (uint32_t i = 0; i < recording->metadata_count; i++)
+        for (int j = 0; j < 2; j++)
+            add_string(sum, recording, recording->metadata[i][j]);
+    for (uint32_t i = 0; i < recording->trace_count; i++) {
+        pinned_add(sum, recording->traces[i].device);
+        pinned_add_text(sum, recording->traces[i].digest);
+        add_columns(sum, recording, &recording->traces[i]);
+    }
 }

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "base/text.h"
+#include "sim/trace/trace.h"
 
 typedef struct pinned_lines {
     const char *path; /* of the compressed file */
@@ -23,5 +24,7 @@ bool pinned_lines_write(const pinned_lines *pinned, int argc, char **argv);
  * order. Begins with 0. */
 void pinned_add(uint64_t *sum, uint64_t number);
 void pinned_add_text(uint64_t *sum, const char *text);
+/* All that a recording says: facts, events, and the columns and stacks beside them. */
+void pinned_add_recording(uint64_t *sum, const frag_recording *recording);
 
 #endif

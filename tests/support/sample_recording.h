@@ -234,15 +234,21 @@ static inline char *sample_written(const frag_recording *recording, sample_write
     return text;
 }
 
+static inline bool sample_load_as(const void *bytes, size_t count, const frag_load_options *options,
+                                  frag_recording *recording, frag_error *error)
+{
+    frag_findings findings = {0};
+    frag_input *input = frag_input_from_memory(bytes, count, "dir/sample");
+    bool ok = frag_recording_load_input(input, options, recording, &findings, error);
+    frag_input_close(input);
+    return ok;
+}
+
 static inline bool sample_load(const void *bytes, size_t count, bool with_columns,
                                frag_recording *recording, frag_error *error)
 {
     frag_load_options options = {.with_sites = with_columns, .with_columns = with_columns};
-    frag_findings findings = {0};
-    frag_input *input = frag_input_from_memory(bytes, count, "dir/sample");
-    bool ok = frag_recording_load_input(input, &options, recording, &findings, error);
-    frag_input_close(input);
-    return ok;
+    return sample_load_as(bytes, count, &options, recording, error);
 }
 
 /* Flips, overwrites, cuts, doubles: one of many small damages, chosen by *seed. Returns the new
