@@ -78,7 +78,7 @@ TORCH_LIBRARY = $(wildcard gpu_replay/torch/*.c)
 TESTS = $(wildcard tests/*/test_*.c)
 FUZZERS = $(filter-out %/fuzz_main.c,$(wildcard tests/fuzz/fuzz_*.c))
 # Everything else in tests/ helps the tests: one archive, linked to each.
-SUPPORT = $(sort $(shell find tests -name '*.c' ! -name 'test_*' ! -name bench.c ! -path 'tests/programs/*' ! -path 'tests/fuzz/*' ! -path 'tests/data/*'))
+SUPPORT = $(sort $(shell find tests -name '*.c' ! -name 'test_*' ! -name bench.c ! -name make_snapshot.c ! -path 'tests/programs/*' ! -path 'tests/fuzz/*' ! -path 'tests/data/*'))
 objects = $(patsubst %.c,$(BUILD)/%.o,$(patsubst $(BUILD)/%,%,$(1)))
 # Programs lie flat in $(BUILD)/tests, whatever the folder of their source.
 test_programs = $(patsubst %.c,$(BUILD)/tests/%,$(notdir $(TESTS)))
@@ -164,7 +164,7 @@ $(BUILD)/%.o: %.c | setup
 define test_program
 $(BUILD)/tests/$(basename $(notdir $(1))): $(BUILD)/$(1:.c=.o)
 endef
-$(foreach source,$(TESTS) $(FUZZERS) tests/benchmarks/bench.c tests/fuzz/policy_fuzzer.c,$(eval $(call test_program,$(source))))
+$(foreach source,$(TESTS) $(FUZZERS) tests/benchmarks/bench.c tests/benchmarks/make_snapshot.c tests/fuzz/policy_fuzzer.c,$(eval $(call test_program,$(source))))
 $(test_programs): $(test_libraries)
 	$(call quiet,LINK)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group -lcmocka $(LIBS)
 
@@ -180,7 +180,7 @@ $(BUILD)/tests/test_torch_allocator $(BUILD)/tests/test_torch_threads: | $(BUILD
 $(fuzz_programs): $(fuzz_main) $(BUILD)/libsupport.a $(BUILD)/libfraglab.a
 	$(call quiet,LINK)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(fuzz_flags) -o $@ $(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(LIBS)
 
-$(BUILD)/tests/bench $(BUILD)/tests/policy_fuzzer: $(test_libraries)
+$(BUILD)/tests/bench $(BUILD)/tests/make_snapshot $(BUILD)/tests/policy_fuzzer: $(test_libraries)
 	$(call quiet,LINK)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(LIBS)
 
 # ---- the software CUDA: NVIDIA's libraries as shared objects that account and compute nothing.
@@ -193,7 +193,7 @@ software_runtime = $(wildcard gpu_replay/software/runtime/soft_*.c)
 # Hidden pieces of fraglab in them must not meet those of the program: what is not listed stays inside.
 software_link = $(call quiet,LINK)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -shared -Wl,-soname,$(@F) $(if $(filter asan tsan,$(MODE)),,-Wl,-z,defs) -o $@ $(filter %.o %.so.1,$^)
 software_objects = $(patsubst %.c,$(SOFTWARE)/$(1)/%.o,$(2))
-software_libraries = $(foreach major,12 13,$(addprefix $(SOFTWARE)/$(major)/,libcudart.so.$(major) libcuda.so.1 libcuda.so libnvidia-ml.so.1))
+software_libraries = $(foreach major,12 13,$(addprefix $(SOFTWARE)/$(major)/,libcudart.so.$(major) libcuda.so.1 libcuda.so libnvidia-ml.so.1 libfraglab-objects.so.1))
 
 # The stand-ins of the other libraries. Each has a table of calls, of which C is made, and may have C by hand: NAME.c, NAME_*.c. An
 # entry of this list is 12/libcublas.so.12:cublas.
@@ -203,7 +203,7 @@ standins = $(foreach entry,$(standin_list),$(SOFTWARE)/$(firstword $(subst :, ,$
 standin_generate = awk -v major=$(1) -v what=$(2) -f $(standins_folder)/generate.awk $(standins_folder)/imports.tsv $(3) > $@.tmp && mv $@.tmp $@
 standin_flags = -fPIC -D_GNU_SOURCE -DFRAG_CUDART=$(1) -I$(SOFTWARE)/standins/$(1)
 
-software-cuda: $(software_libraries) $(standins) $(SOFTWARE)/12/preload $(SOFTWARE)/13/preload
+software-cuda: $(software_libraries) $(standins) $(foreach major,12 13,$(SOFTWARE)/$(major)/preload $(SOFTWARE)/$(major)/sources)
 	@echo "$(SOFTWARE)/12 and $(SOFTWARE)/13"
 
 define software_compile
@@ -221,16 +221,28 @@ $(SOFTWARE)/libcuda.so.1: $(call software_objects,core,$(software_core)) gpu_rep
 	$(software_link) -Wl,--version-script=gpu_replay/software/driver/cuda.map -Wl,-z,nodelete -lm -lpthread -ldl
 $(SOFTWARE)/libnvidia-ml.so.1: $(call software_objects,core,gpu_replay/software/driver/soft_nvml.c) $(SOFTWARE)/libcuda.so.1 gpu_replay/software/driver/nvml.map
 	$(software_link) -Wl,--version-script=gpu_replay/software/driver/nvml.map '-Wl,-rpath,$$ORIGIN'
+$(SOFTWARE)/core/gpu_replay/software/host_objects.o: ALL_CFLAGS += -D_GNU_SOURCE
+$(SOFTWARE)/libfraglab-objects.so.1: $(call software_objects,core,gpu_replay/software/host_objects.c)
+	$(software_link) -ldl
 $(SOFTWARE)/12/libcudart.so.12: $(call software_objects,runtime12,$(software_runtime)) $(SOFTWARE)/libcuda.so.1 gpu_replay/software/runtime/cudart12.map
 	@mkdir -p $(@D)
 	$(software_link) -Wl,--version-script=gpu_replay/software/runtime/cudart12.map '-Wl,-rpath,$$ORIGIN'
 $(SOFTWARE)/13/libcudart.so.13: $(call software_objects,runtime13,$(software_runtime)) $(SOFTWARE)/libcuda.so.1 gpu_replay/software/runtime/cudart13.map
 	@mkdir -p $(@D)
 	$(software_link) -Wl,--version-script=gpu_replay/software/runtime/cudart13.map '-Wl,-rpath,$$ORIGIN'
+# A digest of all that the libraries are made of: beside them, and in ./fraglab, which says so when the two are not of one tree.
+software_sources = $(sort $(wildcard gpu_replay/software/* gpu_replay/software/*/* gpu_replay/software/*/*/*) $(filter base/%,$(software_core)))
+software_digest = $(shell cat $(filter %.c %.h %.map %.calls %.tsv %.awk,$(software_sources)) | cksum | cut -d' ' -f1)
+$(BUILD)/software.stamp: FORCE
+	@mkdir -p $(@D); new=$(software_digest); [ "$$new" = "$$(cat $@ 2>/dev/null)" ] || echo "$$new" > $@
+$(BUILD)/cli/dryrun/dryrun_parts.o: ALL_CFLAGS += -DFRAG_BUILD_SOFTWARE='"$(shell cat $(BUILD)/software.stamp)"'
+$(BUILD)/cli/dryrun/dryrun_parts.o: $(BUILD)/software.stamp
+$(SOFTWARE)/12/sources $(SOFTWARE)/13/sources: $(BUILD)/software.stamp $(software_libraries) $(standins)
+	@cp $(BUILD)/software.stamp $@
 # What LD_PRELOAD must name, in this order: the driver first, all state is there.
 $(SOFTWARE)/%/preload: Makefile $(wildcard $(standins_folder)/tables/*.calls)
 	@mkdir -p $(@D)
-	@printf '%s\n' libcuda.so.1 libcudart.so.$* libnvidia-ml.so.1 $(patsubst $*/%,%,$(filter $*/%,$(foreach entry,$(standin_list),$(firstword $(subst :, ,$(entry)))))) > $@
+	@printf '%s\n' libcuda.so.1 libfraglab-objects.so.1 libcudart.so.$* libnvidia-ml.so.1 $(patsubst $*/%,%,$(filter $*/%,$(foreach entry,$(standin_list),$(firstword $(subst :, ,$(entry)))))) > $@
 # major, soname, name
 define standin
 $(SOFTWARE)/standins/$(1)/$(3)_calls.h: $(standins_folder)/tables/$(3).calls $(standins_folder)/generate.awk $(standins_folder)/imports.tsv
@@ -368,6 +380,16 @@ $(BUILD)/tests/test_nccl: | $(SOFTWARE)/12/libnccl.so.2
 workloads-truth: setup
 	+@$(MAKE) --no-print-directory -j$(JOBS) MODE=release fraglab software-cuda
 	@sh tests/workload/truth.sh ./fraglab $(or $(TORCH),2.9.1) $(CASES)
+# Plans against dry runs at the capacity that they were made for: PYTHON with torch 2.9.1 and transformers, PAIRS, SEED.
+plan-truth: setup
+	+@$(MAKE) --no-print-directory -j$(JOBS) MODE=release fraglab software-cuda
+	@python3 tests/workload/plan_truth.py ./fraglab $(PYTHON) $(or $(PAIRS),24) $(or $(SEED),1)
+# What guides say, judged: with PYTHON (torch 2.9.1, torchvision, transformers, peft, bitsandbytes) the dry runs anew, of claims with one
+# of the words in CLAIMS; the page from the rows in any case.
+claims: setup
+	+@$(MAKE) --no-print-directory -j$(JOBS) MODE=release fraglab software-cuda
+	@$(if $(PYTHON),python3 tests/workload/claims/claims.py measure ./fraglab $(PYTHON) $(CLAIMS))
+	@python3 tests/workload/claims/claims.py page > docs/claims.md.tmp && mv docs/claims.md.tmp docs/claims.md
 fuzz-programs: $(fuzz_programs)
 
 test: setup-test
@@ -479,6 +501,22 @@ leaks-truth: setup
 	+@$(MAKE) --no-print-directory -j$(JOBS) MODE=release fraglab software-cuda
 	@sh tests/dryrun/leaks_test.sh ./fraglab $(or $(PYTHON),python3)
 
+# Known regressions of PyTorch and packages, found by running a script under two releases. PROGRAMS: their names; FRAG_DRYRUN_VENV: ready releases.
+regressions-truth: setup
+	+@$(MAKE) --no-print-directory -j$(JOBS) MODE=release fraglab software-cuda
+	@sh tests/regressions/regressions.sh ./fraglab $(PROGRAMS) || [ $$? = 77 ]
+
+# pytest --fraglab on tests of timm, whose source it fetches into build/foreign. PYTHON: one that has PyTorch for CUDA, pytest and timm. REPEATS of one of them.
+foreign-tests: setup
+	+@$(MAKE) --no-print-directory -j$(JOBS) MODE=release fraglab library software-cuda
+	@python3 tests/python/foreign/foreign.py $(or $(PYTHON),python3) $(or $(REPEATS),100) || [ $$? = 77 ]
+
+# Wrong arguments to every function of the Python package, CALLS of each from 8 threads, over the library with sanitizers.
+hostile-calls: setup-harness
+	+@$(MAKE) --no-print-directory -s -j$(JOBS) MODE=asan library
+	@LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libubsan.so)" ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc PYTHONDONTWRITEBYTECODE=1 \
+	    FRAGLAB_LIBRARY=build/asan/library/libfraglab.so.0 FRAG_PYTHON_CALLS=$(or $(CALLS),1000) python3 tests/python/test_api.py Hostile
+
 # Does a policy keep the contract? POLICY is a name or a shared object, with options as after --policy.
 conformance: setup-harness
 	+@$(MAKE) --no-print-directory -s -j$(JOBS) $(BUILD)/tests/test_conformance
@@ -488,6 +526,16 @@ bench: setup-harness
 	+@$(MAKE) --no-print-directory -j$(JOBS) MODE=release build/release/tests/bench
 	@mkdir -p build
 	build/release/tests/bench
+
+# Patterns on which lists get long, and a sweep of a thousand configurations.
+bench-patterns: setup-harness
+	+@$(MAKE) --no-print-directory -s -j$(JOBS) MODE=release fraglab build/release/tests/bench
+	@python3 tests/benchmarks/bench_patterns.py build/bench-patterns
+
+# A snapshot of so many gigabytes to measure on: make big-snapshot GIGABYTES=10 FILE=/tmp/big.pickle
+big-snapshot: setup-harness
+	+@$(MAKE) --no-print-directory -s -j$(JOBS) MODE=release build/release/tests/make_snapshot
+	build/release/tests/make_snapshot "$(or $(GIGABYTES),1)" "$(or $(FILE),build/big.pickle)"
 
 # The page of a report in a browser: its size, how long it takes to load, to step, to zoom, to search.
 bench-page: setup-test
@@ -528,7 +576,7 @@ install: fraglab library software-cuda
 	ln -sf libfraglab.so.0 "$(LIBDIR)/libfraglab.so"
 	install -m 644 $(LIBRARY)/libfraglab.a "$(LIBDIR)/libfraglab.a"
 	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|; s|@LIBS@|$(LIBS)|' api/fraglab.pc.in > "$(LIBDIR)/pkgconfig/fraglab.pc"
-	install -d "$(BINDIR)" "$(MANDIR)" "$(COMPLETIONDIR)" "$(ZSHDIR)" "$(FISHDIR)" "$(INCLUDEDIR)/sim" "$(INCLUDEDIR)/base" "$(DATADIR)/plots" "$(DATADIR)/devices" "$(DATADIR)/examples" "$(DOCDIR)"
+	install -d "$(BINDIR)" "$(MANDIR)" "$(COMPLETIONDIR)" "$(ZSHDIR)" "$(FISHDIR)" "$(INCLUDEDIR)/sim" "$(INCLUDEDIR)/base" "$(DATADIR)/plots" "$(DATADIR)/devices" "$(DATADIR)/schemas" "$(DATADIR)/examples" "$(DOCDIR)"
 	install -m 755 fraglab "$(BINDIR)/fraglab"
 	[ -z "$(gpu_targets)" ] || { install -d "$(MODULEDIR)" && install -m 755 fraglab_cuda.so libfraglab_torch.so "$(MODULEDIR)/" && \
 	    install -m 644 gpu_replay/torch/fraglab_torch.py "$(DATADIR)/"; }
@@ -537,7 +585,7 @@ install: fraglab library software-cuda
 	    install -D -m 644 gpu_replay/dryrun/$$file "$(DATADIR)/dryrun/$$file" || exit 1; done
 	install -D -m 755 gpu_replay/dryrun/tools/nvidia-smi "$(DATADIR)/dryrun/tools/nvidia-smi"
 	install -d "$(MODULEDIR)/software-cuda"
-	install -m 755 $(SOFTWARE)/libcuda.so.1 $(SOFTWARE)/libnvidia-ml.so.1 "$(MODULEDIR)/software-cuda/"
+	install -m 755 $(SOFTWARE)/libcuda.so.1 $(SOFTWARE)/libnvidia-ml.so.1 $(SOFTWARE)/libfraglab-objects.so.1 "$(MODULEDIR)/software-cuda/"
 	for major in 12 13; do install -d "$(MODULEDIR)/software-cuda/$$major" && cp -P $(SOFTWARE)/$$major/* "$(MODULEDIR)/software-cuda/$$major/" || exit 1; done
 	for file in $(notdir $(record_targets)); do install -m 755 $$file "$(MODULEDIR)/" || exit 1; done
 	install -m 644 share/fraglab_record.py "$(DATADIR)/"
@@ -551,6 +599,7 @@ install: fraglab library software-cuda
 	sed 's|^PREFIX ?=.*|PREFIX ?= $(PREFIX)|' examples/Makefile > "$(DATADIR)/examples/Makefile"
 	for file in $(wildcard plots/*.gp plots/*.gnuplot plots/*.plt); do install -m 644 $$file "$(DATADIR)/plots/" || exit 1; done
 	for file in $(wildcard devices/*.yaml); do install -m 644 $$file "$(DATADIR)/devices/" || exit 1; done
+	for file in $(wildcard schemas/*.json); do install -m 644 $$file "$(DATADIR)/schemas/" || exit 1; done
 	for file in README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md LICENSE CITATION.cff allocators/README.md $(wildcard docs/* docs/*/*); do \
 	    [ ! -f $$file ] || install -D -m 644 $$file "$(DOCDIR)/$$file" || exit 1; done
 
@@ -581,6 +630,8 @@ help:
 	@echo 'make check      builds, runs the unit tests that changed since they passed, checks the rules of the tree: under a minute'
 	@echo 'make conformance POLICY=./mine.so  does a policy of yours keep the contract? ALIGN=bytes its blocks are multiples of (256)'
 	@echo 'make bench      speed of loading and replay, into build/bench.json'
+	@echo 'make bench-patterns  long lists, a million live blocks, a sweep of a thousand configurations'
+	@echo 'make big-snapshot  a snapshot to measure on, GIGABYTES=10 FILE=build/big.pickle'
 	@echo 'make bench-page  size and speed of the page of a report in a browser, into build/bench-page.json; EVENTS="84000 1000000"'
 	@echo 'make predictions FOLDER=...  do recordings in FOLDER predict the other runs of their programs?'
 	@echo 'make explain-truth FOLDER=...  did the settings fit that explain says would have?'
@@ -597,8 +648,13 @@ help:
 	@echo 'make dryrun-test TORCH=2.9.1,2.15.0  dry runs of many programs, checked (fetches wheels, saying their size)'
 	@echo 'make dryrun-bench TORCH=2.9.1  how long dry runs take, and how much host memory, RUNS=3 of each'
 	@echo 'make workloads-truth  generated traces against dry runs of the same workloads, request by request'
+	@echo 'make plan-truth PYTHON=...  plans against dry runs at the capacity that they are for'
+	@echo 'make claims [PYTHON=...]  docs/claims.md: what guides say of memory, judged by dry runs'
 	@echo 'make truth      dry runs against peaks and recordings published of real cards, SERIES=word (fetches wheels, saying their size)'
 	@echo 'make leaks-truth PYTHON=python3  programs that leak, and that only look so, as dry runs of a PyTorch that is there'
+	@echo 'make regressions-truth  known regressions of PyTorch and packages, found by dry runs of two releases (fetches wheels)'
+	@echo 'make foreign-tests PYTHON=...  pytest --fraglab on the tests of another package, timm (fetches them)'
+	@echo 'make hostile-calls  wrong arguments to the Python package over the library with sanitizers, CALLS of each function'
 	@echo 'make software-cuda  CUDA libraries that account for memory with no GPU, for tests'
 	@echo 'make debug      build/debug/fraglab; also: make asan, make tsan (sanitizers)'
 	@echo 'make install    into PREFIX (/usr/local), below DESTDIR; make uninstall takes it away'
@@ -610,7 +666,7 @@ help:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 FORCE:
 .PHONY: software-cuda all library setup setup-harness setup-test debug asan tsan test-programs fuzz-programs test check format tidy fuzz fuzz-policies mutants golden golden-logs oracle \
-        golden-update $(PINNED:%=%-golden) conformance bench bench-page predictions evidence explain-truth torch-dryrun dryrun-test dryrun-bench leaks-truth workloads-truth truth gpu-report demo wheel sdist wheel-test install uninstall clean distclean help FORCE
+        golden-update $(PINNED:%=%-golden) conformance bench bench-patterns big-snapshot bench-page predictions evidence explain-truth torch-dryrun dryrun-test dryrun-bench leaks-truth regressions-truth foreign-tests hostile-calls workloads-truth plan-truth claims truth gpu-report demo wheel sdist wheel-test install uninstall clean distclean help FORCE
 # Objects of tests are kept. Not all targets: one that is secondary and missing is not built where what
 # needs it is newer, as when MPI is installed after the program was built.
 .SECONDARY: $(patsubst %.c,$(BUILD)/%.o,$(TESTS) $(FUZZERS))
