@@ -14,8 +14,8 @@
     "hole is extended. "
 #define FRAG_RULE_ONE_RANGE                                                                        \
     FRAG_RULE_MAPPED_AT_ITS_END                                                                    \
-        "What is free at the end goes back on empty_cache and before a request "                   \
-        "fails"
+    "What is free at the end goes back on empty_cache and before a request "                       \
+    "fails"
 #define FRAG_RULE_RMM_STREAMS                                                                      \
     "free blocks belong to the stream that freed them; a stream that takes another's waits for it"
 

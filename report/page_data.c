@@ -12,6 +12,7 @@
 #include "report/page_view.h"
 #include "sim/trace/site_names.h"
 #include "sim/version.h"
+#include "studies/explain/explain_purpose.h"
 
 /* More marks than one can distinguish would only make the page slow. */
 enum { MARKS_MAX = 20000 };
@@ -74,6 +75,23 @@ static void write_sites(FILE *stream, const frag_recording *recording, const boo
         for (uint32_t f = 0; f < site->count && is_used[i]; f++)
             fprintf(stream, ",%" PRIu32, recording->site_frames[site->first + f]);
         fputc(']', stream);
+    }
+    fputc(']', stream);
+}
+
+/* What each call site asks memory for, as a number of purpose_names. */
+static void write_purposes(FILE *stream, const frag_recording *recording, const bool *is_used)
+{
+    frag_purpose *of_site = frag_purposes_of_sites(recording);
+    fputs(",\"purposes\":[", stream);
+    for (uint32_t i = 0; i < recording->site_count; i++)
+        fprintf(stream, "%s%d", i > 0 ? "," : "",
+                is_used[i] ? (int)of_site[i] : FRAG_PURPOSE_UNKNOWN);
+    frag_free(of_site);
+    fputs("],\"purpose_names\":[", stream);
+    for (int i = 0; i < FRAG_PURPOSE_COUNT; i++) {
+        fputs(i > 0 ? "," : "", stream);
+        frag_markup_json(stream, frag_purpose_title((frag_purpose)i));
     }
     fputc(']', stream);
 }
@@ -431,6 +449,7 @@ static void pack_names(frag_page_view *view)
     FILE *memory = frag_text_stream_file(stream_of_names);
     write_frames(memory, view->page->recording, is_frame_used);
     write_sites(memory, view->page->recording, view->is_site_used);
+    write_purposes(memory, view->page->recording, view->is_site_used);
     write_marks(memory, view->page->recording, &view->trace, view->first);
     char *text = frag_text_stream_close(stream_of_names, &length);
     frag_columns_add_bytes(&names, text, length);

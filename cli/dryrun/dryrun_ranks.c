@@ -35,8 +35,7 @@ static bool read_list(const char *text, frag_dryrun_ranks *ranks, frag_error *er
             ok = frag_count_parse(part.bytes, 0, ranks->count - 1, &rank, error);
         if (!ok)
             break;
-        ranks->chosen =
-            frag_realloc(ranks->chosen, ranks->chosen_count + 1, sizeof *ranks->chosen);
+        ranks->chosen = frag_realloc(ranks->chosen, ranks->chosen_count + 1, sizeof *ranks->chosen);
         ranks->chosen[ranks->chosen_count++] = rank;
         if (strchr(at, ',') == NULL)
             break;

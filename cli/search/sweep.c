@@ -57,8 +57,8 @@ static bool sweep_to_file(const frag_arguments *arguments, const frag_ranks *ran
     bool ok = frag_sweep_file_open(frag_arguments_value(arguments, "output"),
                                    frag_arguments_has(arguments, "force"), &file, error);
     if (ok) {
-        job->progress = frag_progress_start(job->context, "sweeping", "runs",
-                                            run_count(experiment));
+        job->progress =
+            frag_progress_start(job->context, "sweeping", "runs", run_count(experiment));
         ok = sweep_all(job, &file, crew, ranks, &totals, error);
         frag_progress_end(job->progress);
         job->progress = NULL;

@@ -10,6 +10,16 @@
 
 #define SIZE_CLASSES 64u
 
+static uint32_t *purposes_of_sites(const frag_recording *recording)
+{
+    frag_purpose *purposes = frag_purposes_of_sites(recording);
+    uint32_t *of_site = frag_alloc((size_t)recording->site_count + 1, sizeof *of_site);
+    for (uint32_t site = 0; site < recording->site_count; site++)
+        of_site[site] = purposes[site];
+    frag_free(purposes);
+    return of_site;
+}
+
 void frag_groups_create(frag_groups *groups, frag_grouping grouping,
                         const frag_recording *recording, const frag_trace *trace)
 {
@@ -23,9 +33,7 @@ void frag_groups_create(frag_groups *groups, frag_grouping grouping,
         break;
     case FRAG_GROUP_PURPOSE:
         groups->count = FRAG_PURPOSE_COUNT;
-        groups->of_site = frag_alloc((size_t)recording->site_count + 1, sizeof *groups->of_site);
-        for (uint32_t site = 0; site < recording->site_count; site++)
-            groups->of_site[site] = frag_purpose_of_site(recording, site);
+        groups->of_site = purposes_of_sites(recording);
         break;
     case FRAG_GROUP_STREAM:
         groups->count = trace->stream_count;

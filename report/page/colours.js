@@ -126,10 +126,8 @@ function makeColouring(kind, run) {
     case 'age':
       return codeByScale(new ScaleColouring(10, 0, Math.ceil(Math.log10(trace.events + 1)), lifetimeText), run,
         (life) => life);
-    case 'stack':
-      return codeByGroups(run, trace.stacks);
     default:
-      return codeByGroups(run, trace.groups);
+      return codeByGroups(run, trace.groupsBy(kind));
   }
 }
 

@@ -19,6 +19,7 @@ class Explorer {
     this.minimap = new Minimap(this);
     this.map = new MemoryMap(this);
     this.search = new Search(this);
+    this.flame = new FlameGraph(this);
     this.pinPanel = new PinPanel(this);
     this.list = new EventList(this);
     this.statePanel = new StatePanel(this);
@@ -79,6 +80,7 @@ class Explorer {
     this.timeline.resetBytes();
     this.search.run();
     this.byId('pick-axis').disabled = this.trace.times === undefined;
+    this.byId('pick-colour').querySelector('[value=purpose]').disabled = !this.trace.hasPurposes;
     const slider = this.byId('event-slider');
     slider.min = this.trace.start;
     slider.max = this.trace.last;
@@ -117,13 +119,13 @@ class Explorer {
     this.forget();
   }
 
-  // Who holds the memory is listed by what blocks are coloured by, sites or stacks.
+  // Who holds the memory is listed by what blocks are coloured by: sites, stacks or purposes.
   get groups() {
-    return this.colour === 'stack' ? this.trace.stacks : this.trace.groups;
+    return this.trace.groupsBy(this.colour);
   }
 
   get isColouredByGroup() {
-    return this.colour === 'site' || this.colour === 'stack';
+    return GROUP_KINDS.includes(this.colour);
   }
 
   recolour() {
@@ -132,8 +134,9 @@ class Explorer {
   }
 
   setColour(kind) {
-    if ((kind === 'stack') !== (this.colour === 'stack')) this.group = undefined;
+    const { groups } = this;
     this.colour = kind;
+    if (this.groups !== groups) this.group = undefined;
     this.recolour();
   }
 
@@ -164,6 +167,7 @@ class Explorer {
     this.isClosed = true;
     for (const timer of [this.listsTimer, this.sitesPanel.later, this.search.timer]) clearTimeout(timer);
     this.resizes.disconnect();
+    this.flame.close();
   }
 
   // All drawing of one moment happens once.
@@ -183,7 +187,7 @@ class Explorer {
   drawNow() {
     this.drawIfAsked();
     if (this.state === undefined) return;
-    this.drawLists();
+    this.drawLists(true);
     this.sitesPanel.fillRows(0, SITES_SHOWN);
   }
 
@@ -201,7 +205,7 @@ class Explorer {
     this.drawListsSoon();
   }
 
-  // The two lists follow the first step at once, and then ten times a second: nobody reads them faster,
+  // The two lists and the flame graph follow the first step at once, and then ten times a second: nobody reads them faster,
   // and the slider goes more smoothly.
   drawListsSoon() {
     if (this.listsTimer !== undefined) return;
@@ -210,7 +214,7 @@ class Explorer {
     else this.drawLists();
   }
 
-  drawLists() {
+  drawLists(isForPaper = false) {
     if (this.isClosed) return;
     clearTimeout(this.listsTimer);
     this.listsTimer = undefined;
@@ -218,6 +222,7 @@ class Explorer {
     // The one that asks for sizes comes first: the browser lays out once.
     this.list.draw();
     this.sitesPanel.draw();
+    this.flame.draw(isForPaper);
     this.byId('explorer').dataset.shown = `${this.trace.number} ${this.run.number} ${this.event}`;
   }
 

@@ -32,12 +32,20 @@ class Trace {
     this.markAt = new Map(this.marks.map((mark) => [mark[0], mark]));
     this.hasStacks = this.site.some((site) => site !== 0);
     this.groups = new Groups(this, this.hasStacks ? 'site' : 'size');
+    this.otherGroups = new Map();
   }
 
-  // Requests of one stack each; only those who colour by stack need them.
-  get stacks() {
-    this.stackGroups = this.stackGroups || new Groups(this, this.hasStacks ? 'stack' : 'size');
-    return this.stackGroups;
+  // A page says what each call site asks memory for; a snapshot that was opened beside it does not.
+  get hasPurposes() {
+    return this.hasStacks && this.purposes !== undefined;
+  }
+
+  // Requests by 'stack' or 'purpose', made when they are first asked for; by call site for all others.
+  groupsBy(kind) {
+    const has = kind === 'stack' ? this.hasStacks : kind === 'purpose' && this.hasPurposes;
+    if (!has) return this.groups;
+    if (!this.otherGroups.has(kind)) this.otherGroups.set(kind, new Groups(this, kind));
+    return this.otherGroups.get(kind);
   }
 
   frameText(frame) {
@@ -55,8 +63,10 @@ class Trace {
   }
 }
 
-// Requests by who asked: call sites of one name, whole stacks, or, where the recording has no call
-// stacks, sizes. Group 0 is the first that asked.
+const GROUP_KINDS = ['site', 'stack', 'purpose'];
+
+// Requests by who asked: call sites of one name, whole stacks, what they are for, or, where the
+// recording has no call stacks, sizes. Group 0 is the first that asked.
 class Groups {
   constructor(trace, kind) {
     this.kind = kind;
@@ -80,13 +90,21 @@ class Groups {
 
   numberOf(trace, request, byName) {
     const site = trace.site[request];
-    const name = this.kind === 'size' ? `blocks of ${bytesText(trace.bytes[request])}`
-      : this.kind === 'stack' ? `${trace.siteName(site)} (stack ${site})` : trace.siteName(site);
-    if (this.kind === 'site' && byName.has(name)) return byName.get(name);
+    const name = this.nameOf(trace, request, site);
+    if ((this.kind === 'site' || this.kind === 'purpose') && byName.has(name)) return byName.get(name);
     byName.set(name, this.names.length);
     this.names.push(name);
     this.sample.push(request);
     return this.names.length - 1;
+  }
+
+  nameOf(trace, request, site) {
+    switch (this.kind) {
+      case 'size': return `blocks of ${bytesText(trace.bytes[request])}`;
+      case 'stack': return `${trace.siteName(site)} (stack ${site})`;
+      case 'purpose': return trace.purpose_names[trace.purposes[site]];
+      default: return trace.siteName(site);
+    }
   }
 
   // The most that each held, whenever that was.

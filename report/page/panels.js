@@ -126,7 +126,7 @@ class SitesPanel {
     this.fillRest(sums.slice(SITES_SHOWN));
     clearTimeout(this.later);
     this.later = setTimeout(() => this.fillRows(0, this.rows.length), SITES_ROW.restAfterMs);
-    const kinds = { site: 'call site', stack: 'call stack', size: 'size (no call stacks recorded)' };
+    const kinds = { site: 'call site', stack: 'call stack', purpose: 'purpose', size: 'size (no call stacks recorded)' };
     setText(explorer.byId('sites-kind'), kinds[this.groups.kind]);
   }
 

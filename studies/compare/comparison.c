@@ -365,11 +365,10 @@ static void compare_pair(kept *in, const row *base, const row *now,
             add_unequal(&words, base->options, now->options);
         }
         if (base->version[0] != '\0' && strcmp(base->version, now->version) != 0)
-            frag_text_add(&words,
-                          "%smade with fraglab %s, before with %s: a change may be fraglab's own",
-                          words.length > 0 ? "; " : "",
-                          now->version[0] != '\0' ? now->version : "of an unknown version",
-                          base->version);
+            frag_text_add(
+                &words, "%smade with fraglab %s, before with %s: a change may be fraglab's own",
+                words.length > 0 ? "; " : "",
+                now->version[0] != '\0' ? now->version : "of an unknown version", base->version);
         if (ended_elsewhere(base, now))
             frag_text_add(&words, "%sthe runs ended at different events: only the OOM is compared",
                           words.length > 0 ? "; " : "");

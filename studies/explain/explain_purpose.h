@@ -28,4 +28,8 @@ const char *frag_purpose_title(frag_purpose purpose);
 /* By the innermost frame of the stack that shows it. */
 frag_purpose frag_purpose_of_site(const frag_recording *recording, uint32_t site);
 
+/* The same of all call sites, by number, at least one; each frame is looked at once. The caller
+ * frees. */
+frag_purpose *frag_purposes_of_sites(const frag_recording *recording);
+
 #endif

@@ -68,10 +68,8 @@ static uint64_t *keys_of_slots(const frag_sites *sites, const frag_trace *trace,
 static frag_purpose *purposes_of_slots(const frag_recording *recording, const frag_trace *trace,
                                        uint64_t event)
 {
-    frag_purpose *of_site = frag_alloc((size_t)recording->site_count + 1, sizeof *of_site);
+    frag_purpose *of_site = frag_purposes_of_sites(recording);
     frag_purpose *purposes = frag_alloc(trace->slot_count + 1u, sizeof *purposes);
-    for (uint32_t i = 0; i < recording->site_count; i++)
-        of_site[i] = frag_purpose_of_site(recording, i);
     for (uint64_t i = 0; i <= event && i < trace->event_count; i++)
         if (trace->events[i].op == FRAG_OP_ALLOC && trace->events[i].slot != FRAG_SLOT_NONE)
             purposes[trace->events[i].slot] = of_site[trace->sites[i]];

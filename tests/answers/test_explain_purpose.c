@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "base/memory.h"
 #include "tests/support/text_recording.h"
 
 static void the_innermost_frame_that_tells_counts(void **state)
@@ -41,6 +42,10 @@ static void the_innermost_frame_that_tells_counts(void **state)
         frag_test_recording(text, &recording);
         assert_string_equal(frag_purpose_name(frag_purpose_of_site(&recording, 1)),
                             cases[i].purpose);
+        frag_purpose *of_site = frag_purposes_of_sites(&recording);
+        assert_string_equal(frag_purpose_name(of_site[1]), cases[i].purpose);
+        assert_int_equal(of_site[0], FRAG_PURPOSE_UNKNOWN); /* no call stack */
+        frag_free(of_site);
         frag_recording_destroy(&recording);
     }
 }

@@ -19,6 +19,10 @@ in_browser() {
 @test "states hold what a recount finds" { in_browser states_hold_what_a_recount_finds; }
 @test "the map shows blocks at their bytes" { in_browser map_shows_blocks_at_their_bytes; }
 @test "the map goes by keys" { in_browser map_goes_by_keys; }
+@test "the flame graph adds up what is held, by call stack" { in_browser flame_graph_adds_up_what_is_held_by_stack; }
+@test "the flame graph goes by keys" { in_browser flame_graph_goes_by_keys; }
+@test "flame graphs of large recordings add up" { in_browser flame_graphs_of_large_recordings_add_up; }
+@test "purposes are those of the call stacks" { in_browser purposes_are_those_of_the_call_stacks; }
 @test "events are listed around the cursor" { in_browser events_are_listed_around_the_cursor; }
 @test "events say what the policy did" { in_browser events_say_what_the_policy_did; }
 @test "search finds by file, function, size and text" { in_browser search_finds_by_file_function_size_and_text; }

@@ -185,6 +185,102 @@ def map_goes_by_keys():
         assert page.run("byId('map').tabIndex === 0 && byId('map').getAttribute('aria-label').includes('blocks')")
 
 
+def flame(page):
+    """The boxes that are drawn: name, row, x, width, bytes, by the path of the frames that called it."""
+    page.run("byId('flame-panel').scrollIntoView({block: 'center'})")
+    page.wait("PAGE.explorers[0].flame.boxes.length > 0")
+    page.run("PAGE.explorers[0].flame.draw(true)")
+    return page.run("""(() => { const { flame } = PAGE.explorers[0]; const path = (node) => (node === 0 ? [] :
+        [...path(flame.tree.parent[node]), flame.tree.name(node)]);
+        return flame.boxes.map((box) => [path(box.node).join('/'), box.row, box.x, box.width, flame.sums.bytes[box.node]]); })()""")
+
+
+def flame_graph_adds_up_what_is_held_by_stack():
+    with small_page() as page:
+        page.wait_loaded()
+        select(page, 4)  # 8 and 200 MiB of one site, 2 MiB of one without library frames
+        boxes = {path: [row, x, width, size] for path, row, x, width, size in flame(page)}
+        width = page.run("byId('flame-box').clientWidth")
+        mib = 1 << 20
+        assert boxes[""] == [0, 0, width, 210 * mib]
+        assert boxes["train.py:7 main"][3] == 210 * mib
+        deep = "train.py:7 main/model.py:420 forward"
+        assert boxes[deep][:2] == [2, 0] and boxes[deep][3] == 208 * mib
+        assert abs(boxes[deep][2] - width * 208 / 210) < 1e-6
+        assert len(boxes) == 1 + DEPTH - 1, sorted(boxes)
+        # A box that is pressed becomes as wide as the graph; its callers stay above it.
+        page.press("flame", 20, 2 * 20 + 10, is_pixels=True)
+        page.settle()
+        boxes = {path: row_x_width for path, *row_x_width in flame(page)}
+        assert boxes[deep][2] == width and boxes["train.py:7 main"][2] == width
+        assert "model.py:420 forward" in page.text("flame-text") and "99.0%" in page.text("flame-text")
+        page.press("flame-find")
+        page.settle()
+        assert page.run("byId('search').value") == '"model.py:420"' and "2 requests" in page.text("search-count")
+        page.press("flame-whole")
+        page.settle()
+        assert page.run("byId('flame-whole').hidden") and flame(page)[0][0] == ""
+        # What is found stands out, the rest is dimmed.
+        page.search("size>100MiB")
+        flame(page)
+        assert page.run("PAGE.explorers[0].flame.sums.lit[0]") == 200 * mib
+        # What is given back is not held any more.
+        page.search("")
+        select(page, 6)
+        assert flame(page)[0][4] == 11 * mib
+        assert page.console == []
+
+
+def flame_graph_goes_by_keys():
+    with small_page() as page:
+        page.wait_loaded()
+        select(page, 4)
+        flame(page)
+        page.focus("flame")
+        for _ in range(2):
+            page.key("ArrowDown")
+        assert "model.py:420 forward" in page.text("spoken"), page.text("spoken")
+        page.key("Enter")
+        page.settle()
+        assert page.run("PAGE.explorers[0].flame.zoomed") == page.run("PAGE.explorers[0].flame.focused") > 0
+        page.key("ArrowUp")
+        assert "train.py:7 main" in page.text("spoken")
+        page.key("Escape")
+        page.settle()
+        assert page.run("PAGE.explorers[0].flame.zoomed") == 0
+
+
+def flame_graphs_of_large_recordings_add_up():
+    with Page(report("traces/samples/gpt-train.pickle.zst", "--policy", "pytorch")) as page:
+        page.wait_loaded()
+        flame(page)
+        assert page.run("""(() => { const { trace, run, flame } = PAGE.explorers[0]; let wrong = 0;
+            for (let event = 0; event < trace.events; event += 997) {
+              const sums = new FlameSums(flame.tree, run.stateAt(event), undefined); const held = new Map();
+              for (let i = 0; i < trace.requests; i++) { if (trace.begin[i] > event || trace.free[i] <= event) continue;
+                for (let f = 1; f < trace.sites[trace.site[i]].length; f++) { const key = trace.sites[trace.site[i]].slice(f).join();
+                  held.set(key, (held.get(key) || 0) + trace.bytes[i]); } }
+              const path = (node) => (node === 0 ? [] : [flame.tree.frame[node], ...path(flame.tree.parent[node])]);
+              for (let node = 1; node < flame.tree.frame.length; node++)
+                if (sums.bytes[node] !== (held.get(path(node).join()) || 0)) wrong++;
+              if (sums.bytes[0] !== run.requested[event]) wrong++; }
+            return wrong; })()""") == 0
+
+
+def purposes_are_those_of_the_call_stacks():
+    with Page(report("traces/samples/gpt-train.pickle.zst", "--policy", "pytorch")) as page:
+        page.wait_loaded()
+        page.choose("pick-colour", "purpose")
+        shown = page.run("Array.from(byId('sites').tBodies[0].rows).filter((row) => !row.hidden).map((row) => row.cells[0].innerText.trim())")
+        assert {"activations", "weights", "state of the optimizer"} <= set(shown), shown
+        drawn = subprocess.run(["./fraglab", "plot", "sites", "traces/samples/gpt-train.pickle.zst", "-q", "--by", "purpose", "--format", "csv"],
+                               check=True, capture_output=True, text=True).stdout
+        layers = [line.split(",") for line in drawn.splitlines() if line.startswith("layer,")]
+        select(page, int(layers[0][1]))
+        held = page.run("(() => { const { state, groups } = PAGE.explorers[0]; return sumGroups(state, groups).map((sum) => sum.bytes); })()")
+        assert sorted(held) == sorted(int(layer[3]) for layer in layers if layer[3] != "0"), (held, layers)
+
+
 def events_are_listed_around_the_cursor():
     trace = place("long.txt")
     with open(trace, "w", encoding="utf-8") as file:
@@ -459,6 +555,8 @@ def dropped_snapshot_shows_what_its_allocator_held():
             assert start == page.run("PAGE.explorers[1].trace.requests") - sum(one["action"] == "alloc" for one in recorder.events[first:])
         assert page.run("PAGE.explorers[1].trace.groups.names").count("without a call stack") <= 1
         names = page.run("PAGE.explorers[1].trace.groups.names")
+        # A snapshot does not say what its call sites are for.
+        assert [page.run(f"byId('pick-colour{suffix}').querySelector('[value=purpose]').disabled") for suffix in ("", "-2")] == [False, True]
         # The list of torch.cuda.memory_snapshot(): the last state alone.
         with open(place("list.pickle"), "wb") as file:
             pickle.dump(snapshot["segments"], file)

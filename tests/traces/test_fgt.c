@@ -807,9 +807,8 @@ static uint32_t damage_often(const frag_recording *recording, uint32_t times)
         size_t count = sample_damage(damaged, bytes, &seed);
         if (i % 2 == 0 && count >= FRAG_FGT_HEADER_BYTES)
             repair_checksums(damaged, count);
-        frag_load_options options = {.with_sites = i % 3 != 0,
-                                     .with_columns = i % 3 != 0,
-                                     .figures_only = i % 5 == 0};
+        frag_load_options options = {
+            .with_sites = i % 3 != 0, .with_columns = i % 3 != 0, .figures_only = i % 5 == 0};
         if (sample_load_as(damaged, count, &options, &again, &error)) {
             assert_int_equal(error.code, FRAG_E_NONE);
             accepted++;
