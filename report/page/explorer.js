@@ -191,9 +191,15 @@ class Explorer {
     this.sitesPanel.fillRows(0, SITES_SHOWN);
   }
 
-  draw() {
+  // Of what is selected, drawn already or not.
+  currentState() {
     if (this.state === undefined || this.state.event !== this.event || this.state.run !== this.run)
       this.state = this.run.stateAt(this.event);
+    return this.state;
+  }
+
+  draw() {
+    this.currentState();
     this.timeline.draw();
     this.minimap.draw();
     this.map.draw();

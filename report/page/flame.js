@@ -2,7 +2,17 @@
 // each box stands below the frame that called it and is as wide as the bytes asked for in it or in what it
 // called. The widest come first. A press makes a box as wide as the graph.
 
-const FLAME = { row: 20, least: 1, textLeast: 36, leastRows: 3 };
+const FLAME = { row: 20, least: 1, textLeast: 36, leastRows: 3, sameShare: 0.005 };
+
+// Texts by number, the same in all trees.
+const FRAME_NUMBERS = {
+  known: new Map(),
+
+  of(text) {
+    if (!this.known.has(text)) this.known.set(text, this.known.size);
+    return this.known.get(text);
+  },
+};
 
 // Every call stack of a trace as paths of one tree, outermost frame first. Made once; parents come before
 // their children.
@@ -12,6 +22,7 @@ class StackTree {
     this.frame = [-1]; // of each node; -1: the whole
     this.parent = [0];
     this.children = [[]];
+    this.keys = []; // by frame, made when they are asked for
     this.nodeOf = new Uint32Array(trace.sites.length); // where the stack of a site ends
     const known = new Map();
     trace.sites.forEach((site, number) => {
@@ -37,6 +48,23 @@ class StackTree {
 
   name(node) {
     return node === 0 ? 'all that is held' : this.trace.frameText(this.frame[node]);
+  }
+
+  // Numbers by which frames of two recordings are told to be the same: `line`, in the same line, and `role`, the
+  // same function of the same file, wherever its lines and its folder are.
+  keysOf(node) {
+    const frame = this.frame[node];
+    if (this.keys[frame] === undefined) {
+      const [place, ...name] = this.name(node).split(' ');
+      const role = [place.replace(/:\d+$/, ''), ...name].join(' ');
+      this.keys[frame] = { line: FRAME_NUMBERS.of(this.name(node)), role: FRAME_NUMBERS.of(role) };
+    }
+    return this.keys[frame];
+  }
+
+  // What these nodes call.
+  called(nodes) {
+    return nodes.length === 1 ? this.children[nodes[0]] : nodes.flatMap((node) => this.children[node]);
   }
 
   // "model.py:42": what a search for the requests of a frame asks for.
@@ -84,6 +112,7 @@ class FlameGraph {
     this.canvas.addEventListener('click', (event) => this.onClick(event));
     this.canvas.addEventListener('keydown', (event) => this.onKey(event));
     for (const name of ['focus', 'blur']) this.canvas.addEventListener(name, () => this.explorer.redraw());
+    explorer.byId('pick-flame').addEventListener('change', () => this.explorer.redraw());
     explorer.byId('flame-whole').addEventListener('click', () => this.zoom(0));
     explorer.byId('flame-find').addEventListener('click', () => this.search());
     // What nobody sees takes no time.
@@ -104,41 +133,103 @@ class FlameGraph {
     const { trace, state } = this.explorer;
     setHidden(this.panel, !trace.hasStacks);
     if (!trace.hasStacks || (!this.isSeen && !isForPaper)) return;
-    if (this.tree === undefined || this.tree.trace !== trace) {
-      this.tree = new StackTree(trace);
-      this.zoomed = 0;
-      this.focused = 0;
-    }
+    this.treeOf(trace);
     this.sums = new FlameSums(this.tree, state, this.explorer.lit);
+    this.beside = this.findBeside();
     this.layOut(Math.max(60, this.box.clientWidth));
     this.paint();
     this.tell();
   }
 
-  // Boxes as { node, row, x, width }: what is zoomed to and its callers are as wide as the graph.
+  // Boxes as { node, row, x, width, same, there }: what is zoomed to and its callers are as wide as the graph. same: the
+  // nodes that cannot be told from it but by their lines; there: theirs in what is shown beside.
   layOut(width) {
     const { tree } = this;
     this.boxes = [];
     this.rowCount = 0;
-    const callers = [];
-    for (let node = this.zoomed; node !== 0; node = tree.parent[node]) callers.unshift(tree.parent[node]);
-    callers.forEach((node, row) => this.boxes.push({ node, row, x: 0, width }));
-    this.place(this.zoomed, callers.length, 0, width);
+    const path = [];
+    for (let node = this.zoomed; node !== 0; node = tree.parent[node]) path.unshift(node);
+    let box = { node: 0, row: 0, x: 0, width, same: [0], there: [0] };
+    for (const node of path) {
+      this.boxes.push(box);
+      box = this.below(box, node, 0, width);
+    }
+    this.place(box);
   }
 
-  place(node, row, x, width) {
+  below(box, node, x, width) {
+    const pair = this.beside === undefined ? { same: [], there: [] } : this.pairOf(box, node);
+    return { node, row: box.row + 1, x, width, ...pair };
+  }
+
+  // What is called here and beside by a line of the same text; else by the same function, as far as lines of it
+  // have no partner.
+  pairOf(box, node) {
+    const { tree } = this;
+    const other = this.beside.tree;
+    const [mine, theirs] = [tree.called(box.same), other.called(box.there)];
+    const { line, role } = tree.keysOf(node);
+    const there = theirs.filter((one) => other.keysOf(one).line === line);
+    if (there.length > 0) return { same: mine.filter((one) => tree.keysOf(one).line === line), there };
+    const lines = (nodes, of) => new Set(nodes.map((one) => of.keysOf(one).line));
+    const [myLines, theirLines] = [lines(mine, tree), lines(theirs, other)];
+    return { same: mine.filter((one) => tree.keysOf(one).role === role && !theirLines.has(tree.keysOf(one).line)),
+      there: theirs.filter((one) => other.keysOf(one).role === role && !myLines.has(other.keysOf(one).line)) };
+  }
+
+  place(box) {
     const { bytes } = this.sums;
-    this.boxes.push({ node, row, x, width });
-    this.rowCount = Math.max(this.rowCount, row + 1);
+    const { node, x, width } = box;
+    this.boxes.push(box);
+    this.rowCount = Math.max(this.rowCount, box.row + 1);
     if (bytes[node] === 0) return;
     const children = this.tree.children[node].filter((child) => bytes[child] / bytes[node] * width >= FLAME.least);
     children.sort((a, b) => bytes[b] - bytes[a] || a - b);
     let left = x;
     for (const child of children) {
       const share = bytes[child] / bytes[node] * width;
-      this.place(child, row + 1, left, share);
+      this.place(this.below(box, child, left, share));
       left += share;
     }
+  }
+
+  // ---- beside another recording, or another moment
+
+  // The flame graph of the other explorer: { tree, sums }.
+  findBeside() {
+    const other = PAGE.explorers.find((one) => one !== this.explorer);
+    const isThere = other !== undefined && other.event !== undefined && other.trace.hasStacks;
+    setHidden(this.explorer.byId('flame-colours'), !isThere);
+    if (!isThere) return undefined;
+    const tree = other.flame.treeOf(other.trace);
+    return { tree, sums: new FlameSums(tree, other.currentState(), undefined) };
+  }
+
+  treeOf(trace) {
+    if (this.tree === undefined || this.tree.trace !== trace) {
+      this.tree = new StackTree(trace);
+      this.zoomed = 0;
+      this.focused = 0;
+    }
+    return this.tree;
+  }
+
+  // How much more is held here than beside, in boxes that are alike: bytes.
+  changeOf({ same, there }) {
+    const sum = (nodes, { bytes }) => nodes.reduce((total, node) => total + bytes[node], 0);
+    return { here: sum(same, this.sums), there: sum(there, this.beside.sums) };
+  }
+
+  get isByChange() {
+    return this.beside !== undefined && this.explorer.byId('pick-flame').value === 'change';
+  }
+
+  // Red: more is held here, green: less, the stronger the larger the change is beside what there was; grey: as much.
+  changeFill(box) {
+    const { here, there } = this.changeOf(box);
+    const share = (here - there) / Math.max(here, there, 1);
+    if (Math.abs(share) < FLAME.sameShare) return [styleColour('other'), 0.4];
+    return [styleColour(share > 0 ? 'bad' : 'good'), 0.2 + 0.6 * Math.abs(share)];
   }
 
   paint() {
@@ -151,11 +242,14 @@ class FlameGraph {
     if (document.activeElement === this.canvas) this.outline(context);
   }
 
-  paintBox(context, { node, row, x, width }, colours) {
+  paintBox(context, box, colours) {
+    const { node, row, x, width } = box;
     const isLit = this.sums.lit[node] > 0 || this.explorer.lit === undefined;
     const inner = Math.max(0.5, width - 1);
-    context.globalAlpha = isLit ? 0.5 : 0.12;
-    context.fillStyle = node === 0 ? styleColour('other') : colours[this.fileOf(node) % colours.length];
+    const [colour, alpha] = this.isByChange ? this.changeFill(box)
+      : [node === 0 ? styleColour('other') : colours[this.fileOf(node) % colours.length], 0.5];
+    context.globalAlpha = isLit ? alpha : 0.12;
+    context.fillStyle = colour;
     context.fillRect(x, row * FLAME.row, inner, FLAME.row - 1);
     context.globalAlpha = isLit ? 1 : 0.5;
     if (width >= FLAME.textLeast) this.write(context, node, x, row, inner);
@@ -205,6 +299,13 @@ class FlameGraph {
       `${countText(sums.count[node])} ${sums.count[node] === 1 ? 'block' : 'blocks'}`, ...path];
   }
 
+  describeChange(box) {
+    if (this.beside === undefined) return [];
+    const { here, there } = this.changeOf(box);
+    const sign = here > there ? '+' : here < there ? '−' : '±';
+    return [`beside: ${bytesText(there)}, so here ${sign}${bytesText(Math.abs(here - there))} in this function`];
+  }
+
   // ---- what is asked for
 
   zoom(node) {
@@ -230,7 +331,7 @@ class FlameGraph {
   onMove(event) {
     const box = this.find(event);
     if (box === undefined) hideTip();
-    else showTip(this.describe(box.node), event.clientX, event.clientY);
+    else showTip([...this.describe(box.node), ...this.describeChange(box)], event.clientX, event.clientY);
   }
 
   onClick(event) {
@@ -242,8 +343,8 @@ class FlameGraph {
     const acts = {
       ArrowUp: () => this.focus(this.tree.parent[this.focused]),
       ArrowDown: () => this.focus(this.neighbours(this.focused)[0]),
-      ArrowLeft: () => this.focus(this.beside(-1)),
-      ArrowRight: () => this.focus(this.beside(1)),
+      ArrowLeft: () => this.focus(this.sibling(-1)),
+      ArrowRight: () => this.focus(this.sibling(1)),
       Enter: () => this.zoom(this.focused),
       ' ': () => this.zoom(this.focused),
       Escape: () => this.zoom(0),
@@ -256,7 +357,7 @@ class FlameGraph {
     return this.boxes.filter((box) => box.node !== 0 && this.tree.parent[box.node] === parent).map((box) => box.node);
   }
 
-  beside(step) {
+  sibling(step) {
     const all = this.focused === 0 ? [] : this.neighbours(this.tree.parent[this.focused]);
     return all[all.indexOf(this.focused) + step];
   }

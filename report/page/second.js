@@ -81,6 +81,8 @@ class SecondRecording {
       if (input.files.length > 0) this.open(input.files[0]);
       input.value = '';
     });
+    byId('open-view').hidden = false;
+    byId('open-view').addEventListener('click', () => this.openView());
     byId('close-second').addEventListener('click', () => this.close());
     byId('pick-sync').addEventListener('change', () => this.follow(PAGE.explorers[0]));
     this.listenToDrops();
@@ -123,7 +125,22 @@ class SecondRecording {
     document.body.dataset.second = `${Number(document.body.dataset.second || 0) + 1}`;
   }
 
-  async show(traces, name) {
+  // The recordings of this page once more: another one of them, or the next policy, to be seen side by side.
+  async openView() {
+    const { traces, trace, run } = PAGE.explorers[0];
+    const after = (list, one) => list.find((item) => item.is_drawn && item.number > one.number) || list.find((item) => item.is_drawn);
+    const other = after(traces, trace);
+    const wanted = other === trace ? { trace: trace.number, policy: after(trace.runs, run).number, event: PAGE.explorers[0].event }
+      : { trace: other.number };
+    try {
+      await this.show(traces, 'Second view', wanted);
+    } catch (problem) {
+      this.close();
+      sayProblem(`There is no second view: ${problem.message}.`);
+    }
+  }
+
+  async show(traces, name, wanted = {}) {
     this.close();
     const section = this.template.cloneNode(true);
     byId('explorers').append(section);
@@ -131,12 +148,12 @@ class SecondRecording {
     byId('explorers').classList.add('two');
     document.body.classList.add('with-second');
     byId('explorer-title-2').textContent = name;
-    byId('second-name').textContent = `Beside it: ${name}`;
+    byId('second-name').textContent = traces === PAGE.explorers[0].traces ? name : `Beside it: ${name}`;
     const explorer = new Explorer(traces, '-2');
     PAGE.explorers = [PAGE.explorers[0], explorer];
     for (const one of PAGE.explorers) one.onSelect = (moved) => this.follow(moved);
     byId('second-bar').hidden = false;
-    await explorer.open({});
+    await explorer.open(wanted);
     byId('pick-sync').value = explorer.trace.events === PAGE.explorers[0].trace.events ? 'event' : 'share';
     this.follow(PAGE.explorers[0]);
     byId('second-bar').scrollIntoView();
@@ -149,14 +166,18 @@ class SecondRecording {
     document.body.classList.remove('with-second');
     byId('second-bar').hidden = true;
     for (const one of PAGE.explorers.splice(1)) one.close();
-    for (const one of PAGE.explorers) one.onSelect = () => {};
+    for (const one of PAGE.explorers) {
+      one.onSelect = () => {};
+      one.redraw();
+    }
   }
 
   // The cursor of the other goes where this one's went.
   follow(moved) {
     const kind = byId('pick-sync').value;
     const other = PAGE.explorers.find((one) => one !== moved);
-    if (this.isFollowing || kind === 'off' || other === undefined || other.run === undefined || moved.event === undefined) return;
+    if (this.isFollowing || other === undefined || other.run === undefined || moved.event === undefined) return;
+    if (kind === 'off') return other.redraw(); // its flame graph shows the change
     this.isFollowing = true;
     other.select(this.eventFor(kind, moved, other));
     this.isFollowing = false;

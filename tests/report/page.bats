@@ -22,6 +22,7 @@ in_browser() {
 @test "the flame graph adds up what is held, by call stack" { in_browser flame_graph_adds_up_what_is_held_by_stack; }
 @test "the flame graph goes by keys" { in_browser flame_graph_goes_by_keys; }
 @test "flame graphs of large recordings add up" { in_browser flame_graphs_of_large_recordings_add_up; }
+@test "two views show what changed between recordings of a page" { in_browser two_views_show_what_changed; }
 @test "purposes are those of the call stacks" { in_browser purposes_are_those_of_the_call_stacks; }
 @test "events are listed around the cursor" { in_browser events_are_listed_around_the_cursor; }
 @test "events say what the policy did" { in_browser events_say_what_the_policy_did; }
