@@ -340,6 +340,16 @@ $(BUILD)/shared/report/page/page_parts.o: $(BUILD)/report/page/page_parts.c | se
 	@mkdir -p $(@D)
 	$(call quiet,CC  )$(CC) $(ALL_CFLAGS) -fPIC -fvisibility=hidden -MMD -MP -c -o $@ $<
 
+# ---- the viewer: the library as WebAssembly, in one page (docs/viewer.md). viewer/build.sh calls this with the compiler for it.
+viewer_sources = $(filter-out base/formats/sqlite_file.c api/api_figure.c,$(CORE) $(API) $(call sources,report viewer))
+$(BUILD)/viewer.wasm: $(call objects,$(viewer_sources)) $(BUILD)/report/page/page_parts.o
+	$(call quiet,LINK)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ -lzstd -lz -lxxhash -ljansson -lyaml -lm
+viewer:
+	@MAKE="$(MAKE)" JOBS="$(JOBS)" bash viewer/build.sh $(SOURCES)
+# Needs node and Chromium; what is missing is skipped with a reason.
+viewer-test: fraglab viewer
+	@bats tests/viewer/viewer.bats
+
 # Version, commit and its date reach one file, which is compiled anew when they change.
 # What `git archive` and so a tarball of a forge writes into VERSION.commit; a clone asks git.
 archived_commit := $(filter-out $$Format%,$(shell sed -n 's/^commit //p' VERSION.commit 2>/dev/null))
@@ -659,6 +669,7 @@ help:
 	@echo 'make debug      build/debug/fraglab; also: make asan, make tsan (sanitizers)'
 	@echo 'make install    into PREFIX (/usr/local), below DESTDIR; make uninstall takes it away'
 	@echo 'make wheel      the wheel for Python into build/wheel, for any Linux with glibc 2.17; make sdist: its source; make wheel-test: in bare environments'
+	@echo 'make viewer     a page that opens recordings in a browser, with the library as WebAssembly; make viewer-test: against the command line'
 	@echo 'make format     clang-format over the C files; make tidy: clang-tidy; make tags, make compile_commands.json: for editors'
 	@echo 'make clean      remove build/; make distclean removes ./fraglab too'
 	@echo 'variables: V=1 (show commands)  CC=gcc|clang  CUDA=no|yes|auto  MPI=no|yes|auto  MODE=release|debug|asan|tsan  BUILD=folder  CFLAGS  LDFLAGS'
@@ -666,7 +677,7 @@ help:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 FORCE:
 .PHONY: software-cuda all library setup setup-harness setup-test debug asan tsan test-programs fuzz-programs test check format tidy fuzz fuzz-policies mutants golden golden-logs oracle \
-        golden-update $(PINNED:%=%-golden) conformance bench bench-patterns big-snapshot bench-page predictions evidence explain-truth torch-dryrun dryrun-test dryrun-bench leaks-truth regressions-truth foreign-tests hostile-calls workloads-truth plan-truth claims truth gpu-report demo wheel sdist wheel-test install uninstall clean distclean help FORCE
+        golden-update $(PINNED:%=%-golden) conformance bench bench-patterns big-snapshot bench-page predictions evidence explain-truth torch-dryrun dryrun-test dryrun-bench leaks-truth regressions-truth foreign-tests hostile-calls workloads-truth plan-truth claims truth gpu-report demo wheel sdist wheel-test viewer viewer-test install uninstall clean distclean help FORCE
 # Objects of tests are kept. Not all targets: one that is secondary and missing is not built where what
 # needs it is newer, as when MPI is installed after the program was built.
 .SECONDARY: $(patsubst %.c,$(BUILD)/%.o,$(TESTS) $(FUZZERS))

@@ -1,11 +1,12 @@
 #!/bin/sh
 # Builds the six libraries that fraglab is linked to as static archives, from Debian's source packages:
 #
-#     packaging/libraries.sh CC FOLDER [SOURCES]
+#     packaging/libraries.sh CC FOLDER [SOURCES [WITHOUT]]
 #
 # CC is the compiler to use. FOLDER gets include/, lib/ and licences/. The packages are those of
 # packaging/libraries.sha256: a .dsc lists the checksums of the other files of its package. They are taken
-# from SOURCES where they are there, else fetched by apt-get into it (FOLDER/sources).
+# from SOURCES where they are there, else fetched by apt-get into it (FOLDER/sources). WITHOUT is a library
+# that is not built: sqlite3, or none.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -15,6 +16,7 @@ folder=$(cd "$2" && pwd)
 sources=${3:-$folder/sources}
 mkdir -p "$sources"
 sources=$(cd "$sources" && pwd)
+without=${4:-}
 flags="-O3 -g0 -w -fPIC -fvisibility=hidden -DNDEBUG"
 
 fail() {
@@ -133,14 +135,16 @@ archive yaml '-Iinclude -DYAML_VERSION_MAJOR=0 -DYAML_VERSION_MINOR=2 -DYAML_VER
 headers include/yaml.h
 licence libyaml License
 
-# SQLite is compiled as the one file that its own makefile puts together.
-unpack sqlite3
-mkdir "$work/sqlite3/out"
-cd "$work/sqlite3/out"
-{ ../configure --disable-tcl --disable-readline && make sqlite3.c; } >"$work/sqlite3.log" 2>&1 || fail "sqlite3.c cannot be made; see $work/sqlite3.log"
-archive sqlite3 "-DSQLITE_THREADSAFE=1 -DSQLITE_OMIT_LOAD_EXTENSION -DSQLITE_API=" sqlite3.c
-headers sqlite3.h
-licence sqlite ../LICENSE.md
+if [ "$without" != sqlite3 ]; then
+    # SQLite is compiled as the one file that its own makefile puts together.
+    unpack sqlite3
+    mkdir "$work/sqlite3/out"
+    cd "$work/sqlite3/out"
+    { ../configure --disable-tcl --disable-readline && make sqlite3.c; } >"$work/sqlite3.log" 2>&1 || fail "sqlite3.c cannot be made; see $work/sqlite3.log"
+    archive sqlite3 "-DSQLITE_THREADSAFE=1 -DSQLITE_OMIT_LOAD_EXTENSION -DSQLITE_API=" sqlite3.c
+    headers sqlite3.h
+    licence sqlite ../LICENSE.md
+fi
 
 rm -rf "$work"
 cp "$here/libraries.sha256" "$folder/built.sha256"

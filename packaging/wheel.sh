@@ -15,14 +15,7 @@ arch=$(uname -m)
 [ "$arch" = x86_64 ] || { echo "wheel.sh: this machine is $arch; the wheel is built on x86_64" >&2; exit 1; }
 mkdir -p "$work"
 
-# ---- the compiler, by its checksum
-if ! cmp -s packaging/compiler.txt "$work/compiler/pinned"; then
-    rm -rf "$work/compiler"
-    python3 -m venv "$work/compiler"
-    "$work/compiler/bin/pip" install -q --disable-pip-version-check --no-deps --require-hashes -r packaging/compiler.txt
-    cp packaging/compiler.txt "$work/compiler/pinned"
-fi
-zig=$(echo "$work"/compiler/lib/python3*/site-packages/ziglang/zig)
+zig=$(sh packaging/compiler.sh "$work/compiler")
 # Paths of this machine stay out of what is compiled; nothing here is debugged by its symbols. Its linker binds
 # all of a library's own names inside, where ours are asked to bind only functions.
 cat >"$work/zig-cc.new" <<EOF

@@ -40,6 +40,7 @@ if rule include-direction; then
             may["report"] = may["studies"] " plots report"
             may["api"] = may["report"] " api include"
             may["cli"] = may["report"] " api include cli"
+            may["viewer"] = "base include viewer"
             may["cluster"] = "base sim cluster"
             may["examples"] = "base sim include"
             may["gpu_replay/device"] = "base sim gpu_replay/device"

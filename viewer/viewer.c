@@ -1,0 +1,325 @@
+/* What the viewer's page calls of fraglab: the library's calls, with texts in and bytes out.
+ *
+ * Every function returns a code of fraglab.h, and stores its answer, or the sentence of the error,
+ * where viewer_answer and viewer_answer_bytes find it until the next call. Texts are UTF-8 with a
+ * zero at their end, in memory of viewer_alloc. One recording is open at a time; it is read from
+ * descriptor 0, so that the host decides what the file is. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "include/fraglab.h"
+
+#define EXPORT(name) __attribute__((export_name(#name), used))
+#define POLICIES_MAX 32
+
+/* The host: progress of a call, total 0 where it is not known; doubles, which a page can count
+ * with. */
+__attribute__((import_module("fraglab"), import_name("progress"))) extern void
+host_progress(const char *what, double done, double total);
+__attribute__((import_module("fraglab"), import_name("warn"))) extern void
+host_warn(const char *sentence);
+
+static char *answer;
+static size_t answer_bytes;
+static fraglab_context *context;
+static fraglab_recording *recording;
+
+static void give(char *text, size_t bytes)
+{
+    fraglab_free(answer);
+    answer = text;
+    answer_bytes = bytes;
+}
+
+static void give_copy(const char *text)
+{
+    size_t bytes = strlen(text);
+    char *copy = malloc(bytes + 1);
+    if (copy != NULL)
+        memcpy(copy, text, bytes + 1);
+    give(copy, copy != NULL ? bytes : 0);
+}
+
+static int give_error(int code, const fraglab_error *error)
+{
+    char text[1024];
+    give_copy(fraglab_error_text(error, text, sizeof text));
+    return code;
+}
+
+/* Of a call that works on what is open: it asks the system for memory alone. */
+static int give_failure(int code, const fraglab_error *error)
+{
+    if (code != FRAGLAB_E_SYSTEM)
+        return give_error(code, error);
+    give_copy("the memory that a page can have (4 GB) is not enough for this recording; run "
+              "fraglab itself on it, or cut it with 'fraglab trace cut' and open the part");
+    return code;
+}
+
+static int refuse(const char *sentence)
+{
+    give_copy(sentence);
+    return FRAGLAB_E_USAGE;
+}
+
+static void report_progress(void *user, const char *what, const char *unit, uint64_t done,
+                            uint64_t total)
+{
+    (void)user, (void)unit;
+    host_progress(what, (double)done, (double)total);
+}
+
+static void report_warning(void *user, const char *sentence)
+{
+    (void)user;
+    host_warn(sentence);
+}
+
+static const char *no_environment(void *user, const char *name)
+{
+    (void)user, (void)name;
+    return NULL;
+}
+
+static int make_context(fraglab_error *error)
+{
+    const fraglab_context_options options = {.size = sizeof options,
+                                             .progress = report_progress,
+                                             .warn = report_warning,
+                                             .environment = no_environment};
+    return context != NULL ? FRAGLAB_OK : fraglab_context_create(&options, &context, error);
+}
+
+/* ---- memory that the page writes texts into, and the answer */
+
+EXPORT(viewer_alloc) void *viewer_alloc(size_t bytes)
+{
+    return malloc(bytes);
+}
+
+EXPORT(viewer_free) void viewer_free(void *memory)
+{
+    free(memory);
+}
+
+EXPORT(viewer_answer) const char *viewer_answer(void)
+{
+    return answer;
+}
+
+EXPORT(viewer_answer_bytes) size_t viewer_answer_bytes(void)
+{
+    return answer_bytes;
+}
+
+/* ---- the recording */
+
+/* Reads descriptor 0 to its end; the name is for people and rows. Answer: what
+ * fraglab_recording_json says of it. */
+EXPORT(viewer_open) int viewer_open(const char *name)
+{
+    fraglab_error error = FRAGLAB_ERROR_INIT;
+    char *json = NULL;
+    const fraglab_open_options options = {.size = sizeof options, .name = name, .with_sites = 1};
+    fraglab_recording_close(recording);
+    recording = NULL;
+    int code = make_context(&error);
+    if (code == FRAGLAB_OK)
+        code = fraglab_open_descriptor(context, 0, &options, &recording, &error);
+    if (code == FRAGLAB_OK)
+        code = fraglab_recording_json(recording, &json, &error);
+    if (code != FRAGLAB_OK)
+        return give_error(code, &error);
+    give(json, strlen(json));
+    return FRAGLAB_OK;
+}
+
+/* The recording in the project's own format, to be kept beside the original: a smaller file that
+ * opens faster. */
+EXPORT(viewer_convert) int viewer_convert(void)
+{
+    fraglab_error error = FRAGLAB_ERROR_INIT;
+    void *bytes = NULL;
+    size_t count = 0;
+    if (recording == NULL)
+        return refuse("no recording is open");
+    int code = fraglab_recording_write_memory(recording, "fgt", &bytes, &count, &error);
+    if (code != FRAGLAB_OK)
+        return give_error(code, &error);
+    give(bytes, count);
+    return FRAGLAB_OK;
+}
+
+/* ---- sizes and policies as they are written on the command line */
+
+/* "": 0, which is unlimited. */
+static int read_capacity(const char *text, uint64_t *bytes)
+{
+    frag_error problem = {0};
+    *bytes = 0;
+    if (text[0] == '\0' || frag_bytes_parse(text, bytes, &problem))
+        return FRAGLAB_OK;
+    give_copy(problem.sentence);
+    return FRAGLAB_E_USAGE;
+}
+
+typedef struct policy_list {
+    fraglab_policy *items[POLICIES_MAX];
+    size_t count;
+} policy_list;
+
+static void destroy_policies(policy_list *list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        fraglab_policy_destroy(list->items[i]);
+    list->count = 0;
+}
+
+/* One a line; empty lines are skipped. */
+static int read_policies(const char *lines, policy_list *list)
+{
+    fraglab_error error = FRAGLAB_ERROR_INIT;
+    int code = FRAGLAB_OK;
+    char *copy = malloc(strlen(lines) + 1);
+    char *rest = NULL;
+    if (copy == NULL)
+        return refuse("out of host memory");
+    strcpy(copy, lines);
+    for (char *line = strtok_r(copy, "\r\n", &rest); line != NULL && code == FRAGLAB_OK;
+         line = strtok_r(NULL, "\r\n", &rest)) {
+        line += strspn(line, " \t");
+        for (size_t end = strlen(line); end > 0 && strchr(" \t", line[end - 1]) != NULL; end--)
+            line[end - 1] = '\0';
+        if (line[0] == '\0')
+            continue;
+        if (list->count == POLICIES_MAX) {
+            code = refuse("more than 32 policies; give fewer");
+            break;
+        }
+        code = fraglab_policy_parse(line, &list->items[list->count], &error);
+        if (code == FRAGLAB_OK)
+            list->count++;
+        else
+            give_error(code, &error);
+    }
+    free(copy);
+    if (code != FRAGLAB_OK)
+        destroy_policies(list);
+    return code;
+}
+
+/* Names of all policies with their options, as JSON. */
+EXPORT(viewer_policies) int viewer_policies(void)
+{
+    fraglab_error error = FRAGLAB_ERROR_INIT;
+    char *json = NULL;
+    int code = fraglab_policies_json(NULL, &json, &error);
+    if (code != FRAGLAB_OK)
+        return give_error(code, &error);
+    give(json, strlen(json));
+    return FRAGLAB_OK;
+}
+
+/* ---- answers */
+
+static int run_one(FILE *rows, size_t trace, const fraglab_policy *policy,
+                   const fraglab_run_options *options)
+{
+    fraglab_error error = FRAGLAB_ERROR_INIT;
+    fraglab_result *result = NULL;
+    int code = fraglab_run(context, recording, trace, policy, options, &result, &error);
+    if (code != FRAGLAB_OK)
+        return give_failure(code, &error);
+    fputs(fraglab_result_json(result), rows);
+    fraglab_result_destroy(result);
+    return FRAGLAB_OK;
+}
+
+/* Rows as `fraglab run --format jsonl` prints them: every trace, and for each every policy. */
+EXPORT(viewer_run)
+int viewer_run(const char *policies, const char *capacity, int with_bounds, int skip_oom)
+{
+    fraglab_run_options options = {
+        .size = sizeof options, .with_bounds = with_bounds, .skip_oom = skip_oom};
+    policy_list list = {.count = 0};
+    char *text = NULL;
+    size_t bytes = 0;
+    if (recording == NULL)
+        return refuse("no recording is open");
+    int code = read_capacity(capacity, &options.capacity_bytes);
+    code = code == FRAGLAB_OK ? read_policies(policies, &list) : code;
+    if (code != FRAGLAB_OK)
+        return code;
+    FILE *rows = open_memstream(&text, &bytes);
+    for (size_t trace = 0; trace < fraglab_recording_trace_count(recording); trace++)
+        for (size_t i = 0; i < list.count && code == FRAGLAB_OK; i++)
+            code = run_one(rows, trace, list.items[i], &options);
+    destroy_policies(&list);
+    fclose(rows);
+    if (code == FRAGLAB_OK)
+        give(text, bytes);
+    else
+        free(text);
+    return code;
+}
+
+/* What `fraglab explain` says: text for a person, or JSON lines. */
+EXPORT(viewer_explain) int viewer_explain(const char *capacity, int as_text)
+{
+    fraglab_error error = FRAGLAB_ERROR_INIT;
+    fraglab_explain_options options = {.size = sizeof options, .as_text = as_text};
+    char *text = NULL;
+    if (recording == NULL)
+        return refuse("no recording is open");
+    int code = read_capacity(capacity, &options.capacity_bytes);
+    if (code != FRAGLAB_OK)
+        return code;
+    code = fraglab_explain_recording(context, recording, &options, &text, &error);
+    if (code != FRAGLAB_OK)
+        return give_failure(code, &error);
+    give(text, strlen(text));
+    return FRAGLAB_OK;
+}
+
+/* The page of `fraglab report`; no policies: those that it takes by itself. */
+EXPORT(viewer_report)
+int viewer_report(const char *policies, const char *capacity, int with_bounds, const char *command)
+{
+    fraglab_error error = FRAGLAB_ERROR_INIT;
+    fraglab_run_options run_options = {.size = sizeof run_options, .with_bounds = with_bounds};
+    policy_list list = {.count = 0};
+    const fraglab_recording *shown[] = {recording};
+    void *bytes = NULL;
+    size_t count = 0;
+    if (recording == NULL)
+        return refuse("no recording is open");
+    int code = read_capacity(capacity, &run_options.capacity_bytes);
+    code = code == FRAGLAB_OK ? read_policies(policies, &list) : code;
+    if (code != FRAGLAB_OK)
+        return code;
+    const fraglab_report_options options = {.size = sizeof options,
+                                            .command = command,
+                                            .policies = (const fraglab_policy *const *)list.items,
+                                            .policy_count = list.count,
+                                            .recordings = shown,
+                                            .recording_count = 1};
+    code = fraglab_report_write_memory(context, NULL, 0, &run_options, &options, &bytes, &count,
+                                       &error);
+    destroy_policies(&list);
+    if (code != FRAGLAB_OK)
+        return give_failure(code, &error);
+    give(bytes, count);
+    return FRAGLAB_OK;
+}
+
+/* "0.1.0 (commit)". */
+EXPORT(viewer_version) int viewer_version(void)
+{
+    char text[200];
+    snprintf(text, sizeof text, "%s (%s)", fraglab_version(), fraglab_commit());
+    give_copy(text);
+    return FRAGLAB_OK;
+}

@@ -1,0 +1,49 @@
+/* Mapped memory for WebAssembly, which has one memory that only grows: a mapping is zeroed memory
+ * of the heap. Pages cannot be given back, nor asked about: callers do without where these fail. */
+#ifndef FRAG_SYS_MMAN_H
+#define FRAG_SYS_MMAN_H
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/types.h>
+
+#define PROT_READ 1
+#define PROT_WRITE 2
+#define MAP_PRIVATE 2
+#define MAP_ANONYMOUS 32
+#define MAP_NORESERVE 0
+#define MAP_FAILED ((void *)-1)
+#define MADV_DONTNEED 4
+#define MADV_HUGEPAGE 14
+
+/* Never of a file: address, protection, flags, descriptor and offset are not looked at. */
+static inline void *mmap(void *address, size_t bytes, int protection, int flags, int descriptor,
+                         off_t offset)
+{
+    void *memory = calloc(bytes, 1);
+    (void)address, (void)protection, (void)flags, (void)descriptor, (void)offset;
+    return memory != NULL ? memory : MAP_FAILED;
+}
+
+static inline int munmap(void *memory, size_t bytes)
+{
+    (void)bytes;
+    free(memory);
+    return 0;
+}
+
+static inline int madvise(void *memory, size_t bytes, int advice)
+{
+    (void)memory, (void)bytes, (void)advice;
+    errno = ENOSYS;
+    return -1;
+}
+
+static inline int mincore(void *memory, size_t bytes, unsigned char *seen)
+{
+    (void)memory, (void)bytes, (void)seen;
+    errno = ENOSYS;
+    return -1;
+}
+
+#endif
