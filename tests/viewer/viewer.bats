@@ -28,6 +28,14 @@ in_browser() {
     python3 tests/viewer/viewer_test.py ./fraglab "$page" "$1"
 }
 
+in_firefox() {
+    local found=0
+    python3 -c 'import sys; sys.path.insert(0, "tests/viewer"); import firefox_driver; sys.exit(0 if firefox_driver.find_firefox() else 77)' || found=$?
+    [ "$found" != 77 ] || skip "no Firefox"
+    [ "$found" = 0 ]
+    python3 tests/viewer/viewer_test.py ./fraglab "$page" "$1"
+}
+
 @test "rows are those of the command line" { in_node rows_are_those_of_the_command_line; }
 @test "bounds and skipped requests are too" { in_node bounds_and_skipped_requests_are_too; }
 @test "explanations are those of the command line" { in_node explanations_are_those_of_the_command_line; }
@@ -47,3 +55,6 @@ in_browser() {
 @test "the page goes on when memory ran out" { in_browser memory_that_runs_out_is_said_and_the_page_goes_on; }
 @test "work can be stopped" { in_browser work_can_be_stopped; }
 @test "nothing is fetched" { in_browser nothing_is_fetched; }
+
+@test "Firefox shows the same" { in_firefox firefox_shows_the_same; }
+@test "nothing of a recording runs in Firefox" { in_firefox nothing_of_a_recording_runs_in_firefox; }

@@ -10,7 +10,8 @@ import threading
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "report"))
-from page_driver import Page  # noqa: E402
+from firefox_driver import Firefox, find_firefox  # noqa: E402
+from page_driver import Page, find_browser  # noqa: E402
 
 OUT = os.environ.get("BATS_TEST_TMPDIR", "/tmp")
 SAMPLE = "traces/samples/gpt-varlen-oom.pickle.zst"
@@ -19,11 +20,10 @@ PROGRAM, PAGE = sys.argv[1:3]
 HOSTILE = "<img src=x onerror=document.title=1>\\\"'</script><script>document.title=2</script>{{data}}"
 
 
-class Viewer(Page):
+class Driven:
     """The page, opened from a file, once its library has started."""
 
-    def __init__(self, **options):
-        super().__init__(PAGE, **options)
+    def wait_start(self):
         self.wait("!document.getElementById('choose').disabled")
 
     def works(self):
@@ -34,11 +34,8 @@ class Viewer(Page):
 
     def give(self, path, seconds=120):
         """A file as from the dialog; returns the seconds until everything of it is shown."""
-        before = self.works()
-        root = self.call("DOM.getDocument")["root"]["nodeId"]
-        node = self.call("DOM.querySelector", nodeId=root, selector="#file")["nodeId"]
-        start = time.monotonic()
-        self.call("DOM.setFileInputFiles", nodeId=node, files=[os.path.abspath(path)])
+        before, start = self.works(), time.monotonic()
+        self.give_file("file", path)
         self.wait_work(before, seconds)
         return time.monotonic() - start
 
@@ -53,6 +50,19 @@ class Viewer(Page):
     def problem(self):
         return self.run("document.getElementById('problem').hidden ? '' : document.getElementById('problem').textContent")
 
+
+class Viewer(Driven, Page):
+    """In Chromium."""
+
+    def __init__(self, **options):
+        super().__init__(PAGE, **options)
+        self.wait_start()
+
+    def give_file(self, name, path):
+        root = self.call("DOM.getDocument")["root"]["nodeId"]
+        node = self.call("DOM.querySelector", nodeId=root, selector=f"#{name}")["nodeId"]
+        self.call("DOM.setFileInputFiles", nodeId=node, files=[os.path.abspath(path)])
+
     @contextlib.contextmanager
     def frame(self):
         """Inside, what is asked is asked of the report's frame."""
@@ -61,6 +71,7 @@ class Viewer(Page):
         try:
             for domain in ("Runtime", "Log"):
                 self.call(f"{domain}.enable")
+            self.call("Performance.enable", timeDomain="threadTicks")
             self.wait_loaded()
             yield
         finally:
@@ -69,6 +80,20 @@ class Viewer(Page):
     def settle(self):
         """Of the frame: what is asked to be drawn in one that is out of sight is drawn later."""
         self.wait("PAGE.explorers.every((one) => one.event !== undefined)")
+
+
+class FirefoxViewer(Driven, Firefox):
+    """In Firefox; the variables of the page's scripts are out of reach."""
+
+    def __init__(self):
+        super().__init__(PAGE)
+        self.wait_start()
+
+    @contextlib.contextmanager
+    def frame(self):
+        with self.inside("#explorer iframe"):
+            self.wait("(document.getElementById('explorer') || { dataset: {} }).dataset.loaded !== undefined")
+            yield
 
 
 def rows(*words):
@@ -164,10 +189,14 @@ def chosen_policies_are_drawn():
         assert page.console == [], page.console
 
 
-def nothing_of_a_recording_runs():
+def hostile_recording():
     lines = [f'frame "{HOSTILE}" "{HOSTILE}" 1', "site 0", "alloc 0 4194304 site=1", f'mark "{HOSTILE}"', "alloc 1 1048576 site=1", "free 0"]
     # A file may be called anything but a slash.
-    path = write_trace("<img src=x onerror=document.title=3><b>.trace", lines)
+    return write_trace("<img src=x onerror=document.title=3><b>.trace", lines)
+
+
+def nothing_of_a_recording_runs():
+    path = hostile_recording()
     with Viewer() as page:
         title = page.run("document.title")
         page.give(path)
@@ -221,9 +250,7 @@ def work_can_be_stopped():
     big = write_trace("big.trace", ["alloc 0 512"] + [f"alloc {1 + i % 1000} {512 * (1 + i % 7)}\nfree {1 + i % 1000}" for i in range(400000)])
     with Viewer() as page:
         before = page.works()
-        root = page.call("DOM.getDocument")["root"]["nodeId"]
-        node = page.call("DOM.querySelector", nodeId=root, selector="#file")["nodeId"]
-        page.call("DOM.setFileInputFiles", nodeId=node, files=[os.path.abspath(big)])
+        page.give_file("file", big)
         page.wait("!document.getElementById('stop').hidden")
         page.run("document.getElementById('stop').click()")
         page.wait_work(before)
@@ -267,12 +294,56 @@ def nothing_is_fetched():
         assert "default-src 'none'" in policy and "connect-src" not in policy and "unsafe-inline" not in policy, policy
 
 
+def firefox_shows_the_same():
+    with FirefoxViewer() as page:
+        page.give(SAMPLE)
+        assert page.problem() == "", page.problem()
+        page.fill("policy", "best-fit")
+        page.fill("capacity", "5GiB")
+        page.click("replay")
+        expected = rows(SAMPLE, "--policy", "pytorch") + rows(SAMPLE, "--policy", "best-fit", "--capacity", "5GiB")
+        assert shown_rows(page) == [expected_row(row) for row in expected], shown_rows(page)
+        told = subprocess.run([PROGRAM, "explain", SAMPLE], check=True, capture_output=True, text=True).stdout
+        assert page.text("explanation") == told
+        with page.frame():
+            assert size_text(expected[0]["peak"]["reserved_bytes"]) in page.run("document.querySelector('table.results').textContent")
+            assert page.text("event-text") != "" and page.run("document.getElementById('problem').hidden")
+            assert page.run("(() => { try { return parent.document.title; } catch (refused) { return refused.name; } })()") == "SecurityError"
+
+
+def nothing_of_a_recording_runs_in_firefox():
+    with FirefoxViewer() as page:
+        title = page.run("document.title")
+        page.give(hostile_recording())
+        assert page.problem() == "", page.problem()
+        assert page.run("document.title") == title and page.run("document.querySelectorAll('img, b').length") == 0
+        with page.frame():
+            assert "onerror" in page.run("document.body.textContent") and page.run("document.querySelectorAll('img').length") == 0
+            assert "fraglab" in page.run("document.title")
+
+
+def zoom_ms(page):
+    """Processor milliseconds of the frame's thread for one zoom of the timeline, all areas drawn anew."""
+    with page.frame():
+        page.wait("PAGE.explorers.every((one) => one.event === undefined || !one.isDrawing)")
+        before = page.busy_ms()
+        page.run("""(async () => { for (let i = 0; i < 40; i++) { PAGE.explorers[0].axis.zoom(i % 2 === 0 ? 0.8 : 1.25, 400);
+            await new Promise((done) => requestAnimationFrame(() => done())); } })()""")
+        return round((page.busy_ms() - before) / 40, 1)
+
+
 def measure():
-    """Not a test: opens FILE and prints how long it took. viewer_test.py PROGRAM PAGE measure FILE"""
-    with Viewer() as page:
-        seconds = page.give(sys.argv[4], 600)
-        memory = page.run("document.getElementById('problem').textContent")
-        print(json.dumps({"file_bytes": os.path.getsize(sys.argv[4]), "page_bytes": os.path.getsize(PAGE), "seconds": round(seconds, 1), "problem": memory}))
+    """Not a test: opens FILE in each browser that is there and prints how long it took. viewer_test.py PROGRAM PAGE measure FILE"""
+    for browser, make, is_there in (("chromium", Viewer, find_browser()), ("firefox", FirefoxViewer, find_firefox())):
+        if not is_there:
+            continue
+        with make() as page:
+            seconds = page.give(sys.argv[4], 600)
+            found = {"browser": browser, "file_bytes": os.path.getsize(sys.argv[4]), "seconds": round(seconds, 1), "problem": page.problem()}
+            if browser == "chromium" and not page.problem():
+                page.run("document.getElementById('explorer').scrollIntoView()")
+                found["zoom_ms"] = zoom_ms(page)
+            print(json.dumps(found), flush=True)
 
 
 globals()[sys.argv[3]]()
