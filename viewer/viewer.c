@@ -4,6 +4,8 @@
  * where viewer_answer and viewer_answer_bytes find it until the next call. Texts are UTF-8 with a
  * zero at their end, in memory of viewer_alloc. One recording is open at a time; it is read from
  * descriptor 0, so that the host decides what the file is. */
+#include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,41 +23,40 @@ host_progress(const char *what, double done, double total);
 __attribute__((import_module("fraglab"), import_name("warn"))) extern void
 host_warn(const char *sentence);
 
-static char *answer;
+static char *owned; /* of the library, or NULL */
+static char sentence[1200];
+static const char *answer = sentence;
 static size_t answer_bytes;
 static fraglab_context *context;
 static fraglab_recording *recording;
 
 static void give(char *text, size_t bytes)
 {
-    fraglab_free(answer);
+    fraglab_free(owned);
+    owned = text;
     answer = text;
     answer_bytes = bytes;
 }
 
+/* Where there is no memory left, too. */
 static void give_copy(const char *text)
 {
-    size_t bytes = strlen(text);
-    char *copy = malloc(bytes + 1);
-    if (copy != NULL)
-        memcpy(copy, text, bytes + 1);
-    give(copy, copy != NULL ? bytes : 0);
+    give(NULL, 0);
+    snprintf(sentence, sizeof sentence, "%s", text);
+    answer = sentence;
+    answer_bytes = strlen(sentence);
 }
 
+/* Where memory ends the system's advice is of no use in a page. */
 static int give_error(int code, const fraglab_error *error)
 {
     char text[1024];
-    give_copy(fraglab_error_text(error, text, sizeof text));
-    return code;
-}
-
-/* Of a call that works on what is open: it asks the system for memory alone. */
-static int give_failure(int code, const fraglab_error *error)
-{
-    if (code != FRAGLAB_E_SYSTEM)
-        return give_error(code, error);
-    give_copy("the memory that a page can have (4 GB) is not enough for this recording; run "
-              "fraglab itself on it, or cut it with 'fraglab trace cut' and open the part");
+    bool is_memory = code == FRAGLAB_E_MEMORY || strstr(error->sentence, "address space") != NULL;
+    if (is_memory)
+        give_copy("the memory that a page can have (4 GB) is not enough for this recording; run "
+                  "fraglab itself on it, or cut it with 'fraglab trace cut' and open the part");
+    else
+        give_copy(fraglab_error_text(error, text, sizeof text));
     return code;
 }
 
@@ -153,7 +154,7 @@ EXPORT(viewer_convert) int viewer_convert(void)
     return FRAGLAB_OK;
 }
 
-/* ---- sizes and policies as they are written on the command line */
+/* ---- sizes, cards and policies as they are written on the command line */
 
 /* "": 0, which is unlimited. */
 static int read_capacity(const char *text, uint64_t *bytes)
@@ -164,6 +165,17 @@ static int read_capacity(const char *text, uint64_t *bytes)
         return FRAGLAB_OK;
     give_copy(problem.sentence);
     return FRAGLAB_E_USAGE;
+}
+
+/* "24GiB" is a size; what is none, or has no unit, is a card: "rtx4090", "4090". */
+static void read_device(const char *text, fraglab_run_options *options)
+{
+    frag_error none = {0};
+    size_t length = strlen(text);
+    bool is_size = length > 0 && text[length - 1] == 'B' &&
+                   frag_bytes_parse(text, &options->capacity_bytes, &none);
+    if (length > 0 && !is_size)
+        options->gpu = text;
 }
 
 typedef struct policy_list {
@@ -223,47 +235,111 @@ EXPORT(viewer_policies) int viewer_policies(void)
     return FRAGLAB_OK;
 }
 
+/* The bundled cards as JSON lines. */
+EXPORT(viewer_cards) int viewer_cards(void)
+{
+    fraglab_error error = FRAGLAB_ERROR_INIT;
+    char *json = NULL;
+    int code = fraglab_cards_json(&json, &error);
+    if (code != FRAGLAB_OK)
+        return give_error(code, &error);
+    give(json, strlen(json));
+    return FRAGLAB_OK;
+}
+
 /* ---- answers */
 
-static int run_one(FILE *rows, size_t trace, const fraglab_policy *policy,
+/* Writes what is known of a trace under a policy. */
+typedef int answer_one(FILE *lines, size_t trace, const fraglab_policy *policy,
+                       const fraglab_run_options *options);
+
+static int for_each_run(answer_one *one, const char *policies, const char *device,
+                        fraglab_run_options *options)
+{
+    policy_list list = {.count = 0};
+    char *text = NULL;
+    size_t bytes = 0;
+    if (recording == NULL)
+        return refuse("no recording is open");
+    read_device(device, options);
+    int code = read_policies(policies, &list);
+    if (code != FRAGLAB_OK)
+        return code;
+    FILE *lines = open_memstream(&text, &bytes);
+    for (size_t trace = 0; trace < fraglab_recording_trace_count(recording); trace++)
+        for (size_t i = 0; i < list.count && code == FRAGLAB_OK; i++)
+            code = one(lines, trace, list.items[i], options);
+    destroy_policies(&list);
+    fclose(lines);
+    if (code == FRAGLAB_OK)
+        give(text, bytes);
+    else
+        free(text);
+    return code;
+}
+
+static int run_one(FILE *lines, size_t trace, const fraglab_policy *policy,
                    const fraglab_run_options *options)
 {
     fraglab_error error = FRAGLAB_ERROR_INIT;
     fraglab_result *result = NULL;
     int code = fraglab_run(context, recording, trace, policy, options, &result, &error);
     if (code != FRAGLAB_OK)
-        return give_failure(code, &error);
-    fputs(fraglab_result_json(result), rows);
+        return give_error(code, &error);
+    fputs(fraglab_result_json(result), lines);
     fraglab_result_destroy(result);
     return FRAGLAB_OK;
 }
 
 /* Rows as `fraglab run --format jsonl` prints them: every trace, and for each every policy. */
 EXPORT(viewer_run)
-int viewer_run(const char *policies, const char *capacity, int with_bounds, int skip_oom)
+int viewer_run(const char *policies, const char *device, int with_bounds, int skip_oom)
 {
     fraglab_run_options options = {
         .size = sizeof options, .with_bounds = with_bounds, .skip_oom = skip_oom};
-    policy_list list = {.count = 0};
-    char *text = NULL;
-    size_t bytes = 0;
+    return for_each_run(run_one, policies, device, &options);
+}
+
+static int find_least(FILE *lines, size_t trace, const fraglab_policy *policy,
+                      const fraglab_run_options *options)
+{
+    fraglab_error error = FRAGLAB_ERROR_INIT;
+    fraglab_capacity least = {.size = sizeof least};
+    int code = fraglab_min_capacity(context, recording, trace, policy, options, &least, &error);
+    if (code != FRAGLAB_OK)
+        return give_error(code, &error);
+    fprintf(lines, "{\"trace\":%zu,\"capacity_bytes\":", trace);
+    if (least.capacity_bytes != FRAGLAB_UNLIMITED)
+        fprintf(lines, "%" PRIu64 "}\n", least.capacity_bytes);
+    else
+        fputs("null}\n", lines);
+    return FRAGLAB_OK;
+}
+
+/* The least capacity that survives, as `fraglab min-capacity`: a JSON line for each trace and
+ * policy, null where none does. */
+EXPORT(viewer_least) int viewer_least(const char *policies)
+{
+    fraglab_run_options options = {.size = sizeof options};
+    return for_each_run(find_least, policies, "", &options);
+}
+
+/* What is kept step after step, and in which step the device is full: the JSON object of
+ * `fraglab leaks --format json` for the trace that requests most. */
+EXPORT(viewer_leaks) int viewer_leaks(const char *device)
+{
+    fraglab_error error = FRAGLAB_ERROR_INIT;
+    fraglab_run_options options = {.size = sizeof options};
+    char *json = NULL;
     if (recording == NULL)
         return refuse("no recording is open");
-    int code = read_capacity(capacity, &options.capacity_bytes);
-    code = code == FRAGLAB_OK ? read_policies(policies, &list) : code;
+    read_device(device, &options);
+    int code = fraglab_leaks(context, recording, fraglab_recording_main_trace(recording), &options,
+                             NULL, &json, &error);
     if (code != FRAGLAB_OK)
-        return code;
-    FILE *rows = open_memstream(&text, &bytes);
-    for (size_t trace = 0; trace < fraglab_recording_trace_count(recording); trace++)
-        for (size_t i = 0; i < list.count && code == FRAGLAB_OK; i++)
-            code = run_one(rows, trace, list.items[i], &options);
-    destroy_policies(&list);
-    fclose(rows);
-    if (code == FRAGLAB_OK)
-        give(text, bytes);
-    else
-        free(text);
-    return code;
+        return give_error(code, &error);
+    give(json, strlen(json));
+    return FRAGLAB_OK;
 }
 
 /* What `fraglab explain` says: text for a person, or JSON lines. */
@@ -279,14 +355,14 @@ EXPORT(viewer_explain) int viewer_explain(const char *capacity, int as_text)
         return code;
     code = fraglab_explain_recording(context, recording, &options, &text, &error);
     if (code != FRAGLAB_OK)
-        return give_failure(code, &error);
+        return give_error(code, &error);
     give(text, strlen(text));
     return FRAGLAB_OK;
 }
 
 /* The page of `fraglab report`; no policies: those that it takes by itself. */
 EXPORT(viewer_report)
-int viewer_report(const char *policies, const char *capacity, int with_bounds, const char *command)
+int viewer_report(const char *policies, const char *device, int with_bounds, const char *command)
 {
     fraglab_error error = FRAGLAB_ERROR_INIT;
     fraglab_run_options run_options = {.size = sizeof run_options, .with_bounds = with_bounds};
@@ -296,8 +372,8 @@ int viewer_report(const char *policies, const char *capacity, int with_bounds, c
     size_t count = 0;
     if (recording == NULL)
         return refuse("no recording is open");
-    int code = read_capacity(capacity, &run_options.capacity_bytes);
-    code = code == FRAGLAB_OK ? read_policies(policies, &list) : code;
+    read_device(device, &run_options);
+    int code = read_policies(policies, &list);
     if (code != FRAGLAB_OK)
         return code;
     const fraglab_report_options options = {.size = sizeof options,
@@ -310,7 +386,7 @@ int viewer_report(const char *policies, const char *capacity, int with_bounds, c
                                        &error);
     destroy_policies(&list);
     if (code != FRAGLAB_OK)
-        return give_failure(code, &error);
+        return give_error(code, &error);
     give(bytes, count);
     return FRAGLAB_OK;
 }

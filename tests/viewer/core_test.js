@@ -10,6 +10,7 @@ const path = require('path');
 const [program, module_path, name] = process.argv.slice(2);
 const SCRIPT = path.join(__dirname, '..', '..', 'viewer', 'page', 'core.js');
 const { Core, CoreEnd } = new Function(`${fs.readFileSync(SCRIPT, 'utf8')}; return { Core, CoreEnd };`)();
+const CARDS = Object.fromEntries(fs.readdirSync('devices').map((file) => [`devices/${file}`, fs.readFileSync(path.join('devices', file), 'utf8')]));
 const MODULE = fs.readFileSync(module_path);
 const SAMPLES = 'traces/samples';
 const samples = fs.readdirSync(SAMPLES).filter((file) => file.endsWith('.pickle.zst')).map((file) => path.join(SAMPLES, file));
@@ -32,7 +33,7 @@ function sourceOf(bytes) {
   return { size: bytes.length, read: (at, count) => bytes.subarray(at, at + Math.min(count, 100003)) };
 }
 
-function open(file, core = new Core(MODULE)) {
+function open(file, core = new Core(MODULE, {}, CARDS)) {
   const answer = core.open(sourceOf(fs.readFileSync(file)), path.basename(file));
   assert.strictEqual(answer.code, 0, textOf(answer.bytes));
   return core;
@@ -67,6 +68,33 @@ const tests = {
       const core = open(file);
       const words = ['run', file, '--policy', 'pytorch', '--policy', 'best-fit', '--capacity', '2GiB', '--format', 'jsonl', '--bounds', '--on-oom', 'skip'];
       assert.strictEqual(ask(core, 'viewer_run', ' pytorch \n\nbest-fit', '2GiB', 1, 1), line(...words).out, file);
+    }
+  },
+
+  cards_are_those_of_the_command_line() {
+    const core = open(samples[0]);
+    assert.strictEqual(ask(core, 'viewer_cards'), line('device', 'list', '--format', 'jsonl').out);
+    for (const file of samples.slice(0, 4))
+      for (const gpu of ['rtx4090', 'l4', '3060', 'H100 80GB']) {
+        const expected = line('run', file, '--policy', 'pytorch', '--gpu', gpu, '--format', 'jsonl');
+        const answer = open(file, core).call('viewer_run', 'pytorch', gpu, 0, 0);
+        if (expected.code === 0) assert.strictEqual(textOf(answer.bytes), expected.out, `${file} ${gpu}`);
+        else assert.ok(answer.code === expected.code && expected.problem.includes(textOf(answer.bytes).split(': ').pop()), textOf(answer.bytes));
+      }
+  },
+
+  least_capacities_and_leaks_are_too() {
+    for (const file of samples.slice(0, 5)) {
+      const core = open(file);
+      const expected = line('min-capacity', file, '--policy', 'pytorch', '--format', 'jsonl').out.trim().split('\n').map((row) => JSON.parse(row));
+      const found = ask(core, 'viewer_least', 'pytorch').trim().split('\n').map((row) => JSON.parse(row));
+      assert.deepStrictEqual(found.map((one) => one.capacity_bytes), expected.map((row) => row.capacity_bytes), file);
+      for (const [gpu, words] of [['', []], ['l4', ['--gpu', 'l4']]]) {
+        const leaks = line('leaks', file, ...words, '--format', 'json');
+        const answer = core.call('viewer_leaks', gpu);
+        if (leaks.code > 1) assert.strictEqual(answer.code, leaks.code, `${file}: ${textOf(answer.bytes)}; ${leaks.problem}`);
+        else assert.deepStrictEqual(JSON.parse(textOf(answer.bytes)), JSON.parse(leaks.out), file);
+      }
     }
   },
 
@@ -135,7 +163,7 @@ const tests = {
   },
 
   what_is_wrong_is_said() {
-    const core = new Core(MODULE);
+    const core = new Core(MODULE, {}, CARDS);
     const refused = (pattern, ...given) => {
       const answer = core.call(...given);
       assert.notStrictEqual(answer.code, 0);
@@ -145,7 +173,8 @@ const tests = {
     refused(/no recording is open/, 'viewer_report', '', '', 0, '');
     open(samples[0], core);
     refused(/no-such-policy/, 'viewer_run', 'no-such-policy', '', 0, 0);
-    refused(/unknown unit/, 'viewer_run', 'pytorch', '5 parsecs', 0, 0);
+    refused(/unknown unit/, 'viewer_explain', '5 parsecs', 1);
+    refused(/5 parsecs/, 'viewer_run', 'pytorch', '5 parsecs', 0, 0);
     refused(/more than 32/, 'viewer_run', 'pytorch\n'.repeat(33), '', 0, 0);
     refused(/cannot be opened|cannot be loaded|not/, 'viewer_run', './policy.so', '', 0, 0);
     const sqlite = Buffer.alloc(4096);
@@ -154,13 +183,25 @@ const tests = {
     assert.match(textOf(answer.bytes), /viewer cannot read/);
   },
 
-  // Without memory the instance ends with a sentence.
+  // Without memory the call fails, or the instance ends, both with the same sentence.
   memory_that_runs_out_is_said() {
-    const core = new Core(MODULE);
-    const { memory } = core.wasm;
-    memory.grow(65535 - memory.buffer.byteLength / 65536);
-    assert.throws(() => open('traces/samples/gpt-train.pickle.zst', core),
-      (problem) => problem instanceof CoreEnd && /memory that a page can have ran out/.test(problem.message));
+    const ends = { failed: 0, ended: 0 };
+    for (const kept of [0, 8, 40, 100]) {
+      const core = new Core(MODULE);
+      const { memory } = core.wasm;
+      memory.grow(65535 - memory.buffer.byteLength / 65536 - kept);
+      try {
+        const answer = core.open(sourceOf(fs.readFileSync('traces/samples/gpt-train.pickle.zst')), 'x');
+        assert.notStrictEqual(answer.code, 0);
+        assert.match(textOf(answer.bytes), /memory that a page can have/);
+        ends.failed++;
+      } catch (problem) {
+        assert.ok(problem instanceof CoreEnd, problem);
+        assert.match(problem.message, /memory that a page can have/);
+        ends.ended++;
+      }
+    }
+    assert.ok(ends.failed > 0 && ends.ended > 0, JSON.stringify(ends));
   },
 
   converted_recordings_give_the_same_rows() {

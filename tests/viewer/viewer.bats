@@ -38,6 +38,8 @@ in_firefox() {
 
 @test "rows are those of the command line" { in_node rows_are_those_of_the_command_line; }
 @test "bounds and skipped requests are too" { in_node bounds_and_skipped_requests_are_too; }
+@test "cards are those of the command line" { in_node cards_are_those_of_the_command_line; }
+@test "least capacities and leaks are too" { in_node least_capacities_and_leaks_are_too; }
 @test "explanations are those of the command line" { in_node explanations_are_those_of_the_command_line; }
 @test "pages are those of the command line" { in_node pages_are_those_of_the_command_line; }
 @test "damaged files are refused in the same words" { in_node damaged_files_are_refused_in_the_same_words; }
@@ -49,6 +51,7 @@ in_firefox() {
 @test "the page's figures are those of the command line" { in_browser figures_are_those_of_the_command_line; }
 @test "the page's explanation is that of the command line" { in_browser explanation_is_that_of_the_command_line; }
 @test "the page's explorer is that of the report" { in_browser explorer_is_that_of_the_report; }
+@test "the least device and leaks are shown" { in_browser least_device_and_leaks_are_shown; }
 @test "chosen policies are drawn" { in_browser chosen_policies_are_drawn; }
 @test "nothing of a recording runs" { in_browser nothing_of_a_recording_runs; }
 @test "bad files are refused in a sentence, and the page goes on" { in_browser bad_files_are_refused_in_a_sentence; }

@@ -115,8 +115,9 @@ def shown_rows(page):
 
 def expected_row(row):
     calls = ("malloc", "free", "reserve", "unreserve", "map", "unmap", "malloc_async", "free_async")
-    capacity, oom = row["device"]["capacity_bytes"], row["oom"]
-    return [row["policy"]["label"], str(row["trace"]["device"]), "unlimited" if capacity is None else size_text(capacity),
+    capacity, gpu, oom = row["device"]["capacity_bytes"], row["device"]["gpu"], row["oom"]
+    device = "unlimited" if capacity is None else (f"{gpu}, " if gpu else "") + size_text(capacity)
+    return [row["policy"]["label"], str(row["trace"]["device"]), device,
             size_text(row["peak"]["reserved_bytes"]), size_text(row["peak"]["requested_bytes"]),
             f"{sum(row['device_calls'][one] for one in calls):,}",
             "–" if oom is None else f"at event {oom['event']:,}, {size_text(oom['requested_bytes'])} asked"]
@@ -135,15 +136,16 @@ def figures_are_those_of_the_command_line():
     with Viewer() as page:
         page.give(SAMPLE)
         assert page.problem() == "", page.problem()
-        asked = [("best-fit", ""), ("pytorch:expandable_segments=True", "5GiB"), ("pytorch", "5GiB")]
+        asked = [("best-fit", ""), ("pytorch:expandable_segments=True", "5GiB"), ("pytorch", "5GiB"), ("tlsf", "rtx4090")]
         for policy, capacity in asked:
             page.fill("policy", policy)
-            page.fill("capacity", capacity)
+            page.fill("device", capacity)
             page.click("replay")
             assert page.problem() == "", page.problem()
         expected = rows(SAMPLE, "--policy", "pytorch")
         for policy, capacity in asked:
-            expected += rows(SAMPLE, "--policy", policy, *(["--capacity", capacity] if capacity else []))
+            option = "--capacity" if capacity.endswith("B") else "--gpu"
+            expected += rows(SAMPLE, "--policy", policy, *([option, capacity] if capacity else []))
         assert shown_rows(page) == [expected_row(row) for row in expected], shown_rows(page)
         assert any(row["oom"] is not None for row in expected) and any(row["oom"] is None for row in expected)
         # What is saved are the command's lines.
@@ -158,7 +160,7 @@ def explanation_is_that_of_the_command_line():
         assert page.text("explanation") == told
         page.give("traces/samples/unet.pickle.zst")
         assert "did not run out of memory" in page.text("explanation")
-        page.fill("capacity", "2GiB")
+        page.fill("device", "2GiB")
         page.click("ask")
         told = subprocess.run([PROGRAM, "explain", "traces/samples/unet.pickle.zst", "--capacity", "2GiB"], check=True, capture_output=True, text=True).stdout
         assert page.text("explanation") == told, page.text("explanation")
@@ -175,6 +177,32 @@ def explorer_is_that_of_the_report():
             assert levels == peak["reserved_bytes"], levels
             # The frame has no rights to the page around it.
             assert page.run("(() => { try { return parent.document.title; } catch (refused) { return refused.name; } })()") == "SecurityError"
+        assert page.console == [], page.console
+
+
+def least_device_and_leaks_are_shown():
+    with Viewer() as page:
+        page.give("traces/samples/gpt-train.pickle.zst")
+        page.fill("device", "l4")
+        page.click("least")
+        words = [PROGRAM, "min-capacity", "traces/samples/gpt-train.pickle.zst", "--policy", "pytorch", "--format", "jsonl"]
+        least = json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)["capacity_bytes"]
+        assert f"with {size_text(least)} and no less" in page.text("least-text"), page.text("least-text")
+        page.click("leaks")
+        assert "No leak" in page.text("leaking-text"), page.text("leaking-text")
+        # Something of its own that each step keeps, and something that it does not.
+        lines = ['frame "step" "/me/train.py" 7', "site 0"]
+        for i in range(40):
+            lines += [f'mark "step {i}"', f"alloc {i + 1} 1048576 site=1", "alloc 0 4194304 site=1", "free 0"]
+        page.give(write_trace("leak.trace", lines))
+        page.fill("device", "1GiB")
+        page.click("leaks")
+        assert page.problem() == "", page.problem()
+        told = json.loads(subprocess.run([PROGRAM, "leaks", os.path.join(OUT, "leak.trace"), "--capacity", "1GiB", "--format", "json"],
+                                         check=False, capture_output=True, text=True).stdout)
+        shown = page.run("Array.from(document.querySelectorAll('#leaking-rows tbody tr'), (row) => Array.from(row.cells, (cell) => cell.textContent))")
+        assert len(shown) == len(told["leaks"]) == 1 and shown[0][1] == "1.00 MiB" and "train.py" in shown[0][0], shown
+        assert f"full in step {told['forecast']['oom_step']:,}" in page.text("leaking-text").replace("about ", ""), page.text("leaking-text")
         assert page.console == [], page.console
 
 
@@ -202,7 +230,7 @@ def nothing_of_a_recording_runs():
         page.give(path)
         assert page.problem() == "", page.problem()
         page.fill("policy", "pytorch")
-        page.fill("capacity", "2MiB")
+        page.fill("device", "2MiB")
         page.click("replay")
         page.click("ask")
         page.click("draw")
@@ -229,9 +257,9 @@ def bad_files_are_refused_in_a_sentence():
             assert page.run("document.getElementById('opened').hidden")
         page.give(SAMPLE)
         assert page.problem() == "" and len(shown_rows(page)) == 1
-        page.fill("capacity", "5 parsecs")
+        page.fill("device", "5 parsecs")
         page.click("replay")
-        assert "unknown unit" in page.problem(), page.problem()
+        assert "parsecs" in page.problem(), page.problem()
         assert page.console == [], page.console
 
 
@@ -299,7 +327,7 @@ def firefox_shows_the_same():
         page.give(SAMPLE)
         assert page.problem() == "", page.problem()
         page.fill("policy", "best-fit")
-        page.fill("capacity", "5GiB")
+        page.fill("device", "5GiB")
         page.click("replay")
         expected = rows(SAMPLE, "--policy", "pytorch") + rows(SAMPLE, "--policy", "best-fit", "--capacity", "5GiB")
         assert shown_rows(page) == [expected_row(row) for row in expected], shown_rows(page)

@@ -5,13 +5,19 @@ OBJECTS is the folder of viewer.wasm and of the page_parts.c that the report in 
 import base64
 import gzip
 import hashlib
+import json
 import pathlib
 import re
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 SHARED = [HERE.parent.parent / "report" / "page" / name for name in ("columns.js", "format.js", "theme.js")]
+DEVICES = HERE.parent.parent / "devices"
 STYLE = HERE.parent.parent / "report" / "page" / "page.css"
+
+
+def packed(content):
+    return base64.b64encode(gzip.compress(content, 9, mtime=0)).decode()
 
 
 def hash_of(text):
@@ -35,8 +41,9 @@ def main():
               f"script-src {hash_of(script)} {report_hash(objects, 'script')} 'wasm-unsafe-eval'; "
               f"style-src {hash_of(style)} {report_hash(objects, 'style')}; "
               "worker-src blob:; frame-src blob:; img-src data:; base-uri 'none'; form-action 'none'")
+    cards = {f"devices/{path.name}": path.read_text() for path in sorted(DEVICES.glob("*.yaml"))}
     parts = {"policy": policy, "style": style, "script": script, "worker": worker,
-             "module": base64.b64encode(gzip.compress((objects / "viewer.wasm").read_bytes(), 9, mtime=0)).decode()}
+             "files": packed(json.dumps(cards).encode()), "module": packed((objects / "viewer.wasm").read_bytes())}
     for name in ("script", "worker", "style"):
         if re.search(r"</(script|style)", parts[name], re.I):
             sys.exit(f"assemble.py: the {name} would end its own element")

@@ -1,23 +1,53 @@
 // fraglab's library in WebAssembly, with the few calls of WASI that it needs; in a worker of the page, and in node.
 //
-// The only file is descriptor 0, the recording, which is read piece by piece and never as a whole. Descriptors 1
-// and 2 are what the library says when it must end; there is no other file, no clock, no environment and no network.
+// Descriptor 0 is the recording, which is read piece by piece and never as a whole; 1 and 2 are what the library says
+// when it must end; 3 is a folder of files that the page brings along (cards). There is no clock, no environment and no
+// network, and nothing can be written.
 
-const WASI = { SUCCESS: 0, BADF: 8, INVAL: 28, NOENT: 44, NOSYS: 52, SPIPE: 70, REGULAR_FILE: 4, CHARACTER_DEVICE: 2 };
+const WASI = { SUCCESS: 0, BADF: 8, INVAL: 28, NOENT: 44, NOSYS: 52, SPIPE: 70, DIRECTORY: 3, REGULAR_FILE: 4, CHARACTER_DEVICE: 2 };
+const ROOT = 3;
 const SAID_MAX = 4000;
 
 // What ends an instance; no call may follow.
 class CoreEnd extends Error {}
 
-// A descriptor of nothing: a recording that was not opened yet.
-const EMPTY_SOURCE = { size: 0, read: () => new Uint8Array(0) };
+// What is read, at its place: size, and read(at, bytes) that returns up to so many bytes, none at the end.
+class Stream {
+  constructor(source) {
+    this.source = source;
+    this.type = WASI.REGULAR_FILE;
+    this.at = 0;
+  }
+
+  // Fills the room as far as there is something.
+  fill(room) {
+    let used = 0;
+    while (used < room.length) {
+      const got = this.source.read(this.at, room.length - used);
+      if (got.length === 0) break;
+      room.set(got, used);
+      used += got.length;
+      this.at += got.length;
+    }
+    return used;
+  }
+}
+
+function sourceOfBytes(bytes) {
+  return { size: bytes.length, read: (at, count) => bytes.subarray(at, at + count) };
+}
+
+function emptyStream() {
+  return new Stream(sourceOfBytes(new Uint8Array(0)));
+}
 
 class Core {
-  // bytes of the module; host: progress(what, done, total) and warn(sentence), each may be missing.
-  constructor(bytes, host) {
+  // bytes of the module; host: progress(what, done, total) and warn(sentence), each may be missing; files: texts by
+  // their path, such as 'devices/l4.yaml'.
+  constructor(bytes, host, files) {
     this.host = host || {};
-    this.source = EMPTY_SOURCE;
-    this.at = 0;
+    this.files = new Map(Object.entries(files || {}));
+    this.opened = new Map([[0, emptyStream()], [ROOT, { type: WASI.DIRECTORY, path: '' }]]);
     this.said = '';
     const instance = new WebAssembly.Instance(new WebAssembly.Module(bytes), this.imports());
     this.wasm = instance.exports;
@@ -26,14 +56,12 @@ class Core {
 
   // ---- calls: { code, bytes }; code 0 is success, else the bytes are a sentence. Bytes are a copy.
 
-  // source: size, and read(at, bytes) that returns up to so many bytes, none at the end.
   open(source, name) {
-    this.source = source;
-    this.at = 0;
+    this.opened.set(0, new Stream(source));
     try {
       return this.call('viewer_open', name);
     } finally {
-      this.source = EMPTY_SOURCE;
+      this.opened.set(0, emptyStream());
     }
   }
 
@@ -115,21 +143,15 @@ class Core {
   }
 
   fd_read(descriptor, list, count, result) {
-    if (descriptor !== 0) return WASI.BADF;
+    const stream = this.opened.get(descriptor);
+    if (!(stream instanceof Stream)) return WASI.BADF;
     let total = 0;
     for (const room of this.pieces(list, count)) {
-      let used = 0;
-      while (used < room.length) {
-        const got = this.source.read(this.at, room.length - used);
-        if (got.length === 0) break;
-        room.set(got, used);
-        used += got.length;
-        this.at += got.length;
-      }
+      const used = stream.fill(room);
       total += used;
       if (used < room.length) break;
     }
-    if (total > 0 && this.host.progress) this.host.progress('reading', this.at, this.source.size);
+    if (descriptor === 0 && total > 0 && this.host.progress) this.host.progress('reading', stream.at, stream.source.size);
     this.view().setUint32(result >>> 0, total, true);
     return WASI.SUCCESS;
   }
@@ -146,11 +168,11 @@ class Core {
   }
 
   fd_seek(descriptor, offset, whence, result) {
-    if (descriptor !== 0) return WASI.SPIPE;
-    const from = [0, this.at, this.source.size][whence];
-    const to = from + Number(offset);
+    const stream = this.opened.get(descriptor);
+    if (!(stream instanceof Stream)) return WASI.SPIPE;
+    const to = [0, stream.at, stream.source.size][whence] + Number(offset);
     if (!(to >= 0)) return WASI.INVAL;
-    this.at = to;
+    stream.at = to;
     this.view().setBigUint64(result >>> 0, BigInt(to), true);
     return WASI.SUCCESS;
   }
@@ -159,42 +181,109 @@ class Core {
     return this.fd_seek(descriptor, 0n, 1, result);
   }
 
+  // Descriptors 1 and 2 are no streams.
   typeOf(descriptor) {
-    return descriptor === 0 ? WASI.REGULAR_FILE : WASI.CHARACTER_DEVICE;
+    const file = this.opened.get(descriptor);
+    return file !== undefined ? file.type : WASI.CHARACTER_DEVICE;
+  }
+
+  isOpen(descriptor) {
+    return descriptor === 1 || descriptor === 2 || this.opened.has(descriptor);
   }
 
   fd_fdstat_get(descriptor, result) {
-    if (descriptor > 2) return WASI.BADF;
+    if (!this.isOpen(descriptor)) return WASI.BADF;
     new Uint8Array(this.wasm.memory.buffer, result >>> 0, 24).fill(0);
     const view = this.view();
     view.setUint8(result >>> 0, this.typeOf(descriptor));
     view.setBigUint64((result >>> 0) + 8, 0xffffffffn, true);
+    view.setBigUint64((result >>> 0) + 16, 0xffffffffn, true);
+    return WASI.SUCCESS;
+  }
+
+  writeFacts(result, type, size) {
+    new Uint8Array(this.wasm.memory.buffer, result >>> 0, 64).fill(0);
+    const view = this.view();
+    view.setUint8((result >>> 0) + 16, type);
+    view.setBigUint64((result >>> 0) + 32, BigInt(size), true);
     return WASI.SUCCESS;
   }
 
   fd_filestat_get(descriptor, result) {
-    if (descriptor > 2) return WASI.BADF;
-    new Uint8Array(this.wasm.memory.buffer, result >>> 0, 64).fill(0);
-    const view = this.view();
-    view.setUint8((result >>> 0) + 16, this.typeOf(descriptor));
-    view.setBigUint64((result >>> 0) + 32, BigInt(descriptor === 0 ? this.source.size : 0), true);
+    if (!this.isOpen(descriptor)) return WASI.BADF;
+    const file = this.opened.get(descriptor);
+    return this.writeFacts(result, this.typeOf(descriptor), file instanceof Stream ? file.source.size : 0);
+  }
+
+  // ---- the folder of files
+
+  fd_prestat_get(descriptor, result) {
+    if (descriptor !== ROOT) return WASI.BADF;
+    this.view().setUint32(result >>> 0, 0, true);
+    this.view().setUint32((result >>> 0) + 4, 1, true);
     return WASI.SUCCESS;
   }
 
-  // No folder is there from the start, so that no path can be opened.
-  fd_prestat_get() {
-    return WASI.BADF;
+  fd_prestat_dir_name(descriptor, start, bytes) {
+    if (descriptor !== ROOT || bytes < 1) return WASI.BADF;
+    this.view().setUint8(start >>> 0, '/'.charCodeAt(0));
+    return WASI.SUCCESS;
   }
 
-  path_open() {
-    return WASI.NOENT;
+  // What lies at a path: the text of a file, or the names in a folder; undefined: nothing.
+  find(path) {
+    const text = this.files.get(path);
+    if (text !== undefined) return { type: WASI.REGULAR_FILE, text };
+    const start = path === '' ? '' : `${path}/`;
+    const names = [...new Set([...this.files.keys()].filter((name) => name.startsWith(start)).map((name) => name.slice(start.length).split('/')[0]))];
+    return names.length > 0 ? { type: WASI.DIRECTORY, names } : undefined;
   }
 
-  path_filestat_get() {
-    return WASI.NOENT;
+  pathAt(start, bytes) {
+    const text = new TextDecoder().decode(new Uint8Array(this.wasm.memory.buffer, start >>> 0, bytes).slice());
+    return text.split('/').filter((part) => part !== '' && part !== '.').join('/');
   }
 
-  fd_close() {
+  path_filestat_get(descriptor, flags, start, bytes, result) {
+    const found = this.find(this.pathAt(start, bytes));
+    return found === undefined ? WASI.NOENT : this.writeFacts(result, found.type, (found.text || '').length);
+  }
+
+  path_open(descriptor, lookup, start, bytes, flags, rights, inherited, mode, result) {
+    const found = this.find(this.pathAt(start, bytes));
+    if (found === undefined) return WASI.NOENT;
+    let next = ROOT + 1;
+    while (this.opened.has(next)) next++;
+    this.opened.set(next, found.type === WASI.DIRECTORY ? found : new Stream(sourceOfBytes(new TextEncoder().encode(found.text))));
+    this.view().setUint32(result >>> 0, next, true);
+    return WASI.SUCCESS;
+  }
+
+  // Entries of 24 bytes with their name behind; the last may be cut off, and is asked for again then.
+  fd_readdir(descriptor, start, room, cookie, result) {
+    const folder = this.opened.get(descriptor);
+    if (folder === undefined || folder.names === undefined) return WASI.BADF;
+    const view = this.view();
+    let used = 0;
+    for (let i = Number(cookie); i < folder.names.length && used < room; i++) {
+      const name = new TextEncoder().encode(folder.names[i]);
+      const entry = new Uint8Array(24 + name.length);
+      const facts = new DataView(entry.buffer);
+      facts.setBigUint64(0, BigInt(i + 1), true);
+      facts.setBigUint64(8, BigInt(i + 1), true);
+      facts.setUint32(16, name.length, true);
+      facts.setUint8(20, WASI.REGULAR_FILE);
+      entry.set(name, 24);
+      const part = entry.subarray(0, Math.min(entry.length, room - used));
+      new Uint8Array(view.buffer, (start >>> 0) + used, part.length).set(part);
+      used += part.length;
+    }
+    view.setUint32(result >>> 0, used, true);
+    return WASI.SUCCESS;
+  }
+
+  fd_close(descriptor) {
+    if (descriptor > ROOT) this.opened.delete(descriptor);
     return WASI.SUCCESS;
   }
 
@@ -223,7 +312,7 @@ class Core {
   }
 }
 
-const CORE_REFUSED = ['fd_prestat_dir_name', 'fd_fdstat_set_flags', 'fd_pread', 'fd_readdir', 'path_link',
-  'path_readlink', 'path_rename', 'path_unlink_file'];
-const MEMORY_SENTENCE = 'the memory that a page can have ran out (4 GB, and no more than the browser gives); ' +
-  'run fraglab itself on this file, or cut the recording with \'fraglab trace cut\' and open the part';
+const CORE_REFUSED = ['fd_fdstat_set_flags', 'fd_pread', 'path_link', 'path_readlink', 'path_rename', 'path_unlink_file'];
+// As viewer/viewer.c says it.
+const MEMORY_SENTENCE = 'the memory that a page can have (4 GB) is not enough for this recording; run fraglab itself on it, ' +
+  "or cut it with 'fraglab trace cut' and open the part";

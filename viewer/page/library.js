@@ -11,15 +11,22 @@ class Library {
   // A worker of its own that this page brings along; also after one was ended.
   async start() {
     if (this.module === undefined) {
-      const element = byId('module');
-      this.module = await gunzip(bytesOfBase64(element.textContent.trim()));
-      element.textContent = '';
+      this.module = await this.unpack('module');
+      this.files = JSON.parse(new TextDecoder().decode(await this.unpack('files')));
       this.code = URL.createObjectURL(new Blob([byId('worker').textContent], { type: 'text/javascript' }));
     }
     this.worker = new Worker(this.code);
     this.worker.onmessage = (event) => this.take(event.data);
     this.worker.onerror = (event) => this.take({ ended: event.message || 'the worker cannot start' });
-    await this.ask({ module: this.module });
+    await this.ask({ module: this.module, files: this.files });
+  }
+
+  // What the page carries; its text is given back to the browser.
+  async unpack(id) {
+    const carrier = byId(id);
+    const bytes = await gunzip(bytesOfBase64(carrier.textContent.trim()));
+    carrier.textContent = '';
+    return bytes;
   }
 
   take(message) {

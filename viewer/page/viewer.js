@@ -21,6 +21,9 @@ class Viewer {
     byId('version').textContent = `fraglab ${await this.core.text('viewer_version')}`;
     const policies = linesOf(await this.core.text('viewer_policies')).map((line) => JSON.parse(line).name);
     byId('policies').replaceChildren(...policies.map((name) => Object.assign(element('option'), { value: name })));
+    this.cards = linesOf(await this.core.text('viewer_cards')).map((line) => JSON.parse(line));
+    byId('devices').replaceChildren(...this.cards.map(({ gpu, name, total_bytes: total }) =>
+      Object.assign(element('option'), { value: gpu, label: `${name}, ${bytesText(total)}` })));
     byId('choose').disabled = false;
     this.say('Ready.');
   }
@@ -40,6 +43,8 @@ class Viewer {
       await this.explain();
       byId('explanation-title').scrollIntoView();
     }));
+    byId('least').addEventListener('click', () => this.work('Searching…', () => this.findLeast()));
+    byId('leaks').addEventListener('click', () => this.work('Searching…', () => this.findLeaks()));
     byId('draw').addEventListener('click', () => this.work('Drawing…', () => this.draw(this.policyLines())));
     byId('save-rows').addEventListener('click', () => save(this.rows.join(''), `${this.name}.rows.jsonl`));
     byId('save-page').addEventListener('click', () => save(this.page, `${this.name}.html`));
@@ -124,7 +129,7 @@ class Viewer {
     for (const id of ['explorer', 'facts', 'explanation']) byId(id).replaceChildren();
     byId('rows').tBodies[0].replaceChildren();
     byId('rows').hidden = true;
-    byId('keep').hidden = true;
+    for (const id of ['keep', 'least-text', 'leaking']) byId(id).hidden = true;
     byId('warnings').hidden = true;
     byId('warnings').textContent = '';
     byId('save-page').disabled = true;
@@ -178,17 +183,24 @@ class Viewer {
     return [...new Set([...known, byId('policy').value.trim()])].join('\n');
   }
 
+  device() {
+    return byId('device').value.trim();
+  }
+
+  // Of a card, what is left beside its context.
   capacity() {
-    return byId('capacity').value.trim();
+    const device = this.device();
+    const card = this.cards.find(({ gpu }) => gpu === device);
+    return card === undefined ? device : `${card.total_bytes - card.context_bytes}B`;
   }
 
   // ---- what is shown of it
 
   async draw(policies) {
-    const capacity = this.capacity();
+    const device = this.device();
     const words = ['fraglab report', this.name, ...linesOf(policies).map((line) => `--policy ${line}`),
-      ...(capacity === '' ? [] : [`--capacity ${capacity}`])];
-    this.page = await this.core.ask({ call: 'viewer_report', given: [policies, capacity, 0, words.join(' ')] });
+      ...(device === '' ? [] : [`${/^\d.*B$/.test(device) ? '--capacity' : '--gpu'} ${device}`])];
+    this.page = await this.core.ask({ call: 'viewer_report', given: [policies, device, 0, words.join(' ')] });
     const frame = element('iframe');
     frame.title = 'Explorer';
     frame.setAttribute('sandbox', 'allow-scripts');
@@ -202,7 +214,7 @@ class Viewer {
   }
 
   async replay() {
-    const lines = await this.core.text('viewer_run', byId('policy').value, this.capacity(), 0, 0);
+    const lines = await this.core.text('viewer_run', byId('policy').value, this.device(), 0, 0);
     for (const line of linesOf(lines)) {
       this.rows.push(`${line}\n`);
       byId('rows').tBodies[0].append(rowOf(JSON.parse(line)));
@@ -221,8 +233,31 @@ class Viewer {
       await this.explain();
     } catch (problem) {
       if (this.core.worker === undefined) throw problem;
-      byId('explanation').textContent = `${problem.message}\n\nGive the memory of a device above and ask again.`;
+      byId('explanation').textContent = `${problem.message}\n\nName a device above and ask again.`;
     }
+  }
+
+  async findLeast() {
+    const policy = byId('policy').value.trim();
+    const lines = linesOf(await this.core.text('viewer_least', policy)).map((line) => JSON.parse(line));
+    byId('least-text').textContent = lines.map(({ trace, capacity_bytes: bytes }) =>
+      `${policy}, trace ${trace}: ${bytes === null ? 'no device is large enough' : `runs to the end with ${bytesText(bytes)} and no less`}`).join('; ');
+    byId('least-text').hidden = false;
+  }
+
+  async findLeaks() {
+    const found = JSON.parse(await this.core.text('viewer_leaks', this.device()));
+    const { count, by, name } = found.steps;
+    const how = { marks: `by the marks '${name}'`, requests: `found by requests of ${name}` }[by] || 'of equal length, as no steps were found';
+    const { forecast } = found;
+    const end = forecast === null ? '' : forecast.oom_step === null ? ' The device is not full in any step that was looked at.'
+      : ` The device is full in ${forecast.is_rough ? 'about ' : ''}step ${countText(forecast.oom_step)}.`;
+    byId('leaking-text').textContent = `${countText(count)} ${count === 1 ? 'step' : 'steps'}, ${how}. ${found.leaks.length === 0
+      ? 'No leak: at the lowest point of each step no more is kept than before.' : ''}${end}`;
+    byId('leaking-rows').tBodies[0].replaceChildren(...found.leaks.map(leakRow));
+    byId('leaking-rows').hidden = found.leaks.length === 0;
+    byId('leaking').hidden = false;
+    byId('leaking-title').scrollIntoView();
   }
 
   async convert() {
@@ -246,14 +281,24 @@ function rowOf(row) {
   const made = element('tr');
   const head = element('th', row.policy.label, 'policy');
   head.scope = 'row';
-  const capacity = row.device.capacity_bytes;
+  const { capacity_bytes: capacity, gpu } = row.device;
   const cells = [
-    `${row.trace.device}`, capacity === null ? 'unlimited' : bytesText(capacity), bytesText(row.peak.reserved_bytes),
+    `${row.trace.device}`, capacity === null ? 'unlimited' : `${gpu === null ? '' : `${gpu}, `}${bytesText(capacity)}`, bytesText(row.peak.reserved_bytes),
     bytesText(row.peak.requested_bytes), countText(callsOf(row)),
   ].map((text) => element('td', text));
   const oom = row.oom;
   cells.push(element('td', oom === null ? '–' : `at event ${countText(oom.event)}, ${bytesText(oom.requested_bytes)} asked`,
     oom === null ? 'oom none' : 'oom'));
+  made.append(head, ...cells);
+  return made;
+}
+
+function leakRow(leak) {
+  const made = element('tr');
+  const head = element('th', [leak.name || 'blocks of changing sizes', leak.inner].filter((text) => text).join(', '), 'policy');
+  head.scope = 'row';
+  const cells = [bytesText(Math.round(leak.bytes_per_step)), `${Number(leak.blocks_per_step.toPrecision(3))}`, bytesText(leak.end_bytes),
+    countText(leak.first_step), leak.confidence, leak.kind].map((text) => element('td', text));
   made.append(head, ...cells);
   return made;
 }

@@ -38,10 +38,10 @@ const host = {
   },
 };
 
-// { module } starts; { call, given } or { file, name } asks. Answers come in the order of the questions.
+// { module, files } starts; { call, given } or { file, name } asks. Answers come in the order of the questions.
 function answer(message) {
   if (message.module !== undefined) {
-    core = new Core(message.module, host);
+    core = new Core(message.module, host, message.files);
     return { code: 0, bytes: new Uint8Array(0) };
   }
   if (message.file !== undefined) return core.open(new FileSource(message.file), message.name);
