@@ -1,21 +1,23 @@
 #!/usr/bin/env python3
 """Would the tests notice? Changes one operator at a time in a copy of the tree and runs the tests.
 
-    tests/fuzz/mutants.py [--count 60] [--seed 1] [--seconds 3600] [--only REGEX] [--jobs 2] [--quick] [--again LOG] [--work FOLDER]
+    tests/fuzz/mutants.py [--count 60] [--seed 1] [--seconds 3600] [--only REGEX] [--jobs 2] [--quick] [--again LOG] [--work FOLDER] [--unreached]
 
 Each change (a mutant) is drawn at random among the operators of sim/, allocators/, traces/,
 planner/ and studies/; assertions and audits of policies are left alone. One object is compiled anew, then
 tests run that the object is linked into, until one fails: the test of that file, the tests of what
 includes it, the others, golden logs, and then the first of these tests with the address sanitizer;
 once all changes had these, what no test noticed goes through the command-line tests, those of its
-folder first (with --quick those alone). A test that never enters the changed function cannot notice: a
-copy of the tree counts calls (gcov) to know which enter it; where none does, all run. A change that leaves
+folder first (with --quick those alone). A test that never runs the changed line cannot notice: a copy of
+the tree counts lines (gcov) to know which run it, and only these are tried. --unreached lists the lines with
+an operator that no unit test and no golden log runs. A change that leaves
 the object as it was is equivalent; others that no test can notice are listed in
 tests/fuzz/mutants.equivalent, each with the reason. With --again only what an earlier run printed as
 not noticed is judged, to see what new tests notice. The checkout itself is never changed.
 Exit code 1: less than 95 % were noticed.
 """
 import argparse
+import bisect
 import concurrent.futures
 import glob
 import hashlib
@@ -53,6 +55,7 @@ BATS_FIRST = {
     "planner": ["offline", "tune"],
     "studies": ["explain", "golden", "tune", "sweep", "compare", "results"],
 }
+GOLDEN = ("golden", "golden-nasty", "golden-peers")
 # Nothing of these folders is in a replay.
 PLAIN = ("planner", "studies")
 # These do not run the parts that are changed, or change nothing of what they do.
@@ -86,6 +89,8 @@ class Mutant:
         self.before = text[begin:stop].strip()
         self.after = (text[begin:start] + new + text[end:stop]).strip()
         self.text = text[:start] + new + text[end:]
+        # Of what stands in a file, a table ends so; a function ends with a brace alone.
+        self.is_table = text.find("\n};", end) == text.find("\n}", end)
 
     def key(self):
         return (self.path, self.before, self.after)
@@ -286,16 +291,18 @@ class Tree:
 
 
 class Reach:
-    """Which tests enter which functions: told by gcov in a copy of the tree of its own. What is known of a test
-    is kept for later runs, until the test or a source changes."""
+    """Which tests run which lines: told by gcov in a copy of the tree of its own. What is known of a test
+    is kept for later runs, until the test or a source changes. A test that never runs a line cannot notice
+    that it was changed."""
 
     FLAGS = ["CFLAGS=-O1 --coverage", "LDFLAGS=--coverage"]
 
     def __init__(self, root, folder, jobs):
         self.root, self.folder, self.paths = root, folder, sources(root, "")
-        self.kept = os.path.join(folder, "reach.json")
+        self.kept = os.path.join(folder, "ran.json")
         self.known = json.load(open(self.kept)) if os.path.exists(self.kept) else {}
         self.sources = hashlib.sha1(b"".join(open(os.path.join(root, path), "rb").read() for path in self.paths)).hexdigest()
+        self.checked = set()  # what is known of these tests holds
         self.jobs = jobs
         self.tree = None
         self.lock = threading.Lock()
@@ -305,18 +312,19 @@ class Reach:
         found = glob.glob(os.path.join(self.root, files % test[1] if "%" in files else files))
         return hashlib.sha1((self.sources + "".join(open(path).read() for path in found)).encode()).hexdigest()
 
-    def functions(self, test):
-        """Of each source the first and last line of the functions that a test enters."""
+    def lines(self, test):
+        """Of each source the lines that a test runs, see `ran`."""
         name = " ".join(test)
         known = self.known.get(name)
-        if known is None or known["key"] != self.key(test):
+        if name not in self.checked and (known is None or known["key"] != self.key(test)):
             start = time.monotonic()
-            known = self.known[name] = {"key": self.key(test), "entered": self.count(test)}
+            known = self.known[name] = {"key": self.key(test), "lines": self.count(test)}
             known["seconds"] = round(time.monotonic() - start, 1)
             with open(self.kept + ".new", "w") as file:
                 json.dump(self.known, file)
             os.replace(self.kept + ".new", self.kept)
-        return known["entered"]
+        self.checked.add(name)
+        return known["lines"]
 
     def count(self, test):
         if self.tree is None:
@@ -331,26 +339,37 @@ class Reach:
         self.tree.environment = {**os.environ, "GCOV_PREFIX": counts, "GCOV_PREFIX_STRIP": str(depth)}
         self.tree.run_test(test, 2 * LIMIT_SECONDS)
         data = [path for path in ("build/release/%s.gcda" % path[:-2] for path in self.paths) if os.path.exists(os.path.join(counts, path))]
-        entered = {}
-        if data:
-            shown = subprocess.run(["gcov", "-j", "-t"] + data, cwd=counts, capture_output=True, text=True, check=True).stdout
-            for document in shown.splitlines():
-                for file in json.loads(document)["files"]:
-                    if file["file"].endswith(".c"):
-                        entered[file["file"]] = [(function["start_line"], function["end_line"])
-                                                 for function in file["functions"] if function["execution_count"] > 0]
-        return entered
+        if not data:
+            return {}
+        shown = subprocess.run(["gcov", "-j", "-t"] + data, cwd=counts, capture_output=True, text=True, check=True).stdout
+        return {file["file"]: self.ran(file) for document in shown.splitlines() for file in json.loads(document)["files"]
+                if file["file"].endswith(".c")}
+
+    @staticmethod
+    def ran(file):
+        """Its lines in order, from one that gcov counts to the next one of the other kind: [first that ran, first that
+        did not, ...]. What gcov does not count, as the second line of a statement, is as the line before."""
+        counts = {}
+        for line in file["lines"]:  # a function that stands in others has its lines once for each
+            counts[line["line_number"]] = counts.get(line["line_number"], 0) + line["count"]
+        changes, is_running = [], False
+        for line, count in sorted(counts.items()):
+            if (count > 0) != is_running:
+                changes.append(line)
+                is_running = count > 0
+        return changes
+
+    def runs(self, test, path, line, is_table):
+        """Does it run that line? A table outside functions may be used by all that run something of the file."""
+        changes = self.lines(("unit", test[1]) if test[0] == "asan" else test).get(path, ())
+        return len(changes) > 0 if is_table else bisect.bisect_right(changes, line) % 2 == 1
 
     def tests(self, mutant, tests):
-        """Those that can notice; all, if no test is known to enter the function."""
-        def enters(test):
-            functions = self.functions(("unit", test[1]) if test[0] == "asan" else test)
-            return any(first <= mutant.line <= last for first, last in functions.get(mutant.path, ()))
+        """Those that can notice, so none if none runs the line. Command-line tests: the shortest first, as none is
+        much likelier than another."""
         with self.lock:
-            entering = [test for test in tests if enters(test)] or tests
-        if entering[0][0] == "bats":  # the shortest first: none is much likelier than another
-            entering.sort(key=lambda test: self.known[" ".join(test)]["seconds"])
-        return entering
+            running = [test for test in tests if self.runs(test, mutant.path, mutant.line, mutant.is_table)]
+        return sorted(running, key=lambda test: self.known[" ".join(test)]["seconds"] if test[0] == "bats" else 0)
 
 
 class Order:
@@ -405,7 +424,7 @@ class Order:
     def first_tests(self, path):
         every = [("unit", name) for name in self.links[path]]
         if path.split("/")[0] not in PLAIN:
-            every += [("fuzzer", "2e5")] + [("golden", name) for name in ("golden", "golden-nasty", "golden-peers")]
+            every += [("fuzzer", "2e5")] + [("golden", name) for name in GOLDEN]
         every = self.sorted(path, every)
         return every + [("asan", name) for kind, name in every if kind == "unit"][:ASAN_TESTS]
 
@@ -441,7 +460,7 @@ def judge(tree, order, mutant, original, tests):
             continue
         order.hit(mutant.path, test)
         return verdict, " ".join(test)
-    return "not noticed", ""
+    return "not noticed", "" if tests else "none runs it"
 
 
 def not_noticed(log):
@@ -478,6 +497,21 @@ def draw(root, only, seed, count, again):
             taken.append(mutant)
     print("%d of %d changes in %d files, seed %d" % (len(taken), len(everything), len(paths), seed), flush=True)
     return taken
+
+
+def unreached(root, order, reach, only):
+    """Prints the lines with an operator that no unit test and no golden log runs, and how many there are in each folder."""
+    tests = [("unit", name) for name in order.units] + [("golden", name) for name in GOLDEN]
+    counts = {}
+    for path in sources(root, only):
+        lines = {mutant.line: mutant for mutant in mutants_of(root, path)}
+        missed = {line: mutant for line, mutant in lines.items() if not reach.tests(mutant, tests)}
+        total, found = counts.get(os.path.dirname(path), (0, 0))
+        counts[os.path.dirname(path)] = (total + len(lines), found + len(missed))
+        for line, mutant in sorted(missed.items()):
+            print("%s:%d: %s" % (path, line, mutant.before))
+    for folder, (total, found) in sorted(counts.items()):
+        print("%-32s %5d of %5d lines" % (folder, found, total))
 
 
 class Work:
@@ -534,10 +568,13 @@ def main():
     parser.add_argument("--again", default="", help="the output of an earlier run: only what it did not notice")
     parser.add_argument("--work", default="build/mutants", help="where the copies are (build/mutants)")
     parser.add_argument("--quick", action="store_true", help="of the command-line tests only those of the changed folder")
+    parser.add_argument("--unreached", action="store_true", help="only list the lines that no unit test runs")
     options = parser.parse_args()
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     known = equivalents(root)
     order = Order(root, options.quick)
+    if options.unreached:
+        return unreached(root, order, Reach(root, os.path.abspath(os.path.join(options.work, "reach")), options.jobs), options.only)
     mutants = draw(root, options.only, options.seed, options.count, options.again)
     trees = [Tree(root, os.path.abspath(os.path.join(options.work, "tree%d" % i)), options.jobs) for i in range(options.jobs)]
     order.links = trees[0].links(order.units, {mutant.path for mutant in mutants})
