@@ -30,9 +30,10 @@ static frag_hole_series *observed(frag_recording *recording, frag_hole_options o
     frag_device_spec device = {.capacity_bytes = FRAG_UNLIMITED, .page_bytes = 1};
     frag_test_recording(events, recording);
     options.trace = &recording->traces[0];
-    for (uint32_t i = 0; i < FRAG_HOLE_SIZES_MAX; i++)
+    for (uint32_t i = 0; options.size_count == 0 && i < FRAG_HOLE_SIZES_MAX; i++)
         options.sizes[i] = 8 + i; /* no hole lies between them */
-    options.size_count = FRAG_HOLE_SIZES_MAX;
+    if (options.size_count == 0)
+        options.size_count = FRAG_HOLE_SIZES_MAX;
     options.sample_max = 1000;
     options.log_min = 2;
     options.log_max = 5;
@@ -141,6 +142,20 @@ static void every_other_event_is_looked_at_when_told_so(void **state)
     drop(series, &recording);
 }
 
+static void a_hole_as_large_as_a_size_serves_it(void **state)
+{
+    (void)state;
+    static const uint64_t too_small[] = {0, 4, 4, 20}; /* of the holes of 4 and 16 */
+    frag_recording recording;
+    frag_hole_series *series = observed(
+        &recording, (frag_hole_options){
+                        .every = 1, .column_count = 1, .sizes = {4, 5, 16, 17}, .size_count = 4});
+    assert_int_equal(frag_hole_series_finish(series), LAST + 1);
+    for (uint32_t size = 0; size < 4; size++)
+        assert_int_equal(frag_hole_series_sample(series, 5).small_bytes[size], too_small[size]);
+    drop(series, &recording);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -148,6 +163,7 @@ int main(void)
         cmocka_unit_test(columns_are_means_over_what_lasted),
         cmocka_unit_test(positions_and_a_start_cut_the_grid),
         cmocka_unit_test(every_other_event_is_looked_at_when_told_so),
+        cmocka_unit_test(a_hole_as_large_as_a_size_serves_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -396,6 +396,34 @@ static void what_cannot_be_a_log_is_refused(void **state)
     assert_refused(0, 0x89, 1000, "the file ends; expected 3096 more bytes");
 }
 
+/* A later version may write a longer header, and a program that is killed leaves bytes behind. */
+static void a_longer_header_and_what_follows_the_records_are_passed_over(void **state)
+{
+    (void)state;
+    enum { LONGER = 5000 };
+    const frag_device_record records[] = {
+        {.call = FRAG_LOG_MALLOC, .address = 0x1000, .bytes = 10},
+        {.call = FRAG_LOG_MALLOC, .address = 0x2000, .bytes = 20},
+    };
+    size_t bytes = 0;
+    unsigned char *log = frag_device_log_bytes(records, 2, &bytes);
+    unsigned char *longer = calloc(1, bytes + LONGER);
+    assert_non_null(longer);
+    memcpy(longer, log, FRAG_DEVICE_LOG_HEADER_BYTES);
+    memcpy(longer + FRAG_DEVICE_LOG_HEADER_BYTES + LONGER, log + FRAG_DEVICE_LOG_HEADER_BYTES,
+           bytes - FRAG_DEVICE_LOG_HEADER_BYTES);
+    free(log);
+    const uint32_t header_bytes = FRAG_DEVICE_LOG_HEADER_BYTES + LONGER;
+    memcpy(longer + offsetof(frag_device_log_header, header_bytes), &header_bytes, 4);
+    longer[offsetof(frag_device_log_header, begun_count)] = 1;
+    loaded result = load_bytes(longer, bytes + LONGER, FRAG_FORMAT_DEVICE_LOG);
+    free(longer);
+    assert_true(result.ok);
+    assert_clean(&result);
+    assert_events(&result.recording.traces[0], "alloc 0 10");
+    frag_recording_destroy(&result.recording);
+}
+
 static void the_format_is_told_by_content(void **state)
 {
     (void)state;
@@ -425,6 +453,7 @@ int main(void)
         cmocka_unit_test(activities_serve_only_where_no_call_was_seen),
         cmocka_unit_test(an_empty_log_is_a_recording_without_events),
         cmocka_unit_test(what_cannot_be_a_log_is_refused),
+        cmocka_unit_test(a_longer_header_and_what_follows_the_records_are_passed_over),
         cmocka_unit_test(the_format_is_told_by_content),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

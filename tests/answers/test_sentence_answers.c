@@ -1,0 +1,372 @@
+/* What the reader of messages makes of lines put together by chance from the turns of phrase that
+ * it knows, in orders that no program printed yet: whether a line counts as an out of memory must
+ * not change unseen. What was changed on purpose is pinned anew:
+ *
+ *   test_sentence_answers            compares with tests/data/answers/sentences.txt.zst
+ *   test_sentence_answers --write    prints what that file should hold (make answers-golden)
+ */
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "studies/explain/message/message.h"
+#include "tests/support/pinned_lines.h"
+#include "tests/support/xorshift.h"
+
+enum { LINES = 960, PIECES_MAX = 4, GROUP = 240 };
+
+/* What a message is about; each has lines of its own, so that a change names its place. */
+static const char *const turns[] = {
+    "out of memory",
+    "out of GPU memory",
+    "Out of memory on device",
+    "ran out of memory",
+    "ran out of it",
+    "You ran out of memory on the GPU",
+    "Your GPU ran out of memory",
+    "OutOfMemory",
+    "OutOfMemoryError:",
+    "GpuRetryOOM:",
+    "gpuoom:",
+    "OutOfMemoryGraphics(",
+    "OOM",
+    "gpu OOM:",
+    "ErrorOutOfMemory",
+    "AF_ERR_NO_MEM",
+    "OUT_OF_DEVICE_MEMORY",
+    "CUDA_OUT_OF_MEMORY in",
+    "GL_OUT_OF_MEMORY",
+    "NV_ENC_ERR_OUT_OF_MEMORY",
+    "ENOMEM",
+    "HRESULT=8007000e",
+    "0x8007000E",
+    "-2147024882",
+    "0x887A0005",
+    "cudaErrorMemoryAllocation = 2",
+    "CUDAError(2)",
+    "CUresult 2",
+    "status: 2",
+    "code=2",
+    "VkResult: -2",
+    "cl_result -4",
+    "CL_MEM_OBJECT_ALLOCATION_FAILURE",
+    "not enough memory",
+    "memory isn't enough",
+    "memory is full",
+    "memory was refused",
+    "insufficient VRAM",
+    "insufficient",
+    "exhausted",
+    "Resource exhausted",
+    "too little memory",
+    "no free memory",
+    "leaves no GPU memory",
+    "no memory left",
+    "no GPU memory available",
+    "no more memory",
+    "cannot fit in GPU memory",
+    "does not fit",
+    "too large for GPU memory",
+    "the merge buffer is too big for this device",
+    "size is too large",
+    "uses too much memory",
+    "request for more GPU memory than is available",
+    "is larger than the available memory",
+    "free memory is less than",
+    "alloc size : 2 is more than total mem size : 1",
+    "exceeds the limit",
+    "exceeded the device memory",
+    "pool size exceeded",
+    "limit reached",
+    "reached memory limit",
+    "failed to allocate",
+    "Failed to allocate again.",
+    "allocation failed",
+    "allocation error",
+    "Allocation Failure",
+    "cannot be allocated",
+    "could not be allocated",
+    "allocation was refused",
+    "Error allocating",
+    "unable to allocate",
+    "couldn't allocate",
+    "failed to get memory buffer",
+    "failed to get memory info",
+    "failed to allocate a port",
+    "createBuffer failed",
+    "aclrtMalloc failed",
+    "cudaMalloc(5) failed",
+    "malloc(5) failed",
+    "cudaMallocHost failed",
+    "cuMemCreate returned 2",
+    "returned null",
+    "hipMalloc: error",
+    "mmap failed",
+    "bad alloc",
+    "Error on cuCtxCreate",
+    "nrt_load status=4 message=",
+    "assertion 'allocs == 0' failed",
+    "swapped out of memory",
+    "died due to out of memory",
+    "needs 5 GB",
+    "5 GB available",
+    "free: 5 GB",
+    "retrying with tiled decoding",
+    "the dreaded out of memory error",
+    "handles out of memory",
+    "memory pressure is high",
+    "illegal memory access",
+    "device memory allocation",
+};
+
+/* What stands around it. */
+static const char *const pieces[] = {
+    "the",
+    "a",
+    "GPU",
+    "CUDA",
+    "device",
+    "memory",
+    "VRAM",
+    "of",
+    "on",
+    "for",
+    "to",
+    "in",
+    "is",
+    "was",
+    "not",
+    "no",
+    "never",
+    "if",
+    "when",
+    "when allocating",
+    "while",
+    "because",
+    "that fails",
+    "that does",
+    "may",
+    "might",
+    "this is",
+    "which",
+    "with",
+    "without",
+    "error",
+    "Error:",
+    "error:",
+    "[ERROR]",
+    "[info]",
+    "WARNING:",
+    "fatal:",
+    "failed",
+    "fails",
+    "failure:",
+    "request",
+    "allocation",
+    "allocate",
+    "buffer of size",
+    "tensor",
+    "texture",
+    "size:",
+    "requested",
+    "available",
+    "free",
+    "left",
+    "limit",
+    "more than",
+    "larger than",
+    "less than",
+    "5 GB",
+    "512 MiB",
+    "12",
+    "bytes",
+    "26357760 bytes",
+    "3414061312",
+    "(2147483648)",
+    "0 bytes",
+    "line 34",
+    "f.cu:3:",
+    "at f.cu:3",
+    "host memory",
+    "pinned memory",
+    "system memory",
+    "GPU or CPU memory",
+    "RAM",
+    "disk",
+    "cgroup",
+    "malloc",
+    "cudaMalloc",
+    "cuMemAlloc_v2",
+    "vkAllocateMemory",
+    "clCreateBuffer",
+    "OpenCL",
+    "Metal",
+    "Vulkan",
+    "HIP",
+    "NPU 3",
+    "TPU",
+    "rank 1:",
+    "process 12",
+    "your",
+    "you",
+    "your GPU",
+    "I",
+    "we",
+    "how to",
+    "please",
+    "try",
+    "example",
+    "instead",
+    "usually",
+    "sometimes",
+    "such as",
+    "%s",
+    "%zu",
+    "XXXX",
+    "return",
+    "throw",
+    "printf(",
+    ");",
+    "};",
+    "==",
+    "=",
+    "{",
+    "|",
+    "- ",
+    "# ",
+    "+ ",
+    "\"",
+    "'",
+    "`",
+    "(",
+    ")",
+    ",",
+    ".",
+    "!",
+    "?",
+    ":",
+    ";",
+    "...",
+    "\n",
+    "\n",
+    "\n  ",
+    "std::bad_alloc",
+    "RuntimeError:",
+    "torch",
+    "jax",
+    "RESOURCE_EXHAUSTED:",
+    "code 2",
+    "(error 2)",
+    "status 5",
+    "exception",
+    "abort",
+    "crashed",
+    "ran",
+    "caused by",
+    "reason:",
+    "policy",
+    "pool",
+    "arena",
+    "heap",
+    "kv cache",
+    "tokens",
+    "model",
+    "batch",
+    "swap",
+    "GiB",
+    "total",
+    "used",
+    "already",
+};
+
+static const char *one_of(const char *const *texts, size_t count, uint64_t *chance)
+{
+    return texts[xorshift_next(chance) % count];
+}
+
+static void add_pieces(frag_text *line, uint64_t *chance)
+{
+    uint64_t count = xorshift_next(chance) % (PIECES_MAX + 1);
+    for (uint64_t i = 0; i < count; i++)
+        frag_text_add(line, "%s%s", one_of(pieces, sizeof pieces / sizeof pieces[0], chance),
+                      xorshift_next(chance) % 16 == 0 ? "" : " ");
+}
+
+/* "error of out of memory: 512 MiB": the turn with something before and behind it, in a third of
+ * the lines with a second turn. */
+static void make_line(const char *turn, uint64_t *chance, frag_text *line)
+{
+    add_pieces(line, chance);
+    frag_text_add(line, "%s%s", turn, xorshift_next(chance) % 4 == 0 ? "" : " ");
+    add_pieces(line, chance);
+    if (xorshift_next(chance) % 3 == 0) {
+        frag_text_add(line, "%s ", one_of(turns, sizeof turns / sizeof turns[0], chance));
+        add_pieces(line, chance);
+    }
+}
+
+static void tell_line(const frag_text *line, uint64_t *sum, unsigned *oom_count)
+{
+    frag_messages messages;
+    frag_messages_read(&messages, line->bytes, line->length);
+    pinned_add(sum, messages.count);
+    *oom_count += messages.oom_count > 0 ? 1 : 0;
+    for (size_t i = 0; i < messages.count; i++) {
+        const frag_message *message = &messages.items[i];
+        pinned_add(sum, message->kind);
+        pinned_add(sum, message->line);
+        pinned_add(sum, message->says);
+        pinned_add(sum, message->framework);
+        for (size_t j = 0; j < message->size_count; j++)
+            pinned_add(sum, message->sizes[j].amount.bytes);
+    }
+    frag_messages_destroy(&messages);
+}
+
+static void tell_turn(frag_text *out, const char *turn, uint64_t seed)
+{
+    uint64_t chance = 0x9e3779b97f4a7c15u + seed;
+    uint64_t sum = 0;
+    unsigned oom_count = 0;
+    for (unsigned i = 0; i < LINES; i++) {
+        frag_text line = {0};
+        make_line(turn, &chance, &line);
+        tell_line(&line, &sum, &oom_count);
+        frag_text_destroy(&line);
+        if ((i + 1) % GROUP != 0)
+            continue;
+        frag_text_add(out, "%s, up to line %u: %u of %u, %08" PRIx64 "\n", turn, i + 1, oom_count,
+                      (unsigned)GROUP, sum >> 32);
+        sum = 0;
+        oom_count = 0;
+    }
+}
+
+static void tell_all(frag_text *out)
+{
+    for (size_t i = 0; i < sizeof turns / sizeof turns[0]; i++)
+        tell_turn(out, turns[i], i);
+}
+
+static const pinned_lines pinned = {"tests/data/answers/sentences.txt.zst", tell_all,
+                                    "answers-golden"};
+
+static void every_answer_is_as_before(void **state)
+{
+    (void)state;
+    assert_int_equal(pinned_lines_compare(&pinned), 0);
+}
+
+int main(int argc, char **argv)
+{
+    if (pinned_lines_write(&pinned, argc, argv))
+        return 0;
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_answer_is_as_before)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
