@@ -25,7 +25,7 @@
 #include "tests/support/text_recording.h"
 #include "tests/support/xorshift.h"
 
-enum { RUNS = 200, EVENTS_MAX = 400, SHARES = 3 };
+enum { RUNS = 200, FOLDED_RUNS = 100, EVENTS_MAX = 400, SHARES = 3 };
 
 static void tell_explanation(frag_text *out, const frag_recording *recording,
                              const frag_explain_options *options, bool is_json)
@@ -170,19 +170,25 @@ static void tell_all(frag_text *out)
 {
     random_trace trace = {0};
     unsigned count = 0;
-    for (uint64_t seed = 15001; count < RUNS; seed++) {
+    for (uint64_t seed = 15001; count < RUNS + FOLDED_RUNS; seed++) {
+        size_t from = out->length;
         random_trace_draw(&trace, seed);
         if (trace.count > EVENTS_MAX)
             continue;
         tell_run(out, &trace, seed);
+        if (count >= RUNS)
+            pinned_fold(out, from, "one more");
         count++;
     }
     count = 0;
-    for (uint64_t seed = 17001; count < RUNS; seed++) {
+    for (uint64_t seed = 17001; count < RUNS + FOLDED_RUNS; seed++) {
+        size_t from = out->length;
         random_trace_draw(&trace, seed);
         if (trace.count > EVENTS_MAX)
             continue;
         tell_sites(out, &trace, seed);
+        if (count >= RUNS)
+            pinned_fold(out, from, "one more");
         count++;
     }
     random_trace_destroy(&trace);

@@ -25,7 +25,7 @@
 
 #define FOLDER "tests/data/oom-messages/"
 
-enum { CHANGES = 10, WORD_CHANGES = 10, ESCAPE_MAX = 6 };
+enum { CHANGES = 10, WORD_CHANGES = 10, FIGURE_CHANGES = 30, ESCAPE_MAX = 6 };
 
 /* ---- messages */
 
@@ -142,6 +142,15 @@ static bool tell_row(void *context, const char *line, size_t length, frag_error 
         tell_text(at->out, changed.length > 0 ? changed.bytes : "", changed.length, i % 5 == 0);
         frag_text_destroy(&changed);
     }
+    size_t from = at->out->length;
+    for (uint64_t i = 0; i < FIGURE_CHANGES; i++) {
+        frag_text changed = {0};
+        changed_figures(&file, 1000 * at->row + i, &changed, at->out);
+        frag_text_add(at->out, ": ");
+        tell_text(at->out, changed.length > 0 ? changed.bytes : "", changed.length, false);
+        frag_text_destroy(&changed);
+    }
+    pinned_fold(at->out, from, "  figures");
     json_decref(row);
     return true;
 }

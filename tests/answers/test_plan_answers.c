@@ -21,7 +21,7 @@
 #include "tests/support/instances.h"
 #include "tests/support/pinned_lines.h"
 
-enum { SMALL = 60, LARGE = 40 };
+enum { SMALL = 60, LARGE = 40, FOLDED = 150 };
 
 static uint32_t sum_of(const uint64_t *offsets, uint32_t count)
 {
@@ -91,6 +91,13 @@ static void tell_all(frag_text *out)
         frag_text_add(&name, "random %" PRIu32, i);
         tell_problem(out, of, name.bytes);
         name.length = 0;
+    }
+    for (uint32_t i = 0; i < FOLDED; i++) {
+        size_t from = out->length;
+        instance_random(of, 9000 + i, 2 + i % 40, 2 + i % 29, i % 3 == 0 ? 5 : 300,
+                        i % 6 == 0 ? 16 : 1);
+        tell_problem(out, of, "folded");
+        pinned_fold(out, from, "one more");
     }
     for (uint32_t i = 0; i < 12; i++) {
         instance_tile(of, 1 + i, 5 + 4 * i, 100, 1000);

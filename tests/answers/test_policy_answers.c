@@ -28,6 +28,7 @@
 
 enum {
     TRACES = 100,
+    FOLDED_TRACES = 200,
     PROGRAMS = 30,
     EVENTS_MAX = 3000,
     PLANNED_EVENTS_MAX = 300, /* plans of longer ones take long */
@@ -339,14 +340,17 @@ static void tell_random(frag_text *out)
 {
     random_trace trace = {0};
     unsigned count = 0;
-    for (uint64_t seed = 1; count < TRACES; seed++) {
+    for (uint64_t seed = 1; count < TRACES + FOLDED_TRACES; seed++) {
         frag_text text = {0};
+        size_t from = out->length;
         random_trace_draw(&trace, seed);
         if (trace.count > EVENTS_MAX)
             continue;
         frag_text_add(out, "trace %" PRIu64 ", %zu events\n", seed, trace.count);
         random_trace_write(&trace, &text);
         tell_text(out, text.bytes, seed);
+        if (count >= TRACES)
+            pinned_fold(out, from, "one more trace");
         frag_text_destroy(&text);
         count++;
     }

@@ -27,6 +27,7 @@
 #define CORPUS "tests/fuzz/corpus/"
 #define FILE_BYTES_MAX ((size_t)1 << 16)
 #define LOOK_BYTES 700
+#define FOLDED_TIMES 5 /* as many changes as are told one by one */
 
 typedef void teller(frag_text *out, const char *bytes, size_t count);
 
@@ -215,6 +216,17 @@ static bool ends_with(const char *name, const char *suffix)
            strcmp(name + length - strlen(suffix), suffix) == 0;
 }
 
+static void tell_change(frag_text *out, size_t reader, const changed_file *file, uint64_t number)
+{
+    frag_text changed = {0};
+    frag_text_add(out, "  ");
+    changed_bytes(file, number, &changed, out);
+    frag_text_add(out, ": ");
+    readers[reader].tell(out, changed.length > 0 ? changed.bytes : "", changed.length);
+    frag_text_add(out, "\n");
+    frag_text_destroy(&changed);
+}
+
 static void tell_file(frag_text *out, size_t reader, const char *name)
 {
     frag_text path = {0};
@@ -230,15 +242,12 @@ static void tell_file(frag_text *out, size_t reader, const char *name)
     sentences = 0;
     tell_detection(out, &file, false);
     tell_detection(out, &file, true);
-    for (uint64_t i = 0; i < readers[reader].changes; i++) {
-        frag_text changed = {0};
-        frag_text_add(out, "  ");
-        changed_bytes(&file, i, &changed, out);
-        frag_text_add(out, ": ");
-        readers[reader].tell(out, changed.length > 0 ? changed.bytes : "", changed.length);
-        frag_text_add(out, "\n");
-        frag_text_destroy(&changed);
-    }
+    for (uint64_t i = 0; i < readers[reader].changes; i++)
+        tell_change(out, reader, &file, i);
+    size_t from = out->length;
+    for (uint64_t i = 0; i < readers[reader].changes * FOLDED_TIMES; i++)
+        tell_change(out, reader, &file, readers[reader].changes + i);
+    pinned_fold(out, from, "  more changes");
     frag_text_add(out, "  sentences: %08" PRIx32 "\n", (uint32_t)(sentences >> 32));
     frag_input_close(input);
     frag_text_destroy(&path);

@@ -25,7 +25,7 @@
 
 /* Of the last runs, those with private pools, only the history without pools is read: whole, and
  * without its beginning. */
-enum { RUNS = 150, POOL_RUNS = 250, EVENTS_MAX = 700 };
+enum { RUNS = 150, POOL_RUNS = 250, FOLDED_RUNS = 500, EVENTS_MAX = 700 };
 
 /* Requests of a few mebibytes in two private pools and outside, on a device that is too small for
  * all that is cached: memory is given back often, in one order or another. */
@@ -201,17 +201,24 @@ static void tell_all(frag_text *out)
 {
     random_trace trace = {0};
     unsigned count = 0;
-    for (uint64_t seed = 5001; count < RUNS + POOL_RUNS; seed++) {
+    for (uint64_t seed = 5001; count < RUNS + POOL_RUNS + FOLDED_RUNS; seed++) {
+        size_t from = out->length;
         bool is_late = count >= RUNS;
         random_trace_draw(&trace, seed);
         if (trace.count > EVENTS_MAX || (is_late && !has_private_pools(&trace)))
             continue;
         tell_run(out, &trace, seed, is_late);
+        if (count >= RUNS + POOL_RUNS)
+            pinned_fold(out, from, "one more");
         count++;
     }
     random_trace_destroy(&trace);
-    for (uint64_t seed = 1; seed <= TIGHT_RUNS; seed++)
+    for (uint64_t seed = 1; seed <= TIGHT_RUNS + FOLDED_RUNS; seed++) {
+        size_t from = out->length;
         tell_tight(out, seed);
+        if (seed > TIGHT_RUNS)
+            pinned_fold(out, from, "one more that is tight");
+    }
 }
 
 static const pinned_lines pinned = {"tests/data/answers/snapshots.txt.zst", tell_all,

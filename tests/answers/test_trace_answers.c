@@ -22,7 +22,7 @@
 #include "tests/support/text_recording.h"
 #include "traces/cut.h"
 
-enum { RANDOM_TRACES = 40, EVENTS_MAX = 400, CUTS = 10 };
+enum { RANDOM_TRACES = 40, FOLDED_TRACES = 300, EVENTS_MAX = 400, CUTS = 10 };
 
 /* How the piece replays. */
 static void tell_run(frag_text *out, const frag_recording *piece)
@@ -126,7 +126,8 @@ static void tell_random(frag_text *out)
 {
     random_trace trace = {0};
     unsigned count = 0;
-    for (uint64_t seed = 9001; count < RANDOM_TRACES; seed++) {
+    for (uint64_t seed = 9001; count < RANDOM_TRACES + FOLDED_TRACES; seed++) {
+        size_t from = out->length;
         frag_text text = {0};
         frag_text name = {0};
         frag_recording recording;
@@ -138,6 +139,8 @@ static void tell_random(frag_text *out)
         frag_test_load_well(text.bytes, &recording, &findings);
         frag_text_add(&name, "random %" PRIu64, seed);
         tell_recording(out, name.bytes, &recording);
+        if (count >= RANDOM_TRACES)
+            pinned_fold(out, from, "one more");
         frag_recording_destroy(&recording);
         frag_text_destroy(&name);
         frag_text_destroy(&text);

@@ -26,7 +26,7 @@
 #include "tests/support/text_recording.h"
 #include "tests/support/xorshift.h"
 
-enum { RUNS = 160, CHANGES = 8, EVENTS_MAX = 1200 };
+enum { RUNS = 160, FOLDED_RUNS = 120, CHANGES = 8, EVENTS_MAX = 1200 };
 
 static void add_side(uint64_t *sum, const frag_side *side)
 {
@@ -262,11 +262,14 @@ static void tell_all(frag_text *out)
 {
     random_trace trace = {0};
     unsigned count = 0;
-    for (uint64_t seed = 9001; count < RUNS; seed++) {
+    for (uint64_t seed = 9001; count < RUNS + FOLDED_RUNS; seed++) {
+        size_t from = out->length;
         random_trace_draw(&trace, seed);
         if (trace.count > EVENTS_MAX)
             continue;
         tell_run(out, &trace, seed);
+        if (count >= RUNS)
+            pinned_fold(out, from, "one more");
         count++;
     }
     random_trace_destroy(&trace);

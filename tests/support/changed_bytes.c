@@ -1,5 +1,6 @@
 #include "tests/support/changed_bytes.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "tests/support/xorshift.h"
@@ -284,4 +285,56 @@ void changed_bytes(const changed_file *file, uint64_t number, frag_text *to, fra
             change_text(&at, place);
         break;
     }
+}
+
+/* The first figure behind a place, with its fraction; empty where there is none. */
+static range figure_at(const changed_file *file, size_t place)
+{
+    range figure = number_at(file, place);
+    size_t point = figure.end;
+    if (point + 1 < file->count && file->bytes[point] == '.' && is_digit(file->bytes[point + 1]))
+        figure.end = number_at(file, point + 1).end;
+    return figure;
+}
+
+static void change_figure(change_draw *at)
+{
+    static const double factors[] = {0.5, 2, 0, 1.001, 0.999, 10};
+    enum { FACTORS = sizeof factors / sizeof factors[0] };
+    range figure = figure_at(at->file, draw_place(at));
+    uint64_t choice = draw(at, FACTORS + 4);
+    frag_text fresh = {0};
+    if (choice >= FACTORS) {
+        range other = figure_at(at->file, draw_place(at));
+        frag_text_add_bytes(&fresh, (const char *)at->file->bytes + other.begin,
+                            other.end - other.begin);
+    } else if (figure.end > figure.begin && figure.end - figure.begin < 20) {
+        char copy[20] = {0};
+        memcpy(copy, at->file->bytes + figure.begin, figure.end - figure.begin);
+        bool has_point = strchr(copy, '.') != NULL;
+        frag_text_add(&fresh, "%.*f", has_point ? 2 : 0, strtod(copy, NULL) * factors[choice]);
+    }
+    describe(at, "figure at", figure.begin);
+    frag_text_add(at->what, " is %s", fresh.length > 0 ? fresh.bytes : "none");
+    replace(at, figure, fresh.bytes, fresh.length);
+    frag_text_destroy(&fresh);
+}
+
+void changed_figures(const changed_file *file, uint64_t number, frag_text *to, frag_text *what)
+{
+    frag_text once = {0};
+    change_draw at = {file, (number + 1) * 0x9e3779b97f4a7c15u, to, what};
+    for (int i = 0; i < 8; i++) /* neighbours begin alike */
+        (void)draw(&at, 2);
+    if (number % 2 == 0) {
+        change_figure(&at);
+        return;
+    }
+    at.to = &once;
+    change_figure(&at);
+    const changed_file half = {(const unsigned char *)once.bytes, once.length, false};
+    at.file = &half;
+    at.to = to;
+    change_figure(&at);
+    frag_text_destroy(&once);
 }

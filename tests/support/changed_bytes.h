@@ -19,4 +19,8 @@ void changed_bytes(const changed_file *file, uint64_t number, frag_text *to, fra
  * own, or one of those that messages about memory are made of. */
 void changed_words(const changed_file *file, uint64_t number, frag_text *to, frag_text *what);
 
+/* As changed_bytes, but always a figure of a text, with its fraction: another one of the text, the
+ * half, twice as much, nothing, a little more. Two figures change where the number is odd. */
+void changed_figures(const changed_file *file, uint64_t number, frag_text *to, frag_text *what);
+
 #endif

@@ -1,5 +1,6 @@
 #include "tests/support/pinned_lines.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,6 +75,17 @@ void pinned_add_text(uint64_t *sum, const char *text)
     for (; *text != '\0'; text++)
         pinned_add(sum, (unsigned char)*text);
     pinned_add(sum, 256);
+}
+
+void pinned_fold(frag_text *out, size_t from, const char *name)
+{
+    uint64_t sum = 0;
+    if (getenv("FRAG_PINNED_WHOLE") != NULL || out->length == from)
+        return;
+    pinned_add_text(&sum, out->bytes + from);
+    out->length = from;
+    out->bytes[from] = '\0';
+    frag_text_add(out, "%s: %08" PRIx32 "\n", name, (uint32_t)(sum >> 32));
 }
 
 static void add_string(uint64_t *sum, const frag_recording *recording, uint32_t id)

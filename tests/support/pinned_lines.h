@@ -20,6 +20,11 @@ unsigned pinned_lines_compare(const pinned_lines *pinned);
 /* With the argument --write prints what the file should hold, and is true. */
 bool pinned_lines_write(const pinned_lines *pinned, int argc, char **argv);
 
+/* For many more cases than a reader wants to see: makes one line of all that was told from a place
+ * on, its name and a sum. With FRAG_PINNED_WHOLE in the environment it stays as it is, so that
+ * --write before and after a change shows what the change was. */
+void pinned_fold(frag_text *out, size_t from, const char *name);
+
 /* For what would be too much to pin word by word: a sum that depends on every number and on their
  * order. Begins with 0. */
 void pinned_add(uint64_t *sum, uint64_t number);
