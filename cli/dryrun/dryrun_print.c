@@ -81,6 +81,19 @@ static void print_unknown(FILE *stream, const frag_dryrun_shown *shown,
                                                  : process->facts.ended_by);
 }
 
+static bool is_decision(const frag_dryrun_note *note)
+{
+    return strcmp(note->kind, "decision") == 0;
+}
+
+static size_t decisions_of(const frag_dryrun_facts *facts)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < facts->note_count; i++)
+        count += is_decision(&facts->notes[i]);
+    return count;
+}
+
 /* That memory runs out with the smallest too may be known by a run; then draws say nothing. */
 static void print_sure(FILE *stream, const frag_dryrun_process *process)
 {
@@ -112,6 +125,8 @@ static void print_verdict(FILE *stream, const frag_dryrun_shown *shown,
         fprintf(stream, "\n");
     else if (process->facts.selection_count > 0)
         fprintf(stream, " (with as many elements as masks are said to select, see below)\n");
+    else if (decisions_of(&process->facts) > 0)
+        fprintf(stream, " (as the script decides when values of the GPU are 0, see below)\n");
     else if (answer->uncertain_requests == 0)
         fprintf(stream, " (sure: no request's size is uncertain)\n");
     else
@@ -254,10 +269,29 @@ static void print_selections(FILE *stream, const frag_dryrun_facts *facts)
                 facts->selection_count - NOTES_SHOWN);
 }
 
+static void print_decisions(FILE *stream, const frag_dryrun_facts *facts)
+{
+    size_t shown = 0, count = decisions_of(facts);
+    for (size_t i = 0; i < facts->note_count && shown < NOTES_SHOWN; i++) {
+        const frag_dryrun_note *note = &facts->notes[i];
+        if (!is_decision(note))
+            continue;
+        fprintf(stream,
+                "decision   %s: what comes next hangs on a value that only a GPU would know, %s "
+                "time%s\n",
+                note->text, FRAG_COUNT(note->count), plural(note->count));
+        shown++;
+    }
+    if (count > shown)
+        fprintf(stream, "           and %zu more places; --report FILE has all of them\n",
+                count - shown);
+}
+
 static void print_notes(FILE *stream, const frag_dryrun_facts *facts)
 {
-    size_t shown = 0;
+    size_t shown = 0, count = facts->note_count - decisions_of(facts);
     print_selections(stream, facts);
+    print_decisions(stream, facts);
     for (size_t i = 0; i < facts->uncertain_count; i++) {
         const frag_dryrun_uncertain *size = &facts->uncertain[i];
         fprintf(stream, "uncertain  %s (%s): %s to %s\n",
@@ -266,6 +300,8 @@ static void print_notes(FILE *stream, const frag_dryrun_facts *facts)
     }
     for (size_t i = 0; i < facts->note_count && shown < NOTES_SHOWN; i++) {
         const frag_dryrun_note *note = &facts->notes[i];
+        if (is_decision(note))
+            continue;
         if (strcmp(note->kind, "value") == 0)
             fprintf(stream, "value      read %s time%s at %s: only a GPU would know it; it was 0\n",
                     FRAG_COUNT(note->count), plural(note->count), note->text);
@@ -275,9 +311,8 @@ static void print_notes(FILE *stream, const frag_dryrun_facts *facts)
             fprintf(stream, "note       %s\n", note->text);
         shown++;
     }
-    if (facts->note_count > shown)
-        fprintf(stream, "           and %zu more; --report FILE has all of them\n",
-                facts->note_count - shown);
+    if (count > shown)
+        fprintf(stream, "           and %zu more; --report FILE has all of them\n", count - shown);
 }
 
 static void print_next(FILE *stream, const frag_dryrun_shown *shown,

@@ -121,6 +121,19 @@ static void read_notes(const frag_json *json, frag_dryrun_facts *facts)
     }
 }
 
+static void read_decisions(const frag_json *json, frag_dryrun_facts *facts)
+{
+    const frag_json_value *list = frag_json_at(json, "decisions");
+    for (size_t i = 0; i < frag_json_count(list); i++) {
+        const frag_json_value *item = frag_json_item(list, i);
+        const char *where = NULL;
+        uint64_t count = 0;
+        if (frag_json_read_text(member_of(item, "where"), &where) &&
+            read_member(item, "count", &count))
+            add_note(facts, "decision", where, count);
+    }
+}
+
 static void read_selections(const frag_json *json, frag_dryrun_facts *facts)
 {
     const frag_json_value *list = frag_json_at(json, "selections");
@@ -228,6 +241,7 @@ bool frag_dryrun_facts_read_inputs(frag_input *input, frag_input *report, frag_d
     read_memory(json, facts);
     read_notes(json, facts);
     read_selections(json, facts);
+    read_decisions(json, facts);
     frag_json_destroy(json);
     if (report != NULL)
         read_report(report, facts);

@@ -28,9 +28,10 @@ typedef struct frag_dryrun_uncertain {
     uint64_t count;
 } frag_dryrun_uncertain;
 
-/* Anything else to know: a function without a meaning, a value that was read, a note. */
+/* Anything else to know: a function without a meaning, a value that was read, a line of the script
+ * that decides by one, a note. */
 typedef struct frag_dryrun_note {
-    char kind[16]; /* "unknown", "value", "note" */
+    char kind[16]; /* "unknown", "value", "decision", "note" */
     char *text;
     uint64_t count;
 } frag_dryrun_note;

@@ -13,7 +13,7 @@
 #     # needs: transformers peft              packages; without them it is skipped
 #     # expect: fits=true status=0 steps=3 ended_by=exit exception=WORD processes=2 identical again gaps
 #
-# Blanks of a value are written as _. "identical": fraglab verify says so of the recording; "again": a second run makes the
+# Blanks of a value are written as _. "decisions=N": lines at which the script decides by values of the GPU. "identical": fraglab verify says so of the recording; "again": a second run makes the
 # same requests at the same addresses, in every process; "gaps": it turns the recording off for a while, so that its replay
 # differs; without it no replay may. Without a status 0 is expected. The script exits 77 when no
 # release can be had.
@@ -81,6 +81,7 @@ check() { # program, status
         processes=*) [ "$(wc -l <"$out/report")" = "${expected#*=}" ] || { fail "the report has $(wc -l <"$out/report") processes, expected ${expected#*=}"; return; } ;;
         identical) "$fraglab" verify "$out/run.pickle" 2>&1 | grep -q identical || { fail "its recording does not verify"; return; } ;;
         gaps) repeated=no ;;
+        decisions=*) [ "$(grep -o '"kind":"decision"' "$out/report" | wc -l)" = "${expected#*=}" ] || { fail "decisions by values of the GPU: $(grep -c '"kind":"decision"' "$out/report")"; return; } ;;
         again) is_same_again "$1" || { fail "a second run makes other requests"; return; } ;;
         *)
             found=$(reported "${expected%%=*}")

@@ -18,8 +18,8 @@ get() { # release
         "$venv/bin/pip" install -q numpy filelock typing_extensions sympy networkx jinja2 fsspec setuptools pillow &&
         "$venv/bin/pip" install -q --no-deps "torch==$1" &&
         get_companions "$1" &&
-        "$venv/bin/pip" install -q --no-deps transformers accelerate peft safetensors tokenizers huggingface_hub \
-            diffusers importlib_metadata timm bitsandbytes expecttest &&
+        "$venv/bin/pip" install -q transformers diffusers && # these do not ask for torch, but for much else
+        "$venv/bin/pip" install -q --no-deps accelerate peft timm bitsandbytes expecttest psutil &&
         touch "$venv/complete"
 }
 

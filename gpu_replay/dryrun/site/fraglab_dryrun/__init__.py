@@ -72,7 +72,7 @@ def prepare():
 
 def begin(torch, settings):
     global run
-    from . import counts, defaults, objects, ranks, recorder, steps, values
+    from . import counts, defaults, known, objects, ranks, recorder, steps, values
 
     if getattr(torch.version, "cuda", None) is None:
         return  # the command has said so
@@ -85,6 +85,7 @@ def begin(torch, settings):
     if settings.get("defaults", True):
         counts.install(torch, run, after_import)
         defaults.install(torch, run, after_import)
+        known.install(torch, run)
     keep_scriptable(torch)
 
 

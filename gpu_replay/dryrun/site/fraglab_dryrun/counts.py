@@ -152,6 +152,11 @@ def install(torch, run, after_import):
         for name in ("unique", "unique_consecutive"):
             counts.wrap(owner, name, counts.of_unique)
         counts.wrap_masked(owner, "masked_select")
+    counts.wrap(torch.Tensor, "coalesce", lambda tensor: counts.choose(tensor._nnz()),
+                lambda arguments: not arguments[0].is_coalesced())
+    for name in ("to_sparse", "to_sparse_coo"):
+        counts.wrap(torch.Tensor, name, counts.of_mask,
+                    lambda arguments: len(arguments) == 1 and not arguments[0].is_sparse)
     counts.wrap(torch, "where", counts.of_mask, lambda arguments: len(arguments) == 1)
     for name in ("__getitem__", "__setitem__"):
         counts.wrap_index(name)

@@ -1,5 +1,7 @@
 """What is done where a zero would be wrong and the meaning is known: --no-defaults leaves it out."""
 import functools
+import linecache
+import os
 
 
 def no_validation(torch, run):
@@ -45,6 +47,23 @@ def valid_input(torch, run):
 
     for owner in (torch, torch.Tensor):
         checks(owner, "cov", of_weights)
+        likely(torch, run, owner)
+
+
+def likely(torch, run, owner):
+    """torch.multinomial on the host, of probabilities that the device would have computed: all are alike."""
+    function = owner.multinomial
+
+    @functools.wraps(function)
+    def multinomial(*arguments, **named):
+        given = arguments[0] if arguments else named.get("input")
+        if isinstance(given, torch.Tensor) and not given.is_cuda and given.device.type == "cpu" and given.dim() > 0 and \
+                torch.cuda.is_initialized() and given.is_floating_point() and not given.any():
+            run.note_sentence("torch.multinomial on the host: all probabilities are 0; they are taken as alike")
+            arguments, named = (torch.ones_like(given), *arguments[1:]), {k: v for k, v in named.items() if k != "input"}
+        return function(*arguments, **named)
+
+    owner.multinomial = multinomial
 
 
 def repeats_of_one(torch, run):
@@ -83,6 +102,7 @@ class Generation:
     def __init__(self, run):
         self.run = run
         self.is_done = False
+        run.watch_of_values.lengths.append(self.beams)
 
     def watch_length(self, module):
         """transformers.generation.stopping_criteria"""
@@ -120,10 +140,27 @@ class Generation:
     def fresh(self, generate):
         @functools.wraps(generate)
         def generate_afresh(*arguments, **named):
-            self.is_done = False
-            return generate(*arguments, **named)
+            outer, self.is_done = self.is_done, False  # an assistant generates inside
+            try:
+                return generate(*arguments, **named)
+            finally:
+                self.is_done = outer
 
         return generate_afresh
+
+    @staticmethod
+    def beams(frame):
+        """How many tokens a beam search has made, by the line that reads it: on the device it counts indices
+        that are set."""
+        names, path = frame.f_locals, frame.f_code.co_filename
+        if frame.f_code.co_name != "_beam_search" or not path.endswith(os.path.join("generation", "utils.py")):
+            return None
+        line = linecache.getline(path, frame.f_lineno)
+        if "output_length" in line:
+            return names.get("cur_len")
+        if "max_generated_length]" in line and "cur_len" in names and "decoder_prompt_len" in names:
+            return names["cur_len"] - names["decoder_prompt_len"]
+        return None
 
 
 def install(torch, run, after_import):

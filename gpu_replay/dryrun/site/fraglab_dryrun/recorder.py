@@ -73,6 +73,7 @@ class Run:
         self.no_history = None
         self.places = {}  # "train.py:17": how often a value was read there that nobody knows
         self.selections = {}  # "train.py:15": how many elements masks were said to select there
+        self.decisions = {}  # "train.py:16": how often the script decided there by a value nobody knows
         self.sentences = []
         self.shown_at = 0.0
         self.has_shown = False
@@ -192,6 +193,16 @@ class Run:
         if issubclass(kind, getattr(self.torch, "OutOfMemoryError", self.torch.cuda.OutOfMemoryError)):
             self.ended_by = "oom"
             self.oom_text = str(value)
+        else:
+            self.note_cause(trace)
+
+    def note_cause(self, trace):
+        """An error in a line that read a value which was not computed may come of its being 0."""
+        for frame, line in traceback.walk_tb(trace):
+            where = "%s:%d" % (os.path.basename(frame.f_code.co_filename), line)
+            if where in self.places:
+                self.note_sentence("the error came from a line that read a value which only a GPU would know and was 0 "
+                                   "here: --value %s=NUMBER gives another" % where)
 
     def facts(self):
         torch = self.torch
@@ -203,6 +214,7 @@ class Run:
                  "selected": self.settings.get("selected", 100),
                  "selections": [{"where": where, "elements": elements, "count": count}
                                 for where, (elements, count) in self.selections.items()],
+                 "decisions": [{"where": where, "count": count} for where, count in self.decisions.items()],
                  "notes": self.sentences}
         for name in RANKS:
             text = os.environ.get(name, "")

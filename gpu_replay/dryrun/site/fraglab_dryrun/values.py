@@ -10,7 +10,7 @@ import sys
 import threading
 import traceback
 
-from . import operators, say
+from . import decisions, operators, say
 
 OURS = os.path.dirname(os.path.abspath(__file__))
 # How Python code reads one value of a tensor.
@@ -108,6 +108,43 @@ def frames_of(frame):
         frame = frame.f_back
 
 
+def is_negated(test, line):
+    """Is the call at this line of a condition below an odd number of nots?"""
+    found = False
+
+    def visit(node, nots):
+        nonlocal found
+        if isinstance(node, ast.Call) and node.lineno <= line <= node.end_lineno:
+            found = nots % 2 == 1
+            return
+        for child in ast.iter_child_nodes(node):
+            visit(child, nots + (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)))
+
+    visit(test, 0)
+    return found
+
+
+@functools.lru_cache(maxsize=None)
+def staying_values(path):
+    """By line: what a call in the condition of a while, or of an if that leaves a loop, has to be so that
+    the loop goes on."""
+    stays = {}
+    try:
+        tree = ast.parse("".join(linecache.getlines(path)))
+    except SyntaxError:
+        return stays
+    for loop in ast.walk(tree):
+        if isinstance(loop, ast.While):
+            for line in range(loop.test.lineno, loop.test.end_lineno + 1):
+                stays[line] = not is_negated(loop.test, line)
+        if isinstance(loop, (ast.While, ast.For)):
+            for inner in ast.walk(loop):
+                if isinstance(inner, ast.If) and any(isinstance(left, (ast.Break, ast.Return)) for left in inner.body):
+                    for line in range(inner.test.lineno, inner.test.end_lineno + 1):
+                        stays[line] = is_negated(inner.test, line)
+    return stays
+
+
 @functools.lru_cache(maxsize=None)
 def waiting_lines(path):
     """Lines of a file that belong to the condition of a while, or of an if in one that leaves it."""
@@ -152,6 +189,7 @@ class Watch:
                       for rule in run.settings.get("values", [])]
         self.rounds = run.settings.get("rounds") or 1000
         self.limits = {}
+        self.lengths = []  # functions that say what is read at a line of a library, or None
         self.stuck = None
         self.stack = operators.Stack()
 
@@ -195,8 +233,9 @@ class Watch:
             raw = choice.count.to_bytes(scalar.bytes, "little", signed=True)
             ctypes.memmove(scalar.host_address, raw, len(raw))
             return True
-        if value is None:
-            value = getattr(self.reading, "value", None)
+        if value is None and scalar.known_bytes < scalar.bytes:
+            value = self.marked(frame)
+            self.note_decision(frame)
         if value is None and scalar.bytes == 1 and getattr(self.reading, "answers", None):
             answers = self.reading.answers
             value = answers.pop(0) if len(answers) > 1 else answers[0]
@@ -216,6 +255,34 @@ class Watch:
         ctypes.memmove(scalar.where, name, min(len(name), scalar.where_bytes))
         self.count(where, frame)
         return False
+
+    def marked(self, frame):
+        """What is known of the value without a word of --value: of all(), and of lengths in libraries."""
+        inner = frame
+        while inner is not None and inner.f_code.co_filename.startswith(OURS):
+            inner = inner.f_back
+        value = getattr(self.reading, "value", None)
+        if inner is None:
+            return value
+        if value is not None:
+            stays = staying_values(inner.f_code.co_filename)
+            if inner.f_lineno in stays:
+                self.count("%s:%d" % self.name_of(frame), frame)  # which ends a loop that waits
+            return stays.get(inner.f_lineno, value)
+        return self.length_at(inner)
+
+    def length_at(self, frame):
+        """A length that a library reads, where that is known without the device."""
+        while frame is not None and frame.f_code.co_filename.startswith(OURS):
+            frame = frame.f_back
+        found = (ask(frame) for ask in self.lengths if frame is not None)
+        return next((length for length in found if length is not None), None)
+
+    def note_decision(self, frame):
+        """Does the script decide by the value that is read what it does next?"""
+        place = decisions.place_of(frame, lambda path: is_library(path, self.torch_folder))
+        if place is not None:
+            self.run.decisions[place] = self.run.decisions.get(place, 0) + 1
 
     def count(self, where, frame):
         places = self.run.places

@@ -1,0 +1,259 @@
+"""Whole numbers and masks that the host wrote: what small operators make of them on the device is computed
+on the host too and written beside the result, so that a length, a count or an index that a script
+reads is the true one. What changes one in place without being understood makes it unknown."""
+import ctypes
+import functools
+
+from . import counts, values
+
+# The most elements of a tensor that is looked at.
+ELEMENTS_MAX = 8192
+OPERATORS = ("sum", "prod", "max", "min", "amax", "amin", "any", "all", "count_nonzero", "cumsum", "argmax", "argmin",
+             "eq", "ne", "lt", "le", "gt", "ge", "logical_not", "logical_and", "logical_or", "clamp", "flip", "abs",
+             "diff", "isin", "sort", "argsort", "bitwise_and", "bitwise_or", "bitwise_not", "add", "sub", "mul", "cat", "stack")
+METHODS = ("long", "int", "bool", "clone", "contiguous", "float", "mean", "__eq__", "__ne__", "__lt__", "__le__", "__gt__",
+           "__ge__", "__and__", "__or__", "__xor__", "__invert__", "__add__", "__radd__", "__sub__", "__rsub__", "__mul__",
+           "__rmul__", "__floordiv__", "__mod__", "__neg__", "reshape")
+CREATORS = ("zeros", "ones", "full", "arange", "zeros_like", "ones_like", "full_like")
+IN_PLACE = ("add_", "sub_", "mul_", "__iadd__", "__isub__", "__imul__", "__iand__", "__ior__", "__ixor__", "logical_and_",
+            "logical_or_", "logical_not_", "clamp_", "clamp_min_", "clamp_max_", "fill_", "zero_", "masked_fill_", "scatter_",
+            "scatter_add_", "index_add_", "index_fill_", "index_copy_", "index_put_", "bitwise_and_", "bitwise_or_", "random_",
+            "__setitem__")
+SUMS = ("add", "sub", "__add__", "__radd__", "__sub__", "__rsub__")
+RANDOM = ("random_",)
+
+
+class Unknown(Exception):
+    """A tensor among the arguments of which the host does not know every byte."""
+
+
+class Known:
+    def __init__(self, torch, run):
+        self.torch = torch
+        self.run = run
+        self.watch = run.watch_of_values
+        self.whole = {torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64}
+        self.plain = {torch.Tensor, torch.nn.Parameter}
+        self.is_compiling = getattr(getattr(torch, "compiler", None), "is_compiling", lambda: False)
+        self.write = values.software("frag_software_write")
+        self.forget = values.software("frag_software_forget")
+        self.is_inside = False
+
+    def is_watched(self, tensor):
+        return type(tensor) in self.plain and tensor.is_cuda and tensor.numel() <= ELEMENTS_MAX and \
+            (tensor.dtype in self.whole or hasattr(tensor, "_fraglab_known"))
+
+    def on_host(self, value):
+        """An argument as it is on the host."""
+        if isinstance(value, (tuple, list)):
+            return type(value)(self.on_host(part) for part in value)
+        if not isinstance(value, self.torch.Tensor) or not value.is_cuda:
+            return value
+        if not self.is_watched(value):
+            raise Unknown
+        held = counts.on_host(self.torch, value)
+        if held is None and value.numel() > 0 and not value.is_contiguous():
+            held = self.strided(value)
+        if held is None:
+            if value.numel() > 0:
+                raise Unknown
+            return self.torch.empty(value.shape, dtype=value.dtype, device="cpu")
+        return held
+
+    def strided(self, value):
+        """A view with gaps, by way of all between its first and its last byte."""
+        torch = self.torch
+        span = 1 + sum((size - 1) * stride for size, stride in zip(value.shape, value.stride()))
+        if span > 4 * ELEMENTS_MAX:
+            return None
+        flat = counts.on_host(torch, torch.as_strided(value, (span,), (1,)))
+        return torch.as_strided(flat, value.shape, value.stride()).clone() if flat is not None else None
+
+    def keep(self, result, held):
+        """Notes what the bytes of a result on the device are."""
+        if isinstance(result, tuple):
+            for one, other in zip(result, held):
+                self.keep(one, other)
+        elif isinstance(result, self.torch.Tensor) and result.is_cuda and result.is_contiguous() and \
+                result.shape == held.shape and result.dtype == held.dtype and 0 < result.numel() <= ELEMENTS_MAX:
+            held = held.contiguous()
+            self.write(result.data_ptr(), held.data_ptr(), held.numel() * held.element_size())
+            if result.dtype not in self.whole:
+                result._fraglab_known = True
+
+    def first_tensor(self, arguments):
+        first = arguments[0] if arguments else None
+        return first[0] if isinstance(first, (tuple, list)) and first else first
+
+    def is_wanted(self, arguments):
+        tensor = self.first_tensor(arguments)
+        return type(tensor) in self.plain and (tensor.dtype in self.whole or hasattr(tensor, "_fraglab_known")) and \
+            not self.is_inside and not self.is_compiling() and self.is_watched(tensor)
+
+    def is_watched_by_others(self):
+        """A graph that is captured will see other values; a mode of the script would see what is done here."""
+        return self.torch.cuda.is_current_stream_capturing() or self.torch._C._len_torch_dispatch_stack() > 0
+
+    def held(self, function, arguments, named):
+        """What the function gives on the host; None: not known."""
+        if self.is_watched_by_others():
+            return None
+        self.is_inside = True
+        try:
+            with self.torch.no_grad():
+                return function(*[self.on_host(value) for value in arguments],
+                                **{name: self.on_host(value) for name, value in named.items()})
+        except (Unknown, RuntimeError, TypeError, IndexError):  # also under vmap, where nothing has an address
+            return None
+        finally:
+            self.is_inside = False
+
+    def assumed(self, function, arguments, named):
+        """A number that is unknown is 0, so that one more is 1; or what is known of the line."""
+        number = arguments[0]
+        if number.dim() > 0 or number.dtype is self.torch.bool or self.is_watched_by_others() or named or \
+                not all(isinstance(other, int) for other in arguments[1:]):
+            return None
+        length = self.watch.length_at(values.caller_of(1))
+        if length is not None:
+            return self.torch.tensor(length, dtype=number.dtype, device="cpu")
+        return self.held(function, (self.torch.zeros((), dtype=number.dtype, device="cpu"), *arguments[1:]), {})
+
+    def picked(self, source, index, result):
+        """Elements that an unknown index picks from known ones: evenly from all of them."""
+        if source.dim() != 1 or index.dim() != 1 or not 0 < result.numel() <= ELEMENTS_MAX or self.is_watched_by_others():
+            return
+        held = self.held(lambda host: host, (source,), {})
+        if held is None:
+            return
+        steps = self.torch.arange(result.numel(), device="cpu") * held.numel() // result.numel()
+        self.keep(result, held[steps])
+        self.run.note_sentence("an index that only a GPU would know picks from numbers of the host: they are taken evenly")
+
+    def wrap_picks(self, name, place):
+        """A function of a tensor and an index."""
+        function = getattr(self.torch.Tensor, name)
+
+        @functools.wraps(function)
+        def pick(*arguments, **named):
+            if not self.is_wanted(arguments):
+                return function(*arguments, **named)
+            held = self.held(function, arguments, named)
+            result = function(*arguments, **named)
+            index = arguments[place] if len(arguments) > place else None
+            if held is not None:
+                self.keep(result, held)
+            elif type(index) in self.plain and index.is_cuda and not named:
+                self.picked(arguments[0], index, result)
+            return result
+
+        setattr(self.torch.Tensor, name, pick)
+
+    def wrap(self, owner, name):
+        function = getattr(owner, name, None)
+        if function is None:
+            return
+
+        @functools.wraps(function)
+        def computed(*arguments, **named):
+            if owner is self.torch and self.is_compiling():
+                return function(*arguments, **named)
+            if not self.is_wanted(arguments) or "out" in named:
+                return function(*arguments, **named)
+            held = self.held(function, arguments, named)
+            result = function(*arguments, **named)
+            if held is None and name in SUMS:
+                held = self.assumed(function, arguments, named)
+            if held is not None:
+                self.keep(result, held)
+            return result
+
+        setattr(owner, name, computed)
+
+    def wrap_in_place(self, name):
+        function = getattr(self.torch.Tensor, name, None)
+        if function is None:
+            return
+
+        @functools.wraps(function)
+        def changed(tensor, *arguments, **named):
+            if not self.is_wanted((tensor,)) or self.torch._C._len_torch_dispatch_stack() > 0:
+                return function(tensor, *arguments, **named)
+            held = None
+            if name not in RANDOM:
+                def change(host, *others, **more):
+                    function(host, *others, **more)
+                    return host
+
+                held = self.held(change, (tensor, *arguments), named)
+            result = function(tensor, *arguments, **named)
+            try:
+                self.settle(tensor, held)
+            except RuntimeError:
+                pass
+            return result
+
+        setattr(self.torch.Tensor, name, changed)
+
+    def settle(self, tensor, held):
+        if held is not None and tensor.is_contiguous():
+            self.keep(tensor, held)
+        elif tensor.numel() > 0:
+            span = 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride()))
+            self.forget(tensor.data_ptr(), span * tensor.element_size())
+
+    def wrap_creator(self, name):
+        function = getattr(self.torch, name, None)
+        if function is None:
+            return
+
+        @functools.wraps(function)
+        def created(*arguments, **named):
+            if self.is_compiling():
+                return function(*arguments, **named)
+            result = function(*arguments, **named)
+            is_number = name == "full" and type(result) is self.torch.Tensor and result.numel() == 1
+            if type(result) is self.torch.Tensor and (is_number or result.dtype in self.whole) and not self.is_inside and \
+                    result.is_cuda and result.numel() <= ELEMENTS_MAX and "out" not in named:
+                held = self.held(function, self.shapes(arguments), {**named, "device": "cpu", "pin_memory": False})
+                if held is not None:
+                    self.keep(result, held)
+            return result
+
+        setattr(self.torch, name, created)
+
+    def shapes(self, arguments):
+        """zeros_like and others want a tensor for its shape and type alone."""
+        return [self.torch.empty(value.shape, dtype=value.dtype, device="cpu")
+                if isinstance(value, self.torch.Tensor) and value.is_cuda else value for value in arguments]
+
+
+def keep_device_contexts():
+    """`with torch.device("cuda")` knows PyTorch's own functions by identity: it has to list them before."""
+    try:
+        from torch.utils import _device
+
+        _device._device_constructors()
+    except (ImportError, AttributeError):
+        pass
+
+
+def install(torch, run):
+    known = Known(torch, run)
+    if known.write is None or known.forget is None:
+        return
+    keep_device_contexts()
+    known.write.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]
+    known.forget.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+    known.write.restype = known.forget.restype = None
+    for name in OPERATORS:
+        known.wrap(torch, name)
+        known.wrap(torch.Tensor, name)
+    for name in METHODS:
+        known.wrap(torch.Tensor, name)
+    known.wrap_picks("__getitem__", 1)
+    known.wrap_picks("index_select", 2)
+    for name in IN_PLACE:
+        known.wrap_in_place(name)
+    for name in CREATORS:
+        known.wrap_creator(name)

@@ -1,0 +1,37 @@
+"""Counts and lengths that the device computes of what the host wrote are the true ones."""
+import torch
+
+mask = torch.arange(100) % 4 == 0
+moved = mask.cuda()
+assert 1 / moved.sum().item() == 1 / 25 and int((~moved).sum()) == 75 and float(moved.float().mean()) == 0.25
+lengths = torch.tensor([3, 9, 4]).cuda()
+longest = int(lengths.max())
+valid = torch.arange(longest, device="cuda")[None] < lengths[:, None]
+assert valid.shape == (3, 9) and valid.sum().tolist() == 16 and torch.randn(3, 9, device="cuda")[valid].shape == (16,)
+made = torch.zeros(50, dtype=torch.bool, device="cuda")
+made[:20] = True
+made |= torch.arange(50, device="cuda") >= 45
+assert made.any() and not made.all() and made.sum() == 25
+# What a kernel changes is no longer known, and one more than what is unknown is 1.
+labels = torch.tensor([1, 2, 3]).cuda()
+labels.add_(torch.randn(3, device="cuda").argsort())
+assert labels.sum().item() == 0
+assert torch.ones(9, 9, device="cuda")[: torch.randn(5, device="cuda").argmax() + 1].shape == (1, 9)
+# An average over all batches counts them on the device.
+norm = torch.nn.BatchNorm1d(8, momentum=None).cuda()
+norm(torch.randn(4, 8, device="cuda"))
+assert norm.num_batches_tracked == 1
+# Which graph a node belongs to, after some were dropped by their scores.
+graphs = torch.arange(8).repeat_interleave(10).cuda()
+kept = torch.randn(80, device="cuda").topk(40).indices
+assert int(graphs[kept].max()) == 7
+assert torch.multinomial(torch.randn(5, device="cuda").softmax(0).cpu(), 1).shape == (1,)
+places = torch.randint(0, 50, (2, 300)).cuda()
+assert torch.sparse_coo_tensor(places, torch.ones(300, device="cuda"), (50, 50)).coalesce()._nnz() == 300
+assert torch.randn(20, 30, device="cuda").to_sparse()._nnz() == 600
+assert torch.amp.GradScaler("cuda", init_scale=1024.0).scale(torch.ones((), device="cuda")) is not None
+compiled = torch.compile(lambda x: torch.zeros(4, dtype=torch.long, device="cuda").add(x).sum(), backend="eager", fullgraph=True)
+compiled(torch.arange(4).cuda())
+torch.func.vmap(lambda x: (x + 1).sum())(torch.arange(12).view(3, 4).cuda())
+print("done")
+# expect: fits=true
