@@ -152,6 +152,7 @@ double frag_plot_x(const uint64_t *times_ns, uint64_t event);
 
 #define FRAG_PLOT_KINDS(X)                                                                         \
     X(timeline)                                                                                    \
+    X(ranks)                                                                                       \
     X(map)                                                                                         \
     X(bars)                                                                                        \
     X(survival)                                                                                    \

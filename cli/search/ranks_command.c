@@ -1,16 +1,14 @@
 /* `fraglab ranks`: the recordings of all ranks of a job, side by side. */
-#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/file.h"
-#include "base/folder.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "base/threads.h"
 #include "cli/inputs.h"
 #include "cli/search/ranks_print.h"
 #include "studies/compare/comparison_wishes.h"
+#include "studies/ranks/rank_paths.h"
 #include "studies/ranks/world_json.h"
 
 enum { ROWS_SHOWN = 20, STAGES_MAX = 1024 };
@@ -43,9 +41,7 @@ typedef struct ranks_state {
     frag_device_description gpu;
     frag_world_options options;
     frag_comparison_wishes wishes; /* of --fail-above */
-    char **paths;
-    size_t path_count;
-    uint32_t *numbers;  /* of each path */
+    frag_rank_paths paths;
     frag_error *errors; /* of each path */
     frag_world_rank *ranks;
     size_t rank_count;
@@ -56,54 +52,16 @@ typedef struct ranks_state {
 
 /* ---- what is given */
 
-static void add_path(ranks_state *state, size_t *capacity, char *path)
-{
-    state->paths = frag_grow(state->paths, capacity, state->path_count + 1, sizeof *state->paths);
-    state->paths[state->path_count++] = path;
-}
-
-/* "rank0.pickle.gz", and "run.pickle-rank1", as a dry run names them. */
-static bool take_recording(char *name)
-{
-    return strstr(name, ".pickle") != NULL || strstr(name, ".pkl") != NULL ||
-           strstr(name, ".fgt") != NULL;
-}
-
-static bool add_folder(ranks_state *state, size_t *capacity, const char *folder, frag_error *error)
-{
-    size_t count = 0;
-    char **names = frag_folder_names(folder, take_recording, &count);
-    if (names == NULL)
-        frag_fail(error, FRAG_E_SYSTEM, "the folder cannot be read: %s", strerror(errno));
-    else if (count == 0)
-        frag_fail(error, FRAG_E_INPUT,
-                  "no recording is in the folder; expected files with .pickle, .pkl or .fgt in "
-                  "their names");
-    for (size_t i = 0; i < count; i++) {
-        frag_text path = {0};
-        frag_text_add(&path, "%s%s%s", folder, folder[strlen(folder) - 1] == '/' ? "" : "/",
-                      names[i]);
-        add_path(state, capacity, path.bytes);
-    }
-    if (names != NULL)
-        frag_folder_names_destroy(names, count);
-    return count > 0 || frag_error_in(error, folder);
-}
-
 static bool list_paths(ranks_state *state, frag_error *error)
 {
-    size_t capacity = 0;
-    for (size_t i = 0; i < frag_arguments_operand_count(state->arguments); i++) {
-        const char *operand = frag_arguments_operand(state->arguments, i);
-        if (!frag_is_folder(operand))
-            add_path(state, &capacity, frag_copy_text(operand));
-        else if (!add_folder(state, &capacity, operand, error))
-            return false;
-    }
-    state->numbers = frag_alloc(state->path_count, sizeof *state->numbers);
-    state->errors = frag_alloc(state->path_count, sizeof *state->errors);
-    frag_rank_numbers((const char *const *)state->paths, state->path_count, state->numbers);
-    return true;
+    size_t count = frag_arguments_operand_count(state->arguments);
+    const char **operands = frag_alloc(count, sizeof *operands);
+    for (size_t i = 0; i < count; i++)
+        operands[i] = frag_arguments_operand(state->arguments, i);
+    bool ok = frag_rank_paths_list(operands, count, &state->paths, error);
+    frag_free(operands);
+    state->errors = frag_alloc(state->paths.count + 1, sizeof *state->errors);
+    return ok;
 }
 
 static bool read_stages(ranks_state *state, frag_error *error)
@@ -163,10 +121,11 @@ static void measure_one(void *context, uint64_t index)
     frag_recording recording;
     frag_error *error = &state->errors[index];
     if (frag_is_cancelled(state->options.context) ||
-        !frag_recording_load_plain(state->paths[index], state->format, true, &recording, error))
+        !frag_recording_load_plain(state->paths.paths[index], state->format, true, &recording,
+                                   error))
         return;
     if (frag_inputs_trace(state->arguments, &recording, &trace, error))
-        frag_world_rank_measure(&state->options, &recording, trace, state->numbers[index],
+        frag_world_rank_measure(&state->options, &recording, trace, state->paths.numbers[index],
                                 &state->ranks[index], error);
     frag_recording_destroy(&recording);
 }
@@ -174,10 +133,10 @@ static void measure_one(void *context, uint64_t index)
 static bool measure_all(ranks_state *state, frag_error *error)
 {
     uint64_t threads = frag_arguments_number(state->arguments, "jobs", frag_core_count());
-    state->rank_count = state->path_count;
+    state->rank_count = state->paths.count;
     state->ranks = frag_alloc(state->rank_count, sizeof *state->ranks);
-    frag_for_each((uint32_t)threads, state->path_count, measure_one, state);
-    for (size_t i = 0; i < state->path_count; i++)
+    frag_for_each((uint32_t)threads, state->paths.count, measure_one, state);
+    for (size_t i = 0; i < state->paths.count; i++)
         if (state->errors[i].code != FRAG_E_NONE) {
             *error = state->errors[i];
             return false;
@@ -188,14 +147,14 @@ static bool measure_all(ranks_state *state, frag_error *error)
 static bool measure(ranks_state *state, frag_error *error)
 {
     frag_recording recording;
-    if (state->path_count > 1)
+    if (state->paths.count > 1)
         return measure_all(state, error);
-    if (!frag_recording_load_plain(state->paths[0], state->format, true, &recording, error))
+    if (!frag_recording_load_plain(state->paths.paths[0], state->format, true, &recording, error))
         return false;
     state->ranks = frag_alloc(recording.trace_count + 1u, sizeof *state->ranks);
     bool ok = measure_devices(state, &recording, error);
     if (!ok && error->code == FRAG_E_USAGE)
-        frag_error_in(error, state->paths[0]);
+        frag_error_in(error, state->paths.paths[0]);
     frag_recording_destroy(&recording);
     return ok;
 }
@@ -209,8 +168,7 @@ static void destroy(ranks_state *state)
     for (size_t i = 0; i < state->stage_count; i++)
         frag_rank_list_destroy(&state->stages[i]);
     frag_free(state->stages);
-    frag_folder_names_destroy(state->paths, state->path_count);
-    frag_free(state->numbers);
+    frag_rank_paths_destroy(&state->paths);
     frag_free(state->errors);
     frag_policy_list_destroy(&state->policies);
     frag_comparison_wishes_destroy(&state->wishes);

@@ -15,25 +15,6 @@ static void add_titles(frag_text_table *table, const char *const *titles)
         frag_text_add(frag_text_table_cell(table), "%s", titles[i]);
 }
 
-/* "0-3,8": the first of some ranks and all whose requests are the same. */
-static void add_alike(frag_text *text, const frag_world *world, size_t first)
-{
-    const char *comma = "";
-    for (size_t i = first; i < world->count; i++) {
-        if (world->alike[i] != first)
-            continue;
-        size_t last = i;
-        while (last + 1 < world->count && world->alike[last + 1] == first &&
-               world->ranks[last + 1].number == world->ranks[last].number + 1)
-            last++;
-        frag_text_add(text, "%s%" PRIu32, comma, world->ranks[i].number);
-        if (last > i)
-            frag_text_add(text, "-%" PRIu32, world->ranks[last].number);
-        comma = ",";
-        i = last;
-    }
-}
-
 static void add_step(frag_text *text, const frag_world_rank *rank, uint64_t step, uint64_t event)
 {
     if (rank->step_count > 0 && step == 0)
@@ -48,7 +29,7 @@ static void add_rank(frag_text_table *table, const frag_world *world, size_t ind
 {
     const frag_world_rank *rank = &world->ranks[index];
     const frag_replay_result *replay = &rank->run.replay;
-    add_alike(frag_text_table_cell(table), world, index);
+    frag_world_add_alike(frag_text_table_cell(table), world, index);
     frag_text_add(frag_text_table_cell(table), "%s", FRAG_COUNT(rank->request_count));
     frag_text_add(frag_text_table_cell(table), "%s", FRAG_BYTES(rank->requested_bytes));
     frag_text_add(frag_text_table_cell(table), "%s", FRAG_BYTES(replay->peak.allocated_bytes));

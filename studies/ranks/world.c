@@ -210,3 +210,21 @@ bool frag_world_is_uneven(const frag_world *world, const frag_threshold *allowed
         }
     return false;
 }
+
+void frag_world_add_alike(frag_text *text, const frag_world *world, size_t first)
+{
+    const char *comma = "";
+    for (size_t i = first; i < world->count; i++) {
+        if (world->alike[i] != first)
+            continue;
+        size_t last = i;
+        while (last + 1 < world->count && world->alike[last + 1] == first &&
+               world->ranks[last + 1].number == world->ranks[last].number + 1)
+            last++;
+        frag_text_add(text, "%s%" PRIu32, comma, world->ranks[i].number);
+        if (last > i)
+            frag_text_add(text, "-%" PRIu32, world->ranks[last].number);
+        comma = ",";
+        i = last;
+    }
+}

@@ -53,6 +53,9 @@ bool frag_world_make(frag_world_rank *ranks, size_t count, const frag_rank_list 
                      size_t stage_count, frag_world *world, frag_error *error);
 void frag_world_destroy(frag_world *world);
 
+/* Adds "0-3,8": the numbers of a rank, the first of its kind, and of all that request the same. */
+void frag_world_add_alike(frag_text *text, const frag_world *world, size_t first);
+
 /* Does the highest peak of a stage exceed the lowest by more than the threshold allows? */
 bool frag_world_is_uneven(const frag_world *world, const frag_threshold *allowed);
 

@@ -63,7 +63,7 @@ static void refuses_what_is_no_figure(void **state)
                          FRAGLAB_E_USAGE);
         assert_string_equal(error.where, wrong[i].where);
     }
-    assert_null(fraglab_figure_kind_at(9));
+    assert_null(fraglab_figure_kind_at(10));
 }
 
 static char *table_of(const char *kind, const char *path, const fraglab_recording *recording)
@@ -104,6 +104,11 @@ static void an_open_recording_gives_the_figures_of_its_file(void **state)
     assert_string_equal(both + strlen(one), rows);
     fraglab_free(both);
     fraglab_free(one);
+    /* As ranks of one job, which request the same. */
+    char *ranks = table_of("ranks", SMALL_SAMPLE, recording);
+    assert_non_null(strstr(ranks, "\nlevel,1,0-1,"));
+    assert_null(strstr(ranks, "\nlevel,2,"));
+    fraglab_free(ranks);
     fraglab_recording_close(recording);
 }
 

@@ -40,6 +40,7 @@ csv() { # program
         draw front $ending $S/truncated.pickle.zst --latency docs/latency-example.yaml
         draw sites $ending $S/gpt-train.pickle.zst
         draw flame $ending $S/gpt-train.pickle.zst
+        draw ranks $ending $S/model-parallel.pickle.zst --capacity 8GiB
         draw fragmentation $ending $S/gpt-varlen-oom.pickle.zst --capacity 4GiB
     done
 }
@@ -475,6 +476,36 @@ sweep_rows() {
         count=$((count + 1))
     done < <(csv '$c["kind"] == "curve" { print $c["capacity_bytes"] "," $c["oom_event"] }' <"$out/csv" | awk 'NR % 9 == 1')
     [ "$count" -ge 2 ]
+}
+
+@test "ranks are drawn with the levels of their runs, those that request the same in one strip" {
+    mkdir "$out/job"
+    cp $S/truncated.pickle.zst "$out/job/rank0.pickle.zst"
+    cp $S/truncated.pickle.zst "$out/job/rank2.pickle.zst"
+    cp $S/unet.pickle.zst "$out/job/rank1.pickle.zst"
+    ./fraglab plot ranks "$out/job" --capacity 1500MiB -p best-fit -q -f -o "$out/job.csv"
+    [ "$(csv '{ print $1 "," $2 "," $0 }' <"$out/job.csv" | cut -d, -f2 | sort -u | tr '\n' ' ')" = "1 2 " ]
+    for of in "1 truncated" "2 unet"; do
+        read -r strip name <<<"$of"
+        wanted=$(./fraglab run $S/$name.pickle.zst -p best-fit --capacity 1500MiB --format jsonl -q |
+            python3 -c 'import json, sys; row = json.loads(sys.stdin.readline()); print(row["peak"]["reserved_bytes"], row["oom"]["event"] if row["oom"] else "none")')
+        found=$(awk -F, -v strip="$strip" '{ sub(/"[^"]*"/, "ranks") } $2 == strip && $1 == "level" && $6 > peak { peak = $6 }
+            $2 == strip && $1 == "oom" { oom = $4 } END { print peak, oom == "" ? "none" : oom }' "$out/job.csv")
+        [ "$wanted" = "$found" ]
+    done
+    grep -q '^level,1,"0,2",' "$out/job.csv"
+    ./fraglab plot ranks "$out/job" -q -f -o "$out/job.svg"
+    grep -q '>rank 0,2<' "$out/job.svg"
+    # By hand, from the CSV alone; one recording of several devices; characters; threads change nothing.
+    gnuplot -e "data = '$out/job.csv'; scripts = 'plots'" plots/ranks.gp >"$out/hand.svg" 2>"$out/said"
+    well_formed "$out/hand.svg"
+    ! grep -v 'Skipping data file' "$out/said" | grep . || false
+    ./fraglab plot ranks $S/model-parallel.pickle.zst | grep -q 'rank 1'
+    run -2 ./fraglab plot ranks $S/truncated.pickle.zst
+    [[ $output == *"several ranks"* ]]
+    run -2 ./fraglab plot ranks "$out/job" -p best-fit -p tlsf
+    [[ $output == *"expected one"* ]]
+    run -3 ./fraglab plot ranks "$out/said" "$out/job/rank1.pickle.zst"
 }
 
 @test "the data can be kept beside the figure, and drawn by hand" {

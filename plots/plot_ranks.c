@@ -1,0 +1,376 @@
+/* Requested and reserved bytes of the ranks of one job over events: a strip for each rank, on one
+ * scale. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/memory.h"
+#include "base/threads.h"
+#include "plots/plot.h"
+#include "plots/plot_options.h"
+#include "sim/replay/timeline.h"
+#include "studies/ranks/rank_paths.h"
+#include "studies/ranks/world.h"
+#include "studies/usual_policies.h"
+
+/* More strips than this cannot be told apart; the ranks with the highest peaks are drawn. */
+enum { STRIPS_MAX = 32, SAMPLES_DEFAULT = 1000 };
+
+/* A replay of one rank; its samples live as long as the timeline. */
+typedef struct rank_line {
+    uint32_t number;
+    frag_timeline *timeline;
+} rank_line;
+
+typedef struct ranks_figure {
+    frag_plot plot;
+    frag_world_options options;
+    uint64_t samples;
+    frag_rank_paths paths;
+    frag_error *errors; /* of each path */
+    frag_world_rank *ranks;
+    rank_line *lines; /* as the ranks are until the world sorts them */
+    size_t rank_count;
+    frag_world world;
+    uint64_t max_bytes;
+    uint64_t event_max;
+} ranks_figure;
+
+/* ---- replays */
+
+static bool replay(const ranks_figure *state, const frag_recording *recording,
+                   const frag_trace *trace, rank_line *line, frag_error *error)
+{
+    const frag_context *context = state->options.context;
+    frag_policy_spec resolved = {0};
+    frag_run_result result;
+    if (!frag_usual_policy_resolve(context, state->options.spec, recording, &resolved, error))
+        return false;
+    line->timeline = frag_timeline_create(trace->event_count, state->samples);
+    const frag_run_options run = {
+        .is_layout_skipped = true,
+        .observer = frag_timeline_observe,
+        .observer_context = line->timeline,
+        .context = context,
+    };
+    bool ok = frag_run(
+        &(frag_run_setup){recording, trace, resolved.ops, resolved.values, state->options.device},
+        &run, &result, error);
+    frag_policy_spec_destroy(&resolved);
+    return ok;
+}
+
+static bool add_rank(ranks_figure *state, const frag_recording *recording, const frag_trace *trace,
+                     uint32_t number, size_t index, frag_error *error)
+{
+    state->lines[index].number = number;
+    return frag_world_rank_measure(&state->options, recording, trace, number, &state->ranks[index],
+                                   error) &&
+           replay(state, recording, trace, &state->lines[index], error);
+}
+
+static bool load(const ranks_figure *state, size_t index, frag_recording *recording,
+                 frag_error *error)
+{
+    return frag_recording_load_plain(state->paths.paths[index], state->plot.request->input_format,
+                                     true, recording, error);
+}
+
+static void add_path(void *context, uint64_t index)
+{
+    ranks_figure *state = context;
+    frag_recording recording;
+    frag_error *error = &state->errors[index];
+    if (frag_is_cancelled(state->options.context) || !load(state, index, &recording, error))
+        return;
+    const frag_trace *trace = frag_recording_main_trace(&recording);
+    if (trace == NULL)
+        frag_fail(error, FRAG_E_INPUT, "%s holds no trace", recording.name);
+    else
+        add_rank(state, &recording, trace, state->paths.numbers[index], index, error);
+    frag_recording_destroy(&recording);
+}
+
+static void make_room(ranks_figure *state, size_t count)
+{
+    state->ranks = frag_alloc(count + 1, sizeof *state->ranks);
+    state->lines = frag_alloc(count + 1, sizeof *state->lines);
+}
+
+/* Every device that requests something is a rank. */
+static bool add_devices(ranks_figure *state, const frag_recording *recording, frag_error *error)
+{
+    make_room(state, recording->trace_count);
+    for (uint32_t i = 0; i < recording->trace_count; i++) {
+        const frag_trace *trace = &recording->traces[i];
+        size_t index = state->rank_count;
+        if (trace->stats.request_count + trace->stats.initial_count == 0)
+            continue;
+        state->rank_count++;
+        if (!add_rank(state, recording, trace, trace->device, index, error))
+            return false;
+    }
+    return true;
+}
+
+static bool add_one_recording(ranks_figure *state, frag_error *error)
+{
+    const frag_plot_request *request = state->plot.request;
+    frag_recording recording;
+    if (request->recording_count > 0)
+        return add_devices(state, request->recordings[0], error);
+    if (!load(state, 0, &recording, error))
+        return false;
+    bool ok = add_devices(state, &recording, error);
+    frag_recording_destroy(&recording);
+    return ok;
+}
+
+static bool add_paths(ranks_figure *state, frag_error *error)
+{
+    uint32_t threads = state->options.context->threads;
+    state->errors = frag_alloc(state->paths.count + 1, sizeof *state->errors);
+    frag_for_each(threads > 0 ? threads : frag_core_count(), state->paths.count, add_path, state);
+    for (size_t i = 0; i < state->paths.count; i++)
+        if (state->errors[i].code != FRAG_E_NONE) {
+            *error = state->errors[i];
+            return false;
+        }
+    return true;
+}
+
+/* Recordings that are open are ranks in their order, behind those of the paths. */
+static bool add_open(ranks_figure *state, frag_error *error)
+{
+    const frag_plot_request *request = state->plot.request;
+    uint32_t number = 0;
+    for (size_t i = 0; i < state->paths.count; i++)
+        number = state->paths.numbers[i] >= number ? state->paths.numbers[i] + 1 : number;
+    for (size_t i = 0; i < request->recording_count; i++) {
+        const frag_recording *recording = request->recordings[i];
+        const frag_trace *trace = frag_recording_main_trace(recording);
+        if (trace == NULL)
+            return frag_fail(error, FRAG_E_INPUT, "%s holds no trace", recording->name);
+        if (!add_rank(state, recording, trace, number + (uint32_t)i, state->paths.count + i, error))
+            return false;
+    }
+    return true;
+}
+
+static bool add_all(ranks_figure *state, frag_error *error)
+{
+    const frag_plot_request *request = state->plot.request;
+    if (!frag_rank_paths_list(request->operands, request->operand_count, &state->paths, error))
+        return false;
+    size_t count = state->paths.count + request->recording_count;
+    if (count == 1)
+        return add_one_recording(state, error);
+    make_room(state, count);
+    state->rank_count = count;
+    return add_paths(state, error) && add_open(state, error);
+}
+
+/* ---- data */
+
+static const rank_line *line_of(const ranks_figure *state, uint32_t number)
+{
+    for (size_t i = 0; i < state->rank_count; i++)
+        if (state->lines[i].number == number)
+            return &state->lines[i];
+    return NULL;
+}
+
+static void write_level(ranks_figure *state, size_t strip, const char *ranks, uint64_t event,
+                        const frag_level *level)
+{
+    fprintf(state->plot.data, "level,%zu,", strip);
+    frag_text_write_csv(state->plot.data, ranks);
+    fprintf(state->plot.data, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",\n", event,
+            level->requested_bytes, level->reserved_bytes);
+    if (level->reserved_bytes > state->max_bytes)
+        state->max_bytes = level->reserved_bytes;
+    if (event > state->event_max)
+        state->event_max = event;
+}
+
+/* A level holds until the next event that changes it: the row before a change says so. */
+static void write_strip(ranks_figure *state, size_t strip, const frag_world_rank *rank,
+                        const char *ranks)
+{
+    size_t count = 0;
+    const frag_sample *samples =
+        frag_timeline_finish(line_of(state, rank->number)->timeline, &count);
+    for (size_t i = 0; i < count; i++) {
+        const frag_level *level = &samples[i].level;
+        bool is_same = i > 0 && level->requested_bytes == samples[i - 1].level.requested_bytes &&
+                       level->reserved_bytes == samples[i - 1].level.reserved_bytes;
+        if (is_same && i + 1 < count)
+            continue;
+        if (i > 0)
+            write_level(state, strip, ranks, samples[i].event, &samples[i - 1].level);
+        write_level(state, strip, ranks, samples[i].event, level);
+    }
+    const frag_oom *oom = &rank->run.replay.oom;
+    if (!oom->has_happened)
+        return;
+    fprintf(state->plot.data, "oom,%zu,", strip);
+    frag_text_write_csv(state->plot.data, ranks);
+    fprintf(state->plot.data, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",OOM: %s asked\n", oom->event,
+            oom->level.requested_bytes, oom->level.reserved_bytes,
+            FRAG_BYTES(oom->requested_bytes));
+}
+
+/* Is the rank, the first of its kind, among the STRIPS_MAX with the highest peaks? */
+static bool is_drawn(const frag_world *world, size_t index)
+{
+    size_t above = 0;
+    uint64_t peak = world->ranks[index].run.replay.peak.reserved_bytes;
+    for (size_t i = 0; i < world->count; i++) {
+        uint64_t other = world->ranks[i].run.replay.peak.reserved_bytes;
+        above += world->alike[i] == i && (other > peak || (other == peak && i < index));
+    }
+    return world->alike[index] == index && above < STRIPS_MAX;
+}
+
+static void define(ranks_figure *state, const char *const *labels, const uint64_t *peaks,
+                   size_t strips, size_t kinds)
+{
+    frag_plot *plot = &state->plot;
+    frag_text title = {0};
+    uint64_t capacity = state->options.device->capacity_bytes;
+    /* A card much larger than what is used would press everything to the floor. */
+    bool is_limited = capacity != FRAG_UNLIMITED && capacity / 4 <= state->max_bytes;
+    if (is_limited && capacity > state->max_bytes)
+        state->max_bytes = capacity;
+    frag_text_add(&title, "%zu ranks, replayed with %s", state->rank_count,
+                  state->world.ranks[0].policy);
+    if (strips < kinds)
+        frag_text_add(&title, "; the %zu of %zu kinds with the highest peaks", strips, kinds);
+    frag_plot_define_texts(plot, "labels", labels, strips);
+    frag_plot_define_numbers(plot, "peaks", peaks, strips);
+    frag_plot_define_number(plot, "has_oom", state->world.oom_count > 0 ? 1 : 0);
+    frag_plot_define_number(plot, "strip_count", (double)strips);
+    frag_plot_define_number(plot, "max_bytes", (double)state->max_bytes);
+    frag_plot_define_number(plot, "x_min", 0);
+    frag_plot_define_number(plot, "x_max", (double)state->event_max);
+    frag_plot_define_number(plot, "capacity_bytes", is_limited ? (double)capacity : 0);
+    frag_plot_define_text(plot, "capacity_text", is_limited ? FRAG_BYTES(capacity) : "");
+    frag_plot_define_unit(plot, state->max_bytes);
+    frag_plot_define_title(plot, title.bytes);
+    frag_text_destroy(&title);
+    uint64_t height = frag_plot_pixels(plot, 130 + 80 * strips);
+    if (frag_plot_setting_text(plot->request, "height") == NULL &&
+        plot->format != FRAG_PLOT_TERMINAL && height > plot->height)
+        plot->height = height;
+}
+
+static void write_world(ranks_figure *state)
+{
+    const frag_world *world = &state->world;
+    char *labels[STRIPS_MAX] = {NULL};
+    uint64_t peaks[STRIPS_MAX] = {0};
+    size_t strips = 0;
+    size_t kinds = 0;
+    fputs("kind,strip,ranks,event,requested_bytes,reserved_bytes,label\n", state->plot.data);
+    for (size_t i = 0; i < world->count; i++) {
+        frag_text ranks = {0};
+        frag_text label = {0};
+        kinds += world->alike[i] == i;
+        if (!is_drawn(world, i))
+            continue;
+        frag_world_add_alike(&ranks, world, i);
+        frag_text_add(&label, "rank %.24s%s", ranks.bytes, ranks.length > 24 ? "..." : "");
+        peaks[strips] = world->ranks[i].run.replay.peak.reserved_bytes;
+        labels[strips++] = label.bytes;
+        write_strip(state, strips, &world->ranks[i], ranks.bytes);
+        frag_text_destroy(&ranks);
+    }
+    define(state, (const char *const *)labels, peaks, strips, kinds);
+    for (size_t i = 0; i < strips; i++)
+        frag_free(labels[i]);
+}
+
+static bool fill(void *context, frag_error *error)
+{
+    ranks_figure *state = context;
+    const frag_plot_request *request = state->plot.request;
+    bool ok = add_all(state, error);
+    if (ok && state->rank_count < 2) {
+        frag_fail(error, FRAG_E_USAGE,
+                  "the recording is of one device; expected the recordings of several ranks");
+        return frag_error_in(error, frag_plot_source_name(request));
+    }
+    if (!ok || frag_is_cancelled(request->context))
+        return ok;
+    ok = frag_world_make(state->ranks, state->rank_count, NULL, 0, &state->world, error);
+    if (ok)
+        write_world(state);
+    return ok;
+}
+
+static void destroy(ranks_figure *state)
+{
+    frag_world_destroy(&state->world);
+    for (size_t i = 0; i < state->rank_count; i++) {
+        frag_world_rank_destroy(&state->ranks[i]);
+        if (state->lines[i].timeline != NULL)
+            frag_timeline_destroy(state->lines[i].timeline);
+    }
+    frag_free(state->ranks);
+    frag_free(state->lines);
+    frag_free(state->errors);
+    frag_rank_paths_destroy(&state->paths);
+}
+
+static bool draw(const frag_plot_request *request, frag_error *error)
+{
+    ranks_figure state = {.samples = SAMPLES_DEFAULT};
+    if (request->policies->count > 1)
+        return frag_fail(error, FRAG_E_USAGE,
+                         "%zu policies are given; expected one, which all ranks are replayed with",
+                         request->policies->count) ||
+               frag_error_in(error, "--policy");
+    /* Without one each rank has the settings that its recording holds. */
+    bool is_named = frag_plot_setting_text(request, "policy") != NULL;
+    state.options = (frag_world_options){.context = request->context,
+                                         .spec = is_named ? request->policies->specs : NULL,
+                                         .device = request->device};
+    bool ok = frag_plot_setting_count(request, "samples", FRAG_TIMELINE_SAMPLES_MIN, 1000000,
+                                      &state.samples, error) &&
+              frag_plot_draw(&state.plot, "ranks", request, fill, &state, error);
+    destroy(&state);
+    return ok;
+}
+
+static const frag_command_option options[] = {
+    {"policy", "NAME[:KEY=VALUE,...]", .letter = 'p',
+     .help = "what all are replayed with (default: pytorch, with the settings of each recording "
+             "where it holds some)"},
+    FRAG_DEVICE_OPTIONS,
+    FRAG_LOAD_OPTIONS,
+    {"samples", "N", .help = "points of a line; peaks are never lost (default: 1000)"},
+    FRAG_PLOT_OPTIONS,
+    {.name = NULL},
+};
+
+const frag_plot_kind frag_plot_ranks = {
+    .command =
+        {
+            .name = "ranks",
+            .operands = "TRACE|FOLDER...",
+            .summary = "requested and reserved bytes of every rank of a job, strip by strip",
+            .description =
+                "Draws a strip for each rank of one job, all on one scale: what it requested "
+                "(filled) and what the policy reserved for it. Ranks that request the same share a "
+                "strip. A cross marks where a rank ran out of memory, a dashed line the capacity. "
+                "Takes files, a folder of them, or one recording of several devices, as 'fraglab "
+                "ranks' does.",
+            .examples = "fraglab plot ranks snapshots/ -o ranks.svg\n"
+                        "fraglab plot ranks rank*.pickle --gpu h100-80gb -o ranks.svg",
+            .options = options,
+            .operand_min = 1,
+            .operand_max = UINT32_MAX,
+        },
+    .policies = "pytorch",
+    .draw = draw,
+};
