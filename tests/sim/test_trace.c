@@ -322,6 +322,29 @@ static void refuses_blocks_and_slots_that_cannot_be(void **state)
     frag_recording_destroy(&made.recording);
 }
 
+static void the_last_number_that_is_allowed_is_accepted(void **state)
+{
+    (void)state;
+    enum { SLOT_LAST = 65536 }; /* of the first event; later ones may go further */
+    static const struct {
+        frag_event event;
+        bool is_sound;
+    } cases[] = {
+        {{.op = FRAG_OP_ALLOC, .slot = SLOT_LAST, .bytes = 8}, true},
+        {{.op = FRAG_OP_ALLOC, .slot = SLOT_LAST + 1, .bytes = 8}, false},
+        {{.op = FRAG_OP_ALLOC, .slot = 0, .bytes = FRAG_REQUEST_BYTES_MAX}, true},
+        {{.op = FRAG_OP_SEGMENT_ALLOC, .bytes = FRAG_REQUEST_BYTES_MAX}, true},
+        {{.op = FRAG_OP_SEGMENT_ALLOC, .bytes = FRAG_REQUEST_BYTES_MAX + 1}, false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        frag_error error = {0};
+        fixture made = make(&cases[i].event, 1);
+        if (frag_trace_check(&made.recording, made.trace, &error) != cases[i].is_sound)
+            fail_msg("case %zu: %s", i, error.sentence);
+        frag_recording_destroy(&made.recording);
+    }
+}
+
 static void a_device_that_is_not_there_has_no_trace(void **state)
 {
     (void)state;
@@ -514,6 +537,7 @@ int main(void)
         cmocka_unit_test(a_deferred_free_may_stay_without_complete),
         cmocka_unit_test(refuses_columns_that_point_beyond_their_tables),
         cmocka_unit_test(refuses_blocks_and_slots_that_cannot_be),
+        cmocka_unit_test(the_last_number_that_is_allowed_is_accepted),
         cmocka_unit_test(a_device_that_is_not_there_has_no_trace),
         cmocka_unit_test(a_mark_ends_where_its_phase_ends),
         cmocka_unit_test(measures_by_hand_counted_numbers),

@@ -138,6 +138,30 @@ static void counts_lifetimes_of_any_length(void **state)
     frag_recording_destroy(&recording);
 }
 
+/* What was there before the recording is guessed; the rest follows from what was recorded. */
+static void tells_guessed_events_from_inferred_ones(void **state)
+{
+    (void)state;
+    enum { INITIAL = FRAG_EVENT_INITIAL, INFERRED = FRAG_EVENT_INFERRED };
+    static const uint8_t flags[] = {INITIAL | INFERRED, INITIAL, 0, INFERRED, INFERRED};
+    frag_recording recording = {0};
+    frag_error error = {0};
+    frag_builder *builder = frag_builder_create(&recording);
+    for (size_t i = 0; i < sizeof flags; i++) {
+        frag_build_event event = {.op = FRAG_OP_ALLOC,
+                                  .slot = frag_builder_slot_take(builder),
+                                  .bytes = 512,
+                                  .flags = flags[i]};
+        frag_builder_add(builder, &event);
+    }
+    assert_true(frag_builder_finish(builder, "inferred", &error));
+    frag_trace_figures *figures = frag_trace_figures_find(&recording, &recording.traces[0]);
+    assert_int_equal(figures->guessed_count, 1);
+    assert_int_equal(figures->inferred_count, 2);
+    frag_free(figures);
+    frag_recording_destroy(&recording);
+}
+
 /* With the checksum repaired: counts that no events can have are refused, with figures alone and
  * with all. */
 static void refuses_figures_that_cannot_be(void **state)
@@ -201,6 +225,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(has_the_figures_of_each_trace),
         cmocka_unit_test(counts_lifetimes_of_any_length),
+        cmocka_unit_test(tells_guessed_events_from_inferred_ones),
         cmocka_unit_test(refuses_figures_that_cannot_be),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

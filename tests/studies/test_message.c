@@ -16,6 +16,7 @@
 #include "studies/explain/message/message_escape.h"
 #include "studies/explain/message/message_size.h"
 #include "studies/explain/message/message_text.h"
+#include "studies/explain/verdict.h"
 
 static const frag_message *read_best(frag_messages *messages, const char *text)
 {
@@ -84,6 +85,34 @@ static void the_size_of_a_tensor_follows_from_its_shape(void **state)
     assert_int_equal(frag_message_shape("[]andtypefloat", &amount), 0);
     assert_int_equal(frag_message_shape("[2,]andtypefloat", &amount), 0);
     assert_int_equal(frag_message_shape("[2,3", &amount), 0);
+}
+
+/* Up to a half of what PyTorch holds, the memory of others leaves no doubt about who is short. */
+static void much_held_by_others_makes_a_shortage_of_mps_less_sure(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *others;
+        frag_confidence confidence;
+    } cases[] = {{"1.00", FRAG_CONFIDENCE_HIGH},
+                 {"2.00", FRAG_CONFIDENCE_HIGH},
+                 {"2.01", FRAG_CONFIDENCE_MEDIUM}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        frag_messages messages;
+        frag_diagnosis diagnosis;
+        char text[256];
+        snprintf(text, sizeof text,
+                 "RuntimeError: MPS backend out of memory (MPS allocated: 4.00 GB, other "
+                 "allocations: %s GB, max allowed: 6.80 GB). Tried to allocate 8.00 GB on private "
+                 "pool.",
+                 cases[i].others);
+        frag_messages_read(&messages, text, strlen(text));
+        frag_diagnose_text(&messages, &diagnosis);
+        assert_int_equal(diagnosis.verdict, FRAG_OOM_VERDICT_SHORTAGE);
+        assert_int_equal(diagnosis.confidence, cases[i].confidence);
+        frag_diagnosis_destroy(&diagnosis);
+        frag_messages_destroy(&messages);
+    }
 }
 
 static void every_figure_of_a_message_is_found(void **state)
@@ -650,6 +679,7 @@ int main(void)
         cmocka_unit_test(sizes_are_read_as_frameworks_print_them),
         cmocka_unit_test(a_rounded_size_knows_how_exact_it_is),
         cmocka_unit_test(the_size_of_a_tensor_follows_from_its_shape),
+        cmocka_unit_test(much_held_by_others_makes_a_shortage_of_mps_less_sure),
         cmocka_unit_test(every_figure_of_a_message_is_found),
         cmocka_unit_test(a_log_gives_up_all_its_messages),
         cmocka_unit_test(of_a_flood_of_messages_the_best_is_kept),

@@ -10,6 +10,7 @@
 
 #include "sim/policy_engine.h"
 #include "traces/exchange/minimalloc_csv.h"
+#include "tests/support/text_recording.h"
 #include "traces/load.h"
 
 static bool load(const char *text, frag_recording *recording, frag_error *error)
@@ -113,6 +114,44 @@ static void requests_that_failed_are_left_out(void **state)
     frag_recording_destroy(&recording);
 }
 
+/* Only in a packing problem are the notes names; elsewhere buffers are numbered. */
+static void notes_of_a_recording_are_no_names(void **state)
+{
+    (void)state;
+    static const char trace[] = "# fraglab trace 2\nalloc 0 512 note=\"weights\"\n"
+                                "alloc 1 1024 note=\"weights\"\nfree 0\nfree 1\n";
+    frag_recording recording;
+    frag_findings findings;
+    frag_error error;
+    assert_true(
+        frag_test_load(trace, strlen(trace), FRAG_FORMAT_AUTO, &recording, &findings, &error));
+    assert_non_null(recording.traces[0].notes);
+    char *text = write_back(&recording, NULL);
+    assert_null(strstr(text, "weights"));
+    assert_non_null(strstr(text, "\n0,"));
+    assert_non_null(strstr(text, "\n1,"));
+    free(text);
+    frag_recording_destroy(&recording);
+}
+
+/* All devices of a recording, not the first alone. */
+static void columns_that_nobody_asked_for_are_dropped(void **state)
+{
+    (void)state;
+    static const char trace[] = "# fraglab trace 2\ndevice 0\nalloc 0 512 note=\"a\" time=5\n"
+                                "device 1\nalloc 0 512 note=\"b\" time=6\n";
+    frag_recording recording;
+    frag_error error;
+    if (!load(trace, &recording, &error))
+        fail_msg("%s", error.sentence);
+    assert_int_equal(recording.trace_count, 2);
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_null(recording.traces[i].notes);
+        assert_null(recording.traces[i].times_ns);
+    }
+    frag_recording_destroy(&recording);
+}
+
 static void times_against_the_order_of_events_are_not_used(void **state)
 {
     (void)state;
@@ -191,6 +230,8 @@ int main(void)
         cmocka_unit_test(every_spelling_of_the_columns_is_known),
         cmocka_unit_test(what_is_written_reads_the_same),
         cmocka_unit_test(requests_that_failed_are_left_out),
+        cmocka_unit_test(notes_of_a_recording_are_no_names),
+        cmocka_unit_test(columns_that_nobody_asked_for_are_dropped),
         cmocka_unit_test(times_against_the_order_of_events_are_not_used),
         cmocka_unit_test(bad_lines_are_refused_with_their_place),
         cmocka_unit_test(a_problem_of_nothing_is_a_problem),
