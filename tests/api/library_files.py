@@ -160,6 +160,10 @@ class FigureOptions(Sized):
                 ("settings", ctypes.POINTER(FigureSetting)), ("setting_count", ctypes.c_size_t)]
 
 
+def drawn_from(kind):
+    return {"heat": f"{folder}/sweep.jsonl", "ranks": DEVICES}.get(kind, OOM)
+
+
 def figure(kind, path, **settings):
     listed = (FigureSetting * len(settings))(*[(name.encode(), value.encode()) for name, value in settings.items()])
     return told("fraglab_figure_csv", None, kind.encode(), (ctypes.c_char_p * 1)(path.encode()), ctypes.c_size_t(1), None,
@@ -173,9 +177,9 @@ with open(f"{folder}/sweep.jsonl", "wb") as file:
 library.fraglab_figure_kind_at.restype = ctypes.c_char_p
 figures = {"timeline": {"samples": "50"}, "heat": {"x": "device.capacity_bytes", "y": "policy.label"}}
 ours, theirs = b"", b""
-for index in range(9):
+for index in range(10):
     kind = library.fraglab_figure_kind_at(ctypes.c_size_t(index)).decode()
-    path = f"{folder}/sweep.jsonl" if kind == "heat" else OOM
+    path = drawn_from(kind)
     settings = figures.get(kind, {})
     ours += figure(kind, path, **settings)
     theirs += subprocess.run(["./fraglab", "plot", kind, path, "-q", "--format", "csv", *[word for name, value in settings.items() for word in (f"--{name}", value)]],
@@ -225,9 +229,9 @@ def drawn(kind, path, words, settings, **options):
 
 
 if sys.argv[3:] == ["drawings"]:
-    for index in range(9):
+    for index in range(10):
         kind = library.fraglab_figure_kind_at(ctypes.c_size_t(index)).decode()
-        path = f"{folder}/sweep.jsonl" if kind == "heat" else OOM
+        path = drawn_from(kind)
         for form in ("svg", "terminal") if kind != "map" else ("svg", "png", "pdf", "terminal"):
             if not drawn(kind, path, ["--format", form], figures.get(kind, {}), format=form.encode()):
                 sys.exit(f"{kind} as {form} differs from that of the command")

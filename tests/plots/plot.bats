@@ -675,6 +675,9 @@ sweep_rows() {
 @test "every kind of the table draws its example, has a script and is described" {
     local kind example
     cp $S/truncated.pickle.zst "$out/train.pickle"
+    mkdir "$out/snapshots"
+    cp $S/truncated.pickle.zst "$out/snapshots/rank0.pickle.zst"
+    cp $S/unet.pickle.zst "$out/snapshots/rank1.pickle.zst"
     cat >"$out/experiment.yaml" <<END
 traces: $PWD/$S/truncated.pickle.zst
 policies: [{policy: pytorch, options: {max_split_size_mb: [unlimited, 64]}}]

@@ -52,7 +52,9 @@ def valid_input(torch, run):
 
 def likely(torch, run, owner):
     """torch.multinomial on the host, of probabilities that the device would have computed: all are alike."""
-    function = owner.multinomial
+    function = getattr(owner, "multinomial", None)
+    if function is None:
+        return
 
     @functools.wraps(function)
     def multinomial(*arguments, **named):
