@@ -29,13 +29,15 @@ static size_t draw_place(change_draw *at)
 
 static void add_range(change_draw *at, size_t begin, size_t end)
 {
-    frag_text_add_bytes(at->to, (const char *)at->file->bytes + begin, end - begin);
+    if (end > begin) /* an empty file has no bytes at all */
+        frag_text_add_bytes(at->to, (const char *)at->file->bytes + begin, end - begin);
 }
 
 static void replace(change_draw *at, range part, const char *by, size_t length)
 {
     add_range(at, 0, part.begin);
-    frag_text_add_bytes(at->to, by, length);
+    if (length > 0)
+        frag_text_add_bytes(at->to, by, length);
     add_range(at, part.end, at->file->count);
 }
 
@@ -306,8 +308,9 @@ static void change_figure(change_draw *at)
     frag_text fresh = {0};
     if (choice >= FACTORS) {
         range other = figure_at(at->file, draw_place(at));
-        frag_text_add_bytes(&fresh, (const char *)at->file->bytes + other.begin,
-                            other.end - other.begin);
+        if (other.end > other.begin)
+            frag_text_add_bytes(&fresh, (const char *)at->file->bytes + other.begin,
+                                other.end - other.begin);
     } else if (figure.end > figure.begin && figure.end - figure.begin < 20) {
         char copy[20] = {0};
         memcpy(copy, at->file->bytes + figure.begin, figure.end - figure.begin);
