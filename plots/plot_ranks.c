@@ -11,7 +11,6 @@
 #include "sim/replay/timeline.h"
 #include "studies/ranks/rank_paths.h"
 #include "studies/ranks/world.h"
-#include "studies/usual_policies.h"
 
 /* More strips than this cannot be told apart; the ranks with the highest peaks are drawn. */
 enum { STRIPS_MAX = 32, SAMPLES_DEFAULT = 1000 };
@@ -38,35 +37,15 @@ typedef struct ranks_figure {
 
 /* ---- replays */
 
-static bool replay(const ranks_figure *state, const frag_recording *recording,
-                   const frag_trace *trace, rank_line *line, frag_error *error)
-{
-    const frag_context *context = state->options.context;
-    frag_policy_spec resolved = {0};
-    frag_run_result result;
-    if (!frag_usual_policy_resolve(context, state->options.spec, recording, &resolved, error))
-        return false;
-    line->timeline = frag_timeline_create(trace->event_count, state->samples);
-    const frag_run_options run = {
-        .is_layout_skipped = true,
-        .observer = frag_timeline_observe,
-        .observer_context = line->timeline,
-        .context = context,
-    };
-    bool ok = frag_run(
-        &(frag_run_setup){recording, trace, resolved.ops, resolved.values, state->options.device},
-        &run, &result, error);
-    frag_policy_spec_destroy(&resolved);
-    return ok;
-}
-
 static bool add_rank(ranks_figure *state, const frag_recording *recording, const frag_trace *trace,
                      uint32_t number, size_t index, frag_error *error)
 {
-    state->lines[index].number = number;
-    return frag_world_rank_measure(&state->options, recording, trace, number, &state->ranks[index],
-                                   error) &&
-           replay(state, recording, trace, &state->lines[index], error);
+    frag_world_options options = state->options;
+    frag_timeline *timeline = frag_timeline_create(trace->event_count, state->samples);
+    state->lines[index] = (rank_line){number, timeline};
+    options.observer = frag_timeline_observe;
+    options.observer_context = timeline;
+    return frag_world_rank_measure(&options, recording, trace, number, &state->ranks[index], error);
 }
 
 static bool load(const ranks_figure *state, size_t index, frag_recording *recording,

@@ -36,7 +36,10 @@ static bool replay(const frag_world_options *options, const frag_recording *reco
                    const frag_trace *trace, frag_world_rank *rank, frag_error *error)
 {
     frag_policy_spec resolved = {0};
-    const frag_run_options run = {.context = options->context, .is_layout_skipped = true};
+    const frag_run_options run = {.context = options->context,
+                                  .is_layout_skipped = true,
+                                  .observer = options->observer,
+                                  .observer_context = options->observer_context};
     if (!frag_usual_policy_resolve(options->context, options->spec, recording, &resolved, error))
         return false;
     rank->policy = frag_copy_text(resolved.text);

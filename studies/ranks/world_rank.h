@@ -13,6 +13,8 @@ typedef struct frag_world_options {
     const frag_policy_spec *spec;   /* what with; NULL: pytorch, with the settings of each recording
                                        where it holds some */
     const frag_device_spec *device; /* of the replays, the same for every rank */
+    frag_replay_observer *observer; /* of the replay; NULL: none */
+    void *observer_context;
 } frag_world_options;
 
 typedef struct frag_world_rank {

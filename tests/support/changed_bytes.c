@@ -22,6 +22,15 @@ static uint64_t draw(change_draw *at, uint64_t limit)
     return limit == 0 ? 0 : xorshift_next(&at->bits) % limit;
 }
 
+static change_draw begin_draw(const changed_file *file, uint64_t number, frag_text *to,
+                              frag_text *what)
+{
+    change_draw at = {file, (number + 1) * 0x9e3779b97f4a7c15u, to, what};
+    for (int i = 0; i < 8; i++) /* neighbours begin alike */
+        (void)draw(&at, 2);
+    return at;
+}
+
 static size_t draw_place(change_draw *at)
 {
     return (size_t)draw(at, at->file->count);
@@ -234,9 +243,7 @@ static void change_word(change_draw *at, range word)
 
 void changed_words(const changed_file *file, uint64_t number, frag_text *to, frag_text *what)
 {
-    change_draw at = {file, (number + 1) * 0x9e3779b97f4a7c15u, to, what};
-    for (int i = 0; i < 8; i++) /* neighbours begin alike */
-        (void)draw(&at, 2);
+    change_draw at = begin_draw(file, number, to, what);
     range word = word_at(file, draw_place(&at));
     switch (draw(&at, 8)) {
     case 0:
@@ -261,9 +268,7 @@ void changed_words(const changed_file *file, uint64_t number, frag_text *to, fra
 
 void changed_bytes(const changed_file *file, uint64_t number, frag_text *to, frag_text *what)
 {
-    change_draw at = {file, (number + 1) * 0x9e3779b97f4a7c15u, to, what};
-    for (int i = 0; i < 8; i++) /* neighbours begin alike */
-        (void)draw(&at, 2);
+    change_draw at = begin_draw(file, number, to, what);
     size_t place = draw_place(&at);
     if (file->count == 0) {
         frag_text_add(what, "nothing");
@@ -326,9 +331,7 @@ static void change_figure(change_draw *at)
 void changed_figures(const changed_file *file, uint64_t number, frag_text *to, frag_text *what)
 {
     frag_text once = {0};
-    change_draw at = {file, (number + 1) * 0x9e3779b97f4a7c15u, to, what};
-    for (int i = 0; i < 8; i++) /* neighbours begin alike */
-        (void)draw(&at, 2);
+    change_draw at = begin_draw(file, number, to, what);
     if (number % 2 == 0) {
         change_figure(&at);
         return;
