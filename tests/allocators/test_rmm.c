@@ -59,6 +59,19 @@ static void fixed_blocks_are_stolen_from_other_streams(void **state)
     small_world_close(&world);
 }
 
+static void slabs_of_one_block_have_room_for_every_request(void **state)
+{
+    (void)state;
+    enum { BLOCKS = 1000 };
+    small_world world;
+    small_world_open(&world, "rmm-fixed-size:block_size=64KiB,blocks_to_preallocate=1",
+                     FRAG_UNLIMITED);
+    for (int i = 0; i < BLOCKS; i++)
+        small_world_alloc(&world, 1);
+    assert_int_equal(world.device->reserved_bytes, BLOCKS * KIB(64));
+    small_world_close(&world);
+}
+
 static void a_request_goes_to_the_smallest_bin_that_holds_it(void **state)
 {
     (void)state;
@@ -194,6 +207,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fixed_blocks_are_used_again_oldest_first),
         cmocka_unit_test(fixed_blocks_are_stolen_from_other_streams),
+        cmocka_unit_test(slabs_of_one_block_have_room_for_every_request),
         cmocka_unit_test(a_request_goes_to_the_smallest_bin_that_holds_it),
         cmocka_unit_test(bins_take_their_slabs_from_the_pool),
         cmocka_unit_test(a_stream_of_the_arena_keeps_a_superblock_of_its_own),

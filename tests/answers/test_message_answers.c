@@ -1,6 +1,6 @@
-/* What the reader of messages makes of every kept message with one thing changed, and what it takes
- * for an escape among all short texts of the bytes that escapes are made of. What was changed on
- * purpose is pinned anew:
+/* What the reader of messages makes of every kept message with one thing changed, what is decided
+ * and advised of figures drawn at random, and what it takes for an escape among all short texts of
+ * the bytes that escapes are made of. What was changed on purpose is pinned anew:
  *
  *   test_message_answers            compares with tests/data/answers/messages.txt.zst
  *   test_message_answers --write    prints what that file should hold (make answers-golden)
@@ -16,16 +16,20 @@
 #include <cmocka.h>
 #include <jansson.h>
 
+#include "base/bytes.h"
 #include "base/formats/lines.h"
 #include "studies/explain/explain_text.h"
 #include "studies/explain/message/message_escape.h"
 #include "studies/explain/message/message_size.h"
 #include "tests/support/changed_bytes.h"
 #include "tests/support/pinned_lines.h"
+#include "tests/support/xorshift.h"
 
 #define FOLDER "tests/data/oom-messages/"
 
 enum { CHANGES = 10, WORD_CHANGES = 10, FIGURE_CHANGES = 30, ESCAPE_MAX = 6 };
+
+enum { DRAWN_MESSAGES = 4000, SAYS_BITS = 14 };
 
 /* ---- messages */
 
@@ -168,6 +172,67 @@ static void tell_messages(frag_text *out, const char *name)
     frag_text_destroy(&path);
 }
 
+/* ---- verdicts and advice by figures alone */
+
+/* An eighth of the card, or a byte beside one; small ones, too, and some of them rounded. */
+static frag_amount draw_amount(uint64_t *bits)
+{
+    static const uint64_t small[] = {0, 1, 64 * FRAG_MIB, FRAG_GIB / 2};
+    uint64_t draw = xorshift_next(bits);
+    frag_amount amount = {.is_known = draw % 4 != 0};
+    uint64_t share = draw >> 2 & 15;
+    if (!amount.is_known)
+        return amount;
+    amount.bytes = share < 12 ? share * FRAG_GIB : small[share - 12];
+    amount.bytes += draw >> 8 & 1;
+    amount.bytes -= amount.bytes > 0 ? draw >> 9 & 1 : 0;
+    amount.slack_bytes = (draw >> 10 & 3) == 0 ? FRAG_MIB : 0;
+    return amount;
+}
+
+static frag_message draw_message(uint64_t *bits, frag_framework framework)
+{
+    static const char *const releases[] = {
+        NULL,          "PyTorch 1.0 to 1.3", "PyTorch 1.4 to 2.0",   "PyTorch 1.10 to 2.0",
+        "PyTorch 2.1", "PyTorch 2.10",       "PyTorch 2.11 or later"};
+    uint64_t draw = xorshift_next(bits);
+    frag_message message = {
+        .kind = draw % 8 == 0 ? FRAG_MESSAGE_HOST : FRAG_MESSAGE_OOM,
+        .framework = framework,
+        .release = releases[(draw >> 3) % (sizeof releases / sizeof releases[0])],
+        .says = (draw >> 8 & 1) != 0 ? 1u << (draw >> 9) % SAYS_BITS : 0,
+    };
+    for (frag_figure i = 0; i < FRAG_FIGURE_COUNT; i++)
+        message.figures[i] = draw_amount(bits);
+    return message;
+}
+
+/* What is decided of figures that no text need have, and what is advised then. */
+static void tell_figures(frag_text *out, frag_framework framework)
+{
+    uint64_t bits = framework + 1;
+    size_t from = out->length;
+    for (unsigned i = 0; i < DRAWN_MESSAGES; i++) {
+        frag_message message = draw_message(&bits, framework);
+        frag_messages messages = {.scenes = (uint32_t)xorshift_next(&bits) & 63,
+                                  .is_windows = xorshift_next(&bits) % 8 == 0};
+        for (frag_setting j = 0; j < FRAG_SETTING_COUNT; j++)
+            messages.is_on[j] = xorshift_next(&bits) % 4 == 0;
+        frag_diagnosis diagnosis;
+        frag_diagnose(&message, &diagnosis);
+        frag_text_add(out, "%s %u", frag_framework_name(framework), i);
+        if (i % 4 == 0) /* what no figures lead to */
+            diagnosis.verdict = (frag_oom_verdict)(xorshift_next(&bits) % FRAG_OOM_VERDICT_COUNT);
+        frag_advice advice;
+        frag_advise(&messages, &message, &diagnosis, &advice);
+        frag_text_add(out, ": %s, %016" PRIx64 "\n", frag_oom_verdict_name(diagnosis.verdict),
+                      sum_of(&messages, &diagnosis, &advice));
+        frag_advice_destroy(&advice);
+        frag_diagnosis_destroy(&diagnosis);
+    }
+    pinned_fold(out, from, "  figures that were drawn");
+}
+
 /* ---- escapes */
 
 typedef size_t escape_reader(const unsigned char *bytes, size_t length, char *plain);
@@ -239,6 +304,8 @@ static void tell_all(frag_text *out)
         "pastes",  "made",         "ordinary", "unseen",         "fresh"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         tell_messages(out, names[i]);
+    for (frag_framework i = 0; i < FRAG_FRAMEWORK_COUNT; i++)
+        tell_figures(out, i);
     tell_escapes(out, read_terminal, "\x1b", "[]3m@~\x07\x1f\x7f x");
     tell_escapes(out, read_terminal, "",
                  "^[3\x1b"

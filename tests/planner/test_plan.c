@@ -11,6 +11,7 @@
 #include "base/bytes.h"
 #include "planner/placement.h"
 #include "planner/plan.h"
+#include "planner/portfolio.h"
 #include "tests/support/instances.h"
 
 static instance problem;
@@ -39,6 +40,29 @@ static void nothing_is_packed_into_nothing(void **state)
     assert_int_equal(plan.answer, FRAG_PLAN_OPTIMAL);
     assert_int_equal(plan.height_bytes, 0);
     frag_plan_destroy(&plan);
+}
+
+/* How many packings a portfolio makes with so many steps: each takes its cost. */
+static uint64_t packings(const frag_sections *sections, uint64_t steps)
+{
+    frag_portfolio *portfolio = frag_portfolio_create(sections);
+    uint64_t cost = frag_portfolio_steps(portfolio, FRAG_PLACING_SKYLINE);
+    uint64_t left = steps * cost;
+    frag_portfolio_run(portfolio, 0, &left);
+    frag_portfolio_destroy(portfolio);
+    return left / cost;
+}
+
+static void steps_that_are_just_enough_make_one_more_packing(void **state)
+{
+    (void)state;
+    frag_sections sections;
+    frag_error error = {0};
+    instance_random(&problem, 1, 40, 20, 9, 1);
+    assert_true(frag_sections_create(&sections, problem.buffers, problem.count, &error));
+    assert_int_equal(packings(&sections, 1), 0);
+    assert_int_equal(packings(&sections, 2), 0);
+    frag_sections_destroy(&sections);
 }
 
 static void small_problems_are_solved_as_brute_force_does(void **state)
@@ -226,6 +250,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_is_packed_into_nothing),
+        cmocka_unit_test(steps_that_are_just_enough_make_one_more_packing),
         cmocka_unit_test(small_problems_are_solved_as_brute_force_does),
         cmocka_unit_test(tilings_without_a_hole_are_found),
         cmocka_unit_test(pinwheels_are_found),

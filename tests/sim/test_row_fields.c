@@ -196,6 +196,28 @@ static void an_unlisted_field_cannot_be_written(void **state)
     frag_free(line);
 }
 
+static void a_row_without_a_schema_says_so(void **state)
+{
+    (void)state;
+    char path[64];
+    frag_json *row = frag_json_create();
+    frag_json_text(row, "policy", "best-fit");
+    assert_true(frag_row_find_unlisted(row, path, sizeof path));
+    assert_string_equal(path, "schema");
+    frag_json_destroy(row);
+}
+
+static void formats_are_known_by_name(void **state)
+{
+    (void)state;
+    frag_result_format format = FRAG_RESULT_FORMAT_COUNT;
+    assert_true(frag_result_format_find("table", &format));
+    assert_int_equal(format, FRAG_RESULT_TABLE);
+    assert_true(frag_result_format_find("markdown", &format));
+    assert_int_equal(format, FRAG_RESULT_MARKDOWN);
+    assert_false(frag_result_format_find("tables", &format));
+}
+
 static void an_unlisted_field_cannot_be_read(void **state)
 {
     (void)state;
@@ -445,6 +467,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(events_per_second_are_of_the_time_that_was_measured),
         cmocka_unit_test(an_unlisted_field_cannot_be_written),
         cmocka_unit_test(an_unlisted_field_cannot_be_read),
+        cmocka_unit_test(a_row_without_a_schema_says_so),
+        cmocka_unit_test(formats_are_known_by_name),
         cmocka_unit_test(an_unlisted_field_cannot_be_compared),
         cmocka_unit_test(every_path_is_there_once),
         cmocka_unit_test(only_numbers_are_metrics),

@@ -3,13 +3,14 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
 #include "base/bytes.h"
 #include "sim/device.h"
 #include "sim/device/footprint.h"
-#include "sim/device/ranges.h"
+#include "sim/run.h"
 
 #define PAGE FRAG_DEVICE_PAGE_BYTES
 
@@ -278,42 +279,6 @@ static void tells_free_memory_less_what_others_use(void **state)
     frag_device_destroy(device);
 }
 
-/* The tree of free ranges against an array of bits, under random takes and gives. */
-static void ranges_agree_with_a_bitmap(void **state)
-{
-    (void)state;
-    enum { UNITS = 256 };
-    bool is_used[UNITS] = {false};
-    frag_ranges ranges;
-    frag_ranges_create(&ranges, 1000, UNITS);
-    uint32_t random = 1;
-    for (int step = 0; step < 20000; step++) {
-        random = random * 1664525u + 1013904223u;
-        uint32_t size = 1 + (random >> 8) % 12;
-        uint32_t at = (random >> 16) % UNITS;
-        bool is_take = (random >> 30) % 2 == 0;
-        if (is_take) {
-            uint32_t expected = 0;
-            uint32_t run = 0;
-            for (; expected < UNITS && run < size; expected++)
-                run = is_used[expected] ? 0 : run + 1;
-            uint64_t address = 0;
-            bool ok = frag_ranges_take_lowest(&ranges, size, &address);
-            assert_int_equal(ok, run == size);
-            if (ok)
-                assert_int_equal(address, 1000 + expected - size);
-            for (uint32_t i = 0; ok && i < size; i++)
-                is_used[address - 1000 + i] = true;
-        } else if (is_used[at]) {
-            is_used[at] = false;
-            frag_ranges_give(&ranges, 1000 + at, 1);
-        }
-        if (step % 64 == 0)
-            assert_true(frag_ranges_check(&ranges, NULL));
-    }
-    frag_ranges_destroy(&ranges);
-}
-
 static void devices_may_share_the_space_of_their_reservations(void **state)
 {
     (void)state;
@@ -435,6 +400,31 @@ static void a_device_of_any_number_can_reserve_and_give(void **state)
     }
 }
 
+static void segments_that_no_machine_has_are_left_out(void **state)
+{
+    (void)state;
+    frag_event events[] = {
+        {.op = FRAG_OP_SEGMENT_ALLOC, .bytes = 4096, .flags = FRAG_EVENT_INITIAL},
+        {.op = FRAG_OP_ALLOC, .bytes = 100},
+        {.op = FRAG_OP_SEGMENT_ALLOC, .bytes = (uint64_t)1 << 47},
+        {.op = FRAG_OP_SEGMENT_ALLOC, .bytes = 4096},
+        {.op = FRAG_OP_SEGMENT_ALLOC, .bytes = 4096},
+        {.op = FRAG_OP_SEGMENT_ALLOC, .bytes = ((uint64_t)1 << 47) - 4096},
+    };
+    uint64_t addresses[] = {4096, 0, 4096, (uint64_t)1 << 48, ((uint64_t)1 << 48) - 4096, 4096};
+    frag_trace trace = {.events = events, .addresses = addresses, .event_count = 6};
+    trace.stats.op_counts[FRAG_OP_SEGMENT_ALLOC] = 5;
+    size_t count = 0;
+    size_t initial_count = 0;
+    frag_recorded_segment *segments = frag_recorded_segments(&trace, &count, &initial_count);
+    assert_int_equal(count, 2);
+    assert_int_equal(initial_count, 1);
+    assert_int_equal(segments[0].address, 4096);
+    assert_int_equal(segments[0].bytes, 4096);
+    assert_int_equal(segments[1].bytes, ((uint64_t)1 << 47) - 4096);
+    free(segments);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -453,7 +443,7 @@ int main(void)
         cmocka_unit_test(every_device_reserves_at_a_place_of_its_own),
         cmocka_unit_test(a_device_of_any_number_can_reserve_and_give),
         cmocka_unit_test(tells_free_memory_less_what_others_use),
-        cmocka_unit_test(ranges_agree_with_a_bitmap),
+        cmocka_unit_test(segments_that_no_machine_has_are_left_out),
         cmocka_unit_test(devices_may_share_the_space_of_their_reservations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

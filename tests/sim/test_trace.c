@@ -345,6 +345,21 @@ static void the_last_number_that_is_allowed_is_accepted(void **state)
     }
 }
 
+static void a_trace_without_a_table_of_streams_has_the_default_stream_alone(void **state)
+{
+    (void)state;
+    for (uint32_t stream = 0; stream < 2; stream++) {
+        const frag_event event = {.op = FRAG_OP_ALLOC, .bytes = 8, .stream = (uint16_t)stream};
+        frag_error error = {0};
+        fixture made = make(&event, 1);
+        uint32_t streams = made.trace->stream_count;
+        made.trace->stream_count = 0;
+        assert_int_equal(frag_trace_check(&made.recording, made.trace, &error), stream == 0);
+        made.trace->stream_count = streams;
+        frag_recording_destroy(&made.recording);
+    }
+}
+
 static void a_device_that_is_not_there_has_no_trace(void **state)
 {
     (void)state;
@@ -538,6 +553,7 @@ int main(void)
         cmocka_unit_test(refuses_columns_that_point_beyond_their_tables),
         cmocka_unit_test(refuses_blocks_and_slots_that_cannot_be),
         cmocka_unit_test(the_last_number_that_is_allowed_is_accepted),
+        cmocka_unit_test(a_trace_without_a_table_of_streams_has_the_default_stream_alone),
         cmocka_unit_test(a_device_that_is_not_there_has_no_trace),
         cmocka_unit_test(a_mark_ends_where_its_phase_ends),
         cmocka_unit_test(measures_by_hand_counted_numbers),

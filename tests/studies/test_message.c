@@ -363,11 +363,17 @@ static void messages_in_other_languages_are_read(void **state)
     assert_read("CUDA エラー: メモリ不足です (要求 512 MiB)", half, 0);
     assert_read("오류: GPU 메모리 부족 (요청 2.50 GiB, 여유 512 MiB)", 5 * half, half);
     assert_read("ОШИБКА CUDA: недостаточно видеопамяти, требуется 512 МБ", half, 0);
+    assert_read("НЕХВАТКА ПАМЯТИ CUDA: ТРЕБУЕТСЯ 512 МБ", half, 0);
     assert_read("CUDA-Fehler: NICHT GENÜGEND Grafikspeicher, benötigt 512 MB", half, 0);
     assert_read("Erreur CUDA : impossible d’allouer 512 Mo", half, 0);
     assert_read("Error: memoria de vídeo insuficiente, se necesitan 512 MB", half, 0);
     assert_read("Erro: não foi possível alocar 512 MB na placa de vídeo", half, 0);
     assert_read("ＣＵＤＡ out of memory． Tried to allocate ５１２．００ ＭｉＢ", half, 0);
+    assert_read("{\"m\":\"CUDA: \\u043d\\u0435\\u0445\\u0432\\u0430\\u0442\\u043a\\u0430 "
+                "\\u043f\\u0430\\u043c\\u044f\\u0442\\u0438 "
+                "\\u0442\\u0440\\u0435\\u0431\\u0443\\u0435\\u0442\\u0441\\u044f 512 MiB\"}",
+                half, 0);
+
     assert_read("{\"m\":\"\\u663e\\u5b58\\u4e0d\\u8db3: \\u9700\\u8981 512 MiB\"}", half, 0);
 }
 
