@@ -8,156 +8,22 @@
 #include "base/threads.h"
 #include "plots/plot.h"
 #include "plots/plot_options.h"
-#include "sim/replay/timeline.h"
-#include "studies/ranks/rank_paths.h"
+#include "studies/ranks/job.h"
 #include "studies/ranks/world.h"
 
 /* More strips than this cannot be told apart; the ranks with the highest peaks are drawn. */
 enum { STRIPS_MAX = 32, SAMPLES_DEFAULT = 1000 };
 
-/* A replay of one rank; its samples live as long as the timeline. */
-typedef struct rank_line {
-    uint32_t number;
-    frag_timeline *timeline;
-} rank_line;
-
 typedef struct ranks_figure {
     frag_plot plot;
     frag_world_options options;
-    uint64_t samples;
-    frag_rank_paths paths;
-    frag_error *errors; /* of each path */
-    frag_world_rank *ranks;
-    rank_line *lines; /* as the ranks are until the world sorts them */
-    size_t rank_count;
+    frag_job job;
     frag_world world;
     uint64_t max_bytes;
     uint64_t event_max;
 } ranks_figure;
 
-/* ---- replays */
-
-static bool add_rank(ranks_figure *state, const frag_recording *recording, const frag_trace *trace,
-                     uint32_t number, size_t index, frag_error *error)
-{
-    frag_world_options options = state->options;
-    frag_timeline *timeline = frag_timeline_create(trace->event_count, state->samples);
-    state->lines[index] = (rank_line){number, timeline};
-    options.observer = frag_timeline_observe;
-    options.observer_context = timeline;
-    return frag_world_rank_measure(&options, recording, trace, number, &state->ranks[index], error);
-}
-
-static bool load(const ranks_figure *state, size_t index, frag_recording *recording,
-                 frag_error *error)
-{
-    return frag_recording_load_plain(state->paths.paths[index], state->plot.request->input_format,
-                                     true, recording, error);
-}
-
-static void add_path(void *context, uint64_t index)
-{
-    ranks_figure *state = context;
-    frag_recording recording;
-    frag_error *error = &state->errors[index];
-    if (frag_is_cancelled(state->options.context) || !load(state, index, &recording, error))
-        return;
-    const frag_trace *trace = frag_recording_main_trace(&recording);
-    if (trace == NULL)
-        frag_fail(error, FRAG_E_INPUT, "%s holds no trace", recording.name);
-    else
-        add_rank(state, &recording, trace, state->paths.numbers[index], index, error);
-    frag_recording_destroy(&recording);
-}
-
-static void make_room(ranks_figure *state, size_t count)
-{
-    state->ranks = frag_alloc(count + 1, sizeof *state->ranks);
-    state->lines = frag_alloc(count + 1, sizeof *state->lines);
-}
-
-/* Every device that requests something is a rank. */
-static bool add_devices(ranks_figure *state, const frag_recording *recording, frag_error *error)
-{
-    make_room(state, recording->trace_count);
-    for (uint32_t i = 0; i < recording->trace_count; i++) {
-        const frag_trace *trace = &recording->traces[i];
-        size_t index = state->rank_count;
-        if (trace->stats.request_count + trace->stats.initial_count == 0)
-            continue;
-        state->rank_count++;
-        if (!add_rank(state, recording, trace, trace->device, index, error))
-            return false;
-    }
-    return true;
-}
-
-static bool add_one_recording(ranks_figure *state, frag_error *error)
-{
-    const frag_plot_request *request = state->plot.request;
-    frag_recording recording;
-    if (request->recording_count > 0)
-        return add_devices(state, request->recordings[0], error);
-    if (!load(state, 0, &recording, error))
-        return false;
-    bool ok = add_devices(state, &recording, error);
-    frag_recording_destroy(&recording);
-    return ok;
-}
-
-static bool add_paths(ranks_figure *state, frag_error *error)
-{
-    uint32_t threads = state->options.context->threads;
-    state->errors = frag_alloc(state->paths.count + 1, sizeof *state->errors);
-    frag_for_each(threads > 0 ? threads : frag_core_count(), state->paths.count, add_path, state);
-    for (size_t i = 0; i < state->paths.count; i++)
-        if (state->errors[i].code != FRAG_E_NONE) {
-            *error = state->errors[i];
-            return false;
-        }
-    return true;
-}
-
-/* Recordings that are open are ranks in their order, behind those of the paths. */
-static bool add_open(ranks_figure *state, frag_error *error)
-{
-    const frag_plot_request *request = state->plot.request;
-    uint32_t number = 0;
-    for (size_t i = 0; i < state->paths.count; i++)
-        number = state->paths.numbers[i] >= number ? state->paths.numbers[i] + 1 : number;
-    for (size_t i = 0; i < request->recording_count; i++) {
-        const frag_recording *recording = request->recordings[i];
-        const frag_trace *trace = frag_recording_main_trace(recording);
-        if (trace == NULL)
-            return frag_fail(error, FRAG_E_INPUT, "%s holds no trace", recording->name);
-        if (!add_rank(state, recording, trace, number + (uint32_t)i, state->paths.count + i, error))
-            return false;
-    }
-    return true;
-}
-
-static bool add_all(ranks_figure *state, frag_error *error)
-{
-    const frag_plot_request *request = state->plot.request;
-    if (!frag_rank_paths_list(request->operands, request->operand_count, &state->paths, error))
-        return false;
-    size_t count = state->paths.count + request->recording_count;
-    if (count == 1)
-        return add_one_recording(state, error);
-    make_room(state, count);
-    state->rank_count = count;
-    return add_paths(state, error) && add_open(state, error);
-}
-
 /* ---- data */
-
-static const rank_line *line_of(const ranks_figure *state, uint32_t number)
-{
-    for (size_t i = 0; i < state->rank_count; i++)
-        if (state->lines[i].number == number)
-            return &state->lines[i];
-    return NULL;
-}
 
 static void write_level(ranks_figure *state, size_t strip, const char *ranks, uint64_t event,
                         const frag_level *level)
@@ -177,8 +43,7 @@ static void write_strip(ranks_figure *state, size_t strip, const frag_world_rank
                         const char *ranks)
 {
     size_t count = 0;
-    const frag_sample *samples =
-        frag_timeline_finish(line_of(state, rank->number)->timeline, &count);
+    const frag_sample *samples = frag_timeline_finish(rank->timeline, &count);
     for (size_t i = 0; i < count; i++) {
         const frag_level *level = &samples[i].level;
         bool is_same = i > 0 && level->requested_bytes == samples[i - 1].level.requested_bytes &&
@@ -221,7 +86,7 @@ static void define(ranks_figure *state, const char *const *labels, const uint64_
     bool is_limited = capacity != FRAG_UNLIMITED && capacity / 4 <= state->max_bytes;
     if (is_limited && capacity > state->max_bytes)
         state->max_bytes = capacity;
-    frag_text_add(&title, "%zu ranks, replayed with %s", state->rank_count,
+    frag_text_add(&title, "%zu ranks, replayed with %s", state->world.count,
                   state->world.ranks[0].policy);
     if (strips < kinds)
         frag_text_add(&title, "; the %zu of %zu kinds with the highest peaks", strips, kinds);
@@ -273,15 +138,19 @@ static bool fill(void *context, frag_error *error)
 {
     ranks_figure *state = context;
     const frag_plot_request *request = state->plot.request;
-    bool ok = add_all(state, error);
-    if (ok && state->rank_count < 2) {
-        frag_fail(error, FRAG_E_USAGE,
-                  "the recording is of one device; expected the recordings of several ranks");
-        return frag_error_in(error, frag_plot_source_name(request));
-    }
-    if (!ok || frag_is_cancelled(request->context))
-        return ok;
-    ok = frag_world_make(state->ranks, state->rank_count, NULL, 0, &state->world, error);
+    uint32_t threads = request->context->threads;
+    const frag_job_sources sources = {
+        .operands = request->operands,
+        .operand_count = request->operand_count,
+        .format = request->input_format,
+        .recordings = request->recordings,
+        .recording_count = request->recording_count,
+        .threads = threads > 0 ? threads : frag_core_count(),
+    };
+    bool ok = frag_job_measure(&sources, &state->options, &state->job, error);
+    if (!ok && frag_is_cancelled(request->context))
+        return true;
+    ok = ok && frag_world_make(state->job.ranks, state->job.count, NULL, 0, &state->world, error);
     if (ok)
         write_world(state);
     return ok;
@@ -290,20 +159,12 @@ static bool fill(void *context, frag_error *error)
 static void destroy(ranks_figure *state)
 {
     frag_world_destroy(&state->world);
-    for (size_t i = 0; i < state->rank_count; i++) {
-        frag_world_rank_destroy(&state->ranks[i]);
-        if (state->lines[i].timeline != NULL)
-            frag_timeline_destroy(state->lines[i].timeline);
-    }
-    frag_free(state->ranks);
-    frag_free(state->lines);
-    frag_free(state->errors);
-    frag_rank_paths_destroy(&state->paths);
+    frag_job_destroy(&state->job);
 }
 
 static bool draw(const frag_plot_request *request, frag_error *error)
 {
-    ranks_figure state = {.samples = SAMPLES_DEFAULT};
+    ranks_figure state = {.options = {.samples = SAMPLES_DEFAULT}};
     if (request->policies->count > 1)
         return frag_fail(error, FRAG_E_USAGE,
                          "%zu policies are given; expected one, which all ranks are replayed with",
@@ -311,11 +172,11 @@ static bool draw(const frag_plot_request *request, frag_error *error)
                frag_error_in(error, "--policy");
     /* Without one each rank has the settings that its recording holds. */
     bool is_named = frag_plot_setting_text(request, "policy") != NULL;
-    state.options = (frag_world_options){.context = request->context,
-                                         .spec = is_named ? request->policies->specs : NULL,
-                                         .device = request->device};
+    state.options.context = request->context;
+    state.options.spec = is_named ? request->policies->specs : NULL;
+    state.options.device = request->device;
     bool ok = frag_plot_setting_count(request, "samples", FRAG_TIMELINE_SAMPLES_MIN, 1000000,
-                                      &state.samples, error) &&
+                                      &state.options.samples, error) &&
               frag_plot_draw(&state.plot, "ranks", request, fill, &state, error);
     destroy(&state);
     return ok;

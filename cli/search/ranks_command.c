@@ -8,7 +8,7 @@
 #include "cli/inputs.h"
 #include "cli/search/ranks_print.h"
 #include "studies/compare/comparison_wishes.h"
-#include "studies/ranks/rank_paths.h"
+#include "studies/ranks/job.h"
 #include "studies/ranks/world_json.h"
 
 enum { ROWS_SHOWN = 20, STAGES_MAX = 1024 };
@@ -41,28 +41,13 @@ typedef struct ranks_state {
     frag_device_description gpu;
     frag_world_options options;
     frag_comparison_wishes wishes; /* of --fail-above */
-    frag_rank_paths paths;
-    frag_error *errors; /* of each path */
-    frag_world_rank *ranks;
-    size_t rank_count;
+    frag_job job;
     frag_rank_list *stages;
     size_t stage_count;
     frag_world world;
 } ranks_state;
 
 /* ---- what is given */
-
-static bool list_paths(ranks_state *state, frag_error *error)
-{
-    size_t count = frag_arguments_operand_count(state->arguments);
-    const char **operands = frag_alloc(count, sizeof *operands);
-    for (size_t i = 0; i < count; i++)
-        operands[i] = frag_arguments_operand(state->arguments, i);
-    bool ok = frag_rank_paths_list(operands, count, &state->paths, error);
-    frag_free(operands);
-    state->errors = frag_alloc(state->paths.count + 1, sizeof *state->errors);
-    return ok;
-}
 
 static bool read_stages(ranks_state *state, frag_error *error)
 {
@@ -87,8 +72,7 @@ static bool read_options(ranks_state *state, frag_error *error)
     const frag_wish_texts none = {0};
     if (!frag_inputs_one_policy(arguments, &state->policies, error) ||
         !frag_inputs_device(arguments, &state->device, &state->gpu, error) ||
-        !frag_inputs_format(arguments, &state->format, error) || !read_stages(state, error) ||
-        !list_paths(state, error))
+        !frag_inputs_format(arguments, &state->format, error) || !read_stages(state, error))
         return false;
     state->options = (frag_world_options){.context = frag_arguments_context(arguments),
                                           .spec = state->policies.specs,
@@ -99,77 +83,30 @@ static bool read_options(ranks_state *state, frag_error *error)
 
 /* ---- ranks */
 
-/* One recording of several devices: each that requests something is a rank. */
-static bool measure_devices(ranks_state *state, const frag_recording *recording, frag_error *error)
-{
-    for (uint32_t i = 0; i < recording->trace_count; i++) {
-        const frag_trace *trace = &recording->traces[i];
-        if (trace->stats.request_count + trace->stats.initial_count > 0 &&
-            !frag_world_rank_measure(&state->options, recording, trace, trace->device,
-                                     &state->ranks[state->rank_count++], error))
-            return false;
-    }
-    return state->rank_count > 1 ||
-           frag_fail(error, FRAG_E_USAGE,
-                     "the recording is of one device; expected the recordings of several ranks");
-}
-
-static void measure_one(void *context, uint64_t index)
-{
-    ranks_state *state = context;
-    const frag_trace *trace = NULL;
-    frag_recording recording;
-    frag_error *error = &state->errors[index];
-    if (frag_is_cancelled(state->options.context) ||
-        !frag_recording_load_plain(state->paths.paths[index], state->format, true, &recording,
-                                   error))
-        return;
-    if (frag_inputs_trace(state->arguments, &recording, &trace, error))
-        frag_world_rank_measure(&state->options, &recording, trace, state->paths.numbers[index],
-                                &state->ranks[index], error);
-    frag_recording_destroy(&recording);
-}
-
-static bool measure_all(ranks_state *state, frag_error *error)
-{
-    uint64_t threads = frag_arguments_number(state->arguments, "jobs", frag_core_count());
-    state->rank_count = state->paths.count;
-    state->ranks = frag_alloc(state->rank_count, sizeof *state->ranks);
-    frag_for_each((uint32_t)threads, state->paths.count, measure_one, state);
-    for (size_t i = 0; i < state->paths.count; i++)
-        if (state->errors[i].code != FRAG_E_NONE) {
-            *error = state->errors[i];
-            return false;
-        }
-    return true;
-}
-
 static bool measure(ranks_state *state, frag_error *error)
 {
-    frag_recording recording;
-    if (state->paths.count > 1)
-        return measure_all(state, error);
-    if (!frag_recording_load_plain(state->paths.paths[0], state->format, true, &recording, error))
-        return false;
-    state->ranks = frag_alloc(recording.trace_count + 1u, sizeof *state->ranks);
-    bool ok = measure_devices(state, &recording, error);
-    if (!ok && error->code == FRAG_E_USAGE)
-        frag_error_in(error, state->paths.paths[0]);
-    frag_recording_destroy(&recording);
+    size_t count = frag_arguments_operand_count(state->arguments);
+    const char **operands = frag_alloc(count, sizeof *operands);
+    for (size_t i = 0; i < count; i++)
+        operands[i] = frag_arguments_operand(state->arguments, i);
+    const frag_job_sources sources = {
+        .operands = operands,
+        .operand_count = count,
+        .format = state->format,
+        .threads = (uint32_t)frag_arguments_number(state->arguments, "jobs", frag_core_count()),
+    };
+    bool ok = frag_job_measure(&sources, &state->options, &state->job, error);
+    frag_free(operands);
     return ok;
 }
 
 static void destroy(ranks_state *state)
 {
     frag_world_destroy(&state->world);
-    for (size_t i = 0; i < state->rank_count; i++)
-        frag_world_rank_destroy(&state->ranks[i]);
-    frag_free(state->ranks);
+    frag_job_destroy(&state->job);
     for (size_t i = 0; i < state->stage_count; i++)
         frag_rank_list_destroy(&state->stages[i]);
     frag_free(state->stages);
-    frag_rank_paths_destroy(&state->paths);
-    frag_free(state->errors);
     frag_policy_list_destroy(&state->policies);
     frag_comparison_wishes_destroy(&state->wishes);
 }
@@ -190,7 +127,7 @@ static int ranks_command(const frag_arguments *arguments)
               (output = frag_inputs_output(arguments, &error)) != NULL && measure(&state, &error);
     bool is_cancelled = frag_is_cancelled(frag_arguments_context(arguments));
     ok = ok && !is_cancelled &&
-         frag_world_make(state.ranks, state.rank_count, state.stages, state.stage_count,
+         frag_world_make(state.job.ranks, state.job.count, state.stages, state.stage_count,
                          &state.world, &error);
     if (ok && frag_arguments_is(arguments, "format", "jsonl"))
         frag_world_print_json(frag_output_stream(output), &state.world);

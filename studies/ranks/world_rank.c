@@ -36,10 +36,12 @@ static bool replay(const frag_world_options *options, const frag_recording *reco
                    const frag_trace *trace, frag_world_rank *rank, frag_error *error)
 {
     frag_policy_spec resolved = {0};
-    const frag_run_options run = {.context = options->context,
-                                  .is_layout_skipped = true,
-                                  .observer = options->observer,
-                                  .observer_context = options->observer_context};
+    frag_run_options run = {.context = options->context, .is_layout_skipped = true};
+    if (options->samples > 0) {
+        rank->timeline = frag_timeline_create(trace->event_count, options->samples);
+        run.observer = frag_timeline_observe;
+        run.observer_context = rank->timeline;
+    }
     if (!frag_usual_policy_resolve(options->context, options->spec, recording, &resolved, error))
         return false;
     rank->policy = frag_copy_text(resolved.text);
@@ -102,6 +104,8 @@ bool frag_world_rank_measure(const frag_world_options *options, const frag_recor
 void frag_world_rank_destroy(frag_world_rank *rank)
 {
     frag_site_uses_destroy(&rank->uses);
+    if (rank->timeline != NULL)
+        frag_timeline_destroy(rank->timeline);
     frag_free(rank->name);
     frag_free(rank->policy);
     *rank = (frag_world_rank){0};

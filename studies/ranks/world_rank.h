@@ -4,6 +4,7 @@
 #define FRAG_RANKS_WORLD_RANK_H
 
 #include "base/digest.h"
+#include "sim/replay/timeline.h"
 #include "sim/run.h"
 #include "studies/diff/site_uses.h"
 #include "studies/policy_settings.h"
@@ -13,8 +14,7 @@ typedef struct frag_world_options {
     const frag_policy_spec *spec;   /* what with; NULL: pytorch, with the settings of each recording
                                        where it holds some */
     const frag_device_spec *device; /* of the replays, the same for every rank */
-    frag_replay_observer *observer; /* of the replay; NULL: none */
-    void *observer_context;
+    uint64_t samples;               /* of each rank's timeline; 0: none is made */
 } frag_world_options;
 
 typedef struct frag_world_rank {
@@ -34,6 +34,7 @@ typedef struct frag_world_rank {
     uint64_t oom_step;
     char *policy; /* what it was replayed with */
     frag_run_result run;
+    frag_timeline *timeline; /* of the replay; NULL: none was asked for */
 } frag_world_rank;
 
 /* The recording is loaded with call sites. false: a trace without requests, a policy that does not
