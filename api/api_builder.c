@@ -1,10 +1,14 @@
 /* A recording that a caller makes event by event. Its ids are any numbers; a trace wants slots. */
 #include <inttypes.h>
+#include <string.h>
 
 #include "api/api_recording.h"
 #include "base/memory.h"
 #include "traces/builder.h"
 #include "traces/number_map.h"
+
+/* Deeper stacks are a mistake of the caller: no recorder keeps as many frames. */
+enum { FRAMES_MAX = 4096 };
 
 typedef enum builder_state { BUILDER_OPEN, BUILDER_BROKEN, BUILDER_FINISHED } builder_state;
 
@@ -16,6 +20,7 @@ struct fraglab_builder {
     uint32_t device;
     char *name;
     uint64_t event_count;
+    uint32_t site; /* of the events to come; 0: not known */
     frag_builder *below;
     frag_number_map slots; /* by id, of what is live */
     fraglab_recording *made;
@@ -27,7 +32,9 @@ typedef struct builder_call {
     const char *key;
     const char *value;
     const fraglab_event *events;
+    const fraglab_frame *frames;
     size_t count;
+    uint64_t time_ns;
 } builder_call;
 
 static bool own_work(void *arguments, frag_error *error)
@@ -155,6 +162,7 @@ static bool add_alloc(fraglab_builder *builder, const fraglab_event *event, frag
                                                          .stream = event->stream,
                                                          .slot = (uint32_t)slot,
                                                          .bytes = event->bytes,
+                                                         .site = builder->site,
                                                          .pool = pool,
                                                          .time_ns = event->time_ns});
     return true;
@@ -169,6 +177,7 @@ static bool add_of_live(fraglab_builder *builder, const fraglab_event *event, fr
     frag_builder_add(builder->below, &(frag_build_event){.op = is_free ? FRAG_OP_FREE : FRAG_OP_USE,
                                                          .stream = event->stream,
                                                          .slot = (uint32_t)slot,
+                                                         .site = builder->site,
                                                          .time_ns = event->time_ns});
     if (is_free) {
         frag_number_map_remove(&builder->slots, event->id);
@@ -188,11 +197,13 @@ static bool add_one(fraglab_builder *builder, const fraglab_event *event, frag_e
     case FRAGLAB_SYNC:
         frag_builder_add(builder->below, &(frag_build_event){.op = FRAG_OP_SYNC,
                                                              .is_stream_all = true,
+                                                             .site = builder->site,
                                                              .time_ns = event->time_ns});
         return true;
     case FRAGLAB_EMPTY_CACHE:
         frag_builder_add(builder->below, &(frag_build_event){.op = FRAG_OP_EMPTY_CACHE,
                                                              .slot = FRAG_SLOT_NONE,
+                                                             .site = builder->site,
                                                              .time_ns = event->time_ns});
         return true;
     default:
@@ -218,6 +229,64 @@ int fraglab_builder_add(fraglab_builder *builder, const fraglab_event *events, s
 {
     builder_call call = {.events = events, .count = count};
     return change(builder, add_work, &call, error);
+}
+
+static uint32_t text_of(const fraglab_builder *builder, const char *text)
+{
+    return text != NULL ? frag_builder_text(builder->below, text, strlen(text)) : 0;
+}
+
+static bool stack_work(void *arguments, frag_error *error)
+{
+    builder_call *call = arguments;
+    fraglab_builder *builder = call->builder;
+    if (call->count > FRAMES_MAX) {
+        frag_fail(error, FRAG_E_USAGE, "the stack has %zu frames; expected %d at most", call->count,
+                  FRAMES_MAX);
+        return frag_error_in(error, builder->name);
+    }
+    uint32_t *frames = frag_alloc(call->count + 1, sizeof *frames);
+    for (size_t i = 0; i < call->count; i++) {
+        const fraglab_frame *from = &call->frames[i];
+        frames[i] = frag_builder_frame(builder->below,
+                                       (frag_frame){.name = text_of(builder, from->function),
+                                                    .file = text_of(builder, from->file),
+                                                    .line = from->line});
+    }
+    builder->site =
+        call->count > 0 ? frag_builder_site(builder->below, frames, (uint32_t)call->count) : 0;
+    frag_free(frames);
+    return true;
+}
+
+int fraglab_builder_stack(fraglab_builder *builder, const fraglab_frame *frames, size_t count,
+                          fraglab_error *error)
+{
+    builder_call call = {.frames = frames, .count = count};
+    return change(builder, stack_work, &call, error);
+}
+
+static bool mark_work(void *arguments, frag_error *error)
+{
+    builder_call *call = arguments;
+    fraglab_builder *builder = call->builder;
+    if (call->key == NULL || call->key[0] == '\0') {
+        frag_fail(error, FRAG_E_USAGE, "a mark has no name; expected one, such as step");
+        return frag_error_in(error, builder->name);
+    }
+    begin_trace(builder);
+    frag_builder_add(builder->below, &(frag_build_event){.op = FRAG_OP_MARK,
+                                                         .slot = text_of(builder, call->key),
+                                                         .time_ns = call->time_ns});
+    builder->event_count++;
+    return true;
+}
+
+int fraglab_builder_mark(fraglab_builder *builder, const char *name, uint64_t time_ns,
+                         fraglab_error *error)
+{
+    builder_call call = {.key = name, .time_ns = time_ns};
+    return change(builder, mark_work, &call, error);
 }
 
 static bool finish_work(void *arguments, frag_error *error)

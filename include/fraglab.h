@@ -249,6 +249,21 @@ int fraglab_builder_set(fraglab_builder *builder, const char *key, const char *v
  * be destroyed. */
 int fraglab_builder_add(fraglab_builder *builder, const fraglab_event *events, size_t count,
                         fraglab_error *error);
+/* A line of a call stack. */
+typedef struct fraglab_frame {
+    const char *function; /* UTF-8; NULL: not known */
+    const char *file;     /* "train.py"; NULL: not known */
+    uint32_t line;        /* from 1; 0: not known */
+} fraglab_frame;
+
+/* The call stack of all events that are added from now on, innermost frame first: what `sites`,
+ * leaks and diff tell of. count 0: not known. The frames are copied. */
+int fraglab_builder_stack(fraglab_builder *builder, const fraglab_frame *frames, size_t count,
+                          fraglab_error *error);
+/* A mark between what was added and what will be: the start of a step or of a phase, by which
+ * leaks and cuts find it. name: UTF-8, not empty. time_ns as of an event. */
+int fraglab_builder_mark(fraglab_builder *builder, const char *name, uint64_t time_ns,
+                         fraglab_error *error);
 /* Makes the recording of what was added; the builder can then only be destroyed. */
 int fraglab_builder_finish(fraglab_builder *builder, fraglab_recording **recording,
                            fraglab_error *error);

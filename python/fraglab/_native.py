@@ -100,6 +100,10 @@ class Event(ctypes.Structure):
     _fields_ = [("op", c_uint32), ("pool", c_uint32), ("id", c_uint64), ("bytes", c_uint64), ("stream", c_uint64), ("time_ns", c_uint64)]
 
 
+class Frame(ctypes.Structure):
+    _fields_ = [("function", c_char_p), ("file", c_char_p), ("line", c_uint32)]
+
+
 class BuilderOptions(Sized):
     _fields_ = [("size", c_size_t), ("name", c_char_p), ("device", c_uint32)]
 
@@ -197,6 +201,8 @@ _FUNCTIONS = {
     "builder_create": (c_int, [POINTER(BuilderOptions), _H, _E]),
     "builder_set": (c_int, [c_void_p, c_char_p, c_char_p, _E]),
     "builder_add": (c_int, [c_void_p, POINTER(Event), c_size_t, _E]),
+    "builder_stack": (c_int, [c_void_p, POINTER(Frame), c_size_t, _E]),
+    "builder_mark": (c_int, [c_void_p, c_char_p, c_uint64, _E]),
     "builder_finish": (c_int, [c_void_p, _H, _E]),
     "builder_destroy": (None, [c_void_p]),
     "policy_parse": (c_int, [c_char_p, _H, _E]),

@@ -5,8 +5,10 @@ import ctypes
 import functools
 import json
 import os
+import sys
 from ctypes import byref, c_size_t, c_void_p
-from typing import Any, Mapping, Sequence
+from types import FrameType
+from typing import Any, Iterable, Mapping, Sequence
 
 from fraglab import _native
 from fraglab._arguments import count, flag, path, size, text
@@ -302,6 +304,18 @@ def _bytes_of(source: Any) -> bytes:
     raise TypeError(f"source is {type(source).__name__}; expected a path, bytes, or the dictionary of torch.cuda.memory._snapshot()")
 
 
+# Of a deep stack the innermost lines are kept.
+FRAMES_MAX = 128
+
+
+def _frames_of(frame: FrameType | None) -> list[tuple[str, str, int]]:
+    made = []
+    while frame is not None and len(made) < FRAMES_MAX:
+        made.append((frame.f_code.co_name, frame.f_code.co_filename, frame.f_lineno or 0))
+        frame = frame.f_back
+    return made
+
+
 class Trace:
     """A recording of one's own, built event by event. Belongs to one thread at a time.
 
@@ -312,26 +326,58 @@ class Trace:
 
     A block's name is any hashable value, and may be used again after its free. Adding what makes no sense (a
     free of nothing) is an InputError that names the event; those before it stay.
+
+    With stacks=True every event has the Python stack of the line that adds it, as a recording of PyTorch has:
+    leaks(), diff() and the table of call sites then name your lines. stack() gives another one.
     """
 
     ALLOC, FREE, USE, SYNC, EMPTY_CACHE = range(5)
 
-    def __init__(self, name: str = "built", *, device: int = 0, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(self, name: str = "built", *, device: int = 0, settings: Mapping[str, str] | None = None, stacks: bool = False) -> None:
         """settings: facts about the program, such as {"torch.conf": "expandable_segments:True", "torch.version_hint": "2.9"}."""
         options = _native.BuilderOptions(name=text(name, "name"), device=count(device, "device", 2**32 - 1))
         self._builder: _native.Handle | None = stored_by(library.builder_create, library.builder_destroy, arguments=(byref(options),))
         self._ids: dict[Any, int] = {}
         self._next = 1
+        self._stacks = bool(stacks)
         for key, value in (settings or {}).items():
             error = _native.new_error()
             _native.check(library.builder_set(self._builder.value, text(key, "setting"), text(value, str(key)), byref(error)), error)
 
-    def _add(self, op: int, **members: int) -> None:
-        builder = self._builder
-        if builder is None:
+    def _open(self) -> _native.Handle:
+        if self._builder is None:
             raise UsageError("the trace is finished; build a new one")
+        return self._builder
+
+    def _add(self, op: int, **members: int) -> None:
+        builder = self._open()
+        if self._stacks:
+            self._set_stack(_frames_of(sys._getframe(2)))
         event, error = _native.Event(op=op, **members), _native.new_error()
         _native.check(library.builder_add(builder.value, byref(event), 1, byref(error)), error)
+
+    def _set_stack(self, frames: Sequence[tuple[str, str, int]]) -> None:
+        below = (_native.Frame * len(frames))()
+        for frame, (function, file, line) in zip(below, frames):
+            frame.function, frame.file, frame.line = text(function, "function"), text(file, "file"), count(line, "line", 2**32 - 1)
+        error = _native.new_error()
+        _native.check(library.builder_stack(self._open().value, below, len(frames), byref(error)), error)
+
+    def stack(self, frames: Iterable[tuple[str, str, int]] | None) -> None:
+        """All events from now on have this call stack: (function, file, line), innermost first. None: not known."""
+        self._open()
+        self._stacks = False
+        made = []
+        for frame in frames or ():
+            if not isinstance(frame, (tuple, list)) or len(frame) != 3:
+                raise TypeError(f"frames holds {frame!r}; expected a function, a file and a line")
+            made.append(tuple(frame))
+        self._set_stack(made)
+
+    def mark(self, name: str, *, time_ns: int = 0) -> None:
+        """The start of a step or a phase: what leaks() and cut() find steps by."""
+        error = _native.new_error()
+        _native.check(library.builder_mark(self._open().value, text(name, "name"), count(time_ns, "time_ns"), byref(error)), error)
 
     def _id(self, block: Any, what: str) -> int:
         try:

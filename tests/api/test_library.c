@@ -106,6 +106,8 @@ static void builds_a_recording_of_own_events(void **state)
     assert_int_equal(fraglab_builder_add(builder, wrong, 2, NULL), FRAGLAB_E_INPUT);
     assert_int_equal(fraglab_builder_add(builder, &wrong[1], 1, NULL), FRAGLAB_E_INPUT);
     assert_int_equal(fraglab_builder_set(builder, "late", "", NULL), FRAGLAB_E_USAGE);
+    assert_int_equal(fraglab_builder_mark(builder, "", 0, NULL), FRAGLAB_E_USAGE);
+    assert_int_equal(fraglab_builder_stack(builder, NULL, 4097, NULL), FRAGLAB_E_USAGE);
     assert_int_equal(fraglab_builder_finish(builder, &recording, &error), 0);
     assert_int_equal(fraglab_builder_add(builder, own_events, 1, NULL), FRAGLAB_E_USAGE);
     fraglab_builder_destroy(builder);
@@ -119,6 +121,43 @@ static void builds_a_recording_of_own_events(void **state)
     assert_int_equal(fraglab_run(NULL, recording, 0, policy, NULL, &result, &error), 0);
     fraglab_result_destroy(result);
     fraglab_policy_destroy(policy);
+    fraglab_recording_close(recording);
+}
+
+/* Marks and stacks are those of the text form, event by event. */
+static void keeps_marks_and_stacks_of_own_events(void **state)
+{
+    (void)state;
+    static const fraglab_frame frames[] = {{"load", "own.py", 12}, {NULL, "main.py", 0}};
+    static const char *const expected[] = {"frame \"load\" \"own.py\" 12\n",
+                                           "frame \"\" \"main.py\" 0\n",
+                                           "site 0 1\n",
+                                           "mark \"step\" time=5\n",
+                                           "alloc 0 3145728 site=1\n",
+                                           "free 0 site=1\n",
+                                           "alloc 0 2097152\n"};
+    fraglab_builder *builder = NULL;
+    fraglab_recording *recording = NULL;
+    void *text = NULL;
+    size_t count = 0;
+    assert_int_equal(fraglab_builder_create(NULL, &builder, NULL), 0);
+    assert_int_equal(fraglab_builder_mark(builder, "step", 5, NULL), 0);
+    assert_int_equal(fraglab_builder_stack(builder, frames, 2, NULL), 0);
+    assert_int_equal(fraglab_builder_add(builder, &own_events[0], 1, NULL), 0);
+    assert_int_equal(fraglab_builder_add(builder, &own_events[3], 1, NULL), 0);
+    assert_int_equal(fraglab_builder_stack(builder, NULL, 0, NULL), 0);
+    assert_int_equal(fraglab_builder_add(builder, &own_events[5], 1, NULL), 0);
+    assert_int_equal(fraglab_builder_finish(builder, &recording, NULL), 0);
+    fraglab_builder_destroy(builder);
+    assert_int_equal(fraglab_recording_write_memory(recording, "text", &text, &count, NULL), 0);
+    char copy[4096];
+    assert_true(count < sizeof copy);
+    memcpy(copy, text, count);
+    copy[count] = '\0';
+    for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++)
+        if (strstr(copy, expected[i]) == NULL)
+            fail_msg("no %s in %s", expected[i], copy);
+    fraglab_free(text);
     fraglab_recording_close(recording);
 }
 
@@ -407,6 +446,10 @@ static int call_build(fraglab_recording *recording, fraglab_policy *policy)
     if (code == FRAGLAB_OK)
         code = fraglab_builder_set(builder, "a", "fact", NULL);
     if (code == FRAGLAB_OK)
+        code = fraglab_builder_mark(builder, "step", 0, NULL);
+    if (code == FRAGLAB_OK)
+        code = fraglab_builder_stack(builder, &(fraglab_frame){"f", "a.py", 1}, 1, NULL);
+    if (code == FRAGLAB_OK)
         code = fraglab_builder_add(builder, own_events, OWN_COUNT, NULL);
     if (code == FRAGLAB_OK)
         code = fraglab_builder_finish(builder, &built, NULL);
@@ -570,6 +613,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(runs_a_recording),
         cmocka_unit_test(builds_a_recording_of_own_events),
+        cmocka_unit_test(keeps_marks_and_stacks_of_own_events),
         cmocka_unit_test(gives_histories_and_layouts),
         cmocka_unit_test(finds_the_least_capacity),
         cmocka_unit_test(refuses_what_a_caller_gets_wrong),

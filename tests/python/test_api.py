@@ -303,6 +303,34 @@ class Failures(unittest.TestCase):
         trace.alloc("c", 10)
         self.assertEqual(trace.finish().facts().request_count, 2)
 
+    def test_steps_and_stacks_of_ones_own_are_found(self):
+        trace = fraglab.Trace("mine", stacks=True)
+        for step in range(8):
+            trace.mark("step")
+            trace.alloc(("kept", step), 256 << 10)
+            trace.alloc("batch", 3 << 20)
+            trace.free("batch")
+        line = sys._getframe().f_lineno - 3
+        trace.stack([("load", "own.py", 12), ("main", "own.py", 3)])
+        trace.alloc("last", 1 << 20)
+        recording = trace.finish()
+        said = recording.leaks()
+        self.assertEqual(said.steps.name, "step")
+        self.assertEqual(said.steps.count, 7)  # from mark to mark
+        text = recording.to_bytes("text").decode()
+        self.assertIn('"load" "own.py" 12', text)
+        self.assertIn(f'"test_steps_and_stacks_of_ones_own_are_found" "{__file__}" {line}', text)
+
+    def test_marks_and_stacks_that_make_no_sense_are_refused(self):
+        trace = fraglab.Trace()
+        self.assertRaisesRegex(fraglab.UsageError, "a mark has no name", trace.mark, "")
+        self.assertRaisesRegex(fraglab.UsageError, "4097 frames; expected 4096", trace.stack, [("f", "a.py", 1)] * 4097)
+        for wrong in ([1], ["abc"], [("f", "a.py")], [("f", 3, 1)], [("f", "a.py", "1")], 5):
+            self.assertRaises(TypeError, trace.stack, wrong)
+        trace.finish()
+        self.assertRaisesRegex(fraglab.UsageError, "finished", trace.mark, "late")
+        self.assertRaisesRegex(fraglab.UsageError, "finished", trace.stack, None)
+
 
 WRONG = [None, 5, -1, 2**70, 1.5, "", "nope", "a\0b", "\ud800", b"", b"x" * 50, [], {}, object(), (1,), True, float("nan"), SMALL, lambda: 1]
 
@@ -351,6 +379,9 @@ def calls(recording, closed, result):
     yield lambda x: trace.alloc(object(), x, stream=x)
     yield trace.free
     yield lambda x: trace.use(x, x)
+    yield lambda x: trace.mark(x, time_ns=x)
+    yield trace.stack
+    yield lambda x: trace.stack([(x, x, x)])
 
 
 def hostile_plan(x):
@@ -495,7 +526,7 @@ class Behaviour(unittest.TestCase):
         self.assertEqual(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True).stdout.strip(), "False")
 
     def test_structures_are_as_large_as_those_of_the_header(self):
-        names = {"ErrorRecord": "error", "ContextOptions": "context_options", "OpenOptions": "open_options", "Facts": "trace_facts", "CutOptions": "cut_options", "Event": "event",
+        names = {"ErrorRecord": "error", "ContextOptions": "context_options", "OpenOptions": "open_options", "Facts": "trace_facts", "CutOptions": "cut_options", "Event": "event", "Frame": "frame",
                  "BuilderOptions": "builder_options", "RunOptions": "run_options", "RunFileOptions": "run_file_options", "Capacity": "capacity", "VerifyOptions": "verify_options", "Sample": "sample",
                  "Placement": "placement", "Segment": "segment", "Span": "span", "ExplainOptions": "explain_options", "DiffOptions": "diff_options", "LeaksOptions": "leaks_options", "RanksOptions": "ranks_options", "PlanOptions": "plan_options", "SweepOptions": "sweep_options", "TuneOptions": "tune_options",
                  "CompareOptions": "compare_options"}
