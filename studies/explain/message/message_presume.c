@@ -303,10 +303,14 @@ static bool is_unmade(const frag_message_split_line *read, size_t i, frag_word_r
 /* A heading of advice, and what belongs to a program's text, not to its run. */
 static bool is_documentation(const frag_message_split_line *read)
 {
-    static frag_word_list words = {
-        "troubleshooting", "faq",       "tips",       "known",     "cause",     "causes",
-        "undeclared",      "undefined", "identifier", "argument",  "attribute", "assertion",
-        "assert",          "condition", "guide",      "solution*", NULL};
+    static frag_word_list words = {"troubleshooting", "faq",      "tips",       "known",
+                                   "cause",           "causes",   "undeclared", "undefined",
+                                   "identifier",      "argument", "attribute",  "assert",
+                                   "condition",       "guide",    "solution*",  NULL};
+    for (size_t i = 0; i < read->count; i++)
+        if (frag_message_line_is(read, i, "assertion") &&
+            !frag_message_line_is(read, i + 1, "error")) /* the name of an exception of Python */
+            return true;
     return frag_message_line_has_any(read, 0, read->count, words);
 }
 
