@@ -18,7 +18,9 @@
 #include "base/memory.h"
 #include "studies/verify/verify.h"
 #include "studies/verify/verify_infer.h"
+#include "studies/verify/verify_json.h"
 #include "studies/verify/verify_reason.h"
+#include "studies/verify/verify_recorded.h"
 #include "tests/support/pinned_lines.h"
 #include "tests/support/policy_case.h"
 #include "tests/support/random_trace.h"
@@ -134,6 +136,29 @@ static void change(frag_text *out, frag_trace *trace, uint64_t *bits)
     }
 }
 
+/* As the command says it of the recording's own settings. */
+static void tell_json(frag_text *out, const frag_recording *recording, uint64_t capacity_bytes)
+{
+    frag_verification found;
+    frag_error error = {0};
+    char *bytes = NULL;
+    size_t count = 0;
+    size_t from = out->length;
+    if (!frag_verify_recorded(NULL, recording, &recording->traces[0], NULL, capacity_bytes, true,
+                              &found, &error)) {
+        frag_text_add(out, "  as recorded: error %d\n", (int)error.code);
+        return;
+    }
+    FILE *stream = open_memstream(&bytes, &count);
+    assert_non_null(stream);
+    frag_verification_print_json(stream, recording, &recording->traces[0], &found);
+    fclose(stream);
+    frag_text_add(out, "%s", bytes);
+    pinned_fold(out, from, "  as recorded");
+    free(bytes);
+    frag_verification_destroy(&found);
+}
+
 /* The recording stays as it was. */
 static void tell_changed(frag_text *out, frag_recording *recording, const frag_policy_spec *spec,
                          const policy_case *what, uint64_t *bits)
@@ -148,8 +173,10 @@ static void tell_changed(frag_text *out, frag_recording *recording, const frag_p
     }
     change(out, trace, bits);
     tell_verify(out, recording, spec, what->capacity_bytes);
-    if (xorshift_next(bits) % 4 == 0)
+    if (xorshift_next(bits) % 4 == 0) {
         tell_inferred(out, recording, spec);
+        tell_json(out, recording, FRAG_UNLIMITED);
+    }
     frag_free(trace->events);
     if (kept.addresses != NULL)
         frag_free(trace->addresses);
@@ -173,6 +200,7 @@ static void tell_recording(frag_text *out, frag_recording *recording, const poli
     frag_trace *trace = &recording->traces[0];
     frag_policy_spec spec;
     frag_error error = {0};
+    tell_json(out, recording, what->capacity_bytes);
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
         if (!frag_policy_spec_parse(others[i], &spec, &error))
             continue;
