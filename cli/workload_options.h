@@ -27,7 +27,7 @@
          .help = "activations of each block are made anew in backward"},                           \
         {"lora-rank", "N", .help = "rank of LoRA's adapters, which alone are trained"},            \
         {"lora-targets", "LAYERS",                                                                 \
-         .help = "layers they stand beside: q_proj,v_proj (the default) or others, all-linear"},   \
+         .help = "layers they stand beside, or all-linear; else those that peft takes"},           \
         {"lora-dropout", "P", .help = "of what goes into the adapters"},                           \
         {"keep-gradients", "FLAG", .choices = "true|false",                                        \
          .help = "zero_grad(set_to_none=False)"},                                                  \

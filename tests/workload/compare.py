@@ -3,6 +3,7 @@
     compare.py store RUN.pickle              prints the list of requests of a snapshot, to be kept
     compare.py list GENERATED.txt            prints that of a trace in text form
     compare.py row NAME TRUTH GENERATED.txt  one row of the table; TRUTH is a snapshot or a stored list
+    compare.py bars ROWS                     a line for each bar; ROWS has lines "CONFIG CARD KNOB=VALUE... | ALLOCATED MADE | RESERVED... | MADE..."
 
 A list has a line for each request, "+BYTES", and for each release, "-N" of the N-th request. Releases with
 no request between them are sorted: the order in which autocast gives back its casts follows host addresses."""
@@ -84,7 +85,42 @@ def print_row(name, truth, made):
     return is_equal or (len(sys.argv) > 5 and abs(peaks[1] / peaks[0] - 1) <= float(sys.argv[5]))
 
 
-if sys.argv[1] in ("store", "list"):
+def read_rows(path):
+    with open(path) as file:
+        for line in file:
+            words, allocated, is_reserved, made_reserved = ([*part.split()] for part in line.split("|"))
+            knobs = dict(word.split("=", 1) for word in words[2:])
+            knobs.pop("steps", None)
+            peaks, is_reserved, made_reserved = ([float(number) for number in part] for part in (allocated, is_reserved, made_reserved))
+            yield tuple(words[:2]), knobs, peaks, is_reserved, made_reserved
+
+
+def print_share(what, errors, *limits):
+    shares = ", ".join(f"within {limit} % in {100 * sum(error <= limit for error in errors) / len(errors):.0f} %" for limit in limits)
+    print(f"{what}: {shares} of {len(errors)}, at most {max(errors):.2f} % off")
+
+
+def find_effects(rows):
+    """How far the effects of a knob are apart, in percentage points: of two rows of a model on a card that differ in one knob."""
+    for i, (model, knobs, (truth, made), *_) in enumerate(rows):
+        for other, changed, (other_truth, other_made), *_ in rows[:i]:
+            if model == other and sum(knobs.get(key) != changed.get(key) for key in {*knobs, *changed}) == 1:
+                yield 100 * abs(truth / other_truth - made / other_made)
+
+
+def print_bars(rows):
+    print_share("peak allocated", [100 * abs(made / truth - 1) for _, _, (truth, made), *_ in rows], 3, 10)
+    print_share("peak reserved under pytorch", [100 * abs(made[0] / truth[0] - 1) for *_, truth, made in rows], 3, 10)
+    effects = list(find_effects(rows))
+    if effects:
+        print(f"effect of a knob: within 5 points in {sum(effect <= 5 for effect in effects)} of {len(effects)}, at most {max(effects):.2f} points off")
+    orders = [[sorted(range(len(peaks)), key=peaks.__getitem__) for peaks in (truth, made)] for *_, truth, made in rows]
+    print(f"order of the settings by peak reserved: the same in {sum(truth == made for truth, made in orders)} of {len(rows)}")
+
+
+if sys.argv[1] == "bars":
+    print_bars(list(read_rows(sys.argv[2])))
+elif sys.argv[1] in ("store", "list"):
     for sign, number in read(sys.argv[2]):
         print(f"{sign}{number}")
 else:

@@ -26,7 +26,7 @@ options() {
         [[ "$output" == *" equal" ]]
         count=$((count + 1))
     done <$here/cases
-    [ "$count" -ge 59 ]
+    [ "$count" -ge 65 ]
 }
 
 @test "the same description gives the same bytes, another seed other ones" {
@@ -94,6 +94,8 @@ refuse() { # sentence; the file's text is on stdin
     [ ! -e "$out/never.fgt" ]
 }
 
+targets="q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj, qkv_proj, gate_up_proj, c_attn, c_proj, c_fc, query, key, value, dense"
+targets+=", q_lin, k_lin, v_lin, out_lin, lin1, lin2, query_key_value, dense_h_to_4h, dense_4h_to_h"
 families="gpt2, llama, bert, mistral, qwen2, qwen3, phi3, gemma, roberta, distilbert or opt"
 
 @test "bad input is refused with its place, what was found and what would be right" {
@@ -115,12 +117,13 @@ families="gpt2, llama, bert, mistral, qwen2, qwen3, phi3, gemma, roberta, distil
         refuse ": amsgrad is true; expected it with the optimizer adamw or adam"
     printf 'model: {family: llama}\nrun: {lora: {rang: 8}}\n' | refuse ":2:14: unknown key 'rang'; did you mean rank"
     printf 'model: {family: llama}\nrun: {lora: {targets: [q_proj, qv]}}\n' |
-        refuse ":2:23: lora_targets is 'q_proj,qv'; expected some of q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj, qkv_proj, gate_up_proj or all-linear"
+        refuse ":2:23: lora_targets is 'q_proj,qv'; expected some of $targets or all-linear"
     printf 'model: {family: phi3}\nrun: {lora: {rank: 8}}\n' |
-        refuse ": lora_targets names no layer of the network; expected some of qkv_proj, o_proj, gate_up_proj and down_proj"
+        refuse ": lora_targets names no layer of the network; expected some of o_proj, down_proj, qkv_proj, gate_up_proj and all-linear"
     printf 'model: {family: opt}\nrun: {lora: {rank: 8, targets: [o_proj]}}\n' |
         refuse ": lora_targets names no layer of the network; expected some of q_proj, k_proj, v_proj and all-linear"
-    printf 'model: {family: bert}\nrun: {lora_rank: 8}\n' | refuse ": lora_rank is 8, and bert has no adapters here; expected 0"
+    printf 'model: {family: bert}\nrun: {lora: {rank: 8, targets: [q_proj]}}\n' |
+        refuse ": lora_targets names no layer of the network; expected some of query, key, value, dense and all-linear"
     printf '{"model_type": "mistral", "sliding_window": 131}' >"$out/window.json"
     ./fraglab trace generate "$out/window.json" --task generate --new-tokens 3 --steps 1 -f -o "$out/window.fgt"
     printf '{"model_type": "mistral", "sliding_window": 128}' | refuse ": tokens is 128; expected fewer than the window, 128"

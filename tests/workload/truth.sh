@@ -5,7 +5,7 @@
 #
 # Cases stand in tests/workload/cases. For each, a row: requests of the dry run and generated, the peaks of allocated
 # memory in MiB, their difference, and whether all requests and releases are equal, one by one. Then peaks of reserved
-# memory under three settings, generated against the dry run's. KEEP=FOLDER keeps lists of requests there. Exits 1 when a peak
+# memory under three settings, generated against the dry run's, and at the end a line for each bar. KEEP=FOLDER keeps lists of requests there. Exits 1 when a peak
 # differs by more than 3 %, 77 when the release is not there (FRAG_DRYRUN_VENV: a folder with venv-RELEASE).
 set -u
 fraglab=$(realpath "$1")
@@ -38,9 +38,12 @@ try() { # name, config, card, knobs
     # shellcheck disable=SC2046
     "$fraglab" trace generate "$model" --gpu "$card" $(options "$@") --to text -f -o "$out/made.txt" || return 1
     [ -z "${KEEP:-}" ] || "$python" "$here/compare.py" store "$out/truth.pickle" >"$KEEP/$name.list"
-    "$python" "$here/compare.py" row "$name" "$out/truth.pickle" "$out/made.txt" 0.03
+    "$python" "$here/compare.py" row "$name" "$out/truth.pickle" "$out/made.txt" 0.03 >"$out/row"
     status=$?
-    echo "    reserved, MiB ($settings): $(reserved "$out/truth.pickle") | $(reserved "$out/made.txt")"
+    cat "$out/row"
+    is=$(reserved "$out/truth.pickle") made=$(reserved "$out/made.txt")
+    echo "    reserved, MiB ($settings): $is | $made"
+    echo "$model $card $* | $(tr -d , <"$out/row" | awk '{ print $4, $5 }') | $is | $made" >>"$out/rows"
     return $status
 }
 
@@ -52,5 +55,6 @@ while read -r name rest; do
     # shellcheck disable=SC2086
     try "$name" $rest || failed=$((failed + 1))
 done <"$here/cases"
+[ ! -s "$out/rows" ] || "$python" "$here/compare.py" bars "$out/rows"
 echo "workloads: $failed failed"
 [ "$failed" = 0 ]

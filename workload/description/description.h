@@ -105,7 +105,23 @@ typedef enum frag_lora_target {
     FRAG_LORA_DOWN = 1 << 6,
     FRAG_LORA_QKV = 1 << 7,
     FRAG_LORA_GATE_UP = 1 << 8,
-    FRAG_LORA_ALL = 1 << 9, /* all but the head */
+    FRAG_LORA_C_ATTN = 1 << 9, /* GPT-2 */
+    FRAG_LORA_C_PROJ = 1 << 10,
+    FRAG_LORA_C_FC = 1 << 11,
+    FRAG_LORA_QUERY = 1 << 12, /* BERT */
+    FRAG_LORA_KEY = 1 << 13,
+    FRAG_LORA_VALUE = 1 << 14,
+    FRAG_LORA_DENSE = 1 << 15,
+    FRAG_LORA_Q_LIN = 1 << 16, /* DistilBERT */
+    FRAG_LORA_K_LIN = 1 << 17,
+    FRAG_LORA_V_LIN = 1 << 18,
+    FRAG_LORA_OUT_LIN = 1 << 19,
+    FRAG_LORA_LIN1 = 1 << 20,
+    FRAG_LORA_LIN2 = 1 << 21,
+    FRAG_LORA_QUERY_KEY_VALUE = 1 << 22, /* GPT-NeoX */
+    FRAG_LORA_H_TO_4H = 1 << 23,
+    FRAG_LORA_4H_TO_H = 1 << 24,
+    FRAG_LORA_ALL = 1 << 25, /* all but the head */
 } frag_lora_target;
 
 typedef enum frag_checkpoint { FRAG_CHECKPOINT_NONE, FRAG_CHECKPOINT_BLOCKS } frag_checkpoint;
@@ -133,7 +149,7 @@ typedef struct frag_workload {
     bool has_amsgrad;
     uint64_t checkpoint;
     uint64_t lora_rank;    /* 0: all weights are trained */
-    uint64_t lora_targets; /* frag_lora_target */
+    uint64_t lora_targets; /* frag_lora_target; 0: those of the family */
     double lora_dropout;
     bool keeps_gradients; /* zero_grad(set_to_none=False) */
     bool has_no_grad;     /* evaluation under torch.no_grad() */
@@ -176,6 +192,9 @@ typedef struct frag_family_fields {
     const frag_field *fields;           /* ends with {0} */
     const frag_field_default *defaults; /* ends with {0}; NULL: none */
     bool has_learnt_positions;          /* no sequence can be longer; width is split into heads */
+    bool is_encoder;                    /* it generates nothing */
+    uint64_t lora_default; /* targets that peft has for the family, and all that there are */
+    uint64_t lora_targets;
 } frag_family_fields;
 
 extern const frag_family_fields frag_families[FRAG_FAMILY_COUNT];
@@ -192,6 +211,9 @@ bool frag_workload_parse(const char *bytes, size_t length, frag_workload *worklo
 /* One knob as text: "batch", "8". The error has no place. */
 bool frag_workload_set(frag_workload *workload, const char *key, const char *value,
                        frag_error *error);
+
+/* The layers that adapters stand beside, as bits of frag_lora_target. */
+uint64_t frag_workload_lora_targets(const frag_workload *workload);
 
 /* Do fields and knobs go together? The last thing to ask before it is generated. */
 bool frag_workload_check(const frag_workload *workload, frag_error *error);

@@ -7,7 +7,18 @@
 #define WORKLOAD(name) offsetof(frag_workload, name)
 #define ACTIVATIONS "gelu_new|gelu|silu|relu"
 #define LORA_TARGETS                                                                               \
-    "q_proj|k_proj|v_proj|o_proj|gate_proj|up_proj|down_proj|qkv_proj|gate_up_proj|all-linear"
+    "q_proj|k_proj|v_proj|o_proj|gate_proj|up_proj|down_proj|qkv_proj|gate_up_proj|"               \
+    "c_attn|c_proj|c_fc|query|key|value|dense|q_lin|k_lin|v_lin|out_lin|lin1|lin2|"                \
+    "query_key_value|dense_h_to_4h|dense_4h_to_h|all-linear"
+#define LORA_QV (FRAG_LORA_Q | FRAG_LORA_V)
+#define LORA_LLAMA                                                                                 \
+    (LORA_QV | FRAG_LORA_K | FRAG_LORA_O | FRAG_LORA_GATE | FRAG_LORA_UP | FRAG_LORA_DOWN)
+#define LORA_PHI (FRAG_LORA_QKV | FRAG_LORA_O | FRAG_LORA_GATE_UP | FRAG_LORA_DOWN)
+#define LORA_GPT2 (FRAG_LORA_C_ATTN | FRAG_LORA_C_PROJ | FRAG_LORA_C_FC)
+#define LORA_BERT (FRAG_LORA_QUERY | FRAG_LORA_KEY | FRAG_LORA_VALUE | FRAG_LORA_DENSE)
+#define LORA_DISTILBERT                                                                            \
+    (FRAG_LORA_Q_LIN | FRAG_LORA_K_LIN | FRAG_LORA_V_LIN | FRAG_LORA_OUT_LIN | FRAG_LORA_LIN1 |    \
+     FRAG_LORA_LIN2)
 
 enum { COUNT_MAX = 1 << 24 };
 
@@ -195,28 +206,30 @@ static const frag_field distilbert_fields[] = {
 
 const frag_family_fields frag_families[FRAG_FAMILY_COUNT] = {
     [FRAG_FAMILY_GPT2] = {"gpt2", "gpt2", "decoder transformer with learnt positions", gpt2_fields,
-                          NULL, true},
+                          NULL, true, false, FRAG_LORA_C_ATTN, LORA_GPT2},
     [FRAG_FAMILY_LLAMA] = {"llama", "llama",
                            "decoder transformer with rotary positions and RMS norm", llama_fields,
-                           NULL, false},
+                           NULL, false, false, LORA_QV, LORA_LLAMA},
     [FRAG_FAMILY_BERT] = {"bert", "bert", "encoder transformer with a head for masked words",
-                          bert_fields, NULL, true},
+                          bert_fields, NULL, true, true, FRAG_LORA_QUERY | FRAG_LORA_VALUE,
+                          LORA_BERT},
     [FRAG_FAMILY_ROBERTA] = {"roberta", "roberta|xlm-roberta", "bert that counts positions",
-                             bert_fields, roberta_defaults, true},
+                             bert_fields, roberta_defaults, true, true,
+                             FRAG_LORA_QUERY | FRAG_LORA_VALUE, LORA_BERT},
     [FRAG_FAMILY_DISTILBERT] = {"distilbert", "distilbert", "bert without types of tokens",
-                                distilbert_fields, NULL, true},
+                                distilbert_fields, NULL, true, true, 0, LORA_DISTILBERT},
     [FRAG_FAMILY_OPT] = {"opt", "opt", "decoder transformer with learnt positions and relu",
-                         opt_fields, NULL, true},
+                         opt_fields, NULL, true, false, LORA_QV, LORA_QV | FRAG_LORA_K},
     [FRAG_FAMILY_MISTRAL] = {"mistral", "mistral", "llama with a window", llama_fields,
-                             mistral_defaults, false},
+                             mistral_defaults, false, false, LORA_QV, LORA_LLAMA},
     [FRAG_FAMILY_QWEN2] = {"qwen2", "qwen2", "llama with biases of queries, keys and values",
-                           llama_fields, qwen2_defaults, false},
+                           llama_fields, qwen2_defaults, false, false, LORA_QV, LORA_LLAMA},
     [FRAG_FAMILY_QWEN3] = {"qwen3", "qwen3", "llama with norms of queries and keys", llama_fields,
-                           qwen3_defaults, false},
+                           qwen3_defaults, false, false, LORA_QV, LORA_LLAMA},
     [FRAG_FAMILY_PHI3] = {"phi3", "phi3", "llama with fused layers", llama_fields, phi3_defaults,
-                          false},
+                          false, false, 0, LORA_PHI},
     [FRAG_FAMILY_GEMMA] = {"gemma", "gemma", "llama with wide norms and a scaled embedding",
-                           llama_fields, gemma_defaults, false},
+                           llama_fields, gemma_defaults, false, false, LORA_QV, LORA_LLAMA},
 };
 
 const frag_field frag_knobs[] = {
@@ -243,8 +256,8 @@ const frag_field frag_knobs[] = {
      "none|blocks", "activations of each block are made anew in backward"},
     {"lora_rank", NULL, FRAG_FIELD_COUNT, WORKLOAD(lora_rank), 0, 0, 65536, NULL,
      "rank of LoRA's adapters, which alone are trained; 0: none"},
-    {"lora_targets", NULL, FRAG_FIELD_SET, WORKLOAD(lora_targets), FRAG_LORA_Q | FRAG_LORA_V, 0, 0,
-     LORA_TARGETS, "linear layers that adapters stand beside"},
+    {"lora_targets", NULL, FRAG_FIELD_SET, WORKLOAD(lora_targets), 0, 0, 0, LORA_TARGETS,
+     "linear layers that adapters stand beside; else those that peft has for the family"},
     {"lora_dropout", NULL, FRAG_FIELD_RATIO, WORKLOAD(lora_dropout), 0, 0, 0.99, NULL,
      "of what goes into the adapters"},
     {"keep_gradients", NULL, FRAG_FIELD_FLAG, WORKLOAD(keeps_gradients), 0, 0, 1, NULL,

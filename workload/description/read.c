@@ -556,39 +556,41 @@ static bool check_optimizer(const frag_workload *workload, frag_error *error)
     return true;
 }
 
-static bool is_encoder(const frag_network *of)
+/* Names of the targets that are there, and all-linear. */
+static void list_targets(uint64_t there, frag_text *text)
 {
-    return of->family == FRAG_FAMILY_BERT || of->family == FRAG_FAMILY_ROBERTA ||
-           of->family == FRAG_FAMILY_DISTILBERT;
+    const char *name = find_field(frag_knobs, "lora_targets")->choices;
+    for (uint64_t bit = 1; bit < FRAG_LORA_ALL; bit <<= 1) {
+        int length = (int)strcspn(name, "|");
+        if ((there & bit) != 0)
+            frag_text_add(text, "%s%.*s", text->length > 0 ? ", " : "", length, name);
+        name += length + 1;
+    }
+    frag_text_add(text, " and all-linear");
 }
 
-/* Adapters need a layer to stand beside. */
+uint64_t frag_workload_lora_targets(const frag_workload *workload)
+{
+    return workload->lora_targets != 0 ? workload->lora_targets
+                                       : frag_families[workload->network.family].lora_default;
+}
+
+/* Adapters need a layer to stand beside. A llama may be fused, as phi3 is. */
 static bool check_adapters(const frag_workload *workload, frag_error *error)
 {
     const frag_network *of = &workload->network;
-    if (workload->lora_rank == 0)
+    uint64_t there = frag_families[of->is_fused ? FRAG_FAMILY_PHI3 : of->family].lora_targets;
+    if (of->family == FRAG_FAMILY_PHI3 && !of->is_fused)
+        there = frag_families[FRAG_FAMILY_LLAMA].lora_targets;
+    if (workload->lora_rank == 0 ||
+        (frag_workload_lora_targets(workload) & (there | FRAG_LORA_ALL)) != 0)
         return true;
-    if (of->family == FRAG_FAMILY_GPT2 || is_encoder(of))
-        return frag_fail(error, FRAG_E_INPUT,
-                         "lora_rank is %" PRIu64 ", and %s has no adapters here; expected 0",
-                         workload->lora_rank, frag_families[of->family].name);
-    if (of->family == FRAG_FAMILY_OPT) {
-        const uint64_t there = FRAG_LORA_Q | FRAG_LORA_K | FRAG_LORA_V | FRAG_LORA_ALL;
-        return (workload->lora_targets & there) != 0 ||
-               frag_fail(error, FRAG_E_INPUT,
-                         "lora_targets names no layer of the network; expected some of q_proj, "
-                         "k_proj, v_proj and all-linear");
-    }
-    const uint64_t fused = FRAG_LORA_QKV | FRAG_LORA_O | FRAG_LORA_GATE_UP | FRAG_LORA_DOWN;
-    const uint64_t apart = FRAG_LORA_Q | FRAG_LORA_K | FRAG_LORA_V | FRAG_LORA_O | FRAG_LORA_GATE |
-                           FRAG_LORA_UP | FRAG_LORA_DOWN;
-    if ((workload->lora_targets & ((of->is_fused ? fused : apart) | FRAG_LORA_ALL)) == 0)
-        return frag_fail(error, FRAG_E_INPUT,
-                         "lora_targets names no layer of the network; expected some of %s",
-                         of->is_fused ? "qkv_proj, o_proj, gate_up_proj and down_proj"
-                                      : "q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj and "
-                                        "down_proj");
-    return true;
+    frag_text names = {0};
+    list_targets(there, &names);
+    frag_fail(error, FRAG_E_INPUT,
+              "lora_targets names no layer of the network; expected some of %s", names.bytes);
+    frag_text_destroy(&names);
+    return false;
 }
 
 /* tokens: with those that generation adds. */
@@ -613,7 +615,7 @@ bool frag_workload_check(const frag_workload *workload, frag_error *error)
     const frag_lengths *tokens = &workload->tokens;
     bool is_generating = workload->task == FRAG_TASK_GENERATE;
     uint64_t added = is_generating ? workload->new_tokens - 1 : 0;
-    if (is_generating && is_encoder(of))
+    if (is_generating && frag_families[of->family].is_encoder)
         return frag_fail(error, FRAG_E_INPUT,
                          "task is generate, and %s is no decoder; expected train or evaluate",
                          frag_families[of->family].name);

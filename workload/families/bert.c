@@ -3,121 +3,123 @@
  * (models/distilbert/modeling_distilbert.py). */
 #include "workload/families/family.h"
 
-/* Where the parameters of the embeddings are, behind those of the words, and of the layers. */
-typedef struct parameter_places {
-    uint32_t positions;
-    uint32_t types;
-    uint32_t norm;
-    uint32_t layers;
-} parameter_places;
+typedef struct norm {
+    frag_tensor weight;
+    frag_tensor bias;
+} norm;
+
+typedef struct embeddings {
+    frag_tensor words, positions, types;
+    norm last;
+} embeddings;
+
+typedef struct layer {
+    frag_linear qkv[3], out, feed, back;
+    norm first, second;
+} layer;
+
+/* On top: a layer, a norm, and the embedding of the words turned around. */
+typedef struct head {
+    frag_tensor bias; /* of the words */
+    frag_linear dense;
+    norm last;
+} head;
 
 static bool is_distilled(const frag_network *of)
 {
     return of->family == FRAG_FAMILY_DISTILBERT;
 }
 
-static parameter_places find_places(const frag_network *of)
+static norm walk_norm(frag_walk *at, const frag_network *of)
 {
-    if (is_distilled(of))
-        return (parameter_places){.positions = 1, .norm = 2, .layers = 4};
-    /* RoBERTa names its positions last. */
+    norm next = {.weight = frag_walk_parameter(at, (frag_shape){0, of->width})};
+    next.bias = frag_walk_parameter(at, (frag_shape){0, of->width});
+    return next;
+}
+
+/* RoBERTa names its positions last; buffers are numbers of positions, types of tokens. */
+static embeddings walk_embeddings(frag_walk *at, const frag_network *of)
+{
+    const frag_shape places = {of->positions, of->width};
+    embeddings next = {.words = frag_walk_parameter(at, (frag_shape){of->vocabulary, of->width})};
+    if (!of->counts_positions)
+        next.positions = frag_walk_parameter(at, places);
+    if (!is_distilled(of))
+        next.types = frag_walk_parameter(at, (frag_shape){of->types, of->width});
+    next.last = walk_norm(at, of);
     if (of->counts_positions)
-        return (parameter_places){.types = 1, .norm = 2, .positions = 4, .layers = 5};
-    return (parameter_places){.positions = 1, .types = 2, .norm = 3, .layers = 5};
+        next.positions = frag_walk_parameter(at, places);
+    for (uint32_t i = 0; at->model != NULL && i < (is_distilled(of) ? 1 : 2); i++)
+        (void)frag_tape_empty(at->tape, of->positions, FRAG_I64);
+    return next;
 }
 
-/* Places in a layer, and in the head. */
-enum {
-    QUERY_WEIGHT,
-    QUERY_BIAS,
-    KEY_WEIGHT,
-    KEY_BIAS,
-    VALUE_WEIGHT,
-    VALUE_BIAS,
-    OUT_WEIGHT,
-    OUT_BIAS,
-    NORM1_WEIGHT,
-    NORM1_BIAS,
-    FEED_WEIGHT,
-    FEED_BIAS,
-    BACK_WEIGHT,
-    BACK_BIAS,
-    NORM2_WEIGHT,
-    NORM2_BIAS,
-    LAYER_PARAMETERS
-};
-enum { HEAD_WEIGHT, HEAD_BIAS, HEAD_NORM_WEIGHT, HEAD_NORM_BIAS, HEAD_LAYERS_END };
-enum { HEAD_PARAMETERS = HEAD_LAYERS_END + 1 };
-
-/* Where the head begins behind the bias of the words; DistilBERT has that one last. */
-static frag_tensor *find_head(const frag_model *model)
+static layer walk_layer(frag_walk *at, const frag_network *of)
 {
-    frag_tensor *head = model->parameters + model->parameter_count - HEAD_PARAMETERS;
-    return is_distilled(&model->workload->network) ? head : head + 1;
-}
-
-static frag_tensor word_bias(const frag_model *model)
-{
-    frag_tensor *head = find_head(model);
-    return is_distilled(&model->workload->network) ? head[HEAD_LAYERS_END] : head[-1];
-}
-
-static void build_layer(frag_tape *tape, frag_model *model)
-{
-    const frag_network *of = &model->workload->network;
-    const uint64_t width = of->width;
-    const frag_shape shapes[LAYER_PARAMETERS] = {
-        [QUERY_WEIGHT] = {width, width},    [QUERY_BIAS] = {0, width},
-        [KEY_WEIGHT] = {width, width},      [KEY_BIAS] = {0, width},
-        [VALUE_WEIGHT] = {width, width},    [VALUE_BIAS] = {0, width},
-        [OUT_WEIGHT] = {width, width},      [OUT_BIAS] = {0, width},
-        [NORM1_WEIGHT] = {0, width},        [NORM1_BIAS] = {0, width},
-        [FEED_WEIGHT] = {of->inner, width}, [FEED_BIAS] = {0, of->inner},
-        [BACK_WEIGHT] = {width, of->inner}, [BACK_BIAS] = {0, width},
-        [NORM2_WEIGHT] = {0, width},        [NORM2_BIAS] = {0, width},
+    enum { PARTS = 3 };
+    static const frag_lora_target targets[][PARTS] = {
+        {FRAG_LORA_QUERY, FRAG_LORA_KEY, FRAG_LORA_VALUE},
+        {FRAG_LORA_Q_LIN, FRAG_LORA_K_LIN, FRAG_LORA_V_LIN},
     };
-    for (uint32_t i = 0; i < LAYER_PARAMETERS; i++)
-        frag_model_add(tape, model, shapes[i]);
+    bool is_small = is_distilled(of);
+    const frag_shape square = {of->width, of->width};
+    layer next = {.first = {0, 0}};
+    for (uint32_t i = 0; i < PARTS; i++)
+        next.qkv[i] = frag_walk_linear(at, square, true, targets[is_small][i]);
+    next.out = frag_walk_linear(at, square, true, is_small ? FRAG_LORA_OUT_LIN : FRAG_LORA_DENSE);
+    next.first = walk_norm(at, of);
+    next.feed = frag_walk_linear(at, (frag_shape){of->inner, of->width}, true,
+                                 is_small ? FRAG_LORA_LIN1 : FRAG_LORA_DENSE);
+    next.back = frag_walk_linear(at, (frag_shape){of->width, of->inner}, true,
+                                 is_small ? FRAG_LORA_LIN2 : FRAG_LORA_DENSE);
+    next.second = walk_norm(at, of);
+    return next;
 }
 
-static void build_head(frag_tape *tape, frag_model *model)
+/* The bias of the words moves to the GPU last, but is named before the rest of the head. */
+static void name_first(frag_model *model, uint32_t first)
 {
-    const frag_network *of = &model->workload->network;
-    frag_model_add(tape, model, (frag_shape){of->width, of->width});
-    for (uint32_t i = 0; i < 3; i++)
-        frag_model_add(tape, model, (frag_shape){0, of->width});
-    frag_tensor bias = frag_model_add(tape, model, (frag_shape){0, of->vocabulary});
-    if (is_distilled(of))
-        return;
-    /* The bias of the words moves to the GPU last, but is named before the rest of the head. */
-    frag_tensor *head = model->parameters + model->parameter_count - HEAD_PARAMETERS;
-    frag_shape *shapes = model->shapes + model->parameter_count - HEAD_PARAMETERS;
-    for (uint32_t i = HEAD_PARAMETERS - 1; i > 0; i--) {
-        head[i] = head[i - 1];
-        shapes[i] = shapes[i - 1];
+    uint32_t last = model->parameter_count - 1;
+    frag_tensor bias = model->parameters[last];
+    frag_shape shape = model->shapes[last];
+    for (uint32_t i = last; i > first; i--) {
+        model->parameters[i] = model->parameters[i - 1];
+        model->shapes[i] = model->shapes[i - 1];
     }
-    head[0] = bias;
-    shapes[0] = (frag_shape){0, of->vocabulary};
+    model->parameters[first] = bias;
+    model->shapes[first] = shape;
+}
+
+/* DistilBERT has the bias of the words last. */
+static head walk_head(frag_walk *at, const frag_network *of)
+{
+    const frag_shape words = {0, of->vocabulary};
+    uint32_t first = at->model != NULL ? at->model->parameter_count : 0;
+    bool is_first = !is_distilled(of) && at->model == NULL;
+    head next = {.bias = is_first ? frag_walk_parameter(at, words) : 0};
+    next.dense = frag_walk_linear(at, (frag_shape){of->width, of->width}, true,
+                                  is_distilled(of) ? 0 : FRAG_LORA_DENSE);
+    next.last = walk_norm(at, of);
+    if (!is_first)
+        next.bias = frag_walk_parameter(at, words);
+    if (!is_distilled(of) && at->model != NULL)
+        name_first(at->model, first);
+    return next;
 }
 
 static void build(frag_tape *tape, frag_model *model)
 {
     const frag_network *of = &model->workload->network;
-    frag_model_add(tape, model, (frag_shape){of->vocabulary, of->width});
-    if (!of->counts_positions)
-        frag_model_add(tape, model, (frag_shape){of->positions, of->width});
-    if (!is_distilled(of))
-        frag_model_add(tape, model, (frag_shape){of->types, of->width});
-    frag_model_add(tape, model, (frag_shape){0, of->width});
-    frag_model_add(tape, model, (frag_shape){0, of->width});
-    if (of->counts_positions)
-        frag_model_add(tape, model, (frag_shape){of->positions, of->width});
-    /* Buffers: numbers of positions, types of tokens. */
-    for (uint32_t i = 0; i < (is_distilled(of) ? 1 : 2); i++)
-        (void)frag_tape_empty(tape, of->positions, FRAG_I64);
-    for (uint64_t layer = 0; layer < of->layers; layer++)
-        build_layer(tape, model);
-    build_head(tape, model);
+    frag_walk at = {.tape = tape, .workload = model->workload, .model = model};
+    (void)walk_embeddings(&at, of);
+    for (uint64_t i = 0; i < of->layers; i++)
+        (void)walk_layer(&at, of);
+    (void)walk_head(&at, of);
+}
+
+static frag_tensor normalise(frag_tape *tape, frag_tensor x, const norm *at, uint64_t width)
+{
+    return frag_aten_layer_norm(tape, x, at->weight, at->bias, width);
 }
 
 static bool has_dropout(const frag_model *model)
@@ -148,26 +150,25 @@ static frag_tensor count_positions(frag_tape *tape, const frag_batch *batch)
     return made;
 }
 
-static frag_tensor embed(frag_tape *tape, const frag_model *model, const frag_batch *batch)
+static frag_tensor embed(frag_tape *tape, const frag_model *model, const embeddings *at,
+                         const frag_batch *batch)
 {
-    const frag_tensor *at = model->parameters;
     const frag_network *of = &model->workload->network;
     uint64_t count = batch->count * batch->tokens;
-    const parameter_places places_of = find_places(of);
     bool is_counted = of->counts_positions;
     frag_tensor positions = is_counted ? count_positions(tape, batch) : 0;
-    const frag_tensor *norm = at + places_of.norm;
     /* Types are gathered for one sequence, and repeated for the others; RoBERTa's for each. */
     frag_tensor types = frag_tape_empty(tape, is_counted ? count : batch->tokens, FRAG_I64);
-    frag_tensor words = frag_aten_embedding(tape, at[0], batch->ids, of->width);
+    frag_tensor words = frag_aten_embedding(tape, at->words, batch->ids, of->width);
+    frag_model_require_inputs(tape, model, words);
     frag_tensor all_types = frag_tape_view(tape, types, count);
-    frag_tensor typed = frag_aten_embedding(tape, at[places_of.types], all_types, of->width);
+    frag_tensor typed = frag_aten_embedding(tape, at->types, all_types, of->width);
     frag_tensor sum = frag_aten_add(tape, words, typed);
     /* BERT's positions are a buffer: types have as many. */
-    frag_tensor places = frag_aten_embedding(tape, at[places_of.positions],
-                                             is_counted ? positions : types, of->width);
+    frag_tensor places =
+        frag_aten_embedding(tape, at->positions, is_counted ? positions : types, of->width);
     frag_tape_set(tape, &sum, frag_aten_add(tape, sum, places));
-    frag_tape_set(tape, &sum, frag_aten_layer_norm(tape, sum, norm[0], norm[1], of->width));
+    frag_tape_set(tape, &sum, normalise(tape, sum, &at->last, of->width));
     frag_tape_set(tape, &sum, frag_aten_dropout(tape, sum, has_dropout(model)));
     frag_tape_drop(tape, all_types);
     frag_tape_drop(tape, types);
@@ -179,33 +180,30 @@ static frag_tensor embed(frag_tape *tape, const frag_model *model, const frag_ba
 }
 
 /* Numbers of positions are a buffer, of which a slice allocates nothing, as the ids here do not. */
-static frag_tensor embed_distilled(frag_tape *tape, const frag_model *model,
+static frag_tensor embed_distilled(frag_tape *tape, const frag_model *model, const embeddings *at,
                                    const frag_batch *batch)
 {
-    const frag_tensor *at = model->parameters;
     const uint64_t width = model->workload->network.width;
-    const parameter_places places_of = find_places(&model->workload->network);
-    frag_tensor words = frag_aten_embedding(tape, at[0], batch->ids, width);
+    frag_tensor words = frag_aten_embedding(tape, at->words, batch->ids, width);
+    frag_model_require_inputs(tape, model, words);
     frag_tensor positions = frag_tape_view(tape, batch->ids, batch->tokens);
-    frag_tensor places = frag_aten_embedding(tape, at[places_of.positions], positions, width);
+    frag_tensor places = frag_aten_embedding(tape, at->positions, positions, width);
     frag_tape_drop(tape, positions);
     frag_tensor sum = frag_aten_add(tape, words, places);
-    const frag_tensor *norm = at + places_of.norm;
-    frag_tape_set(tape, &sum, frag_aten_layer_norm(tape, sum, norm[0], norm[1], width));
+    frag_tape_set(tape, &sum, normalise(tape, sum, &at->last, width));
     frag_tape_set(tape, &sum, frag_aten_dropout(tape, sum, has_dropout(model)));
     frag_tape_drop(tape, words);
     frag_tape_drop(tape, places);
     return sum;
 }
 
-static frag_tensor attend(frag_tape *tape, const frag_model *model, const frag_tensor *at,
-                          frag_tensor x, const frag_batch *batch)
+static frag_tensor attend(frag_tape *tape, const frag_model *model, const layer *at, frag_tensor x,
+                          const frag_batch *batch)
 {
     const frag_network *of = &model->workload->network;
     frag_tensor qkv[3];
     for (uint32_t i = 0; i < 3; i++) {
-        qkv[i] =
-            frag_aten_linear(tape, x, at[QUERY_WEIGHT + 2 * i], at[QUERY_BIAS + 2 * i], of->width);
+        qkv[i] = frag_walk_apply(tape, x, &at->qkv[i]);
         frag_tape_set(tape, &qkv[i], frag_aten_view(tape, qkv[i]));
         frag_tape_set(tape, &qkv[i], frag_aten_view(tape, qkv[i]));
     }
@@ -221,70 +219,69 @@ static frag_tensor attend(frag_tape *tape, const frag_model *model, const frag_t
     frag_tensor made = frag_aten_attention(tape, qkv, &shape);
     frag_tape_set(tape, &made, frag_aten_view(tape, made));
     if (is_distilled(of)) /* one module with the layer behind */
-        frag_tape_set(tape, &made,
-                      frag_aten_linear(tape, made, at[OUT_WEIGHT], at[OUT_BIAS], of->width));
+        frag_tape_set(tape, &made, frag_walk_apply(tape, made, &at->out));
     for (uint32_t i = 0; i < 3; i++)
         frag_tape_drop(tape, qkv[i]);
     return made;
 }
 
 /* norm(x + residual) */
-static frag_tensor add_and_norm(frag_tape *tape, const frag_tensor *norm, frag_tensor x,
+static frag_tensor add_and_norm(frag_tape *tape, const norm *at, frag_tensor x,
                                 frag_tensor residual, uint64_t width)
 {
     frag_tensor sum = frag_aten_add(tape, x, residual);
-    frag_tensor made = frag_aten_layer_norm(tape, sum, norm[0], norm[1], width);
+    frag_tensor made = normalise(tape, sum, at, width);
     frag_tape_drop(tape, sum);
     return made;
 }
 
-/* norm(dropout(dense(x)) + residual); at: weight and bias of dense, and two places on of the norm.
- */
-static frag_tensor join(frag_tape *tape, const frag_model *model, const frag_tensor *at,
-                        frag_tensor x, frag_tensor residual)
+/* norm(dropout(dense(x)) + residual) */
+static frag_tensor join(frag_tape *tape, const frag_model *model, const frag_linear *dense,
+                        const norm *last, frag_tensor x, frag_tensor residual)
 {
-    uint64_t width = model->workload->network.width;
-    frag_tensor hidden = frag_aten_linear(tape, x, at[0], at[1], width);
+    frag_tensor hidden = frag_walk_apply(tape, x, dense);
     frag_tape_set(tape, &hidden, frag_aten_dropout(tape, hidden, has_dropout(model)));
-    frag_tensor made = add_and_norm(tape, at + 2, hidden, residual, width);
+    frag_tensor made = add_and_norm(tape, last, hidden, residual, model->workload->network.width);
     frag_tape_drop(tape, hidden);
     return made;
 }
 
-static frag_tensor run_layer(frag_tape *tape, const frag_model *model, const frag_tensor *at,
+static frag_tensor activate(frag_tape *tape, const frag_model *model, frag_tensor x)
+{
+    return frag_family_activate(tape, x, (frag_activation)model->workload->network.activation);
+}
+
+static frag_tensor run_layer(frag_tape *tape, const frag_model *model, const layer *at,
                              frag_tensor x, const frag_batch *batch)
 {
-    const frag_network *of = &model->workload->network;
     frag_tensor attended = attend(tape, model, at, x, batch);
-    frag_tape_set(tape, &attended, join(tape, model, at + OUT_WEIGHT, attended, x));
-    frag_tensor inner = frag_aten_linear(tape, attended, at[FEED_WEIGHT], at[FEED_BIAS], of->inner);
-    frag_tape_set(tape, &inner, frag_family_activate(tape, inner, (frag_activation)of->activation));
-    frag_tensor made = join(tape, model, at + BACK_WEIGHT, inner, attended);
+    frag_tape_set(tape, &attended, join(tape, model, &at->out, &at->first, attended, x));
+    frag_tensor inner = frag_walk_apply(tape, attended, &at->feed);
+    frag_tape_set(tape, &inner, activate(tape, model, inner));
+    frag_tensor made = join(tape, model, &at->back, &at->second, inner, attended);
     frag_tape_drop(tape, inner);
     frag_tape_drop(tape, attended);
     return made;
 }
 
-static frag_tensor run_distilled_layer(frag_tape *tape, const frag_model *model,
-                                       const frag_tensor *at, frag_tensor x,
-                                       const frag_batch *batch)
+static frag_tensor run_distilled_layer(frag_tape *tape, const frag_model *model, const layer *at,
+                                       frag_tensor x, const frag_batch *batch)
 {
-    const frag_network *of = &model->workload->network;
+    const uint64_t width = model->workload->network.width;
     frag_tensor attended = attend(tape, model, at, x, batch);
-    frag_tape_set(tape, &attended, add_and_norm(tape, at + NORM1_WEIGHT, attended, x, of->width));
-    frag_tensor fed = frag_aten_linear(tape, attended, at[FEED_WEIGHT], at[FEED_BIAS], of->inner);
-    frag_tape_set(tape, &fed, frag_family_activate(tape, fed, (frag_activation)of->activation));
-    frag_tape_set(tape, &fed,
-                  frag_aten_linear(tape, fed, at[BACK_WEIGHT], at[BACK_BIAS], of->width));
+    frag_tape_set(tape, &attended, add_and_norm(tape, &at->first, attended, x, width));
+    frag_tensor fed = frag_walk_apply(tape, attended, &at->feed);
+    frag_tape_set(tape, &fed, activate(tape, model, fed));
+    frag_tape_set(tape, &fed, frag_walk_apply(tape, fed, &at->back));
     frag_tape_set(tape, &fed, frag_aten_dropout(tape, fed, has_dropout(model)));
-    frag_tape_set(tape, &fed, add_and_norm(tape, at + NORM2_WEIGHT, fed, attended, of->width));
+    frag_tape_set(tape, &fed, add_and_norm(tape, &at->second, fed, attended, width));
     frag_tape_drop(tape, attended);
     return fed;
 }
 
 typedef struct layer_call {
     const frag_model *model;
-    const frag_tensor *at;
+    layer at;
     frag_batch batch;
 } layer_call;
 
@@ -293,7 +290,7 @@ static frag_tensor run_region(frag_tape *tape, const void *context, frag_tensor 
     const layer_call *call = context;
     const frag_model *model = call->model;
     return (is_distilled(&model->workload->network) ? run_distilled_layer : run_layer)(
-        tape, model, call->at, input, &call->batch);
+        tape, model, &call->at, input, &call->batch);
 }
 
 static frag_tensor call_layer(frag_tape *tape, const layer_call *call, frag_tensor input)
@@ -304,31 +301,31 @@ static frag_tensor call_layer(frag_tape *tape, const layer_call *call, frag_tens
                                 input);
 }
 
-static frag_tensor predict(frag_tape *tape, const frag_model *model, frag_tensor hidden)
+static frag_tensor predict(frag_tape *tape, const frag_model *model, const head *at,
+                           frag_tensor words, frag_tensor hidden)
 {
     const frag_network *of = &model->workload->network;
-    const frag_tensor *at = find_head(model);
-    frag_tensor made = frag_aten_linear(tape, hidden, at[HEAD_WEIGHT], at[HEAD_BIAS], of->width);
-    frag_tape_set(tape, &made, frag_family_activate(tape, made, (frag_activation)of->activation));
-    frag_tape_set(
-        tape, &made,
-        frag_aten_layer_norm(tape, made, at[HEAD_NORM_WEIGHT], at[HEAD_NORM_BIAS], of->width));
-    frag_tape_set(
-        tape, &made,
-        frag_aten_linear(tape, made, model->parameters[0], word_bias(model), of->vocabulary));
+    frag_tensor made = frag_walk_apply(tape, hidden, &at->dense);
+    frag_tape_set(tape, &made, activate(tape, model, made));
+    frag_tape_set(tape, &made, normalise(tape, made, &at->last, of->width));
+    frag_tape_set(tape, &made, frag_aten_linear(tape, made, words, at->bias, of->vocabulary));
     return made;
 }
 
 static frag_tensor compute_loss(frag_tape *tape, const frag_model *model, const frag_batch *batch)
 {
     const frag_network *of = &model->workload->network;
-    frag_tensor hidden = (is_distilled(of) ? embed_distilled : embed)(tape, model, batch);
+    frag_walk at = {.tape = tape, .workload = model->workload, .at = model->parameters};
+    const embeddings below = walk_embeddings(&at, of);
+    frag_tensor hidden = (is_distilled(of) ? embed_distilled : embed)(tape, model, &below, batch);
     frag_tensor embedded = frag_tape_keep(tape, hidden);
-    layer_call call = {model, model->parameters + find_places(of).layers, *batch};
-    for (uint64_t layer = 0; layer < of->layers; layer++, call.at += LAYER_PARAMETERS)
+    for (uint64_t i = 0; i < of->layers; i++) {
+        layer_call call = {model, walk_layer(&at, of), *batch};
         frag_tape_set(tape, &hidden, call_layer(tape, &call, hidden));
+    }
     frag_tape_drop(tape, embedded);
-    frag_tensor logits = predict(tape, model, hidden);
+    const head above = walk_head(&at, of);
+    frag_tensor logits = predict(tape, model, &above, below.words, hidden);
     frag_tensor flat = frag_aten_view(tape, logits);
     frag_tensor loss = frag_aten_cross_entropy(tape, flat, batch->labels);
     frag_tape_drop(tape, flat);

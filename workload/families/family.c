@@ -38,19 +38,35 @@ static frag_tensor walk_adapter(frag_walk *at, frag_shape shape)
     return at->model != NULL ? add(at->tape, at->model, shape, FRAG_F32, false) : *at->at++;
 }
 
+static void walk_adapters(frag_walk *at, frag_shape shape, frag_lora_target target,
+                          frag_linear *next)
+{
+    const frag_workload *workload = at->workload;
+    if (workload->lora_rank == 0 ||
+        (frag_workload_lora_targets(workload) & (target | FRAG_LORA_ALL)) == 0)
+        return;
+    next->rank = workload->lora_rank;
+    next->dropout = workload->task == FRAG_TASK_TRAIN ? workload->lora_dropout : 0;
+    next->down = walk_adapter(at, (frag_shape){next->rank, shape.columns});
+    next->up = walk_adapter(at, (frag_shape){shape.rows, next->rank});
+}
+
 frag_linear frag_walk_linear(frag_walk *at, frag_shape shape, bool has_bias,
                              frag_lora_target target)
 {
-    const frag_workload *workload = at->workload;
     frag_linear next = {.weight = frag_walk_parameter(at, shape), .columns = shape.rows};
     if (has_bias)
         next.bias = frag_walk_parameter(at, (frag_shape){0, shape.rows});
-    if (workload->lora_rank > 0 && (workload->lora_targets & (target | FRAG_LORA_ALL)) != 0) {
-        next.rank = workload->lora_rank;
-        next.dropout = workload->task == FRAG_TASK_TRAIN ? workload->lora_dropout : 0;
-        next.down = walk_adapter(at, (frag_shape){next.rank, shape.columns});
-        next.up = walk_adapter(at, (frag_shape){shape.rows, next.rank});
-    }
+    walk_adapters(at, shape, target, &next);
+    return next;
+}
+
+frag_linear frag_walk_conv1d(frag_walk *at, frag_shape shape, frag_lora_target target)
+{
+    frag_linear next = {
+        .weight = frag_walk_parameter(at, shape), .columns = shape.columns, .is_turned = true};
+    next.bias = frag_walk_parameter(at, (frag_shape){0, shape.columns});
+    walk_adapters(at, (frag_shape){shape.columns, shape.rows}, target, &next);
     return next;
 }
 
@@ -73,7 +89,9 @@ static frag_tensor adapt(frag_tape *tape, frag_tensor x, const frag_linear *of, 
 
 frag_tensor frag_walk_apply(frag_tape *tape, frag_tensor x, const frag_linear *of)
 {
-    frag_tensor result = frag_aten_linear(tape, x, of->weight, of->bias, of->columns);
+    frag_tensor result =
+        (of->is_turned ? frag_aten_addmm(tape, of->bias, x, of->weight, of->columns)
+                       : frag_aten_linear(tape, x, of->weight, of->bias, of->columns));
     return of->rank > 0 ? adapt(tape, x, of, result) : result;
 }
 

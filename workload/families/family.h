@@ -66,6 +66,7 @@ typedef struct frag_linear {
     frag_tensor weight; /* 0: not there */
     frag_tensor bias;
     uint64_t columns;
+    bool is_turned;   /* transformers' Conv1D: the weight is [in, out] */
     frag_tensor down; /* LoRA's two matrices; 0: none */
     frag_tensor up;
     uint64_t rank;
@@ -84,6 +85,8 @@ frag_tensor frag_walk_parameter(frag_walk *at, frag_shape shape);
 /* A layer that is no target of LoRA is named 0. */
 frag_linear frag_walk_linear(frag_walk *at, frag_shape shape, bool has_bias,
                              frag_lora_target target);
+/* transformers' Conv1D, a linear layer with a bias whose weight has a row for each input. */
+frag_linear frag_walk_conv1d(frag_walk *at, frag_shape shape, frag_lora_target target);
 frag_tensor frag_walk_apply(frag_tape *tape, frag_tensor x, const frag_linear *of);
 
 /* ---- decoders (decoder.c): keys and values of past tokens, loss, logits of the last token */

@@ -2,53 +2,59 @@
  * scaled_dot_product_attention. */
 #include "workload/families/family.h"
 
-/* Places of parameters: of the model, and of each block behind them. */
-enum { WORDS, PLACES, BLOCKS };
-enum {
-    NORM_WEIGHT,
-    NORM_BIAS,
-    MIX_WEIGHT,
-    MIX_BIAS,
-    OUT_WEIGHT,
-    OUT_BIAS,
-    NORM2_WEIGHT,
-    NORM2_BIAS,
-    FEED_WEIGHT,
-    FEED_BIAS,
-    BACK_WEIGHT,
-    BACK_BIAS,
-    BLOCK_PARAMETERS
-};
+typedef struct norm {
+    frag_tensor weight;
+    frag_tensor bias;
+} norm;
+
+typedef struct block {
+    norm first, second;
+    frag_linear mix, out, feed, back;
+} block;
+
+static norm walk_norm(frag_walk *at, const frag_network *of)
+{
+    norm next = {.weight = frag_walk_parameter(at, (frag_shape){0, of->width})};
+    next.bias = frag_walk_parameter(at, (frag_shape){0, of->width});
+    return next;
+}
+
+static block walk_block(frag_walk *at, const frag_network *of)
+{
+    const uint64_t width = of->width;
+    block next = {.first = walk_norm(at, of)};
+    next.mix = frag_walk_conv1d(at, (frag_shape){width, 3 * width}, FRAG_LORA_C_ATTN);
+    next.out = frag_walk_conv1d(at, (frag_shape){width, width}, FRAG_LORA_C_PROJ);
+    next.second = walk_norm(at, of);
+    next.feed = frag_walk_conv1d(at, (frag_shape){width, of->inner}, FRAG_LORA_C_FC);
+    next.back = frag_walk_conv1d(at, (frag_shape){of->inner, width}, FRAG_LORA_C_PROJ);
+    return next;
+}
 
 static void build(frag_tape *tape, frag_model *model)
 {
     const frag_network *of = &model->workload->network;
-    const uint64_t width = of->width;
-    const frag_shape shapes[BLOCK_PARAMETERS] = {
-        [NORM_WEIGHT] = {0, width},         [NORM_BIAS] = {0, width},
-        [MIX_WEIGHT] = {width, 3 * width},  [MIX_BIAS] = {0, 3 * width},
-        [OUT_WEIGHT] = {width, width},      [OUT_BIAS] = {0, width},
-        [NORM2_WEIGHT] = {0, width},        [NORM2_BIAS] = {0, width},
-        [FEED_WEIGHT] = {width, of->inner}, [FEED_BIAS] = {0, of->inner},
-        [BACK_WEIGHT] = {of->inner, width}, [BACK_BIAS] = {0, width},
-    };
-    frag_model_add(tape, model, (frag_shape){of->vocabulary, width});
-    frag_model_add(tape, model, (frag_shape){of->positions, width});
+    frag_walk at = {.tape = tape, .workload = model->workload, .model = model};
+    (void)frag_walk_parameter(&at, (frag_shape){of->vocabulary, of->width});
+    (void)frag_walk_parameter(&at, (frag_shape){of->positions, of->width});
     for (uint64_t layer = 0; layer < of->layers; layer++)
-        for (uint32_t i = 0; i < BLOCK_PARAMETERS; i++)
-            frag_model_add(tape, model, shapes[i]);
-    frag_model_add(tape, model, (frag_shape){0, width});
-    frag_model_add(tape, model, (frag_shape){0, width});
+        (void)walk_block(&at, of);
+    (void)walk_norm(&at, of);
     if (!of->is_tied)
-        frag_model_add(tape, model, (frag_shape){of->vocabulary, width});
+        (void)frag_walk_parameter(&at, (frag_shape){of->vocabulary, of->width});
 }
 
-static frag_tensor attend(frag_tape *tape, const frag_model *model, const frag_tensor *at,
-                          frag_tensor x, const frag_batch *batch, frag_cache *past)
+static frag_tensor normalise(frag_tape *tape, frag_tensor x, const norm *at, uint64_t width)
+{
+    return frag_aten_layer_norm(tape, x, at->weight, at->bias, width);
+}
+
+static frag_tensor attend(frag_tape *tape, const frag_model *model, const block *at, frag_tensor x,
+                          const frag_batch *batch, frag_cache *past)
 {
     const frag_network *of = &model->workload->network;
     bool is_training = model->workload->task == FRAG_TASK_TRAIN;
-    frag_tensor mixed = frag_aten_addmm(tape, at[MIX_BIAS], x, at[MIX_WEIGHT], 3 * of->width);
+    frag_tensor mixed = frag_walk_apply(tape, x, &at->mix);
     frag_tensor qkv[3] = {0};
     frag_aten_split(tape, mixed, qkv, 3);
     frag_tape_drop(tape, mixed);
@@ -74,8 +80,7 @@ static frag_tensor attend(frag_tape *tape, const frag_model *model, const frag_t
     };
     frag_tensor mixed_values = frag_aten_attention(tape, qkv, &shape);
     frag_tape_set(tape, &mixed_values, frag_aten_view(tape, mixed_values));
-    frag_tape_set(tape, &mixed_values,
-                  frag_aten_addmm(tape, at[OUT_BIAS], mixed_values, at[OUT_WEIGHT], of->width));
+    frag_tape_set(tape, &mixed_values, frag_walk_apply(tape, mixed_values, &at->out));
     frag_tape_set(tape, &mixed_values,
                   frag_aten_dropout(tape, mixed_values, is_training && of->residual_dropout > 0));
     for (uint32_t i = 0; i < 3; i++)
@@ -83,32 +88,29 @@ static frag_tensor attend(frag_tape *tape, const frag_model *model, const frag_t
     return mixed_values;
 }
 
-static frag_tensor feed(frag_tape *tape, const frag_model *model, const frag_tensor *at,
-                        frag_tensor x)
+static frag_tensor feed(frag_tape *tape, const frag_model *model, const block *at, frag_tensor x)
 {
     const frag_network *of = &model->workload->network;
     bool is_training = model->workload->task == FRAG_TASK_TRAIN;
-    frag_tensor hidden = frag_aten_addmm(tape, at[FEED_BIAS], x, at[FEED_WEIGHT], of->inner);
+    frag_tensor hidden = frag_walk_apply(tape, x, &at->feed);
     frag_tape_set(tape, &hidden,
                   frag_family_activate(tape, hidden, (frag_activation)of->activation));
-    frag_tape_set(tape, &hidden,
-                  frag_aten_addmm(tape, at[BACK_BIAS], hidden, at[BACK_WEIGHT], of->width));
+    frag_tape_set(tape, &hidden, frag_walk_apply(tape, hidden, &at->back));
     frag_tape_set(tape, &hidden,
                   frag_aten_dropout(tape, hidden, is_training && of->residual_dropout > 0));
     return hidden;
 }
 
-static frag_tensor run_block(frag_tape *tape, const frag_model *model, const frag_tensor *at,
+static frag_tensor run_block(frag_tape *tape, const frag_model *model, const block *at,
                              frag_tensor x, const frag_batch *batch, frag_cache *past)
 {
     uint64_t width = model->workload->network.width;
     frag_tensor residual = frag_tape_keep(tape, x);
-    frag_tensor hidden = frag_aten_layer_norm(tape, x, at[NORM_WEIGHT], at[NORM_BIAS], width);
+    frag_tensor hidden = normalise(tape, x, &at->first, width);
     frag_tensor attended = attend(tape, model, at, hidden, batch, past);
     frag_tape_set(tape, &hidden, frag_aten_add(tape, attended, residual));
     frag_tape_set(tape, &residual, frag_tape_keep(tape, hidden));
-    frag_tape_set(tape, &hidden,
-                  frag_aten_layer_norm(tape, hidden, at[NORM2_WEIGHT], at[NORM2_BIAS], width));
+    frag_tape_set(tape, &hidden, normalise(tape, hidden, &at->second, width));
     frag_tensor fed = feed(tape, model, at, hidden);
     frag_tape_set(tape, &hidden, frag_aten_add(tape, residual, fed));
     frag_tape_drop(tape, residual);
@@ -119,14 +121,14 @@ static frag_tensor run_block(frag_tape *tape, const frag_model *model, const fra
 
 typedef struct block_call {
     const frag_model *model;
-    const frag_tensor *at;
+    block at;
     frag_batch batch;
 } block_call;
 
 static frag_tensor run_region(frag_tape *tape, const void *context, frag_tensor input)
 {
     const block_call *call = context;
-    return run_block(tape, call->model, call->at, input, &call->batch, NULL);
+    return run_block(tape, call->model, &call->at, input, &call->batch, NULL);
 }
 
 /* With checkpointing no keys and values are handed back. */
@@ -134,7 +136,7 @@ static frag_tensor call_block(frag_tape *tape, const block_call *call, frag_tens
                               frag_tensor positions, frag_cache *past)
 {
     if (!frag_model_has_checkpoints(call->model))
-        return run_block(tape, call->model, call->at, input, &call->batch, past);
+        return run_block(tape, call->model, &call->at, input, &call->batch, past);
     return frag_tape_checkpoint(
         tape, &(frag_region_call){run_region, call, sizeof *call, &positions, 1}, input);
 }
@@ -143,21 +145,25 @@ static frag_tensor run_blocks(frag_tape *tape, const frag_model *model, const fr
                               frag_cache *past)
 {
     const frag_network *of = &model->workload->network;
-    const frag_tensor *parameters = model->parameters;
     bool is_training = model->workload->task == FRAG_TASK_TRAIN;
-    frag_tensor words = frag_aten_embedding(tape, parameters[WORDS], batch->ids, of->width);
+    frag_walk at = {.tape = tape, .workload = model->workload, .at = model->parameters};
+    frag_tensor weight = frag_walk_parameter(&at, (frag_shape){of->vocabulary, of->width});
+    frag_tensor words = frag_aten_embedding(tape, weight, batch->ids, of->width);
+    frag_model_require_inputs(tape, model, words);
     frag_tensor positions = frag_family_positions(tape, batch->tokens);
-    frag_tensor places = frag_aten_embedding(tape, parameters[PLACES], positions, of->width);
+    weight = frag_walk_parameter(&at, (frag_shape){of->positions, of->width});
+    frag_tensor places = frag_aten_embedding(tape, weight, positions, of->width);
     frag_tensor hidden = frag_aten_add(tape, words, places);
     if (frag_model_has_checkpoints(model))
         frag_family_find_packed(tape, batch);
     frag_tape_set(tape, &hidden,
                   frag_aten_dropout(tape, hidden, is_training && of->embedding_dropout > 0));
-    block_call call = {model, parameters + BLOCKS, *batch};
-    for (uint64_t layer = 0; layer < of->layers; layer++, call.at += BLOCK_PARAMETERS)
+    for (uint64_t layer = 0; layer < of->layers; layer++) {
+        block_call call = {model, walk_block(&at, of), *batch};
         frag_tape_set(tape, &hidden, call_block(tape, &call, hidden, positions, past));
-    frag_tape_set(tape, &hidden,
-                  frag_aten_layer_norm(tape, hidden, call.at[0], call.at[1], of->width));
+    }
+    const norm last = walk_norm(&at, of);
+    frag_tape_set(tape, &hidden, normalise(tape, hidden, &last, of->width));
     frag_tape_drop(tape, positions);
     frag_tape_drop(tape, words);
     frag_tape_drop(tape, places);
