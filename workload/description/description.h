@@ -24,6 +24,7 @@ typedef enum frag_family_id {
     FRAG_FAMILY_ROBERTA, /* bert */
     FRAG_FAMILY_DISTILBERT,
     FRAG_FAMILY_OPT,
+    FRAG_FAMILY_GPT_NEOX, /* Pythia */
     FRAG_FAMILY_COUNT
 } frag_family_id;
 
@@ -58,6 +59,7 @@ typedef struct frag_network {
     bool has_head_norms;  /* of the queries and keys of each head */
     bool has_wide_norms;  /* RMS norms multiply by 1 + weight, in fp32 */
     bool has_embedding_scale;
+    bool is_parallel;     /* attention and feed-forward part see the same hidden states */
     bool is_fused;        /* one layer makes queries, keys and values, one gate and up */
     bool has_window;      /* attention looks back over a window only */
     uint64_t window;      /* tokens; 0: all */

@@ -185,6 +185,35 @@ static const frag_field opt_fields[] = {
     {.key = NULL},
 };
 
+static const frag_field gpt_neox_fields[] = {
+    {"vocabulary", "vocab_size", FRAG_FIELD_COUNT, NETWORK(vocabulary), 50432, 2, COUNT_MAX, NULL,
+     "entries of the vocabulary"},
+    {"positions", "max_position_embeddings", FRAG_FIELD_COUNT, NETWORK(positions), 2048, 1,
+     COUNT_MAX, NULL, "the longest sequence"},
+    {"width", "hidden_size", FRAG_FIELD_COUNT, NETWORK(width), 6144, 1, 65536, NULL,
+     "of the hidden states"},
+    {"inner", "intermediate_size", FRAG_FIELD_COUNT, NETWORK(inner), 24576, 1, 1 << 20, NULL,
+     "width of the feed-forward part"},
+    {"layers", "num_hidden_layers", FRAG_FIELD_COUNT, NETWORK(layers), 44, 1, 1000, NULL, "blocks"},
+    {"heads", "num_attention_heads", FRAG_FIELD_COUNT, NETWORK(heads), 64, 1, 1024, NULL,
+     "attention heads"},
+    {"activation", "hidden_act", FRAG_FIELD_CHOICE, NETWORK(activation), FRAG_GELU, 0, 0,
+     ACTIVATIONS, "of the feed-forward part"},
+    {"tied", "tie_word_embeddings", FRAG_FIELD_FLAG, NETWORK(is_tied), 0, 0, 1, NULL,
+     "the head shares the weight of the embedding"},
+    {"attention_bias", "attention_bias", FRAG_FIELD_FLAG, NETWORK(has_attention_bias), 1, 0, 1,
+     NULL, "linear layers of attention have biases"},
+    {"parallel", "use_parallel_residual", FRAG_FIELD_FLAG, NETWORK(is_parallel), 1, 0, 1, NULL,
+     "attention and feed-forward part see the same hidden states"},
+    {"rotary_share", "rotary_pct", FRAG_FIELD_RATIO, NETWORK(rotary_share), 0.25, 0.01, 1, NULL,
+     "of a head's width that is turned by its position"},
+    {"attention_dropout", "attention_dropout", FRAG_FIELD_RATIO, NETWORK(attention_dropout), 0, 0,
+     1, NULL, "0 to 1"},
+    {"residual_dropout", "hidden_dropout", FRAG_FIELD_RATIO, NETWORK(residual_dropout), 0, 0, 1,
+     NULL, "0 to 1"},
+    {.key = NULL},
+};
+
 static const frag_field distilbert_fields[] = {
     {"vocabulary", "vocab_size", FRAG_FIELD_COUNT, NETWORK(vocabulary), 30522, 2, COUNT_MAX, NULL,
      "entries of the vocabulary"},
@@ -230,6 +259,11 @@ const frag_family_fields frag_families[FRAG_FAMILY_COUNT] = {
                           false, false, 0, LORA_PHI},
     [FRAG_FAMILY_GEMMA] = {"gemma", "gemma", "llama with wide norms and a scaled embedding",
                            llama_fields, gemma_defaults, false, false, LORA_QV, LORA_LLAMA},
+    [FRAG_FAMILY_GPT_NEOX] = {"gpt_neox", "gpt_neox",
+                              "decoder transformer with parallel parts and rotary positions",
+                              gpt_neox_fields, NULL, false, false, FRAG_LORA_QUERY_KEY_VALUE,
+                              FRAG_LORA_QUERY_KEY_VALUE | FRAG_LORA_DENSE | FRAG_LORA_H_TO_4H |
+                                  FRAG_LORA_4H_TO_H},
 };
 
 const frag_field frag_knobs[] = {

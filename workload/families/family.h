@@ -60,6 +60,7 @@ extern const frag_family frag_family_gpt2;
 extern const frag_family frag_family_llama;
 extern const frag_family frag_family_bert;
 extern const frag_family frag_family_opt;
+extern const frag_family frag_family_gpt_neox;
 
 /* ---- linear layers, named once for building a model and for running it */
 typedef struct frag_linear {
@@ -99,6 +100,17 @@ frag_tensor frag_decoder_loss(frag_tape *tape, const frag_family *family, const 
                               const frag_batch *batch);
 frag_tensor frag_decoder_logits(frag_tape *tape, const frag_family *family, const frag_model *model,
                                 const frag_batch *batch, frag_cache *past);
+
+/* ---- rotary positions (rotary.c) */
+typedef struct frag_rope {
+    frag_tensor cosine;
+    frag_tensor sine;
+} frag_rope;
+
+/* width: of a head, as far as it is turned. Both tensors are owned by the caller. */
+frag_rope frag_rope_make(frag_tape *tape, uint64_t width, uint64_t tokens, frag_dtype dtype);
+/* x * cos + rotate_half(x) * sin */
+frag_tensor frag_rope_apply(frag_tape *tape, frag_tensor x, frag_rope angles);
 
 /* ---- shared by families */
 /* With LoRA it is frozen. */

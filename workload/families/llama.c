@@ -9,11 +9,6 @@ typedef struct block {
     frag_tensor norm, norm2;
 } block;
 
-typedef struct rope {
-    frag_tensor cosine;
-    frag_tensor sine;
-} rope;
-
 static void walk_attention(frag_walk *at, const frag_network *of, block *next)
 {
     const uint64_t keys = of->key_heads * of->head_width;
@@ -133,54 +128,6 @@ static frag_tensor normalise(frag_tape *tape, const frag_network *of, frag_tenso
                               : rms_norm(tape, x, weight, width);
 }
 
-/* Angles of each position: cos and sin, in the type of the hidden states. Without gradients. */
-static rope make_rope(frag_tape *tape, const frag_network *of, uint64_t tokens, frag_dtype dtype)
-{
-    bool was = frag_tape_set_recording(tape, false);
-    frag_tensor positions = frag_tape_empty(tape, tokens, FRAG_F32);
-    frag_tensor angles = frag_tape_empty(tape, tokens * (rotary_width(of) / 2), FRAG_F32);
-    frag_tape_drop(tape, positions);
-    frag_tensor both = frag_aten_cat(tape, angles, angles, FRAG_F32);
-    frag_tensor made[2];
-    for (uint32_t i = 0; i < 2; i++) {
-        made[i] = frag_aten_mul_scalar(tape, both);
-        frag_tape_set(tape, &made[i], frag_aten_mul_scalar(tape, made[i]));
-    }
-    rope result = {.cosine = frag_tape_to(tape, made[0], dtype)};
-    result.sine = frag_tape_to(tape, made[1], dtype);
-    frag_tape_drop(tape, angles);
-    frag_tape_drop(tape, both);
-    frag_tape_drop(tape, made[0]);
-    frag_tape_drop(tape, made[1]);
-    frag_tape_set_recording(tape, was);
-    return result;
-}
-
-/* torch.cat((-x2, x1), dim=-1) */
-static frag_tensor rotate_half(frag_tape *tape, frag_tensor x)
-{
-    uint64_t half = frag_tape_count(tape, x) / 2;
-    frag_tensor first = frag_aten_slice(tape, x, half);
-    frag_tensor second = frag_aten_slice(tape, x, half);
-    frag_tensor negative = frag_aten_mul_scalar(tape, second);
-    frag_tensor made = frag_aten_cat(tape, negative, first, frag_tape_dtype(tape, x));
-    frag_tape_drop(tape, negative);
-    frag_tape_drop(tape, first);
-    frag_tape_drop(tape, second);
-    return made;
-}
-
-static frag_tensor apply_rope(frag_tape *tape, frag_tensor x, rope angles)
-{
-    frag_tensor straight = frag_aten_mul(tape, x, angles.cosine);
-    frag_tensor turned = rotate_half(tape, x);
-    frag_tape_set(tape, &turned, frag_aten_mul(tape, turned, angles.sine));
-    frag_tensor made = frag_aten_add(tape, straight, turned);
-    frag_tape_drop(tape, straight);
-    frag_tape_drop(tape, turned);
-    return made;
-}
-
 static bool is_rope_partial(const frag_network *of)
 {
     return of->is_fused || of->rotary_share < 1;
@@ -189,7 +136,7 @@ static bool is_rope_partial(const frag_network *of)
 /* The first part of each head is turned, the rest (which may be nothing) put behind it: as Phi has
  * it. */
 static void apply_partial_rope(frag_tape *tape, const frag_network *of, frag_tensor qkv[3],
-                               rope angles)
+                               frag_rope angles)
 {
     frag_tensor turned[2];
     frag_tensor passed[2];
@@ -202,7 +149,7 @@ static void apply_partial_rope(frag_tape *tape, const frag_network *of, frag_ten
     }
     frag_tensor made[2];
     for (uint32_t i = 0; i < 2; i++) {
-        frag_tensor straight = apply_rope(tape, turned[i], angles);
+        frag_tensor straight = frag_rope_apply(tape, turned[i], angles);
         made[i] = frag_aten_cat(tape, straight, passed[i], frag_tape_dtype(tape, straight));
         frag_tape_drop(tape, straight);
     }
@@ -213,14 +160,14 @@ static void apply_partial_rope(frag_tape *tape, const frag_network *of, frag_ten
     }
 }
 
-static void turn(frag_tape *tape, const frag_network *of, frag_tensor qkv[3], rope angles)
+static void turn(frag_tape *tape, const frag_network *of, frag_tensor qkv[3], frag_rope angles)
 {
     if (is_rope_partial(of)) {
         apply_partial_rope(tape, of, qkv, angles);
         return;
     }
-    frag_tensor query = apply_rope(tape, qkv[0], angles);
-    frag_tensor key = apply_rope(tape, qkv[1], angles);
+    frag_tensor query = frag_rope_apply(tape, qkv[0], angles);
+    frag_tensor key = frag_rope_apply(tape, qkv[1], angles);
     frag_tape_set(tape, &qkv[0], query);
     frag_tape_set(tape, &qkv[1], key);
 }
@@ -273,7 +220,7 @@ static frag_tensor project(frag_tape *tape, const frag_network *of, const block 
 }
 
 static frag_tensor attend(frag_tape *tape, const frag_model *model, const block *at, frag_tensor x,
-                          rope angles, const frag_batch *batch, frag_cache *past)
+                          frag_rope angles, const frag_batch *batch, frag_cache *past)
 {
     const frag_network *of = &model->workload->network;
     frag_tensor qkv[3] = {0};
@@ -337,7 +284,8 @@ static frag_tensor feed(frag_tape *tape, const frag_model *model, const block *a
 }
 
 static frag_tensor run_block(frag_tape *tape, const frag_model *model, const block *at,
-                             frag_tensor x, rope angles, const frag_batch *batch, frag_cache *past)
+                             frag_tensor x, frag_rope angles, const frag_batch *batch,
+                             frag_cache *past)
 {
     const frag_network *of = &model->workload->network;
     frag_tensor residual = frag_tape_keep(tape, x);
@@ -355,7 +303,7 @@ static frag_tensor run_block(frag_tape *tape, const frag_model *model, const blo
 typedef struct block_call {
     const frag_model *model;
     block at;
-    rope angles;
+    frag_rope angles;
     frag_batch batch;
 } block_call;
 
@@ -389,7 +337,8 @@ static frag_tensor run_blocks(frag_tape *tape, const frag_model *model, const fr
     frag_tensor positions = frag_family_positions(tape, batch->tokens);
     if (frag_model_has_checkpoints(model))
         frag_family_find_packed(tape, batch);
-    rope angles = make_rope(tape, of, batch->tokens, frag_tape_dtype(tape, hidden));
+    frag_rope angles =
+        frag_rope_make(tape, rotary_width(of), batch->tokens, frag_tape_dtype(tape, hidden));
     for (uint64_t i = 0; i < of->layers; i++) {
         block_call call = {model, walk_block(&at, of), angles, *batch};
         frag_tape_set(tape, &hidden, call_block(tape, &call, hidden, positions, past));

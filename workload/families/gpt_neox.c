@@ -1,0 +1,212 @@
+/* GPT-NeoX and Pythia as transformers 5 has them (models/gpt_neox/modeling_gpt_neox.py), with
+ * attention by scaled_dot_product_attention. */
+#include "workload/families/family.h"
+
+typedef struct norm {
+    frag_tensor weight;
+    frag_tensor bias;
+} norm;
+
+typedef struct block {
+    norm first, second;
+    frag_linear mix, out, feed, back;
+} block;
+
+static norm walk_norm(frag_walk *at, const frag_network *of)
+{
+    norm next = {.weight = frag_walk_parameter(at, (frag_shape){0, of->width})};
+    next.bias = frag_walk_parameter(at, (frag_shape){0, of->width});
+    return next;
+}
+
+static block walk_block(frag_walk *at, const frag_network *of)
+{
+    const uint64_t width = of->width;
+    block next = {.first = walk_norm(at, of)};
+    next.second = walk_norm(at, of);
+    next.mix = frag_walk_linear(at, (frag_shape){3 * width, width}, of->has_attention_bias,
+                                FRAG_LORA_QUERY_KEY_VALUE);
+    next.out =
+        frag_walk_linear(at, (frag_shape){width, width}, of->has_attention_bias, FRAG_LORA_DENSE);
+    next.feed = frag_walk_linear(at, (frag_shape){of->inner, width}, true, FRAG_LORA_H_TO_4H);
+    next.back = frag_walk_linear(at, (frag_shape){width, of->inner}, true, FRAG_LORA_4H_TO_H);
+    return next;
+}
+
+/* How much of a head is turned by its position. */
+static uint64_t rotary_width(const frag_network *of)
+{
+    return ((uint64_t)((double)of->head_width * of->rotary_share) + 1) / 2 * 2;
+}
+
+static void build(frag_tape *tape, frag_model *model)
+{
+    const frag_network *of = &model->workload->network;
+    frag_walk at = {.tape = tape, .workload = model->workload, .model = model};
+    (void)frag_walk_parameter(&at, (frag_shape){of->vocabulary, of->width});
+    for (uint64_t i = 0; i < of->layers; i++)
+        (void)walk_block(&at, of);
+    (void)walk_norm(&at, of);
+    /* Two buffers of the rotary embedding, always fp32. */
+    for (uint32_t i = 0; i < 2; i++)
+        (void)frag_tape_empty(tape, rotary_width(of) / 2, FRAG_F32);
+    if (!of->is_tied)
+        (void)frag_walk_parameter(&at, (frag_shape){of->vocabulary, of->width});
+}
+
+static frag_tensor drop_out(frag_tape *tape, const frag_model *model, frag_tensor x)
+{
+    return frag_aten_dropout(tape, x,
+                             model->workload->task == FRAG_TASK_TRAIN &&
+                                 model->workload->network.residual_dropout > 0);
+}
+
+/* The first part of each head is turned, and the rest put behind it again. */
+static void turn(frag_tape *tape, const frag_network *of, frag_tensor qkv[3], frag_rope angles)
+{
+    frag_tensor turned[2];
+    frag_tensor passed[2];
+    for (uint32_t i = 0; i < 2; i++) {
+        uint64_t rows = frag_tape_count(tape, qkv[i]) / of->head_width;
+        uint64_t count = rows * rotary_width(of);
+        turned[i] = rotary_width(of) == of->head_width ? frag_aten_alias(tape, qkv[i])
+                                                       : frag_aten_slice(tape, qkv[i], count);
+        passed[i] = frag_aten_slice(tape, qkv[i], rows * of->head_width - count);
+    }
+    frag_tensor made[2];
+    for (uint32_t i = 0; i < 2; i++)
+        made[i] = frag_rope_apply(tape, turned[i], angles);
+    for (uint32_t i = 0; i < 2; i++)
+        frag_tape_set(
+            tape, &made[i],
+            frag_aten_cat(tape, made[i], passed[i], frag_tape_dtype(tape, made[i])));
+    for (uint32_t i = 0; i < 2; i++) {
+        frag_tape_drop(tape, turned[i]);
+        frag_tape_drop(tape, passed[i]);
+        frag_tape_set(tape, &qkv[i], made[i]);
+    }
+}
+
+static frag_tensor attend(frag_tape *tape, const frag_model *model, const block *at, frag_tensor x,
+                          frag_rope angles, const frag_batch *batch, frag_cache *past)
+{
+    const frag_network *of = &model->workload->network;
+    frag_tensor mixed = frag_walk_apply(tape, x, &at->mix);
+    /* .view(heads).transpose(1, 2): its gradient comes with heads before tokens. */
+    frag_tape_set(tape, &mixed, frag_aten_view_copied(tape, mixed));
+    frag_tape_set(tape, &mixed, frag_aten_view(tape, mixed));
+    frag_tensor qkv[3] = {0};
+    frag_aten_split(tape, mixed, qkv, 3);
+    turn(tape, of, qkv, angles);
+    if (past != NULL)
+        frag_cache_append(tape, of, past, &qkv[1], &qkv[2]);
+    frag_attention_shape shape = {
+        .batch = batch->count,
+        .heads = of->heads,
+        .key_heads = of->heads,
+        .queries = batch->tokens,
+        .keys = batch->past + batch->tokens,
+        .width = of->head_width,
+        .has_dropout = model->workload->task == FRAG_TASK_TRAIN && of->attention_dropout > 0,
+        .is_causal = batch->tokens > 1,
+        .is_heads_first = true, /* as cat has put them */
+    };
+    frag_tensor made = frag_aten_attention(tape, qkv, &shape);
+    frag_tape_set(tape, &made, frag_aten_view(tape, made));
+    frag_tape_set(tape, &made, frag_walk_apply(tape, made, &at->out));
+    for (uint32_t i = 0; i < 3; i++)
+        frag_tape_drop(tape, qkv[i]);
+    frag_tape_drop(tape, mixed);
+    return made;
+}
+
+static frag_tensor normalise(frag_tape *tape, frag_tensor x, const norm *at, uint64_t width)
+{
+    return frag_aten_layer_norm(tape, x, at->weight, at->bias, width);
+}
+
+/* dropout(back(act(feed(norm(x))))) */
+static frag_tensor feed(frag_tape *tape, const frag_model *model, const block *at, frag_tensor x)
+{
+    const frag_network *of = &model->workload->network;
+    frag_tensor normed = normalise(tape, x, &at->second, of->width);
+    frag_tensor made = frag_walk_apply(tape, normed, &at->feed);
+    frag_tape_set(tape, &made, frag_family_activate(tape, made, (frag_activation)of->activation));
+    frag_tape_set(tape, &made, frag_walk_apply(tape, made, &at->back));
+    frag_tape_drop(tape, normed);
+    frag_tape_set(tape, &made, drop_out(tape, model, made));
+    return made;
+}
+
+static frag_tensor run_block(frag_tape *tape, const frag_model *model, const block *at,
+                             frag_tensor x, frag_rope angles, const frag_batch *batch,
+                             frag_cache *past)
+{
+    const frag_network *of = &model->workload->network;
+    frag_tensor normed = normalise(tape, x, &at->first, of->width);
+    frag_tensor attended = attend(tape, model, at, normed, angles, batch, past);
+    frag_tape_drop(tape, normed);
+    frag_tape_set(tape, &attended, drop_out(tape, model, attended));
+    if (!of->is_parallel)
+        frag_tape_set(tape, &attended, frag_aten_add(tape, attended, x));
+    frag_tensor fed = feed(tape, model, at, of->is_parallel ? x : attended);
+    frag_tensor made = frag_aten_add(tape, fed, attended);
+    if (of->is_parallel)
+        frag_tape_set(tape, &made, frag_aten_add(tape, made, x));
+    frag_tape_drop(tape, attended);
+    frag_tape_drop(tape, fed);
+    return made;
+}
+
+typedef struct block_call {
+    const frag_model *model;
+    block at;
+    frag_rope angles;
+    frag_batch batch;
+} block_call;
+
+static frag_tensor run_region(frag_tape *tape, const void *context, frag_tensor input)
+{
+    const block_call *call = context;
+    return run_block(tape, call->model, &call->at, input, call->angles, &call->batch, NULL);
+}
+
+/* With checkpointing no keys and values are handed back. */
+static frag_tensor call_block(frag_tape *tape, const block_call *call, frag_tensor input,
+                              frag_tensor positions, frag_cache *past)
+{
+    if (!frag_model_has_checkpoints(call->model))
+        return run_block(tape, call->model, &call->at, input, call->angles, &call->batch, past);
+    const frag_tensor kept[] = {positions, call->angles.cosine, call->angles.sine};
+    return frag_tape_checkpoint(tape, &(frag_region_call){run_region, call, sizeof *call, kept, 3},
+                                input);
+}
+
+static frag_tensor run_blocks(frag_tape *tape, const frag_model *model, const frag_batch *batch,
+                              frag_cache *past)
+{
+    const frag_network *of = &model->workload->network;
+    frag_walk at = {.tape = tape, .workload = model->workload, .at = model->parameters};
+    frag_tensor words = frag_walk_parameter(&at, (frag_shape){of->vocabulary, of->width});
+    frag_tensor embedded = frag_aten_embedding(tape, words, batch->ids, of->width);
+    frag_model_require_inputs(tape, model, embedded);
+    frag_tensor positions = frag_family_positions(tape, batch->tokens);
+    if (frag_model_has_checkpoints(model))
+        frag_family_find_packed(tape, batch);
+    frag_tensor hidden = drop_out(tape, model, embedded);
+    frag_rope angles =
+        frag_rope_make(tape, rotary_width(of), batch->tokens, frag_tape_dtype(tape, hidden));
+    for (uint64_t i = 0; i < of->layers; i++) {
+        block_call call = {model, walk_block(&at, of), angles, *batch};
+        frag_tape_set(tape, &hidden, call_block(tape, &call, hidden, positions, past));
+    }
+    const norm last = walk_norm(&at, of);
+    frag_tape_set(tape, &hidden, normalise(tape, hidden, &last, of->width));
+    frag_tape_drop(tape, positions);
+    frag_tape_drop(tape, embedded);
+    frag_tape_drop(tape, angles.cosine);
+    frag_tape_drop(tape, angles.sine);
+    return hidden;
+}
+
+const frag_family frag_family_gpt_neox = {build, frag_family_load_tokens, NULL, run_blocks};

@@ -1,0 +1,51 @@
+/* Rotary positions: angles of each position, and the turning of queries and keys by them, as
+ * transformers has them for Llama and all that came after it. */
+#include "workload/families/family.h"
+
+/* Angles of each position: cos and sin, in the type of the hidden states. Without gradients. */
+frag_rope frag_rope_make(frag_tape *tape, uint64_t width, uint64_t tokens, frag_dtype dtype)
+{
+    bool was = frag_tape_set_recording(tape, false);
+    frag_tensor positions = frag_tape_empty(tape, tokens, FRAG_F32);
+    frag_tensor angles = frag_tape_empty(tape, tokens * (width / 2), FRAG_F32);
+    frag_tape_drop(tape, positions);
+    frag_tensor both = frag_aten_cat(tape, angles, angles, FRAG_F32);
+    frag_tensor made[2];
+    for (uint32_t i = 0; i < 2; i++) {
+        made[i] = frag_aten_mul_scalar(tape, both);
+        frag_tape_set(tape, &made[i], frag_aten_mul_scalar(tape, made[i]));
+    }
+    frag_rope result = {.cosine = frag_tape_to(tape, made[0], dtype)};
+    result.sine = frag_tape_to(tape, made[1], dtype);
+    frag_tape_drop(tape, angles);
+    frag_tape_drop(tape, both);
+    frag_tape_drop(tape, made[0]);
+    frag_tape_drop(tape, made[1]);
+    frag_tape_set_recording(tape, was);
+    return result;
+}
+
+/* torch.cat((-x2, x1), dim=-1) */
+static frag_tensor rotate_half(frag_tape *tape, frag_tensor x)
+{
+    uint64_t half = frag_tape_count(tape, x) / 2;
+    frag_tensor first = frag_aten_slice(tape, x, half);
+    frag_tensor second = frag_aten_slice(tape, x, half);
+    frag_tensor negative = frag_aten_mul_scalar(tape, second);
+    frag_tensor made = frag_aten_cat(tape, negative, first, frag_tape_dtype(tape, x));
+    frag_tape_drop(tape, negative);
+    frag_tape_drop(tape, first);
+    frag_tape_drop(tape, second);
+    return made;
+}
+
+frag_tensor frag_rope_apply(frag_tape *tape, frag_tensor x, frag_rope angles)
+{
+    frag_tensor straight = frag_aten_mul(tape, x, angles.cosine);
+    frag_tensor turned = rotate_half(tape, x);
+    frag_tape_set(tape, &turned, frag_aten_mul(tape, turned, angles.sine));
+    frag_tensor made = frag_aten_add(tape, straight, turned);
+    frag_tape_drop(tape, straight);
+    frag_tape_drop(tape, turned);
+    return made;
+}
