@@ -7,57 +7,151 @@
 #include "base/memory.h"
 #include "base/radix.h"
 
+/* Numbers below a limit, 64 to a word; a bit of a level says that the word below is not zero. */
+enum { LEVELS_MAX = 5, WORD_BITS = 64 };
+_Static_assert((uint64_t)1 << LEVELS_MAX * 6 >= FRAG_BUFFER_COUNT_MAX, "levels for every buffer");
+
+typedef struct number_set {
+    uint64_t *levels[LEVELS_MAX];
+    uint32_t level_count;
+} number_set;
+
 typedef struct judge {
     const frag_buffer *buffers;
-    const uint64_t *offsets;
-    uint32_t *live; /* by offset */
-    size_t live_count;
+    frag_radix_item *ranked; /* offsets in order, each with the number of its buffer */
+    uint32_t *rank_of;       /* of each buffer */
+    number_set live;         /* ranks */
 } judge;
 
-/* The first live buffer at or above the offset. */
-static size_t find_place(const judge *at, uint64_t offset)
+/* ---- sets of numbers */
+
+static void open_set(number_set *set, size_t limit)
 {
-    size_t low = 0;
-    size_t high = at->live_count;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (at->offsets[at->live[middle]] < offset)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    *set = (number_set){.level_count = 0};
+    do {
+        limit = limit / WORD_BITS + 1;
+        set->levels[set->level_count++] = frag_alloc(limit, sizeof(uint64_t));
+    } while (limit > 1);
 }
+
+static void close_set(number_set *set)
+{
+    for (uint32_t i = 0; i < set->level_count; i++)
+        frag_free(set->levels[i]);
+}
+
+static void add(number_set *set, uint32_t number)
+{
+    for (uint32_t i = 0; i < set->level_count; i++, number /= WORD_BITS)
+        set->levels[i][number / WORD_BITS] |= (uint64_t)1 << number % WORD_BITS;
+}
+
+static void remove_number(number_set *set, uint32_t number)
+{
+    for (uint32_t i = 0; i < set->level_count; i++, number /= WORD_BITS) {
+        uint64_t *word = &set->levels[i][number / WORD_BITS];
+        *word &= ~((uint64_t)1 << number % WORD_BITS);
+        if (*word != 0)
+            return;
+    }
+}
+
+/* The first number under that bit of a level, or the last. */
+static uint32_t descend(const number_set *set, uint32_t level, uint32_t number, bool is_first)
+{
+    while (level > 0) {
+        uint64_t word = set->levels[--level][number];
+        number = number * WORD_BITS + (is_first ? frag_bit_low(word) : frag_bit_high(word));
+    }
+    return number;
+}
+
+/* The first number of the set above this one; false: there is none. */
+static bool find_above(const number_set *set, uint32_t number, uint32_t *found)
+{
+    for (uint32_t i = 0; i < set->level_count; i++, number /= WORD_BITS) {
+        uint64_t above = UINT64_MAX << number % WORD_BITS;
+        uint64_t word = set->levels[i][number / WORD_BITS] & above << 1;
+        if (word == 0)
+            continue;
+        *found = descend(set, i, number / WORD_BITS * WORD_BITS + frag_bit_low(word), true);
+        return true;
+    }
+    return false;
+}
+
+/* The last one below it. */
+static bool find_below(const number_set *set, uint32_t number, uint32_t *found)
+{
+    for (uint32_t i = 0; i < set->level_count; i++, number /= WORD_BITS) {
+        uint64_t below = ((uint64_t)1 << number % WORD_BITS) - 1;
+        uint64_t word = set->levels[i][number / WORD_BITS] & below;
+        if (word == 0)
+            continue;
+        *found = descend(set, i, number / WORD_BITS * WORD_BITS + frag_bit_high(word), false);
+        return true;
+    }
+    return false;
+}
+
+/* ---- the sweep */
 
 static bool overlaps(const judge *at, uint32_t lower, uint32_t upper, frag_error *error)
 {
-    uint64_t end = at->offsets[lower] + at->buffers[lower].size;
-    if (end <= at->offsets[upper])
+    const frag_radix_item *below = &at->ranked[lower];
+    const frag_radix_item *above = &at->ranked[upper];
+    if (below->key + at->buffers[below->value].size <= above->key)
         return false;
     frag_fail(error, FRAG_E_INPUT,
-              "buffers %u and %u are live at the same time and share bytes from %llu on", lower,
-              upper, (unsigned long long)at->offsets[upper]);
+              "buffers %u and %u are live at the same time and share bytes from %llu on",
+              (uint32_t)below->value, (uint32_t)above->value, (unsigned long long)above->key);
     return true;
 }
 
 static bool begin(judge *at, uint32_t buffer, frag_error *error)
 {
-    size_t place = find_place(at, at->offsets[buffer]);
-    if ((place > 0 && overlaps(at, at->live[place - 1], buffer, error)) ||
-        (place < at->live_count && overlaps(at, buffer, at->live[place], error)))
+    uint32_t rank = at->rank_of[buffer];
+    uint32_t other = 0;
+    if ((find_below(&at->live, rank, &other) && overlaps(at, other, rank, error)) ||
+        (find_above(&at->live, rank, &other) && overlaps(at, rank, other, error)))
         return false;
-    memmove(at->live + place + 1, at->live + place, (at->live_count - place) * sizeof *at->live);
-    at->live[place] = buffer;
-    at->live_count++;
+    add(&at->live, rank);
     return true;
 }
 
-static void end(judge *at, uint32_t buffer)
+static void rank_offsets(judge *at, const uint64_t *offsets, uint32_t count)
 {
-    size_t place = find_place(at, at->offsets[buffer]);
-    FRAG_ASSERT(place < at->live_count && at->live[place] == buffer);
-    at->live_count--;
-    memmove(at->live + place, at->live + place + 1, (at->live_count - place) * sizeof *at->live);
+    frag_radix_item *scratch = frag_alloc((size_t)count + 1, sizeof *scratch);
+    at->ranked = frag_alloc((size_t)count + 1, sizeof *at->ranked);
+    at->rank_of = frag_alloc((size_t)count + 1, sizeof *at->rank_of);
+    for (uint32_t i = 0; i < count; i++)
+        at->ranked[i] = (frag_radix_item){offsets[i], i};
+    frag_radix_sort(at->ranked, scratch, count);
+    for (uint32_t i = 0; i < count; i++)
+        at->rank_of[at->ranked[i].value] = i;
+    frag_free(scratch);
+}
+
+static bool sweep(const frag_buffer *buffers, const uint64_t *offsets, uint32_t count,
+                  frag_error *error)
+{
+    judge at = {.buffers = buffers};
+    rank_offsets(&at, offsets, count);
+    open_set(&at.live, count);
+    frag_radix_item *turns = frag_sections_moments(buffers, count);
+    bool ok = true;
+    for (size_t i = 0; ok && i < (size_t)count * 2; i++) {
+        uint32_t buffer = (uint32_t)(turns[i].value / 2);
+        if (turns[i].value % 2 != 0)
+            ok = begin(&at, buffer, error);
+        else
+            remove_number(&at.live, at.rank_of[buffer]);
+    }
+    frag_free(turns);
+    frag_free(at.ranked);
+    frag_free(at.rank_of);
+    close_set(&at.live);
+    return ok;
 }
 
 /* Each buffer on its own. */
@@ -82,23 +176,12 @@ static bool check_alone(const frag_buffer *buffer, uint32_t number, uint64_t off
 bool frag_placement_check(const frag_buffer *buffers, const uint64_t *offsets, uint32_t count,
                           uint64_t capacity, uint64_t *height, frag_error *error)
 {
-    judge at = {buffers, offsets, frag_alloc((size_t)count + 1, sizeof *at.live), 0};
-    bool ok = true;
     *height = 0;
-    for (uint32_t i = 0; ok && i < count; i++) {
-        ok = check_alone(&buffers[i], i, offsets[i], capacity, error);
+    for (uint32_t i = 0; i < count; i++) {
+        if (!check_alone(&buffers[i], i, offsets[i], capacity, error))
+            return false;
         uint64_t top = offsets[i] + buffers[i].size;
         *height = top > *height ? top : *height;
     }
-    frag_radix_item *turns = ok ? frag_sections_moments(buffers, count) : NULL;
-    for (size_t i = 0; ok && i < (size_t)count * 2; i++) {
-        uint32_t buffer = (uint32_t)(turns[i].value / 2);
-        if (turns[i].value % 2 != 0)
-            ok = begin(&at, buffer, error);
-        else
-            end(&at, buffer);
-    }
-    frag_free(turns);
-    frag_free(at.live);
-    return ok;
+    return sweep(buffers, offsets, count, error);
 }
