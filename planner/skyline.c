@@ -261,14 +261,25 @@ static void pop(frag_skyline *skyline)
     heap[at] = item;
 }
 
+/* One of these is the lowest next: a hint, so that its facts are on their way. */
+static void prefetch_next(const frag_skyline *skyline)
+{
+    for (size_t i = 1; i <= HEAP_WAYS && i < skyline->heap_count; i++) {
+        __builtin_prefetch(&skyline->stretches[skyline->heap[i].start]);
+        __builtin_prefetch(&skyline->first_start[skyline->heap[i].start]);
+    }
+}
+
 /* The lowest stretch, the first among equals. */
 static uint32_t find_lowest(frag_skyline *skyline)
 {
     for (;;) {
         const entry *top = &skyline->heap[0];
         const stretch *at = &skyline->stretches[top->start];
-        if (at->end != 0 && at->height == top->height)
+        if (at->end != 0 && at->height == top->height) {
+            prefetch_next(skyline);
             return top->start;
+        }
         pop(skyline);
     }
 }
