@@ -1,7 +1,7 @@
 /* What the studies say of programs that are drawn at random: steps with marks and call stacks, in
  * which blocks are carried over, kept, grow or come once. Leaks, differences between a program and
- * one with a change, ranks, the least capacity and tuning, as JSON. What was changed on purpose is
- * pinned anew:
+ * one with a change, ranks, comparisons of rows, the least capacity and tuning, as JSON. What was
+ * changed on purpose is pinned anew:
  *
  *   test_study_answers            compares with tests/data/answers/studies.txt.zst
  *   test_study_answers --write    prints what that file should hold (make answers-golden);
@@ -260,6 +260,34 @@ static void tell_tuned(frag_text *out, const fraglab_recording *const *recording
     fraglab_tuned_destroy(tuned);
 }
 
+/* Rows of two policies under one label, of which one may run out of memory. */
+static void tell_comparison(frag_text *out, const fraglab_recording *recording,
+                            fraglab_policy *const policies[2], const fraglab_run_options *device)
+{
+    fraglab_result *results[2] = {NULL, NULL};
+    fraglab_comparison *comparison = NULL;
+    fraglab_error error = FRAGLAB_ERROR_INIT;
+    fraglab_run_options run = *device;
+    const fraglab_compare_options options = {.size = sizeof options, .fail_above = "3%,1MiB"};
+    run.label = "either";
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(fraglab_run(NULL, recording, 0, policies[i], &run, &results[i], &error),
+                         FRAGLAB_OK);
+    const char *base = fraglab_result_json(results[0]), *now = fraglab_result_json(results[1]);
+    int code =
+        fraglab_compare_memory(base, strlen(base), now, strlen(now), &options, &comparison, &error);
+    size_t from = out->length;
+    if (code == FRAGLAB_OK)
+        frag_text_add(out, "%d\n%s", fraglab_comparison_has_finding(comparison),
+                      fraglab_comparison_json(comparison));
+    else
+        frag_text_add(out, "%d: %s\n", code, error.sentence);
+    pinned_fold(out, from, "  compare");
+    fraglab_comparison_destroy(comparison);
+    for (int i = 0; i < 2; i++)
+        fraglab_result_destroy(results[i]);
+}
+
 static void tell_world(frag_text *out, uint64_t seed)
 {
     static const char *const names[] = {"pytorch", "best-fit", "size-class", "tlsf", "rmm-pool"};
@@ -270,7 +298,8 @@ static void tell_world(frag_text *out, uint64_t seed)
     const fraglab_recording *const *all = (const fraglab_recording *const *)recordings;
     fraglab_trace_facts facts = {.size = sizeof facts};
     fraglab_run_options device = FRAGLAB_RUN_OPTIONS_INIT;
-    fraglab_policy *policy = NULL;
+    fraglab_policy *policy = NULL, *another = NULL;
+    assert_int_equal(fraglab_policy_parse(names[(seed + 1) % 5], &another, NULL), FRAGLAB_OK);
     assert_int_equal(fraglab_recording_trace_facts(recordings[0], 0, &facts, NULL), FRAGLAB_OK);
     assert_int_equal(fraglab_policy_parse(names[seed % 5], &policy, NULL), FRAGLAB_OK);
     device.capacity_bytes = facts.peak_requested_bytes / 2 * (1 + seed % 3) + 4 * FRAG_MIB;
@@ -279,8 +308,11 @@ static void tell_world(frag_text *out, uint64_t seed)
     tell_diff(out, recordings[0], recordings[1 + seed % 2], seed);
     tell_ranks(out, all, &device);
     tell_capacity(out, recordings[0], policy);
+    fraglab_policy *const policies[] = {policy, another};
+    tell_comparison(out, recordings[0], policies, &device);
     tell_tuned(out, all, policy, &device, seed);
     fraglab_policy_destroy(policy);
+    fraglab_policy_destroy(another);
     for (size_t i = 0; i < RANKS; i++)
         fraglab_recording_close(recordings[i]);
 }

@@ -53,6 +53,21 @@ static uint64_t packings(const frag_sections *sections, uint64_t steps)
     return left / cost;
 }
 
+static void sizes_add_up_to_less_than_2_to_the_62(void **state)
+{
+    (void)state;
+    frag_buffer buffers[] = {{0, 1, ((uint64_t)1 << 62) - 9, 1}, {0, 1, 4, 4}};
+    for (uint64_t more = 0; more < 4; more++) {
+        frag_sections sections;
+        frag_error error = {0};
+        bool fits = frag_sections_create(&sections, buffers, 2, &error);
+        assert_int_equal(fits, more < 2); /* 3 bytes more for the alignment */
+        if (fits)
+            frag_sections_destroy(&sections);
+        buffers[1].size++;
+    }
+}
+
 static void steps_that_are_just_enough_make_one_more_packing(void **state)
 {
     (void)state;
@@ -250,6 +265,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_is_packed_into_nothing),
+        cmocka_unit_test(sizes_add_up_to_less_than_2_to_the_62),
         cmocka_unit_test(steps_that_are_just_enough_make_one_more_packing),
         cmocka_unit_test(small_problems_are_solved_as_brute_force_does),
         cmocka_unit_test(tilings_without_a_hole_are_found),
