@@ -179,6 +179,8 @@ static inline bool frag_is_little_endian(void)
     return probe.bytes[0] == 1;
 }
 
+/* A hint that the memory there will be read soon: it is fetched, and nothing waits for it. */
+#define FRAG_PREFETCH(place) __builtin_prefetch(place)
 #define FRAG_LIKELY(condition) __builtin_expect(!!(condition), 1)
 #define FRAG_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 #define FRAG_NOINLINE __attribute__((noinline))

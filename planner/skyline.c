@@ -265,8 +265,8 @@ static void pop(frag_skyline *skyline)
 static void prefetch_next(const frag_skyline *skyline)
 {
     for (size_t i = 1; i <= HEAP_WAYS && i < skyline->heap_count; i++) {
-        __builtin_prefetch(&skyline->stretches[skyline->heap[i].start]);
-        __builtin_prefetch(&skyline->first_start[skyline->heap[i].start]);
+        FRAG_PREFETCH(&skyline->stretches[skyline->heap[i].start]);
+        FRAG_PREFETCH(&skyline->first_start[skyline->heap[i].start]);
     }
 }
 
