@@ -143,6 +143,19 @@ refuse() { # sentence, arguments
     [ "$(sort -u "$BATS_TEST_TMPDIR/ratios" | wc -l)" -eq 1 ]
 }
 
+@test "a combination says in words what it is, what to paste and what it costs" {
+    ./fraglab plan $models/gpt2-small.yaml --gpu 3GiB --batch 1 >"$out/plan.txt" || [ $? -eq 1 ]
+    sed -n '/^the cheapest combination/,/^together/p' "$out/plan.txt" >"$out/combination.txt"
+    grep -qx 'checkpoint: every block' "$out/combination.txt"
+    grep -q '^  transformers  gradient_checkpointing=True' "$out/combination.txt"
+    ratio=$(./fraglab plan $models/gpt2-small.yaml --gpu 3GiB --batch 1 --format jsonl | grep -o '"recomputing_estimate_ratio":[0-9.]*' | head -n 1)
+    grep -qF "  recomputing takes about $(awk -v r="${ratio#*:}" 'BEGIN { printf "%.0f", 100 * r }') % more time a step" "$out/combination.txt"
+    # Nothing is recomputed: nothing is said of it.
+    ./fraglab plan $models/gpt2-small.yaml --gpu 6GiB --batch 8 >"$out/plan.txt" || [ $? -eq 1 ]
+    grep -qx 'accumulate: batch 2, 4 accumulated' "$out/plan.txt"
+    [ "$(grep -c 'recomputing takes' "$out/plan.txt")" -eq 0 ]
+}
+
 @test "the table is that of plans, and larger cards hold no less" {
     ./fraglab plan --table --format jsonl >"$out/table.jsonl"
     python3 - "$out/table.jsonl" <<'END'
