@@ -181,6 +181,7 @@ static void files_without_requests_are_refused(void **state)
 {
     (void)state;
     static const char *const texts[] = {"", "\n\n", "Iteration Index : 0\nend\n"};
+    static const uint64_t lines[] = {1, 2, 2}; /* the last one */
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         frag_recording recording;
         frag_findings findings;
@@ -189,6 +190,7 @@ static void files_without_requests_are_refused(void **state)
                                     &findings, &error));
         assert_int_equal(error.code, FRAG_E_INPUT);
         assert_non_null(strstr(error.sentence, "no request"));
+        assert_int_equal(error.line, lines[i]);
     }
 }
 
