@@ -125,7 +125,7 @@ $(BUILD)/gpu_replay/recorder/%.o: gpu_replay/recorder/%.c | setup
 $(BUILD)/libfraglab_torch.so: $(patsubst %.c,$(BUILD)/shared/%.o,$(TORCH_LIBRARY) $(GPU)) $(BUILD)/shared/libfraglab.a gpu_replay/torch/torch_exports.map
 	$(call quiet,LINK)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -shared -Wl,--as-needed -Wl,--version-script=$(filter %.map,$^) -o $@ $(filter %.o %.a,$^) $(LIBS)
 $(BUILD)/shared/libfraglab.a: $(patsubst %.c,$(BUILD)/shared/%.o,$(filter-out sim/version.c,$(CORE)))
-	@mkdir -p $(@D) && rm -f $@ && ar rcs $@ $^
+	@mkdir -p $(@D) && rm -f $@ && $(AR) rcs $@ $^
 # Objects for shared objects.
 $(BUILD)/shared/%.o: %.c | setup
 	@mkdir -p $(@D)
@@ -155,7 +155,7 @@ $(BUILD)/libsupport.a: $(call objects,$(SUPPORT))
 $(BUILD)/libgpu.a: $(call objects,$(GPU))
 $(call objects,$(GPU)): ALL_CFLAGS += -D_GNU_SOURCE
 $(BUILD)/lib%.a:
-	@mkdir -p $(@D) && rm -f $@ && ar rcs $@ $(filter %.o,$^)
+	@mkdir -p $(@D) && rm -f $@ && $(AR) rcs $@ $(filter %.o,$^)
 
 $(BUILD)/%.o: %.c | setup
 	@mkdir -p $(@D)
@@ -188,7 +188,7 @@ $(BUILD)/tests/bench $(BUILD)/tests/make_snapshot $(BUILD)/tests/policy_fuzzer: 
 SOFTWARE = $(BUILD)/software-cuda
 software_core = $(addprefix gpu_replay/software/soft_,core.c settings.c card.c processes.c report.c shadow.c symbol.c ipc.c rest.c torch.c text.c arena.c handles.c memory.c vmm.c pool.c stream.c order.c host.c) \
                 $(wildcard gpu_replay/software/driver/soft_driver*.c) \
-                base/error.c base/bytes.c base/memory.c base/scope.c
+                base/error.c base/bytes.c base/memory.c base/scope.c base/system/pages.c
 software_runtime = $(wildcard gpu_replay/software/runtime/soft_*.c)
 # Hidden pieces of fraglab in them must not meet those of the program: what is not listed stays inside.
 software_link = $(call quiet,LINK)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -shared -Wl,-soname,$(@F) $(if $(filter asan tsan,$(MODE)),,-Wl,-z,defs) -o $@ $(filter %.o %.so.1,$^)
@@ -341,11 +341,14 @@ $(BUILD)/shared/report/page/page_parts.o: $(BUILD)/report/page/page_parts.c | se
 	$(call quiet,CC  )$(CC) $(ALL_CFLAGS) -fPIC -fvisibility=hidden -MMD -MP -c -o $@ $<
 
 # ---- the viewer: the library as WebAssembly, in one page (docs/viewer.md). viewer/build.sh calls this with the compiler for it.
-viewer_sources = $(filter-out base/formats/sqlite_file.c api/api_figure.c,$(CORE) $(API) $(call sources,report viewer))
+viewer_sources = $(filter-out base/formats/sqlite_file.c base/system/process.c api/api_figure.c,$(CORE) $(API) $(call sources,report viewer))
 $(BUILD)/viewer.wasm: $(call objects,$(viewer_sources)) $(BUILD)/report/page/page_parts.o
 	$(call quiet,LINK)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ -lzstd -lz -lxxhash -ljansson -lyaml -lm
 viewer:
 	@MAKE="$(MAKE)" JOBS="$(JOBS)" bash viewer/build.sh $(SOURCES)
+# Reading and simulating for another system, with the compiler of the wheel: does it build? (docs/release.md)
+macos-proof:
+	@MAKE="$(MAKE)" JOBS="$(JOBS)" bash packaging/cross.sh aarch64-macos $(SOURCES)
 # Needs node and Chromium; what is missing is skipped with a reason.
 viewer-test: fraglab viewer
 	@bats tests/viewer/viewer.bats
@@ -573,7 +576,9 @@ COMPLETIONDIR = $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 ZSHDIR = $(DESTDIR)$(PREFIX)/share/zsh/site-functions
 FISHDIR = $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
 INCLUDEDIR = $(DESTDIR)$(PREFIX)/include/fraglab
-LIBDIR = $(DESTDIR)$(PREFIX)/lib
+# Debian has a folder of libraries for each architecture: LIB=lib/x86_64-linux-gnu. What the program opens stays in lib/fraglab.
+LIB ?= lib
+LIBDIR = $(DESTDIR)$(PREFIX)/$(LIB)
 DATADIR = $(DESTDIR)$(PREFIX)/share/fraglab
 MODULEDIR = $(DESTDIR)$(PREFIX)/lib/fraglab
 DOCDIR = $(DESTDIR)$(PREFIX)/share/doc/fraglab
@@ -586,7 +591,7 @@ install: fraglab library software-cuda
 	install -m 755 $(LIBRARY)/libfraglab.so.0 "$(LIBDIR)/libfraglab.so.0"
 	ln -sf libfraglab.so.0 "$(LIBDIR)/libfraglab.so"
 	install -m 644 $(LIBRARY)/libfraglab.a "$(LIBDIR)/libfraglab.a"
-	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|; s|@LIBS@|$(LIBS)|' api/fraglab.pc.in > "$(LIBDIR)/pkgconfig/fraglab.pc"
+	sed 's|@PREFIX@|$(PREFIX)|; s|@LIB@|$(LIB)|; s|@VERSION@|$(VERSION)|; s|@LIBS@|$(LIBS)|' api/fraglab.pc.in > "$(LIBDIR)/pkgconfig/fraglab.pc"
 	install -d "$(BINDIR)" "$(MANDIR)" "$(COMPLETIONDIR)" "$(ZSHDIR)" "$(FISHDIR)" "$(INCLUDEDIR)/sim" "$(INCLUDEDIR)/base" "$(DATADIR)/plots" "$(DATADIR)/devices" "$(DATADIR)/schemas" "$(DATADIR)/examples" "$(DOCDIR)"
 	install -m 755 fraglab "$(BINDIR)/fraglab"
 	[ -z "$(gpu_targets)" ] || { install -d "$(MODULEDIR)" && install -m 755 fraglab_cuda.so libfraglab_torch.so "$(MODULEDIR)/" && \
@@ -623,6 +628,12 @@ sdist:
 # Of the wheel: every Python here, and systems of their own (fetched) where debootstrap can make them.
 wheel-test: wheel sdist
 	@bash tests/packaging/wheel_test.sh build/wheel $(PYTHONS)
+
+# Packages for Debian, built from the source distribution in build/deb and checked by lintian; deb-test installs them into a bare Debian (docs/release.md).
+deb:
+	@JOBS="$(JOBS)" bash packaging/deb.sh build/deb
+deb-test: deb
+	@bash tests/packaging/deb_test.sh build/deb
 
 uninstall:
 	rm -f "$(BINDIR)/fraglab" "$(MANDIR)/fraglab.1" "$(COMPLETIONDIR)/fraglab" "$(ZSHDIR)/_fraglab" "$(FISHDIR)/fraglab.fish"
@@ -670,6 +681,8 @@ help:
 	@echo 'make debug      build/debug/fraglab; also: make asan, make tsan (sanitizers)'
 	@echo 'make install    into PREFIX (/usr/local), below DESTDIR; make uninstall takes it away'
 	@echo 'make wheel      the wheel for Python into build/wheel, for any Linux with glibc 2.17; make sdist: its source; make wheel-test: in bare environments'
+	@echo 'make deb        packages for Debian into build/deb, checked by lintian; make deb-test: installed into a bare Debian'
+	@echo 'make macos-proof  does the program build for macOS (not run)?'
 	@echo 'make viewer     a page that opens recordings in a browser, with the library as WebAssembly; make viewer-test: against the command line'
 	@echo 'make format     clang-format over the C files; make tidy: clang-tidy; make tags, make compile_commands.json: for editors'
 	@echo 'make clean      remove build/; make distclean removes ./fraglab too'
@@ -678,7 +691,7 @@ help:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 FORCE:
 .PHONY: software-cuda all library setup setup-harness setup-test debug asan tsan test-programs fuzz-programs test check format tidy fuzz fuzz-policies mutants golden golden-logs oracle \
-        golden-update $(PINNED:%=%-golden) conformance bench bench-patterns big-snapshot bench-page predictions evidence explain-truth torch-dryrun dryrun-test dryrun-bench leaks-truth regressions-truth foreign-tests hostile-calls workloads-truth plan-truth claims truth gpu-report demo wheel sdist wheel-test viewer viewer-test install uninstall clean distclean help FORCE
+        golden-update $(PINNED:%=%-golden) conformance bench bench-patterns big-snapshot bench-page predictions evidence explain-truth torch-dryrun dryrun-test dryrun-bench leaks-truth regressions-truth foreign-tests hostile-calls workloads-truth plan-truth claims truth gpu-report demo wheel sdist wheel-test deb deb-test macos-proof viewer viewer-test install uninstall clean distclean help FORCE
 # Objects of tests are kept. Not all targets: one that is secondary and missing is not built where what
 # needs it is newer, as when MPI is installed after the program was built.
 .SECONDARY: $(patsubst %.c,$(BUILD)/%.o,$(TESTS) $(FUZZERS))

@@ -387,9 +387,13 @@ static char *name_beside(const char *path, const char *ending)
     return copy;
 }
 
-/* However the process ends, nothing is left of such a file; not every file system has them. */
+#ifdef O_TMPFILE
+/* However the process ends, nothing is left of such a file; not every file system has them, and
+ * only /proc can give them a name, which a bare root may lack. */
 static int open_unnamed(const char *path)
 {
+    if (access("/proc/self/fd", X_OK) != 0)
+        return -1;
     char *folder = frag_copy_text(path);
     char *slash = strrchr(folder, '/');
     if (slash != NULL)
@@ -399,6 +403,14 @@ static int open_unnamed(const char *path)
     frag_free(folder);
     return descriptor;
 }
+#else
+/* Only Linux has such files. */
+static int open_unnamed(const char *path)
+{
+    (void)path;
+    return -1;
+}
+#endif
 
 static int open_temporary(const char *path, char **name)
 {

@@ -1,6 +1,5 @@
 #include "base/memory.h"
 
-#include <features.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +11,7 @@
 
 #include "base/bits.h"
 #include "base/scope.h"
+#include "base/system/pages.h"
 
 /* Spare memory beyond this goes back to the system. */
 #define SPARE_BYTES_MAX ((size_t)64 << 20)
@@ -77,7 +77,7 @@ static bool visit_touched(const frag_arena *arena,
     unsigned char seen[1024];
     for (size_t first = 0; first < pages; first += sizeof seen) {
         size_t count = pages - first < sizeof seen ? pages - first : sizeof seen;
-        if (mincore(arena->base + first * page, count * page, seen) != 0)
+        if (!frag_pages_seen(arena->base + first * page, count * page, seen))
             return false;
         for (size_t i = 0; i < count; i++) {
             bool is_touched = (seen[i] & 1u) != 0;
@@ -117,7 +117,7 @@ static bool empty_rest(const frag_arena_spare *spare)
     size_t kept = 0;
     for (size_t i = 0; i <= spare->run_count; i++) {
         unsigned char *next = i < spare->run_count ? spare->runs[i].start : end;
-        if (next > at && madvise(at, (size_t)(next - at), MADV_DONTNEED) != 0)
+        if (next > at && !frag_pages_zero(at, (size_t)(next - at)))
             return false;
         if (i < spare->run_count) {
             at = next + spare->runs[i].bytes;
@@ -236,8 +236,7 @@ void frag_memory_will_fill(void *memory, size_t bytes)
     uintptr_t start = ((uintptr_t)memory + LARGE_PAGE - 1) & ~(LARGE_PAGE - 1);
     uintptr_t end = ((uintptr_t)memory + bytes) & ~(LARGE_PAGE - 1);
     if (end > start)
-        (void)madvise((unsigned char *)memory + (start - (uintptr_t)memory), end - start,
-                      MADV_HUGEPAGE);
+        frag_pages_prefer_large((unsigned char *)memory + (start - (uintptr_t)memory), end - start);
 }
 
 void *frag_memory_large(size_t bytes)

@@ -38,11 +38,22 @@ static void *work(void *argument)
     return NULL;
 }
 
-uint32_t frag_core_count(void)
+/* Those that this process may use, or 0 where the system does not say. */
+static uint32_t allowed_cores(void)
 {
+#ifdef __linux__
     cpu_set_t cores;
     if (sched_getaffinity(0, sizeof cores, &cores) == 0 && CPU_COUNT(&cores) > 0)
         return (uint32_t)CPU_COUNT(&cores);
+#endif
+    return 0;
+}
+
+uint32_t frag_core_count(void)
+{
+    uint32_t allowed = allowed_cores();
+    if (allowed > 0)
+        return allowed;
     long online = sysconf(_SC_NPROCESSORS_ONLN);
     return online > 0 ? (uint32_t)online : 1;
 }

@@ -5,11 +5,11 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/system/process.h"
 #include "cli/command.h"
 
 #define READ_BYTES ((size_t)1 << 16)
@@ -20,7 +20,7 @@ static _Noreturn void be_child(frag_child_work *work, void *context, const int e
                                pid_t parent)
 {
     /* Nothing would be left that waits for it. */
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    frag_process_end_with_parent();
     if (getppid() != parent)
         _exit(1);
     close(ends[0]);

@@ -5,14 +5,14 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/system/program_path.h"
+
 /* The folder of the program itself. */
 static bool program_folder(char folder[4096], frag_error *error)
 {
     char path[4096];
-    ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
-    if (length <= 0)
+    if (!frag_program_path(path, sizeof path))
         return frag_fail(error, FRAG_E_SYSTEM, "the program's own folder is not known");
-    path[length] = '\0';
     snprintf(folder, 4096, "%s", dirname(path));
     return true;
 }

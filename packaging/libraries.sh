@@ -6,7 +6,7 @@
 # CC is the compiler to use. FOLDER gets include/, lib/ and licences/. The packages are those of
 # packaging/libraries.sha256: a .dsc lists the checksums of the other files of its package. They are taken
 # from SOURCES where they are there, else fetched by apt-get into it (FOLDER/sources). WITHOUT is a library
-# that is not built: sqlite3, or none.
+# that is not built: sqlite3, or none. AR: a program that knows the objects of CC, where ar does not.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -94,7 +94,7 @@ archive() { # library, flags, files...; in the folder of its source
         objects="$objects $object"
     done
     # shellcheck disable=SC2086
-    ar rcsD "$folder/lib/lib$library.a" $objects
+    ${AR:-ar} rcsD "$folder/lib/lib$library.a" $objects
 }
 
 headers() { cp "$@" "$folder/include/"; }
@@ -102,7 +102,7 @@ licence() { cp "$2" "$folder/licences/$1.txt"; }
 
 unpack zlib
 cd "$work/zlib"
-archive z "-DHAVE_UNISTD_H -D_LARGEFILE64_SOURCE=1" adler32.c compress.c crc32.c deflate.c infback.c inffast.c inflate.c inftrees.c \
+archive z "-DHAVE_UNISTD_H -D_LARGEFILE64_SOURCE=1 -Dfdopen=fdopen" adler32.c compress.c crc32.c deflate.c infback.c inffast.c inflate.c inftrees.c \
     trees.c uncompr.c zutil.c gzclose.c gzlib.c gzread.c gzwrite.c
 headers zlib.h zconf.h
 licence zlib LICENSE

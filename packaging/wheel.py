@@ -26,6 +26,7 @@ SAMPLES = ("gpt-varlen-oom.pickle.zst", "unet.pickle.zst", "resnet-vary.pickle.z
 LEFT_OUT = re.compile(r"share/doc/|lib/pkgconfig/|lib/libfraglab\.(a|so)$")
 # The same place below any prefix, so that `man` and shells of an environment find them.
 OF_ENVIRONMENT = ("share/man/", "share/bash-completion/", "share/zsh/", "share/fish/")
+PYTEST_PLUGIN = "[pytest11]\nfraglab = fraglab.pytest_plugin\n"
 EARLIEST = 315532800  # 1980: a zip file knows nothing older
 
 
@@ -92,7 +93,7 @@ def entries(prefix: pathlib.Path, licences: pathlib.Path | None) -> dict[str, tu
     found[f"{info}/licenses/LICENSE"] = ((ROOT / "LICENSE").read_bytes(), False)
     for path in sorted(licences.iterdir()) if licences else ():
         found[f"{info}/licenses/linked/{path.name}"] = (path.read_bytes(), False)
-    found[f"{info}/entry_points.txt"] = (b"[console_scripts]\nfraglab = fraglab.__main__:main\n\n[pytest11]\nfraglab = fraglab.pytest_plugin\n", False)
+    found[f"{info}/entry_points.txt"] = (("[console_scripts]\nfraglab = fraglab.__main__:main\n\n" + PYTEST_PLUGIN).encode(), False)
     found[f"{info}/METADATA"] = (metadata().encode(), False)
     return found
 

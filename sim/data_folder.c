@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/system/program_path.h"
 #include "base/text.h"
 #include "sim/version.h"
 
@@ -55,8 +56,7 @@ static char *find_beside_library(const char *relative)
 char *frag_data_find(const char *relative)
 {
     char program[PATH_MAX];
-    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
-    program[length > 0 ? length : 0] = '\0';
+    frag_program_path(program, sizeof program);
     char *found = find_beside_library(relative);
     found = found != NULL ? found : find_beside(program, relative);
     found = found != NULL ? found : readable(frag_data_folder(), "/", relative);

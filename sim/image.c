@@ -2,10 +2,10 @@
 
 #include <fcntl.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/bits.h"
+#include "base/system/pages.h"
 
 /* A page in /proc/self/pagemap: 64 bits, two of which say that it is in memory or was swapped out
  * (Linux, Documentation/admin-guide/mm/pagemap.rst). */
@@ -115,7 +115,7 @@ void frag_image_take_arena(frag_image *image, const frag_arena *arena)
     page_run run;
     do {
         frag_image_take(image, &run, sizeof run);
-        if (run.start > at && madvise(arena->base + at, run.start - at, MADV_DONTNEED) != 0)
+        if (run.start > at && !frag_pages_zero(arena->base + at, run.start - at))
             memset(arena->base + at, 0, run.start - at);
         frag_image_take(image, arena->base + run.start, run.bytes);
         at = run.start + run.bytes;

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/system/program_path.h"
 #include "sim/data_folder.h"
 
 static bool find_part(const char *name, char **path, frag_error *error)
@@ -42,8 +43,7 @@ static char *find_libraries(uint64_t major)
     static const char *const places[] = {"software-cuda", "build/release/software-cuda",
                                          "../lib/fraglab/software-cuda"};
     char program[PATH_MAX];
-    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
-    program[length > 0 ? length : 0] = '\0';
+    frag_program_path(program, sizeof program);
     char *slash = strrchr(program, '/');
     for (size_t i = 0; slash != NULL && i < sizeof places / sizeof *places; i++) {
         frag_text folder = {0};

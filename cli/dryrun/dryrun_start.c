@@ -7,12 +7,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/personality.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/system/process.h"
 #include "cli/command.h"
 
 enum { EXIT_NOT_FOUND = 127, EXIT_NOT_STARTED = 126, EXIT_SIGNAL = 128 };
@@ -90,9 +90,7 @@ static void set_surroundings(const frag_dryrun_start *start)
     /* What a script orders by addresses of the host, such as sets of its objects, has one order in
      * every run. A container may not allow this; autocast, which PyTorch itself orders so, does not
      * need it: see host_objects.c. */
-    int now = personality(0xffffffff);
-    if (now >= 0)
-        personality((unsigned long)now | ADDR_NO_RANDOMIZE);
+    frag_process_fix_addresses();
 }
 
 static _Noreturn void become(const frag_dryrun_start *start, char *const *command,
@@ -148,10 +146,10 @@ static int wait_for(waiting *wait, const sigset_t *watched, frag_dryrun_progress
         int status = 0;
         if (waitpid(wait->child, &status, WNOHANG) == wait->child)
             return WIFSIGNALED(status) ? EXIT_SIGNAL + WTERMSIG(status) : WEXITSTATUS(status);
-        siginfo_t told;
+        bool is_for_us = false;
         struct timespec pause = {.tv_nsec = 200 * 1000 * 1000};
-        int number = sigtimedwait(watched, &told, &pause);
-        if (number > 0 && number != SIGCHLD && (told.si_code <= 0 || wait->is_group))
+        int number = frag_process_wait_signal(watched, &pause, &is_for_us);
+        if (number > 0 && number != SIGCHLD && (is_for_us || wait->is_group))
             end_child(wait, number);
         look_at_clock(wait);
         if (progress != NULL)

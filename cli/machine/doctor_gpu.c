@@ -6,6 +6,7 @@
 
 #include "base/bytes.h"
 #include "base/json.h"
+#include "base/system/process.h"
 #include "base/text.h"
 #include "cli/machine/nvml.h"
 
@@ -197,7 +198,7 @@ static void wait_until(const struct timespec *start, double seconds)
     double whole = (double)until.tv_nsec / 1e9 + seconds;
     until.tv_sec += (time_t)whole;
     until.tv_nsec = (long)((whole - (double)(time_t)whole) * 1e9);
-    clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
+    frag_process_sleep_until(&until);
 }
 
 int frag_doctor_watch(double seconds, bool is_json)

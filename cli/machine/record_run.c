@@ -10,6 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/system/process.h"
+#include "base/system/program_path.h"
 #include "sim/device/device_log_format.h"
 
 #define PRELOAD_FILE "libfraglab_record.so"
@@ -23,8 +25,7 @@ static bool find_library(const char *file, char path[8192])
 {
     static const char *const places[] = {"", "../lib/fraglab/"};
     char program[4096];
-    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
-    program[length > 0 ? length : 0] = '\0';
+    frag_program_path(program, sizeof program);
     char *slash = strrchr(program, '/');
     for (size_t i = 0; slash != NULL && i < sizeof places / sizeof *places; i++) {
         slash[1] = '\0';
@@ -129,9 +130,9 @@ static int wait_for(pid_t child, const sigset_t *watched)
         int status = 0;
         if (waitpid(child, &status, WNOHANG) == child)
             return WIFSIGNALED(status) ? EXIT_SIGNAL + WTERMSIG(status) : WEXITSTATUS(status);
-        siginfo_t told;
-        int number = sigwaitinfo(watched, &told);
-        if (number > 0 && number != SIGCHLD && told.si_code <= 0)
+        bool is_for_us = false;
+        int number = frag_process_wait_signal(watched, NULL, &is_for_us);
+        if (is_for_us && number != SIGCHLD)
             kill(child, number);
     }
 }

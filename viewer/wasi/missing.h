@@ -9,7 +9,6 @@
 
 /* ---- files that are written: a page hands out memory instead */
 
-#define O_TMPFILE 0
 #define F_DUPFD_CLOEXEC 0
 
 static inline int mkstemp(char *name)
@@ -27,20 +26,6 @@ static inline mode_t umask(mode_t mask)
 static inline int fchmod(int descriptor, mode_t mode)
 {
     (void)descriptor, (void)mode;
-    errno = ENOSYS;
-    return -1;
-}
-
-/* ---- cores: one thread */
-
-typedef struct cpu_set_t {
-    int count;
-} cpu_set_t;
-#define CPU_COUNT(set) ((set)->count)
-
-static inline int sched_getaffinity(int process, size_t bytes, cpu_set_t *set)
-{
-    (void)process, (void)bytes, (void)set;
     errno = ENOSYS;
     return -1;
 }

@@ -13,8 +13,6 @@
 #define MAP_ANONYMOUS 32
 #define MAP_NORESERVE 0
 #define MAP_FAILED ((void *)-1)
-#define MADV_DONTNEED 4
-#define MADV_HUGEPAGE 14
 
 /* Never of a file: address, protection, flags, descriptor and offset are not looked at. */
 static inline void *mmap(void *address, size_t bytes, int protection, int flags, int descriptor,
@@ -30,20 +28,6 @@ static inline int munmap(void *memory, size_t bytes)
     (void)bytes;
     free(memory);
     return 0;
-}
-
-static inline int madvise(void *memory, size_t bytes, int advice)
-{
-    (void)memory, (void)bytes, (void)advice;
-    errno = ENOSYS;
-    return -1;
-}
-
-static inline int mincore(void *memory, size_t bytes, unsigned char *seen)
-{
-    (void)memory, (void)bytes, (void)seen;
-    errno = ENOSYS;
-    return -1;
 }
 
 #endif
