@@ -8,12 +8,13 @@
 #include "workload/optimizer.h"
 
 static const frag_family *const families[FRAG_FAMILY_COUNT] = {
-    [FRAG_FAMILY_GPT2] = &frag_family_gpt2,    [FRAG_FAMILY_LLAMA] = &frag_family_llama,
-    [FRAG_FAMILY_BERT] = &frag_family_bert,    [FRAG_FAMILY_MISTRAL] = &frag_family_llama,
-    [FRAG_FAMILY_QWEN2] = &frag_family_llama,  [FRAG_FAMILY_QWEN3] = &frag_family_llama,
-    [FRAG_FAMILY_PHI3] = &frag_family_llama,   [FRAG_FAMILY_GEMMA] = &frag_family_llama,
-    [FRAG_FAMILY_ROBERTA] = &frag_family_bert, [FRAG_FAMILY_DISTILBERT] = &frag_family_bert,
-    [FRAG_FAMILY_OPT] = &frag_family_opt,      [FRAG_FAMILY_GPT_NEOX] = &frag_family_gpt_neox,
+    [FRAG_FAMILY_GPT2] = &frag_family_gpt2,         [FRAG_FAMILY_LLAMA] = &frag_family_llama,
+    [FRAG_FAMILY_BERT] = &frag_family_bert,         [FRAG_FAMILY_MISTRAL] = &frag_family_llama,
+    [FRAG_FAMILY_QWEN2] = &frag_family_llama,       [FRAG_FAMILY_QWEN3] = &frag_family_llama,
+    [FRAG_FAMILY_PHI3] = &frag_family_llama,        [FRAG_FAMILY_GEMMA] = &frag_family_llama,
+    [FRAG_FAMILY_ROBERTA] = &frag_family_bert,      [FRAG_FAMILY_DISTILBERT] = &frag_family_bert,
+    [FRAG_FAMILY_GEMMA2] = &frag_family_llama,      [FRAG_FAMILY_OPT] = &frag_family_opt,
+    [FRAG_FAMILY_GPT_NEOX] = &frag_family_gpt_neox,
 };
 
 /* A program that runs: its model, its names. */

@@ -26,7 +26,7 @@ options() {
         [[ "$output" == *" equal" ]]
         count=$((count + 1))
     done <$here/cases
-    [ "$count" -ge 70 ]
+    [ "$count" -ge 77 ]
 }
 
 @test "the same description gives the same bytes, another seed other ones" {
@@ -96,7 +96,7 @@ refuse() { # sentence; the file's text is on stdin
 
 targets="q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj, qkv_proj, gate_up_proj, c_attn, c_proj, c_fc, query, key, value, dense"
 targets+=", q_lin, k_lin, v_lin, out_lin, lin1, lin2, query_key_value, dense_h_to_4h, dense_4h_to_h"
-families="gpt2, llama, bert, mistral, qwen2, qwen3, phi3, gemma, roberta, distilbert, opt or gpt_neox"
+families="gpt2, llama, bert, mistral, qwen2, qwen3, phi3, gemma, roberta, distilbert, opt, gpt_neox or gemma2"
 
 @test "bad input is refused with its place, what was found and what would be right" {
     printf 'model:\n  family: gpt2\n  layer: 2\n' | refuse ":3:3: unknown key 'layer'; did you mean layers"

@@ -25,6 +25,7 @@ typedef enum frag_family_id {
     FRAG_FAMILY_DISTILBERT,
     FRAG_FAMILY_OPT,
     FRAG_FAMILY_GPT_NEOX, /* Pythia */
+    FRAG_FAMILY_GEMMA2,   /* llama */
     FRAG_FAMILY_COUNT
 } frag_family_id;
 
@@ -57,6 +58,9 @@ typedef struct frag_network {
     bool has_inner_bias;
     bool has_norms_first; /* a block's norms are before its parts, not behind them (OPT) */
     bool has_head_norms;  /* of the queries and keys of each head */
+    bool has_post_norms;  /* norms behind attention and feed-forward part as well (Gemma 2) */
+    bool is_eager;        /* attention has its scores as a tensor */
+    bool is_alternating;  /* every second layer, the first among them, has the window */
     bool has_wide_norms;  /* RMS norms multiply by 1 + weight, in fp32 */
     bool has_embedding_scale;
     bool is_parallel;     /* attention and feed-forward part see the same hidden states */
@@ -64,7 +68,9 @@ typedef struct frag_network {
     bool has_window;      /* attention looks back over a window only */
     uint64_t window;      /* tokens; 0: all */
     uint64_t full_layers; /* so many layers come before those with a window */
-    double rotary_share;  /* of a head's width that is turned */
+    double score_cap;     /* scores, and logits, are kept within it by tanh; 0: are not */
+    double logit_cap;
+    double rotary_share; /* of a head's width that is turned */
     double embedding_dropout;
     double attention_dropout;
     double residual_dropout;

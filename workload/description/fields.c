@@ -88,6 +88,16 @@ static const frag_field llama_fields[] = {
      "tokens in it; 0: all"},
     {"full_layers", "max_window_layers", FRAG_FIELD_COUNT, NETWORK(full_layers), 0, 0, 1000, NULL,
      "the first layers, which have no window"},
+    {"alternating", NULL, FRAG_FIELD_FLAG, NETWORK(is_alternating), 0, 0, 1, NULL,
+     "every second layer has the window, the first among them"},
+    {"post_norms", NULL, FRAG_FIELD_FLAG, NETWORK(has_post_norms), 0, 0, 1, NULL,
+     "norms behind attention and feed-forward part as well"},
+    {"eager", NULL, FRAG_FIELD_FLAG, NETWORK(is_eager), 0, 0, 1, NULL,
+     "attention has its scores as a tensor"},
+    {"score_cap", "attn_logit_softcapping", FRAG_FIELD_RATIO, NETWORK(score_cap), 0, 0, 1e6, NULL,
+     "scores of eager attention are kept within it by tanh; 0: are not"},
+    {"logit_cap", "final_logit_softcapping", FRAG_FIELD_RATIO, NETWORK(logit_cap), 0, 0, 1e6, NULL,
+     "so are logits; 0: are not"},
     {.key = NULL},
 };
 
@@ -122,6 +132,28 @@ static const frag_field_default gemma_defaults[] = {
     {"tied", 1},
     {"wide_norms", 1},
     {"embedding_scale", 1},
+    {.key = NULL},
+};
+
+static const frag_field_default gemma2_defaults[] = {
+    {"vocabulary", 256000},
+    {"positions", 8192},
+    {"width", 2304},
+    {"inner", 9216},
+    {"layers", 26},
+    {"heads", 8},
+    {"key_heads", 4},
+    {"head_width", 256},
+    {"activation", FRAG_GELU},
+    {"tied", 1},
+    {"wide_norms", 1},
+    {"embedding_scale", 1},
+    {"use_window", 1},
+    {"alternating", 1},
+    {"post_norms", 1},
+    {"eager", 1},
+    {"score_cap", 50},
+    {"logit_cap", 30},
     {.key = NULL},
 };
 
@@ -259,6 +291,10 @@ const frag_family_fields frag_families[FRAG_FAMILY_COUNT] = {
                           false, false, 0, LORA_PHI},
     [FRAG_FAMILY_GEMMA] = {"gemma", "gemma", "llama with wide norms and a scaled embedding",
                            llama_fields, gemma_defaults, false, false, LORA_QV, LORA_LLAMA},
+    [FRAG_FAMILY_GEMMA2] = {"gemma2", "gemma2",
+                            "gemma with capped scores, norms behind and every second layer with "
+                            "a window",
+                            llama_fields, gemma2_defaults, false, false, LORA_QV, LORA_LLAMA},
     [FRAG_FAMILY_GPT_NEOX] = {"gpt_neox", "gpt_neox",
                               "decoder transformer with parallel parts and rotary positions",
                               gpt_neox_fields, NULL, false, false, FRAG_LORA_QUERY_KEY_VALUE,

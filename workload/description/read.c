@@ -400,8 +400,8 @@ static bool read_member(const frag_json *json, const frag_field *field, void *ba
     if (value == NULL)
         return true;
     if (frag_json_is_null(value)) {
-        /* None: as many as follow from the rest, or no window. */
-        if (field->kind == FRAG_FIELD_COUNT && field->min == 0)
+        /* None: as many as follow from the rest, no window or no cap. */
+        if ((field->kind == FRAG_FIELD_COUNT || field->kind == FRAG_FIELD_RATIO) && field->min == 0)
             set_number(field, base, 0);
         return true;
     }
@@ -526,7 +526,7 @@ static bool check_size(const frag_workload *workload, frag_error *error)
                          workload->batch * longest, BATCH_TOKENS_MAX);
     const frag_network *of = &workload->network;
     uint64_t scores = workload->batch * of->heads * longest * longest;
-    if (of->heads != of->key_heads && scores > SCORES_MAX)
+    if ((of->is_eager || of->heads != of->key_heads) && scores > SCORES_MAX)
         return frag_fail(error, FRAG_E_INPUT,
                          "attention has %" PRIu64 " scores; expected at most 2^50", scores);
     uint64_t passes = workload->task == FRAG_TASK_GENERATE ? workload->new_tokens : 1;

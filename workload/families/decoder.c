@@ -15,7 +15,8 @@ void frag_cache_append(frag_tape *tape, const frag_network *of, frag_cache *cach
 {
     uint64_t layer = cache->next++ % cache->layer_count;
     frag_cached *at = &cache->layers[layer];
-    bool has_window = of->window > 0 && layer >= of->full_layers;
+    bool has_window =
+        of->window > 0 && layer >= of->full_layers && (!of->is_alternating || layer % 2 == 0);
     /* Both begin as empty tensors of the keys' type. */
     frag_dtype dtype = frag_tape_dtype(tape, *key);
     if (has_window && at->window == 0)
@@ -47,7 +48,13 @@ static frag_tensor run_head(frag_tape *tape, const frag_model *model, frag_tenso
 {
     const frag_network *of = &model->workload->network;
     frag_tensor head = model->parameters[of->is_tied ? 0 : model->parameter_count - 1];
-    return frag_aten_linear(tape, hidden, head, 0, of->vocabulary);
+    frag_tensor logits = frag_aten_linear(tape, hidden, head, 0, of->vocabulary);
+    if (of->logit_cap > 0) { /* cap * tanh(logits / cap) */
+        frag_tape_set(tape, &logits, frag_aten_mul_scalar(tape, logits));
+        frag_tape_set(tape, &logits, frag_aten_tanh(tape, logits));
+        frag_tape_set(tape, &logits, frag_aten_mul_scalar(tape, logits));
+    }
+    return logits;
 }
 
 frag_tensor frag_decoder_loss(frag_tape *tape, const frag_family *family, const frag_model *model,

@@ -77,9 +77,8 @@ static void turn(frag_tape *tape, const frag_network *of, frag_tensor qkv[3], fr
     for (uint32_t i = 0; i < 2; i++)
         made[i] = frag_rope_apply(tape, turned[i], angles);
     for (uint32_t i = 0; i < 2; i++)
-        frag_tape_set(
-            tape, &made[i],
-            frag_aten_cat(tape, made[i], passed[i], frag_tape_dtype(tape, made[i])));
+        frag_tape_set(tape, &made[i],
+                      frag_aten_cat(tape, made[i], passed[i], frag_tape_dtype(tape, made[i])));
     for (uint32_t i = 0; i < 2; i++) {
         frag_tape_drop(tape, turned[i]);
         frag_tape_drop(tape, passed[i]);

@@ -7,6 +7,7 @@ typedef struct block {
     frag_linear q, k, v, o, gate, up, down;
     frag_tensor query_norm, key_norm; /* of each head; 0: not there */
     frag_tensor norm, norm2;
+    frag_tensor post_norm, post_norm2; /* behind each part; 0: not there */
 } block;
 
 static void walk_attention(frag_walk *at, const frag_network *of, block *next)
@@ -49,6 +50,11 @@ static block walk_block(frag_walk *at, const frag_network *of)
                                  FRAG_LORA_DOWN);
     next.norm = frag_walk_parameter(at, (frag_shape){0, of->width});
     next.norm2 = frag_walk_parameter(at, (frag_shape){0, of->width});
+    if (of->has_post_norms) { /* named in the order in which they run */
+        next.post_norm = next.norm2;
+        next.norm2 = frag_walk_parameter(at, (frag_shape){0, of->width});
+        next.post_norm2 = frag_walk_parameter(at, (frag_shape){0, of->width});
+    }
     return next;
 }
 
@@ -211,7 +217,7 @@ static frag_tensor project(frag_tape *tape, const frag_network *of, const block 
         bool is_flash = frag_aten_is_flash(tape, frag_tape_dtype(tape, qkv[i]));
         /* Flash's gradients lie as its inputs do, the memory-efficient kernel's have tokens
          * first. */
-        bool is_math = !is_flash && of->heads != of->key_heads;
+        bool is_math = of->is_eager || (!is_flash && of->heads != of->key_heads);
         bool is_turned = counts[i] > 1 && (i < 2 || is_math || (is_cached && is_flash));
         qkv[i] = norms[i] != 0 ? split_normed_heads(tape, of, qkv[i], norms[i])
                                : split_heads(tape, qkv[i], is_turned);
@@ -219,15 +225,21 @@ static frag_tensor project(frag_tape *tape, const frag_network *of, const block 
     return fused;
 }
 
-static frag_tensor attend(frag_tape *tape, const frag_model *model, const block *at, frag_tensor x,
-                          frag_rope angles, const frag_batch *batch, frag_cache *past)
+/* What a block is called with besides hidden states and cache. */
+typedef struct block_call {
+    const frag_model *model;
+    block at;
+    frag_rope angles;
+    frag_tensor mask; /* of eager attention */
+    frag_batch batch;
+} block_call;
+
+/* What is handed out in *weights lasts to the end of the block. */
+static frag_tensor mix(frag_tape *tape, const block_call *call, const frag_tensor qkv[3],
+                       bool is_cached, frag_tensor *weights)
 {
-    const frag_network *of = &model->workload->network;
-    frag_tensor qkv[3] = {0};
-    frag_tensor fused = project(tape, of, at, x, past != NULL, qkv);
-    turn(tape, of, qkv, angles);
-    if (past != NULL)
-        frag_cache_append(tape, of, past, &qkv[1], &qkv[2]);
+    const frag_network *of = &call->model->workload->network;
+    const frag_batch *batch = &call->batch;
     frag_attention_shape shape = {
         .batch = batch->count,
         .heads = of->heads,
@@ -238,9 +250,24 @@ static frag_tensor attend(frag_tape *tape, const frag_model *model, const block 
         .is_causal = batch->tokens > 1,
         .is_heads_first = is_rope_partial(of), /* as cat has put them */
     };
-    frag_tensor made = frag_aten_attention(tape, qkv, &shape);
+    if (!of->is_eager)
+        return frag_aten_attention(tape, qkv, &shape);
+    const frag_eager_attention how = {shape, call->mask, of->score_cap > 0, is_cached};
+    return frag_aten_eager_attention(tape, qkv, &how, weights);
+}
+
+static frag_tensor attend(frag_tape *tape, const block_call *call, frag_tensor x, frag_cache *past,
+                          frag_tensor *weights)
+{
+    const frag_network *of = &call->model->workload->network;
+    frag_tensor qkv[3] = {0};
+    frag_tensor fused = project(tape, of, &call->at, x, past != NULL, qkv);
+    turn(tape, of, qkv, call->angles);
+    if (past != NULL)
+        frag_cache_append(tape, of, past, &qkv[1], &qkv[2]);
+    frag_tensor made = mix(tape, call, qkv, past != NULL, weights);
     frag_tape_set(tape, &made, frag_aten_view(tape, made));
-    frag_tape_set(tape, &made, frag_walk_apply(tape, made, &at->o));
+    frag_tape_set(tape, &made, frag_walk_apply(tape, made, &call->at.o));
     for (uint32_t i = 0; i < 3; i++)
         frag_tape_drop(tape, qkv[i]);
     frag_tape_drop(tape, fused);
@@ -283,34 +310,32 @@ static frag_tensor feed(frag_tape *tape, const frag_model *model, const block *a
     return made;
 }
 
-static frag_tensor run_block(frag_tape *tape, const frag_model *model, const block *at,
-                             frag_tensor x, frag_rope angles, const frag_batch *batch,
+static frag_tensor run_block(frag_tape *tape, const block_call *call, frag_tensor x,
                              frag_cache *past)
 {
-    const frag_network *of = &model->workload->network;
+    const frag_network *of = &call->model->workload->network;
+    const block *at = &call->at;
+    frag_tensor weights = 0;
     frag_tensor residual = frag_tape_keep(tape, x);
     frag_tensor hidden = normalise(tape, of, x, at->norm, of->width);
-    frag_tape_set(tape, &hidden, attend(tape, model, at, hidden, angles, batch, past));
+    frag_tape_set(tape, &hidden, attend(tape, call, hidden, past, &weights));
+    if (of->has_post_norms)
+        frag_tape_set(tape, &hidden, normalise(tape, of, hidden, at->post_norm, of->width));
     frag_tape_set(tape, &hidden, frag_aten_add(tape, residual, hidden));
     frag_tape_set(tape, &residual, frag_tape_keep(tape, hidden));
     frag_tape_set(tape, &hidden, normalise(tape, of, hidden, at->norm2, of->width));
-    frag_tape_set(tape, &hidden, feed(tape, model, at, hidden));
+    frag_tape_set(tape, &hidden, feed(tape, call->model, at, hidden));
+    if (of->has_post_norms)
+        frag_tape_set(tape, &hidden, normalise(tape, of, hidden, at->post_norm2, of->width));
     frag_tape_set(tape, &hidden, frag_aten_add(tape, residual, hidden));
     frag_tape_drop(tape, residual);
+    frag_tape_drop(tape, weights);
     return hidden;
 }
 
-typedef struct block_call {
-    const frag_model *model;
-    block at;
-    frag_rope angles;
-    frag_batch batch;
-} block_call;
-
 static frag_tensor run_region(frag_tape *tape, const void *context, frag_tensor input)
 {
-    const block_call *call = context;
-    return run_block(tape, call->model, &call->at, input, call->angles, &call->batch, NULL);
+    return run_block(tape, context, input, NULL);
 }
 
 /* With checkpointing no keys and values are handed back. */
@@ -318,10 +343,26 @@ static frag_tensor call_block(frag_tape *tape, const block_call *call, frag_tens
                               frag_tensor positions, frag_cache *past)
 {
     if (!frag_model_has_checkpoints(call->model))
-        return run_block(tape, call->model, &call->at, input, call->angles, &call->batch, past);
-    const frag_tensor kept[] = {positions, call->angles.cosine, call->angles.sine};
-    return frag_tape_checkpoint(tape, &(frag_region_call){run_region, call, sizeof *call, kept, 3},
+        return run_block(tape, call, input, past);
+    const frag_tensor kept[] = {positions, call->angles.cosine, call->angles.sine, call->mask};
+    return frag_tape_checkpoint(tape, &(frag_region_call){run_region, call, sizeof *call, kept, 4},
                                 input);
+}
+
+/* Masks of eager attention, for layers without a window and with one. Where no cache is used, it is
+ * looked for packed sequences before each; and once where no masks are made. */
+static void make_masks(frag_tape *tape, const frag_model *model, const frag_batch *batch,
+                       frag_dtype dtype, frag_tensor masks[2])
+{
+    const frag_network *of = &model->workload->network;
+    const frag_attention_shape shape = {
+        .batch = batch->count, .queries = batch->tokens, .keys = batch->past + batch->tokens};
+    for (uint32_t i = 0; i < (of->is_eager && of->window > 0 ? 2 : 1); i++) {
+        if (frag_model_has_checkpoints(model))
+            frag_family_find_packed(tape, batch);
+        if (of->is_eager)
+            masks[i] = frag_aten_causal_mask(tape, &shape, i == 1, dtype);
+    }
 }
 
 static frag_tensor run_blocks(frag_tape *tape, const frag_model *model, const frag_batch *batch,
@@ -335,12 +376,13 @@ static frag_tensor run_blocks(frag_tape *tape, const frag_model *model, const fr
     frag_model_require_inputs(tape, model, hidden);
     frag_tensor embedded = frag_tape_keep(tape, hidden);
     frag_tensor positions = frag_family_positions(tape, batch->tokens);
-    if (frag_model_has_checkpoints(model))
-        frag_family_find_packed(tape, batch);
+    frag_tensor masks[2] = {0, 0};
+    make_masks(tape, model, batch, frag_tape_dtype(tape, hidden), masks);
     frag_rope angles =
         frag_rope_make(tape, rotary_width(of), batch->tokens, frag_tape_dtype(tape, hidden));
     for (uint64_t i = 0; i < of->layers; i++) {
-        block_call call = {model, walk_block(&at, of), angles, *batch};
+        bool has_window = of->is_alternating && of->window > 0 && i % 2 == 0;
+        block_call call = {model, walk_block(&at, of), angles, masks[has_window], *batch};
         frag_tape_set(tape, &hidden, call_block(tape, &call, hidden, positions, past));
     }
     frag_tape_set(tape, &hidden,
@@ -350,6 +392,8 @@ static frag_tensor run_blocks(frag_tape *tape, const frag_model *model, const fr
     frag_tape_drop(tape, embedded);
     frag_tape_drop(tape, angles.cosine);
     frag_tape_drop(tape, angles.sine);
+    frag_tape_drop(tape, masks[0]);
+    frag_tape_drop(tape, masks[1]);
     return hidden;
 }
 

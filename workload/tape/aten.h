@@ -77,6 +77,25 @@ typedef struct frag_attention_shape {
 frag_tensor frag_aten_attention(frag_tape *tape, const frag_tensor qkv[3],
                                 const frag_attention_shape *shape);
 
+/* repeat_interleave of key heads, so that there are as many as heads. */
+frag_tensor frag_aten_repeat_heads(frag_tape *tape, frag_tensor x,
+                                   const frag_attention_shape *shape);
+
+/* ---- attention with its scores as a tensor (aten_eager.c) */
+typedef struct frag_eager_attention {
+    frag_attention_shape shape;
+    frag_tensor mask; /* added to the scores */
+    bool has_cap;     /* cap * tanh(scores / cap) */
+    bool is_cached;   /* keys and values come out of a cache, heads before tokens */
+} frag_eager_attention;
+
+/* transformers' eager_attention_forward; what is handed out besides, weights, is owned too. */
+frag_tensor frag_aten_eager_attention(frag_tape *tape, const frag_tensor qkv[3],
+                                      const frag_eager_attention *how, frag_tensor *weights);
+/* Its mask, of zeros and the lowest number, for each sequence: causal, or within a window too. */
+frag_tensor frag_aten_causal_mask(frag_tape *tape, const frag_attention_shape *shape,
+                                  bool has_window, frag_dtype dtype);
+
 /* What a running sum of so many elements, FRAG_I64 or FRAG_F32, takes besides its result. */
 void frag_aten_scan(frag_tape *tape, uint64_t items, frag_dtype dtype);
 

@@ -206,7 +206,8 @@ static void repeat_backward(frag_tape *tape, frag_node *node, const frag_tensor 
     out[0] = frag_tape_keep(tape, in[0]);
 }
 
-static frag_tensor repeat_heads(frag_tape *tape, frag_tensor x, const frag_attention_shape *shape)
+frag_tensor frag_aten_repeat_heads(frag_tape *tape, frag_tensor x,
+                                   const frag_attention_shape *shape)
 {
     if (shape->heads == shape->key_heads)
         return frag_tape_keep(tape, x);
@@ -278,8 +279,8 @@ static frag_tensor multiply_scores(frag_tape *tape, const frag_tensor qkv[3],
 {
     frag_tensor query = frag_aten_mul_scalar(tape, qkv[0]);
     frag_tensor mask = shape->is_causal ? make_causal_mask(tape, shape) : 0;
-    frag_tensor key = repeat_heads(tape, qkv[1], shape);
-    frag_tensor value = repeat_heads(tape, qkv[2], shape);
+    frag_tensor key = frag_aten_repeat_heads(tape, qkv[1], shape);
+    frag_tensor value = frag_aten_repeat_heads(tape, qkv[2], shape);
     frag_tensor scaled = frag_aten_mul_scalar(tape, key);
     uint64_t rows = shape->batch * shape->heads * shape->queries;
     bool is_copied = shape->batch > 1 && shape->queries > 1 && !shape->is_heads_first;

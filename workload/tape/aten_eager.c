@@ -1,0 +1,157 @@
+/* Attention whose scores are there as a tensor: transformers' eager_attention_forward, which it
+ * takes where scaled_dot_product_attention lacks something that the model has. */
+#include "workload/tape/aten.h"
+
+/* torch.matmul of two stacks of matrices: each is laid out first, if it must be copied for that. */
+typedef struct matmul {
+    uint64_t count; /* elements of the result */
+    bool is_self_copied;
+    bool is_other_copied;
+    bool is_gradient_copied;
+} matmul;
+
+static frag_tensor lay_out(frag_tape *tape, frag_tensor x, bool is_copied)
+{
+    return is_copied ? frag_aten_contiguous(tape, x) : frag_aten_view(tape, x);
+}
+
+static frag_tensor multiply(frag_tape *tape, frag_tensor self, frag_tensor other, const matmul *how)
+{
+    bool is_autocast = frag_tape_autocast(tape) != FRAG_F32;
+    frag_tensor typed_other =
+        is_autocast ? frag_tape_cast(tape, other) : frag_tape_keep(tape, other);
+    frag_tensor typed_self = is_autocast ? frag_tape_cast(tape, self) : frag_tape_keep(tape, self);
+    frag_tensor laid_self = lay_out(tape, typed_self, how->is_self_copied);
+    frag_tensor laid_other = lay_out(tape, typed_other, how->is_other_copied);
+    frag_tensor made = frag_aten_bmm(tape, laid_self, laid_other, how->count);
+    frag_tape_drop(tape, laid_other);
+    frag_tape_drop(tape, laid_self);
+    frag_tape_drop(tape, typed_self);
+    frag_tape_drop(tape, typed_other);
+    frag_tensor shaped =
+        how->is_gradient_copied ? frag_aten_view_copied(tape, made) : frag_aten_view(tape, made);
+    frag_tape_drop(tape, made);
+    return shaped;
+}
+
+/* numbers: the type that went in */
+static void softmax_backward(frag_tape *tape, frag_node *node, const frag_tensor *in,
+                             frag_tensor *out)
+{
+    uint64_t count = frag_tape_count(tape, in[0]);
+    out[0] = frag_tape_empty(tape, count, (frag_dtype)node->numbers[0]);
+    frag_tape_drop(tape, frag_tape_empty(tape, count, FRAG_F32)); /* gradient times result */
+}
+
+/* softmax(scores, dtype=float32), which reads fp16 as it is. */
+static frag_tensor wide_softmax(frag_tape *tape, frag_tensor scores)
+{
+    bool is_read = frag_tape_dtype(tape, scores) == FRAG_F16;
+    frag_tensor typed =
+        is_read ? frag_tape_keep(tape, scores) : frag_tape_to(tape, scores, FRAG_F32);
+    frag_tensor made = frag_tape_empty(tape, frag_tape_count(tape, typed), FRAG_F32);
+    frag_node *node = frag_tape_record(tape, softmax_backward, &typed, 1, &made, 1);
+    if (node != NULL) {
+        frag_tape_save_output(tape, node, made);
+        node->numbers[0] = frag_tape_dtype(tape, typed);
+    }
+    frag_tape_drop(tape, typed);
+    return made;
+}
+
+static frag_tensor score(frag_tape *tape, frag_tensor query, frag_tensor key,
+                         const frag_eager_attention *how)
+{
+    const frag_attention_shape *shape = &how->shape;
+    bool is_apart = shape->batch > 1 && shape->heads > 1; /* tokens lie between the two */
+    bool is_grouped = shape->heads != shape->key_heads;
+    const matmul product = {
+        .count = shape->batch * shape->heads * shape->queries * shape->keys,
+        .is_self_copied = is_apart && shape->queries > 1,
+        .is_other_copied = is_apart && shape->keys > 1 && !is_grouped && !how->is_cached,
+    };
+    frag_tensor made = multiply(tape, query, key, &product);
+    frag_tape_set(tape, &made, frag_aten_mul_scalar(tape, made));
+    if (how->has_cap) {
+        frag_tape_set(tape, &made, frag_aten_mul_scalar(tape, made));
+        frag_tape_set(tape, &made, frag_aten_tanh(tape, made));
+        frag_tape_set(tape, &made, frag_aten_mul_scalar(tape, made));
+    }
+    frag_tape_set(tape, &made, frag_aten_add(tape, made, how->mask));
+    frag_tensor wide = wide_softmax(tape, made);
+    frag_tensor typed = frag_tape_to(tape, wide, frag_tape_dtype(tape, query));
+    frag_tape_drop(tape, wide);
+    frag_tape_set(tape, &made, typed);
+    return made;
+}
+
+frag_tensor frag_aten_eager_attention(frag_tape *tape, const frag_tensor qkv[3],
+                                      const frag_eager_attention *how, frag_tensor *weights)
+{
+    const frag_attention_shape *shape = &how->shape;
+    bool is_apart = shape->batch > 1 && shape->heads > 1;
+    bool is_grouped = shape->heads != shape->key_heads;
+    frag_tensor key = frag_aten_repeat_heads(tape, qkv[1], shape);
+    frag_tensor value = frag_aten_repeat_heads(tape, qkv[2], shape);
+    *weights = score(tape, qkv[0], key, how);
+    const matmul product = {
+        .count = shape->batch * shape->heads * shape->queries * shape->width,
+        .is_other_copied = is_apart && shape->keys > 1 && !is_grouped && !how->is_cached,
+        .is_gradient_copied = is_apart && shape->queries > 1,
+    };
+    frag_tensor made = multiply(tape, *weights, value, &product);
+    if (shape->queries > 1 && shape->heads > 1) /* transpose(1, 2).contiguous() */
+        frag_tape_set(tape, &made, frag_aten_contiguous(tape, made));
+    frag_tape_drop(tape, value);
+    frag_tape_drop(tape, key);
+    return made;
+}
+
+/* Numbers of sequences, heads, queries and keys, each from 0 on. */
+enum { NUMBERS = 4 };
+
+static void count_places(frag_tape *tape, const frag_attention_shape *shape, frag_tensor *made)
+{
+    const uint64_t counts[NUMBERS] = {shape->batch, 1, shape->queries, shape->keys};
+    for (uint32_t i = 0; i < NUMBERS; i++) {
+        made[i] = frag_tape_empty(tape, counts[i], FRAG_I64);
+        if (i >= 2) /* + offset */
+            frag_tape_set(tape, &made[i], frag_tape_empty(tape, counts[i], FRAG_I64));
+    }
+}
+
+/* Is a key within the window of a query? */
+static frag_tensor is_within(frag_tape *tape, const frag_attention_shape *shape)
+{
+    uint64_t count = shape->queries * shape->keys;
+    frag_tensor all = frag_tape_empty(tape, 1, FRAG_BOOL);
+    frag_tensor first = frag_tape_empty(tape, shape->queries, FRAG_I64);
+    frag_tensor is_later = frag_tape_empty(tape, count, FRAG_BOOL);
+    frag_tape_drop(tape, first);
+    frag_tensor made = frag_tape_empty(tape, count, FRAG_BOOL);
+    frag_tape_drop(tape, is_later);
+    frag_tape_drop(tape, all);
+    return made;
+}
+
+frag_tensor frag_aten_causal_mask(frag_tape *tape, const frag_attention_shape *shape,
+                                  bool has_window, frag_dtype dtype)
+{
+    uint64_t count = shape->queries * shape->keys;
+    frag_tensor numbers[NUMBERS];
+    count_places(tape, shape, numbers);
+    frag_tensor within = has_window ? is_within(tape, shape) : 0;
+    frag_tensor is_seen = frag_tape_empty(tape, count, FRAG_BOOL);
+    if (has_window)
+        frag_tape_set(tape, &is_seen, frag_tape_empty(tape, count, FRAG_BOOL));
+    frag_tape_drop(tape, within);
+    for (uint32_t i = 0; i < NUMBERS; i++)
+        frag_tape_drop(tape, numbers[i]);
+    frag_tensor zero = frag_tape_empty(tape, 1, dtype);
+    frag_tensor lowest = frag_tape_empty(tape, 1, dtype);
+    frag_tensor made = frag_tape_empty(tape, shape->batch * count, dtype);
+    frag_tape_drop(tape, lowest);
+    frag_tape_drop(tape, zero);
+    frag_tape_drop(tape, is_seen);
+    return made;
+}
