@@ -25,7 +25,8 @@ is_there() {
 
 install() {
     if ! is_there; then
-        python3 -m venv --clear "$FRAGLAB_FOLDER"
+        python3 -m venv --clear "$FRAGLAB_FOLDER" ||
+            fail "python3 makes no virtual environment; install the package python3-venv"
         "$FRAGLAB_FOLDER/bin/python" -m pip install --quiet --disable-pip-version-check "${FRAGLAB_WHEEL:-fraglab==$FRAGLAB_VERSION}" ||
             fail "${FRAGLAB_WHEEL:-fraglab $FRAGLAB_VERSION} cannot be installed; give the input wheel a path or an address, or build it with make wheel"
     fi

@@ -535,6 +535,7 @@ try:
 except OSError:
     pass
 END
+    python3 -c 'import pty; pty.openpty()' 2>/dev/null || skip "no terminal to be had here"
     export TERM=xterm
     python3 "$out/terminal.py" "$fraglab" dryrun --software "$out/cuda" --gpu 1GiB -- python3 "$out/slow.py" >"$out/screen"
     # Save the cursor, go to the last line, which does not scroll, write, go back.
