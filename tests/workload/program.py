@@ -5,7 +5,7 @@ import json
 import sys
 
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageClassification, AutoModelForMaskedLM, DynamicCache
+from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForMaskedLM, DynamicCache
 
 knobs = dict(word.split("=", 1) for word in sys.argv[2:])
 with open(sys.argv[1]) as file:
@@ -16,9 +16,7 @@ autocast = {"amp-bf16": torch.bfloat16, "amp-fp16": torch.float16}.get(precision
 torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
 is_training = knobs.get("task", "train") == "train"
 
-sees_images = config.model_type == "vit"
 kind = AutoModelForMaskedLM if config.model_type in ("bert", "roberta", "xlm-roberta", "distilbert") else AutoModelForCausalLM
-kind = AutoModelForImageClassification if sees_images else kind
 model = kind.from_config(config, dtype=weights)
 if knobs.get("checkpoint", "none") == "blocks":
     model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
@@ -49,20 +47,8 @@ every = int(knobs.get("empty_cache", 0))
 drawn = 0
 
 
-def look():
-    global ids, labels, loss
-    size, batch = config.image_size, int(knobs.get("batch", 1))
-    ids = torch.randn(batch, config.num_channels, size, size, dtype=weights).cuda()
-    labels = torch.randint(0, config.num_labels, (batch,)).cuda()
-    with torch.autocast("cuda", dtype=autocast) if autocast else contextlib.nullcontext():
-        loss = model(pixel_values=ids, labels=labels).loss
-
-
 def forward():
     global drawn, ids, loss
-    if sees_images:
-        look()
-        return
     ids = torch.randint(0, config.vocab_size, (int(knobs.get("batch", 1)), lengths[drawn % len(lengths)])).cuda()
     drawn += 1
     with torch.autocast("cuda", dtype=autocast) if autocast else contextlib.nullcontext():
