@@ -195,9 +195,10 @@ software_link = $(call quiet,LINK)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -shared -Wl,-so
 software_objects = $(patsubst %.c,$(SOFTWARE)/$(1)/%.o,$(2))
 software_libraries = $(foreach major,12 13,$(addprefix $(SOFTWARE)/$(major)/,libcudart.so.$(major) libcuda.so.1 libcuda.so libnvidia-ml.so.1 libfraglab-objects.so.1))
 
-# The stand-ins of the other libraries. Each has a table of calls, of which C is made, and may have C by hand: NAME.c, NAME_*.c. An
+# The stand-ins of the other libraries. Each has a table of calls, of which C is made, and may have C by hand: NAME.c, NAME_*.c, NAME/*.c, and what standin_shared_NAME lists. An
 # entry of this list is 12/libcublas.so.12:cublas.
 standins_folder = gpu_replay/software/libraries
+standin_shared_cudnn = sim/device/convolution_workspace.c
 standin_list := $(shell awk '/^library / { name = $$2 } /^soname / { print $$2 "/" $$3 ":" name }' $(wildcard gpu_replay/software/libraries/tables/*.calls))
 standins = $(foreach entry,$(standin_list),$(SOFTWARE)/$(firstword $(subst :, ,$(entry))))
 standin_generate = awk -v major=$(1) -v what=$(2) -f $(standins_folder)/generate.awk $(standins_folder)/imports.tsv $(3) > $@.tmp && mv $@.tmp $@
@@ -231,7 +232,7 @@ $(SOFTWARE)/13/libcudart.so.13: $(call software_objects,runtime13,$(software_run
 	@mkdir -p $(@D)
 	$(software_link) -Wl,--version-script=gpu_replay/software/runtime/cudart13.map '-Wl,-rpath,$$ORIGIN'
 # A digest of all that the libraries are made of: beside them, and in ./fraglab, which says so when the two are not of one tree.
-software_sources = $(sort $(wildcard gpu_replay/software/* gpu_replay/software/*/* gpu_replay/software/*/*/*) $(filter base/%,$(software_core)))
+software_sources = $(sort $(wildcard gpu_replay/software/* gpu_replay/software/*/* gpu_replay/software/*/*/*) $(filter base/%,$(software_core)) $(standin_shared_cudnn))
 software_digest = $(shell cat $(filter %.c %.h %.map %.calls %.tsv %.awk,$(software_sources)) | cksum | cut -d' ' -f1)
 $(BUILD)/software.stamp: FORCE
 	@mkdir -p $(@D); new=$(software_digest); [ "$$new" = "$$(cat $@ 2>/dev/null)" ] || echo "$$new" > $@
@@ -257,7 +258,7 @@ $(SOFTWARE)/standins/$(1)/$(3).map: $(standins_folder)/tables/$(3).calls $(stand
 $(SOFTWARE)/standins/$(1)/$(3)_calls.o: $(SOFTWARE)/standins/$(1)/$(3)_calls.c $(SOFTWARE)/standins/$(1)/$(3)_calls.h | setup
 	$$(call software_compile,$(call standin_flags,$(1)))
 $(patsubst %.c,$(SOFTWARE)/standins/$(1)/%.o,$(wildcard $(standins_folder)/$(3).c $(standins_folder)/$(3)_*.c $(standins_folder)/$(3)/*.c)): $(SOFTWARE)/standins/$(1)/$(3)_calls.h
-$(SOFTWARE)/$(1)/$(2): $(SOFTWARE)/standins/$(1)/$(3)_calls.o $(patsubst %.c,$(SOFTWARE)/standins/$(1)/%.o,$(wildcard $(standins_folder)/standin.c $(standins_folder)/standin_version.c $(standins_folder)/$(3).c $(standins_folder)/$(3)_*.c $(standins_folder)/$(3)/*.c)) $(SOFTWARE)/standins/$(1)/$(3).map $(SOFTWARE)/libcuda.so.1
+$(SOFTWARE)/$(1)/$(2): $(SOFTWARE)/standins/$(1)/$(3)_calls.o $(patsubst %.c,$(SOFTWARE)/standins/$(1)/%.o,$(wildcard $(standins_folder)/standin.c $(standins_folder)/standin_version.c $(standins_folder)/$(3).c $(standins_folder)/$(3)_*.c $(standins_folder)/$(3)/*.c) $(standin_shared_$(3))) $(SOFTWARE)/standins/$(1)/$(3).map $(SOFTWARE)/libcuda.so.1
 	@mkdir -p $$(@D)
 	$$(call quiet,LINK)$$(CC) $$(ALL_CFLAGS) $$(LDFLAGS) -shared -Wl,-soname,$(2) $(if $(filter asan tsan,$(MODE)),,-Wl,-z,defs) -o $$@ $$(filter %.o %.so.1,$$^) -Wl,--version-script=$(SOFTWARE)/standins/$(1)/$(3).map '-Wl,-rpath,$$$$ORIGIN' -lpthread -lm
 endef

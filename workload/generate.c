@@ -14,7 +14,8 @@ static const frag_family *const families[FRAG_FAMILY_COUNT] = {
     [FRAG_FAMILY_PHI3] = &frag_family_llama,        [FRAG_FAMILY_GEMMA] = &frag_family_llama,
     [FRAG_FAMILY_ROBERTA] = &frag_family_bert,      [FRAG_FAMILY_DISTILBERT] = &frag_family_bert,
     [FRAG_FAMILY_GEMMA2] = &frag_family_llama,      [FRAG_FAMILY_OPT] = &frag_family_opt,
-    [FRAG_FAMILY_GPT_NEOX] = &frag_family_gpt_neox,
+    [FRAG_FAMILY_GPT_NEOX] = &frag_family_gpt_neox, [FRAG_FAMILY_VIT] = &frag_family_vit,
+    [FRAG_FAMILY_RESNET] = &frag_family_resnet,
 };
 
 /* A program that runs: its model, its names. */
@@ -69,7 +70,6 @@ static void run_forward(program *running)
 {
     frag_tape *tape = running->tape;
     load_batch(running);
-    running->batch.labels = running->batch.ids;
     frag_tape_begin(tape, "forward");
     frag_tape_set_autocast(tape, autocast_type(running->workload));
     const frag_family *family = running->family;

@@ -145,7 +145,8 @@ static bool measure_trace(const frag_fitter *fitter, const frag_fit_setting *set
 static bool is_same_card(const frag_tape_card *a, const frag_tape_card *b)
 {
     return a->capability == b->capability && a->multiprocessors == b->multiprocessors &&
-           a->threads_per_multiprocessor == b->threads_per_multiprocessor;
+           a->threads_per_multiprocessor == b->threads_per_multiprocessor &&
+           a->has_no_workspaces == b->has_no_workspaces;
 }
 
 /* Settings are compared byte by byte: padding can at worst have one tried twice. */

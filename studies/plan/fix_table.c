@@ -279,7 +279,9 @@ static void line_bf16(const frag_fix_base *base, const frag_fit_setting *setting
 /* ---- checkpointing */
 static uint32_t count_checkpoint(const frag_fix_base *base)
 {
-    return is_training(base) && base->setting.workload.checkpoint == FRAG_CHECKPOINT_NONE;
+    const frag_workload *workload = &base->setting.workload;
+    return is_training(base) && workload->checkpoint == FRAG_CHECKPOINT_NONE &&
+           !frag_families[workload->network.family].has_no_blocks;
 }
 
 static void apply_checkpoint(const frag_fix_base *base, uint32_t level, frag_fit_setting *setting)
@@ -443,6 +445,8 @@ static void line_batch(const frag_fix_base *base, const frag_fit_setting *settin
 uint64_t frag_fix_longest(const frag_workload *workload)
 {
     uint64_t longest = 0;
+    if (frag_families[workload->network.family].has_images)
+        return 0;
     for (uint32_t i = 0; i < workload->tokens.count; i++)
         if (workload->tokens.values[i] > longest)
             longest = workload->tokens.values[i];
@@ -526,7 +530,7 @@ const frag_fix frag_fixes[] = {
     {"sgd", "Plain SGD keeps nothing for the weights.",
      "Another optimizer: the learning rate has to be found anew, and transformers train badly.",
      FRAG_FIX_TRAINING, false, count_sgd, apply_sgd, describe_optimizer, line_sgd},
-    {"batch", "Fewer sequences at a time.",
+    {"batch", "Fewer sequences or images at a time.",
      "In training, noisier gradients and another learning rate; in evaluation, more passes.",
      FRAG_FIX_TRAINING, false, count_batch, apply_batch, describe_batch, line_batch},
     {"tokens", "Shorter sequences.", "What is cut off is not seen by the model.", FRAG_FIX_TRAINING,
@@ -580,7 +584,9 @@ double frag_fix_recomputing_ratio(const frag_workload *workload)
     double heads = is_plain ? width : (double)(of->heads * of->head_width);
     double keys = is_plain ? width : (double)(of->key_heads * of->head_width);
     double block = width * (2 * heads + 2 * keys) + (is_plain ? 2 : 3) * width * (double)of->inner;
-    double attention = 2 * (double)frag_fix_longest(workload) * heads;
+    bool has_images = frag_families[of->family].has_images;
+    uint64_t tokens = has_images ? of->positions : frag_fix_longest(workload);
+    double attention = 2 * (double)tokens * heads;
     double blocks = (double)of->layers * (block + attention);
     double passes = workload->lora_rank > 0 ? 2 : 3;
     return blocks / (passes * (blocks + width * (double)of->vocabulary));

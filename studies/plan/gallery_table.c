@@ -14,10 +14,13 @@
 typedef struct gallery_model {
     const char *name;
     const char *yaml;
-    uint64_t tokens;
+    uint64_t tokens; /* 0: images of 224 x 224 pixels */
 } gallery_model;
 
 static const gallery_model models[] = {
+    {"ResNet-50", "model: {family: resnet, classes: 1000}", 0},
+    {"ViT-L/16",
+     "model: {family: vit, layers: 24, heads: 16, width: 1024, inner: 4096, classes: 1000}", 0},
     {"BERT large", "model: {family: bert, layers: 24, heads: 16, width: 1024, inner: 4096}", 512},
     {"GPT-2 small", "model: {family: gpt2}", 1024},
     {"GPT-2 medium", "model: {family: gpt2, layers: 24, heads: 16, width: 1024}", 1024},
@@ -79,7 +82,8 @@ static bool describe(size_t model, size_t task, frag_workload *workload, frag_er
     bool ok = frag_workload_parse(models[model].yaml, strlen(models[model].yaml), workload, error);
     for (size_t i = 0; ok && i < 3 && tasks[task].knobs[i][0] != NULL; i++)
         ok = frag_workload_set(workload, tasks[task].knobs[i][0], tasks[task].knobs[i][1], error);
-    workload->tokens.values[0] = models[model].tokens;
+    if (models[model].tokens > 0)
+        workload->tokens.values[0] = models[model].tokens;
     return ok && frag_workload_check(workload, error);
 }
 
@@ -95,7 +99,7 @@ static bool find_cell(frag_fitter *fitter, const frag_workload *workload, galler
         return false;
     cell->fixed = cell->as_is;
     setting.is_expandable = true;
-    if (cell->is_training)
+    if (cell->is_training && !frag_families[workload->network.family].has_no_blocks)
         setting.workload.checkpoint = FRAG_CHECKPOINT_BLOCKS;
     return frag_plan_largest_batch(fitter, &setting, &memory, &cell->fixed, error);
 }
@@ -120,13 +124,22 @@ static bool visit_cells(frag_fitter *fitter, take_cell *take, void *context, fra
     return true;
 }
 
+/* Of an input: tokens, or an image. */
+static void add_size(frag_text *text, const gallery_model *model)
+{
+    if (model->tokens > 0)
+        frag_text_add(text, "%" PRIu64 " tokens", model->tokens);
+    else
+        frag_text_add(text, "an image");
+}
+
 static void add_cell(void *context, const gallery_cell *cell)
 {
     frag_text_table *table = context;
     if (cell->gib == card_gib[0]) {
         frag_text_add(frag_text_table_cell(table), "%s", cell->model->name);
         frag_text_add(frag_text_table_cell(table), "%s", cell->task);
-        frag_text_add(frag_text_table_cell(table), "%" PRIu64, cell->model->tokens);
+        add_size(frag_text_table_cell(table), cell->model);
     }
     frag_text *text = frag_text_table_cell(table);
     if (cell->as_is == 0)
@@ -142,7 +155,7 @@ bool frag_gallery_print(frag_fitter *fitter, bool is_markdown, FILE *stream, fra
     frag_text_table table = {.columns = 3 + CARDS};
     frag_text_add(frag_text_table_cell(&table), "model");
     frag_text_add(frag_text_table_cell(&table), "task");
-    frag_text_add(frag_text_table_cell(&table), "tokens");
+    frag_text_add(frag_text_table_cell(&table), "each");
     for (size_t i = 0; i < CARDS; i++)
         frag_text_add(frag_text_table_cell(&table), "%" PRIu64 " GiB", card_gib[i]);
     if (!visit_cells(fitter, add_cell, &table, error))
@@ -154,8 +167,9 @@ bool frag_gallery_print(frag_fitter *fitter, bool is_markdown, FILE *stream, fra
     if (!is_markdown)
         fprintf(stream, "inference: forward passes in bf16; LoRA: rank 16 beside weights in bf16; "
                         "full: AdamW, weights in fp32, autocast to bf16\n"
-                        "cards: as an A100 of that size, 512 MiB of it for the context; not "
-                        "described: images, diffusion, mixtures of experts, quantised weights\n");
+                        "cards: as an A100 of that size, 512 MiB of it for the context; images of "
+                        "224 x 224 pixels; not "
+                        "described: diffusion, mixtures of experts, quantised weights\n");
     return true;
 }
 
@@ -168,7 +182,8 @@ static void write_cell(void *context, const gallery_cell *cell)
     frag_json_text(json, "tool.commit", frag_commit());
     frag_json_text(json, "model", cell->model->name);
     frag_json_text(json, "task", cell->task);
-    frag_json_number(json, "tokens", cell->model->tokens);
+    frag_json_number(json, "tokens",
+                     cell->model->tokens > 0 ? cell->model->tokens : FRAG_UNLIMITED);
     frag_json_number(json, "capacity_bytes", cell->gib * FRAG_GIB);
     frag_json_number(json, "context_bytes", CONTEXT_BYTES);
     frag_json_number(json, "batch.as_is", cell->as_is);

@@ -91,13 +91,28 @@ static bool try_draws(planner *of)
     return count_draw(of, &setting);
 }
 
+/* ---- workspaces of convolutions, which are taken at their most */
+static bool try_no_workspaces(planner *of)
+{
+    frag_memory_plan *plan = of->plan;
+    frag_tape_card card = plan->base.card;
+    bool fits = plan->as_is.fits;
+    card.has_no_workspaces = true;
+    if (frag_families[plan->base.setting.workload.network.family].has_images &&
+        !frag_fit_try(of->fitter, &plan->base.setting, &card, plan->usable_bytes, &fits, of->error))
+        return false;
+    plan->is_workspace_split = fits != plan->as_is.fits;
+    return true;
+}
+
 static void conclude(frag_memory_plan *plan)
 {
     int64_t margin = frag_plan_margin(plan, &plan->as_is);
     int64_t unsure = (int64_t)FRAG_PLAN_UNSURE_BYTES;
     bool is_split = plan->draws_served > 0 && plan->draws_served < plan->draws;
-    plan->fits = is_split ? FRAG_FITS_UNKNOWN : plan->as_is.fits ? FRAG_FITS_YES : FRAG_FITS_NO;
-    plan->is_sure = !is_split && (plan->as_is.fits ? margin >= unsure : margin <= -unsure);
+    bool is_unknown = is_split || plan->is_workspace_split;
+    plan->fits = is_unknown ? FRAG_FITS_UNKNOWN : plan->as_is.fits ? FRAG_FITS_YES : FRAG_FITS_NO;
+    plan->is_sure = !is_unknown && (plan->as_is.fits ? margin >= unsure : margin <= -unsure);
 }
 
 /* ---- the largest */
@@ -178,9 +193,13 @@ static bool find_both(planner *of, const frag_fit_setting *from, frag_plan_large
     uint64_t positions = network->positions > 0 ? network->positions : TOKENS_MAX;
     const bisection batch = {set_batch, from, BATCH_MAX};
     const bisection tokens = {set_tokens, from, positions < TOKENS_MAX ? positions : TOKENS_MAX};
-    if (!find_largest(of, &batch, &largest->batch) || !find_largest(of, &tokens, &largest->tokens))
+    if (!find_largest(of, &batch, &largest->batch))
         return false;
     largest->is_batch_limited = is_refused(&batch, largest->batch + 1);
+    if (frag_families[network->family].has_images)
+        return true;
+    if (!find_largest(of, &tokens, &largest->tokens))
+        return false;
     largest->is_tokens_limited = is_refused(&tokens, largest->tokens + 1);
     return true;
 }
@@ -246,6 +265,7 @@ bool frag_memory_plan_make(frag_fitter *fitter, const frag_workload *workload, c
                              : 0;
     if (!frag_tape_card_read(&gpu->card, gpu->card.name, &plan->base.card, error) ||
         !try_setting(&of, &plan->base.setting, &plan->as_is) || !try_draws(&of) ||
+        !try_no_workspaces(&of) ||
         !frag_fit_divide(fitter, &plan->base.setting, &plan->base.card, &plan->parts, error))
         return false;
     conclude(plan);
@@ -264,6 +284,8 @@ const char *frag_plan_doubt(const frag_memory_plan *plan)
 {
     if (plan->is_sure)
         return NULL;
+    if (plan->is_workspace_split)
+        return "it hangs on the workspaces that cuDNN takes for convolutions";
     if (plan->fits == FRAG_FITS_UNKNOWN)
         return "it hangs on the lengths that are drawn";
     if (!plan->as_is.fits && frag_plan_margin(plan, &plan->as_is) >= 0)

@@ -29,7 +29,7 @@ typedef struct frag_plan_fix {
 /* The largest that fit, with everything else as it is; 0: not even the least. */
 typedef struct frag_plan_largest {
     uint64_t batch;
-    uint64_t tokens;
+    uint64_t tokens;       /* none where batches are images */
     bool is_batch_limited; /* by what the generator takes, not by memory */
     bool is_tokens_limited;
 } frag_plan_largest;
@@ -43,6 +43,7 @@ typedef struct frag_memory_plan {
     bool is_sure;
     uint64_t draws; /* seeds that were tried where lengths are drawn, and the longest alone */
     uint64_t draws_served;
+    bool is_workspace_split; /* with the most that convolutions may take, or with nothing, alone */
     frag_plan_trial as_is;
     frag_fit_parts parts; /* of as_is */
     frag_plan_fix fixes[FRAG_FIXES_MAX];

@@ -115,14 +115,20 @@ static void add_combination(frag_json *json, const frag_memory_plan *plan)
     }
 }
 
-static void add_largest(frag_json *json, const char *name, const frag_plan_largest *largest)
+static bool has_images(const frag_memory_plan *plan)
+{
+    return frag_families[plan->base.setting.workload.network.family].has_images;
+}
+
+static void add_largest(frag_json *json, const char *name, const frag_memory_plan *plan,
+                        const frag_plan_largest *largest)
 {
     frag_text path = {0};
     frag_text_add(&path, "largest.%s.batch", name);
     frag_json_number(json, path.bytes, largest->batch);
     frag_text_clear(&path);
     frag_text_add(&path, "largest.%s.tokens", name);
-    frag_json_number(json, path.bytes, largest->tokens);
+    frag_json_number(json, path.bytes, has_images(plan) ? FRAG_UNLIMITED : largest->tokens);
     frag_text_destroy(&path);
 }
 
@@ -141,7 +147,10 @@ static void add_question(frag_json *json, const frag_memory_plan *plan)
     frag_json_text(json, "model.name", plan->name);
     frag_json_text(json, "model.family", frag_families[workload->network.family].name);
     frag_json_number(json, "run.batch", workload->batch);
-    frag_json_number(json, "run.longest_tokens", frag_fix_longest(workload));
+    frag_json_number(json, "run.longest_tokens",
+                     has_images(plan) ? FRAG_UNLIMITED : frag_fix_longest(workload));
+    frag_json_number(json, "run.image",
+                     has_images(plan) ? workload->network.image : FRAG_UNLIMITED);
     frag_json_number(json, "run.steps", workload->steps);
     frag_json_number(json, "run.accumulate", workload->accumulate);
     frag_json_text(json, "run.conf", plan->base.conf);
@@ -179,9 +188,9 @@ void frag_memory_plan_print_json(const frag_memory_plan *plan, FILE *stream)
     add_fixes(json, plan);
     add_steps(json, plan);
     add_combination(json, plan);
-    add_largest(json, "as_is", &plan->largest);
+    add_largest(json, "as_is", plan, &plan->largest);
     if (plan->has_largest_fixed)
-        add_largest(json, "fixed", &plan->largest_fixed);
+        add_largest(json, "fixed", plan, &plan->largest_fixed);
     else
         frag_json_null(json, "largest.fixed");
     frag_json_ratio(json, "recomputing_estimate_ratio",

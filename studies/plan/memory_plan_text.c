@@ -8,6 +8,11 @@
 
 enum { BAR_WIDTH = 40, LABEL_WIDTH = 18 };
 
+static bool has_images(const frag_memory_plan *plan)
+{
+    return frag_families[plan->base.setting.workload.network.family].has_images;
+}
+
 static void print_question(const frag_memory_plan *plan, FILE *stream)
 {
     const frag_workload *workload = &plan->base.setting.workload;
@@ -15,8 +20,13 @@ static void print_question(const frag_memory_plan *plan, FILE *stream)
             frag_families[workload->network.family].name, FRAG_COUNT(workload->batch));
     if (workload->accumulate > 1)
         fprintf(stream, ", %s accumulated", FRAG_COUNT(workload->accumulate));
-    fprintf(stream, " · %s%s tokens · PyTorch %s\n", workload->tokens.count > 1 ? "up to " : "",
-            FRAG_COUNT(frag_fix_longest(workload)), FRAG_PLAN_TORCH);
+    if (has_images(plan))
+        fprintf(stream, " · %s x %s pixels", FRAG_COUNT(workload->network.image),
+                FRAG_COUNT(workload->network.image));
+    else
+        fprintf(stream, " · %s%s tokens", workload->tokens.count > 1 ? "up to " : "",
+                FRAG_COUNT(frag_fix_longest(workload)));
+    fprintf(stream, " · PyTorch %s\n", FRAG_PLAN_TORCH);
     fprintf(stream, "card     %s%s · %s, %s of them for PyTorch\n", plan->gpu.card.name,
             frag_device_description_mark(&plan->gpu.card),
             FRAG_BYTES(plan->gpu.memory.capacity_bytes), FRAG_BYTES(plan->usable_bytes));
@@ -168,7 +178,8 @@ static void print_combination(const frag_memory_plan *plan, FILE *stream)
     fputc('\n', stream);
 }
 
-static void print_one_largest(const char *what, const frag_plan_largest *largest, FILE *stream)
+static void print_one_largest(const char *what, const frag_memory_plan *plan,
+                              const frag_plan_largest *largest, FILE *stream)
 {
     fprintf(stream, "%s: ", what);
     if (largest->batch == 0)
@@ -176,7 +187,9 @@ static void print_one_largest(const char *what, const frag_plan_largest *largest
     else
         fprintf(stream, "batch %s%s", FRAG_COUNT(largest->batch),
                 largest->is_batch_limited ? " (more is not generated)" : "");
-    if (largest->tokens == 0)
+    if (has_images(plan))
+        fputc('\n', stream);
+    else if (largest->tokens == 0)
         fprintf(stream, ", and no length\n");
     else
         fprintf(stream, ", or %s tokens%s\n", FRAG_COUNT(largest->tokens),
@@ -186,9 +199,9 @@ static void print_one_largest(const char *what, const frag_plan_largest *largest
 static void print_largest(const frag_memory_plan *plan, FILE *stream)
 {
     fprintf(stream, "\nthe largest that fit\n");
-    print_one_largest("as it is", &plan->largest, stream);
+    print_one_largest("as it is", plan, &plan->largest, stream);
     if (plan->has_largest_fixed)
-        print_one_largest("with these fixes", &plan->largest_fixed, stream);
+        print_one_largest("with these fixes", plan, &plan->largest_fixed, stream);
 }
 
 static void print_change(const char *name, uint64_t before, uint64_t after, FILE *stream)

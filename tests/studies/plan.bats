@@ -91,6 +91,22 @@ refuse() { # sentence, arguments
     [ "$(field '(p["fits"], p["is_sure"], p["margin_bytes"])' <<<"$output")" = '(False, False, -2097152)' ]
 }
 
+@test "of images the largest batch is said, and workspaces that decide make it unsure" {
+    needed=$(./fraglab plan $models/resnet50.yaml --gpu 80GiB --batch 4 --format jsonl | field 'p["needed_bytes"]')
+    run ./fraglab plan $models/resnet50.yaml --gpu "$((needed - 2097152))B" --batch 4 --format jsonl
+    [ "$status" -eq 1 ]
+    [ "$(field '(p["fits"], p["is_sure"], p["doubt"])' <<<"$output")" = "(None, False, 'it hangs on the workspaces that cuDNN takes for convolutions')" ]
+    [ "$(field '(p["run"]["image"], p["run"]["longest_tokens"], p["largest"]["as_is"]["tokens"])' <<<"$output")" = '(224, None, None)' ]
+    [ "$(field '[f["fix"] for f in p["fixes"] if f["fix"] in ("checkpoint", "tokens", "lora")]' <<<"$output")" = '[]' ]
+    ./fraglab plan $models/vit-base.yaml --gpu rtx3060 >"$out/vit.txt"
+    grep -q '^model    vit-base.yaml · vit · batch 32 · 224 x 224 pixels · PyTorch ' "$out/vit.txt"
+    grep -q '^checkpoint  *every block ' "$out/vit.txt"
+    batch=$(sed -n 's/^as it is: batch \([0-9]*\)$/\1/p' "$out/vit.txt")
+    ./fraglab plan $models/vit-base.yaml --gpu rtx3060 --batch "$batch" >/dev/null
+    run ./fraglab plan $models/vit-base.yaml --gpu rtx3060 --batch $((batch + 1))
+    [ "$status" -eq 1 ]
+}
+
 @test "settings of the program count, and are not offered again" {
     run ./fraglab plan $models/gpt2-small.yaml --gpu 80GiB --format jsonl --conf expandable_segments:True
     [ "$(field '[f for f in p["fixes"] if f["fix"] == "expandable-segments"]' <<<"$output")" = '[]' ]

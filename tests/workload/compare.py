@@ -6,7 +6,8 @@
     compare.py bars ROWS                     a line for each bar; ROWS has lines "CONFIG CARD KNOB=VALUE... | ALLOCATED MADE | RESERVED... | MADE..."
 
 A list has a line for each request, "+BYTES", and for each release, "-N" of the N-th request. Releases with
-no request between them are sorted: the order in which autocast gives back its casts follows host addresses."""
+no request between them are sorted: the order in which autocast gives back its casts follows host addresses.
+Workspaces of convolutions are compared in blocks of 512 bytes: a dry run asks for odd sizes just below."""
 import pickle
 import sys
 
@@ -58,11 +59,16 @@ def read_list(path):
                 yield line[0], int(line[1:])
 
 
+def round_workspaces(events):
+    for sign, number in events:
+        yield sign, number | 511 if sign == "+" and number % 2 and number % 512 > 256 else number
+
+
 def read(path):
     if path.endswith(".pickle"):
-        return list(sort_releases(read_snapshot(path)))
+        return list(sort_releases(round_workspaces(read_snapshot(path))))
     reader = read_list if path.endswith(".list") else read_text
-    return list(sort_releases(reader(path)))
+    return list(sort_releases(round_workspaces(reader(path))))
 
 
 def find_peak(events):

@@ -26,7 +26,7 @@ options() {
         [[ "$output" == *" equal" ]]
         count=$((count + 1))
     done <$here/cases
-    [ "$count" -ge 77 ]
+    [ "$count" -ge 90 ]
 }
 
 @test "the same description gives the same bytes, another seed other ones" {
@@ -96,7 +96,7 @@ refuse() { # sentence; the file's text is on stdin
 
 targets="q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj, qkv_proj, gate_up_proj, c_attn, c_proj, c_fc, query, key, value, dense"
 targets+=", q_lin, k_lin, v_lin, out_lin, lin1, lin2, query_key_value, dense_h_to_4h, dense_4h_to_h"
-families="gpt2, llama, bert, mistral, qwen2, qwen3, phi3, gemma, roberta, distilbert, opt, gpt_neox or gemma2"
+families="gpt2, llama, bert, mistral, qwen2, qwen3, phi3, gemma, roberta, distilbert, opt, gpt_neox, gemma2, vit or resnet"
 
 @test "bad input is refused with its place, what was found and what would be right" {
     printf 'model:\n  family: gpt2\n  layer: 2\n' | refuse ":3:3: unknown key 'layer'; did you mean layers"
@@ -134,6 +134,22 @@ families="gpt2, llama, bert, mistral, qwen2, qwen3, phi3, gemma, roberta, distil
     printf '{"model_type": "roberta", "max_position_embeddings": 66}' | refuse ": tokens is 128; the model has positions for 64"
     printf '{"model_type": "t5"}' | refuse ": 'model_type' is 't5'; expected ${families/roberta,/roberta, xlm-roberta,}"
     printf '{"model_type": "gpt2", "n_layer": -3}' | refuse ": 'n_layer' is -3; expected a whole number 1 to 1000"
+    printf 'model: {family: vit}\nrun: {tokens: 64}\n' | refuse ": tokens is given, and vit reads images; expected the model's image"
+    printf 'model: {family: vit, image: 64, patch: 65}\n' | refuse ": patch is 65; expected at most image, 64"
+    printf 'model: {family: vit}\nrun: {lora: {rank: 8}}\n' | refuse ": lora_rank is 8; adapters of vit are not described"
+    printf 'model: {family: resnet}\nrun: {checkpoint: blocks}\n' |
+        refuse ": checkpoint is blocks, which transformers has not for resnet; expected none"
+    printf 'model: {family: resnet, depths: [1, 2]}\n' |
+        refuse ": depths has 2 numbers, channels 4; expected one for each stage in both"
+    printf 'model:\n  family: resnet\n  depths: [1, x]\n' |
+        refuse ":3:11: depths is '1,x'; expected a list of up to 8 numbers, each 1 to 1000"
+    printf 'model: {family: resnet, depths: [1], channels: [3]}\n' |
+        refuse ": channels has 3; expected at least 4 where a layer has three convolutions"
+    printf 'model: {family: resnet, image: 16384}\nrun: {batch: 1024}\n' |
+        refuse ": a batch has 824633720832 numbers; expected at most 2^34"
+    printf '{"model_type": "resnet", "depths": [1, 2, 0]}' |
+        refuse ": 'depths' is an array; expected a list of up to 8 numbers, each 1 to 1000"
+    printf '{"model_type": "vit", "image_size": [224, 192]}' | refuse ": 'image_size' is an array; expected a whole number 1 to 16384"
     printf '{"hidden_size": 3}' | refuse ": has no 'model_type'; expected the config.json of a model"
 }
 

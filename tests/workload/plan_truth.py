@@ -28,13 +28,19 @@ FIXES = [
     {"checkpoint": "blocks"}, {"optimizer": "sgd"}, {"optimizer": "momentum"}, {"accumulate": "2"}, {"task": "evaluate"},
     {"checkpoint": "blocks", "precision": "amp-bf16", "conf": "expandable_segments:True"}, {"keep_gradients": "true"},
 ]
-GROUPED = ["llama", "mistral", "qwen2", "qwen3", "phi3", "gemma"]
-FAMILIES = ["gpt2", "opt", "bert", "roberta", "distilbert", *GROUPED]
+GROUPED = ["llama", "mistral", "qwen2", "qwen3", "phi3", "gemma", "gemma2"]
+FAMILIES = ["gpt2", "opt", "bert", "roberta", "distilbert", "gpt_neox", "vit", "resnet", *GROUPED]
 CARDS = ["rtx3060", "rtx3070", "rtx4090", "t4", "rtx4060ti-16gb", "v100-16gb", "l4", "a100-40gb"]
 
 
+def draw_resnet():
+    stages, width = draw.randint(2, 4), draw.choice([16, 32, 64])
+    return {"model_type": "resnet", "embedding_size": width, "hidden_sizes": [width << stage + 1 for stage in range(stages)], "num_labels": 100,
+            "depths": [draw.randint(1, 4) for _ in range(stages)], "layer_type": draw.choice(["basic", "bottleneck"]), "image_size": draw.choice([128, 224, 256])}
+
+
 def draw_model():
-    """A stored config.json, or one of drawn widths, heads and layers; lengths and batches to draw from."""
+    """A stored config.json, or one of drawn widths, heads and layers; lengths (none of images) and batches to draw from."""
     if draw.random() < 0.3:
         name = draw.choice(list(STORED))
         return f"{here}/models/{name}", *STORED[name]
@@ -49,6 +55,10 @@ def draw_model():
     else:
         config |= {"num_hidden_layers": layers, "num_attention_heads": heads, "hidden_size": heads * width}
         config |= {"ffn_dim": inner, "word_embed_proj_dim": heads * width} if family == "opt" else {"intermediate_size": inner}
+    if family == "vit":
+        config |= {"image_size": draw.choice([128, 224, 256]), "patch_size": draw.choice([14, 16, 32]), "num_labels": 100}
+    if family == "resnet":
+        config = draw_resnet()
     if family == "roberta":
         config["max_position_embeddings"] = 514
     if family in GROUPED:
@@ -56,7 +66,7 @@ def draw_model():
     path = f"{scratch}/{family}-{draw.randrange(10**6)}.json"
     with open(path, "w") as file:
         json.dump(config, file)
-    return path, [100, 256, 400, 512], [2, 4, 8, 12, 16]
+    return path, [] if family in ("vit", "resnet") else [100, 256, 400, 512], [2, 4, 8, 12, 16]
 
 
 def plan(model, knobs, gpu):
@@ -86,9 +96,10 @@ def run(model, knobs, gpu):
 
 def draw_pair(kind):
     model, lengths, batches = draw_model()
-    tokens = draw.choice([str(draw.choice(lengths)), ",".join(str(draw.choice(lengths)) for _ in range(3))])
-    knobs = {"tokens": tokens, "batch": str(draw.choice(batches)), "steps": "3"}
-    knobs.update(draw.choice(FIXES))
+    knobs = {"batch": str(draw.choice(batches)), "steps": "3"}
+    if lengths:
+        knobs["tokens"] = draw.choice([str(draw.choice(lengths)), ",".join(str(draw.choice(lengths)) for _ in range(3))])
+    knobs.update(draw.choice([fix for fix in FIXES if "checkpoint" not in fix or "resnet" not in model]))
     if kind == "edge":
         needed = plan(model, knobs, "80GiB")["needed_bytes"]
         return model, knobs, f"{max(2**25, int(needed + draw.choice([-1, 1]) * 2 ** draw.uniform(20, 29)))}B"

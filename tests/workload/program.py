@@ -5,7 +5,7 @@ import json
 import sys
 
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForMaskedLM, DynamicCache
+from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageClassification, AutoModelForMaskedLM, DynamicCache
 
 knobs = dict(word.split("=", 1) for word in sys.argv[2:])
 with open(sys.argv[1]) as file:
@@ -16,7 +16,9 @@ autocast = {"amp-bf16": torch.bfloat16, "amp-fp16": torch.float16}.get(precision
 torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
 is_training = knobs.get("task", "train") == "train"
 
+has_images = config.model_type in ("vit", "resnet")
 kind = AutoModelForMaskedLM if config.model_type in ("bert", "roberta", "xlm-roberta", "distilbert") else AutoModelForCausalLM
+kind = AutoModelForImageClassification if has_images else kind
 model = kind.from_config(config, dtype=weights)
 if knobs.get("checkpoint", "none") == "blocks":
     model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
@@ -47,8 +49,19 @@ every = int(knobs.get("empty_cache", 0))
 drawn = 0
 
 
+def forward_images():
+    global images, labels, loss
+    side = getattr(config, "image_size", 224)
+    images = torch.randn(int(knobs.get("batch", 1)), config.num_channels, side, side).to(weights).cuda()
+    labels = torch.randint(0, config.num_labels, (images.shape[0],)).cuda()
+    with torch.autocast("cuda", dtype=autocast) if autocast else contextlib.nullcontext():
+        loss = model(pixel_values=images, labels=labels).loss
+
+
 def forward():
     global drawn, ids, loss
+    if has_images:
+        return forward_images()
     ids = torch.randint(0, config.vocab_size, (int(knobs.get("batch", 1)), lengths[drawn % len(lengths)])).cuda()
     drawn += 1
     with torch.autocast("cuda", dtype=autocast) if autocast else contextlib.nullcontext():

@@ -26,6 +26,8 @@ typedef enum frag_family_id {
     FRAG_FAMILY_OPT,
     FRAG_FAMILY_GPT_NEOX, /* Pythia */
     FRAG_FAMILY_GEMMA2,   /* llama */
+    FRAG_FAMILY_VIT,
+    FRAG_FAMILY_RESNET,
     FRAG_FAMILY_COUNT
 } frag_family_id;
 
@@ -35,6 +37,17 @@ typedef enum frag_activation {
     FRAG_SILU,
     FRAG_RELU,
 } frag_activation;
+
+/* Of a ResNet: two convolutions, or three of which the middle one is narrow. */
+typedef enum frag_layer_kind { FRAG_LAYER_BASIC, FRAG_LAYER_BOTTLENECK } frag_layer_kind;
+
+enum { FRAG_STAGES_MAX = 8 };
+
+/* A number for each stage of a network. */
+typedef struct frag_stages {
+    uint64_t values[FRAG_STAGES_MAX];
+    uint64_t count;
+} frag_stages;
 
 typedef struct frag_network {
     frag_family_id family;
@@ -49,7 +62,14 @@ typedef struct frag_network {
     uint64_t head_width;
     uint64_t embedding_width; /* of words; projected to width (OPT) */
     uint64_t classes;         /* of a classifier */
-    uint64_t inputs;
+    uint64_t image;           /* pixels along a side */
+    uint64_t image_channels;
+    uint64_t patch;          /* pixels along a side */
+    frag_stages depths;      /* layers of each stage (ResNet) */
+    frag_stages channels;    /* that each stage hands on */
+    uint64_t layer;          /* frag_layer_kind */
+    bool is_first_halved;    /* the first stage halves the image too */
+    bool is_narrowed_halved; /* the first of the three convolutions halves, not the second */
     uint64_t activation;     /* frag_activation */
     bool counts_positions;   /* from the ids, behind two that are taken (RoBERTa) */
     bool is_tied;            /* the head shares the embedding's weight */
@@ -134,7 +154,7 @@ typedef enum frag_lora_target {
 
 typedef enum frag_checkpoint { FRAG_CHECKPOINT_NONE, FRAG_CHECKPOINT_BLOCKS } frag_checkpoint;
 
-enum { FRAG_TOKENS_MAX = 256 };
+enum { FRAG_TOKENS_MAX = 256, FRAG_TOKENS_INITIAL = 128 };
 
 /* Lengths of batches, one after the other and again from the first; or drawn by the seed. */
 typedef struct frag_lengths {
@@ -172,12 +192,13 @@ typedef enum frag_field_kind {
     FRAG_FIELD_FLAG,
     FRAG_FIELD_CHOICE,
     FRAG_FIELD_LENGTHS,
-    FRAG_FIELD_SET, /* some of the choices, as bits */
+    FRAG_FIELD_SET,    /* some of the choices, as bits */
+    FRAG_FIELD_STAGES, /* a list; choices is what it is where nothing is said */
 } frag_field_kind;
 
 typedef struct frag_field {
     const char *key;    /* ours */
-    const char *hf_key; /* that of config.json; NULL: not there */
+    const char *hf_key; /* those of config.json, "a|b", the first counts; NULL: not there */
     frag_field_kind kind;
     size_t offset;  /* in frag_network or frag_workload */
     double initial; /* what config.json leaves out is this; NAN: must be given */
@@ -202,7 +223,9 @@ typedef struct frag_family_fields {
     bool has_learnt_positions;          /* no sequence can be longer; width is split into heads */
     bool is_encoder;                    /* it generates nothing */
     uint64_t lora_default; /* targets that peft has for the family, and all that there are */
-    uint64_t lora_targets;
+    uint64_t lora_targets; /* 0: adapters are not described */
+    bool has_images;       /* batches are images, not sequences of tokens */
+    bool has_no_blocks;    /* nothing that transformers can checkpoint */
 } frag_family_fields;
 
 extern const frag_family_fields frag_families[FRAG_FAMILY_COUNT];
@@ -215,6 +238,9 @@ void frag_workload_init(frag_workload *workload);
 bool frag_workload_load(const char *path, frag_workload *workload, frag_error *error);
 bool frag_workload_parse(const char *bytes, size_t length, frag_workload *workload,
                          frag_error *error);
+
+/* The knob of that name, which is in the table. */
+const frag_field *frag_workload_knob(const char *key);
 
 /* One knob as text: "batch", "8". The error has no place. */
 bool frag_workload_set(frag_workload *workload, const char *key, const char *value,

@@ -12,14 +12,9 @@
 #include "base/text.h"
 #include "workload/description/description.h"
 
-#define SCORES_MAX ((uint64_t)1 << 50)
-
 enum {
     FILE_BYTES_MAX = 1 << 20,
     NAMES_MAX = 64,
-    TOKENS_INITIAL = 128,
-    BATCH_TOKENS_MAX = 1 << 26,
-    BLOCKS_MAX = 10000000
 };
 
 /* ---- one value as text */
@@ -128,6 +123,26 @@ static bool read_set(const char *text, const frag_field *field, uint64_t *bits, 
     return false;
 }
 
+/* "3,4,6,3" */
+static bool read_stages(const char *text, const frag_field *field, frag_stages *stages,
+                        frag_error *error)
+{
+    frag_stages read = {0};
+    for (const char *at = text;;) {
+        size_t here = strcspn(at, ",");
+        if (read.count == FRAG_STAGES_MAX ||
+            !read_length(at, here, field, &read.values[read.count++]))
+            return frag_fail(error, FRAG_E_INPUT,
+                             "%s is '%s'; expected a list of up to %d numbers, each %.0f to %.0f",
+                             field->key, text, FRAG_STAGES_MAX, field->min, field->max);
+        if (at[here] == '\0')
+            break;
+        at += here + 1;
+    }
+    *stages = read;
+    return true;
+}
+
 static void set_number(const frag_field *field, void *base, double value)
 {
     char *at = (char *)base + field->offset;
@@ -171,6 +186,8 @@ static bool set_text(const frag_field *field, void *base, const char *text, frag
         return true;
     case FRAG_FIELD_SET:
         return read_set(text, field, (uint64_t *)(void *)at, error);
+    case FRAG_FIELD_STAGES:
+        return read_stages(text, field, (frag_stages *)(void *)at, error);
     case FRAG_FIELD_LENGTHS:
         break;
     }
@@ -180,7 +197,10 @@ static bool set_text(const frag_field *field, void *base, const char *text, frag
 static void set_initial(const frag_field *fields, void *base)
 {
     for (const frag_field *field = fields; field->key != NULL; field++)
-        if (field->kind != FRAG_FIELD_LENGTHS)
+        if (field->kind == FRAG_FIELD_STAGES) {
+            bool ok = set_text(field, base, field->choices, NULL);
+            FRAG_ASSERT(ok);
+        } else if (field->kind != FRAG_FIELD_LENGTHS)
             set_number(field, base, field->initial);
 }
 
@@ -206,16 +226,21 @@ static void set_defaults(frag_network *network)
 
 void frag_workload_init(frag_workload *workload)
 {
-    *workload = (frag_workload){.tokens = {.values = {TOKENS_INITIAL}, .count = 1}};
+    *workload = (frag_workload){.tokens = {.values = {FRAG_TOKENS_INITIAL}, .count = 1}};
     set_initial(frag_knobs, workload);
+}
+
+const frag_field *frag_workload_knob(const char *key)
+{
+    const frag_field *field = find_field(frag_knobs, key);
+    FRAG_ASSERT(field != NULL);
+    return field;
 }
 
 bool frag_workload_set(frag_workload *workload, const char *key, const char *value,
                        frag_error *error)
 {
-    const frag_field *field = find_field(frag_knobs, key);
-    FRAG_ASSERT(field != NULL);
-    return set_text(field, workload, value, error);
+    return set_text(frag_workload_knob(key), workload, value, error);
 }
 
 /* What follows from other fields where it was left at 0. */
@@ -231,6 +256,9 @@ static void complete(frag_network *network)
         network->head_width = network->width / network->heads;
     if (!network->has_window)
         network->window = 0;
+    if (network->patch > 0) /* a token for each patch, and one for the class */
+        network->positions =
+            (network->image / network->patch) * (network->image / network->patch) + 1;
 }
 
 /* ---- YAML */
@@ -250,7 +278,8 @@ static bool read_node(const frag_yaml_node *node, const frag_field *field, void 
 {
     frag_text text = {0};
     bool is_list = node->kind == FRAG_YAML_SEQUENCE &&
-                   (field->kind == FRAG_FIELD_LENGTHS || field->kind == FRAG_FIELD_SET);
+                   (field->kind == FRAG_FIELD_LENGTHS || field->kind == FRAG_FIELD_SET ||
+                    field->kind == FRAG_FIELD_STAGES);
     bool ok = is_list ? join(node, &text, error)
                       : frag_yaml_expect(node, FRAG_YAML_SCALAR, node->key, error);
     if (ok && !is_list)
@@ -296,7 +325,7 @@ static bool read_lora(const frag_yaml_node *lora, frag_workload *workload, frag_
     for (const frag_yaml_node *node = lora->first; node != NULL; node = node->next) {
         char key[32] = "";
         snprintf(key, sizeof key, "lora_%s", node->key);
-        if (!read_node(node, find_field(frag_knobs, key), workload, error))
+        if (!read_node(node, frag_workload_knob(key), workload, error))
             return false;
     }
     return true;
@@ -388,15 +417,117 @@ static const char *plain_choice(const char *text)
     return text;
 }
 
-static bool read_member(const frag_json *json, const frag_field *field, void *base,
-                        frag_error *error)
+/* The first of the keys "a|b" that is there. */
+static const frag_json_value *find_member(const frag_json *json, const char *keys, char key[64])
 {
-    const frag_json_value *value = frag_json_at(json, field->hf_key);
+    for (const char *at = keys; *at != '\0';) {
+        size_t here = strcspn(at, "|");
+        snprintf(key, 64, "%.*s", (int)here, at);
+        const frag_json_value *value = frag_json_at(json, key);
+        if (value != NULL)
+            return value;
+        at += here + (at[here] == '|');
+    }
+    return NULL;
+}
+
+static bool count_member(void *count, const char *key, const frag_json_value *value)
+{
+    (void)key;
+    (void)value;
+    ++*(uint64_t *)count;
+    return true;
+}
+
+/* A number; a list of the same number for both sides of an image; as many as a mapping has keys. */
+static bool read_count(const frag_json_value *value, const frag_field *field, uint64_t *count)
+{
+    uint64_t read = 0;
+    if (frag_json_is_array(value)) {
+        uint64_t other = 0;
+        if (frag_json_count(value) != 2 ||
+            !frag_json_read_number(frag_json_item(value, 0), &read) ||
+            !frag_json_read_number(frag_json_item(value, 1), &other) || read != other)
+            return false;
+    } else if (!frag_json_read_number(value, &read) &&
+               !frag_json_each_in(value, count_member, &read))
+        return false;
+    if ((double)read < field->min || (double)read > field->max)
+        return false;
+    *count = read;
+    return true;
+}
+
+static bool read_stages_member(const frag_json_value *value, const frag_field *field,
+                               frag_stages *stages)
+{
+    frag_stages read = {.count = frag_json_count(value)};
+    if (!frag_json_is_array(value) || read.count == 0 || read.count > FRAG_STAGES_MAX)
+        return false;
+    for (uint64_t i = 0; i < read.count; i++) {
+        uint64_t *here = &read.values[i];
+        if (!frag_json_read_number(frag_json_item(value, i), here) || (double)*here < field->min ||
+            (double)*here > field->max)
+            return false;
+    }
+    *stages = read;
+    return true;
+}
+
+/* A value of the kind that the field has. */
+static bool read_value(const frag_json_value *value, const frag_field *field, void *base)
+{
     uint64_t count = 0;
     double ratio = 0;
     bool flag = false;
     const char *text = NULL;
+    void *at = (char *)base + field->offset;
+    switch (field->kind) {
+    case FRAG_FIELD_COUNT:
+        return read_count(value, field, at);
+    case FRAG_FIELD_STAGES:
+        return read_stages_member(value, field, at);
+    case FRAG_FIELD_RATIO:
+        if (!frag_json_read_ratio(value, &ratio) || ratio < field->min || ratio > field->max)
+            return false;
+        set_number(field, base, ratio);
+        return true;
+    case FRAG_FIELD_FLAG:
+        if (!frag_json_read_flag(value, &flag))
+            return false;
+        set_number(field, base, flag);
+        return true;
+    default:
+        break;
+    }
+    if (!frag_json_read_text(value, &text) ||
+        !find_choice(field->choices, plain_choice(text), &count))
+        return false;
+    set_number(field, base, (double)count);
+    return true;
+}
+
+static void say_wanted(const frag_field *field, frag_text *text)
+{
+    if (field->kind == FRAG_FIELD_FLAG)
+        frag_text_add(text, "true or false");
+    else if (field->kind == FRAG_FIELD_CHOICE)
+        list_choices(field->choices, text);
+    else if (field->kind == FRAG_FIELD_STAGES)
+        frag_text_add(text, "a list of up to %d numbers, each %.0f to %.0f", FRAG_STAGES_MAX,
+                      field->min, field->max);
+    else
+        frag_text_add(text, "%s %.0f to %.0f",
+                      field->kind == FRAG_FIELD_COUNT ? "a whole number" : "a number", field->min,
+                      field->max);
+}
+
+static bool read_member(const frag_json *json, const frag_field *field, void *base,
+                        frag_error *error)
+{
+    char key[64];
     char found[FRAG_JSON_FOUND_MAX];
+    const frag_json_value *value = find_member(json, field->hf_key, key);
     if (value == NULL)
         return true;
     if (frag_json_is_null(value)) {
@@ -405,36 +536,12 @@ static bool read_member(const frag_json *json, const frag_field *field, void *ba
             set_number(field, base, 0);
         return true;
     }
-    if (field->kind == FRAG_FIELD_COUNT && frag_json_read_number(value, &count) &&
-        (double)count >= field->min && (double)count <= field->max) {
-        *(uint64_t *)(void *)((char *)base + field->offset) = count;
+    if (read_value(value, field, base))
         return true;
-    }
-    if (field->kind == FRAG_FIELD_RATIO && frag_json_read_ratio(value, &ratio) &&
-        ratio >= field->min && ratio <= field->max) {
-        set_number(field, base, ratio);
-        return true;
-    }
-    if (field->kind == FRAG_FIELD_FLAG && frag_json_read_flag(value, &flag)) {
-        set_number(field, base, flag);
-        return true;
-    }
-    if (field->kind == FRAG_FIELD_CHOICE && frag_json_read_text(value, &text) &&
-        find_choice(field->choices, plain_choice(text), &count)) {
-        set_number(field, base, (double)count);
-        return true;
-    }
     frag_text wanted = {0};
-    if (field->kind == FRAG_FIELD_FLAG)
-        frag_text_add(&wanted, "true or false");
-    else if (field->kind == FRAG_FIELD_CHOICE)
-        list_choices(field->choices, &wanted);
-    else
-        frag_text_add(&wanted, "%s %.0f to %.0f",
-                      field->kind == FRAG_FIELD_COUNT ? "a whole number" : "a number", field->min,
-                      field->max);
-    frag_fail(error, FRAG_E_INPUT, "'%s' %s; expected %s", field->hf_key,
-              frag_json_found(value, found), wanted.bytes);
+    say_wanted(field, &wanted);
+    frag_fail(error, FRAG_E_INPUT, "'%s' %s; expected %s", key, frag_json_found(value, found),
+              wanted.bytes);
     frag_text_destroy(&wanted);
     return false;
 }
@@ -495,136 +602,4 @@ bool frag_workload_load(const char *path, frag_workload *workload, frag_error *e
         frag_error_in(error, frag_input_name(input));
     frag_input_close(input);
     return ok;
-}
-
-/* ---- what goes together */
-static bool check_transformer(const frag_network *of, frag_error *error)
-{
-    if (of->heads > 0 && frag_families[of->family].has_learnt_positions &&
-        of->width % of->heads != 0)
-        return frag_fail(error, FRAG_E_INPUT, "width %" PRIu64 " is no multiple of heads %" PRIu64,
-                         of->width, of->heads);
-    if (of->heads % of->key_heads != 0)
-        return frag_fail(error, FRAG_E_INPUT,
-                         "heads %" PRIu64 " is no multiple of key_heads %" PRIu64, of->heads,
-                         of->key_heads);
-    if (of->head_width == 0 || of->head_width % 2 != 0)
-        return frag_fail(error, FRAG_E_INPUT, "head_width is %" PRIu64 "; expected an even number",
-                         of->head_width);
-    return true;
-}
-
-/* Every request stays far below what a trace can hold, and the trace below what memory can. */
-static bool check_size(const frag_workload *workload, frag_error *error)
-{
-    const frag_lengths *tokens = &workload->tokens;
-    uint64_t longest = 0;
-    for (uint32_t i = 0; i < tokens->count; i++)
-        longest = tokens->values[i] > longest ? tokens->values[i] : longest;
-    if (workload->batch * longest > BATCH_TOKENS_MAX)
-        return frag_fail(error, FRAG_E_INPUT, "a batch has %" PRIu64 " tokens; expected at most %d",
-                         workload->batch * longest, BATCH_TOKENS_MAX);
-    const frag_network *of = &workload->network;
-    uint64_t scores = workload->batch * of->heads * longest * longest;
-    if ((of->is_eager || of->heads != of->key_heads) && scores > SCORES_MAX)
-        return frag_fail(error, FRAG_E_INPUT,
-                         "attention has %" PRIu64 " scores; expected at most 2^50", scores);
-    uint64_t passes = workload->task == FRAG_TASK_GENERATE ? workload->new_tokens : 1;
-    uint64_t blocks = workload->steps * workload->accumulate * workload->network.layers * passes;
-    if (blocks > BLOCKS_MAX)
-        return frag_fail(error, FRAG_E_INPUT,
-                         "steps, accumulate, new_tokens and layers make %" PRIu64
-                         " passes through a block; expected at most %d",
-                         blocks, BLOCKS_MAX);
-    return true;
-}
-
-/* As torch.optim: what it refuses or passes over. */
-static bool check_optimizer(const frag_workload *workload, frag_error *error)
-{
-    uint64_t optimizer = workload->optimizer;
-    bool is_adam = optimizer == FRAG_OPTIMIZER_ADAMW || optimizer == FRAG_OPTIMIZER_ADAM;
-    if (workload->has_amsgrad && !is_adam)
-        return frag_fail(error, FRAG_E_INPUT,
-                         "amsgrad is true; expected it with the optimizer adamw or adam");
-    bool is_fusible = optimizer != FRAG_OPTIMIZER_RMSPROP && optimizer != FRAG_OPTIMIZER_ADAFACTOR;
-    if (!is_fusible && workload->optimizer_loop == FRAG_LOOP_FUSED)
-        return frag_fail(
-            error, FRAG_E_INPUT,
-            "optimizer_loop is fused, which the optimizer has not; expected foreach or "
-            "single");
-    return true;
-}
-
-/* Names of the targets that are there, and all-linear. */
-static void list_targets(uint64_t there, frag_text *text)
-{
-    const char *name = find_field(frag_knobs, "lora_targets")->choices;
-    for (uint64_t bit = 1; bit < FRAG_LORA_ALL; bit <<= 1) {
-        int length = (int)strcspn(name, "|");
-        if ((there & bit) != 0)
-            frag_text_add(text, "%s%.*s", text->length > 0 ? ", " : "", length, name);
-        name += length + 1;
-    }
-    frag_text_add(text, " and all-linear");
-}
-
-uint64_t frag_workload_lora_targets(const frag_workload *workload)
-{
-    return workload->lora_targets != 0 ? workload->lora_targets
-                                       : frag_families[workload->network.family].lora_default;
-}
-
-/* Adapters need a layer to stand beside. A llama may be fused, as phi3 is. */
-static bool check_adapters(const frag_workload *workload, frag_error *error)
-{
-    const frag_network *of = &workload->network;
-    uint64_t there = frag_families[of->is_fused ? FRAG_FAMILY_PHI3 : of->family].lora_targets;
-    if (of->family == FRAG_FAMILY_PHI3 && !of->is_fused)
-        there = frag_families[FRAG_FAMILY_LLAMA].lora_targets;
-    if (workload->lora_rank == 0 ||
-        (frag_workload_lora_targets(workload) & (there | FRAG_LORA_ALL)) != 0)
-        return true;
-    frag_text names = {0};
-    list_targets(there, &names);
-    frag_fail(error, FRAG_E_INPUT,
-              "lora_targets names no layer of the network; expected some of %s", names.bytes);
-    frag_text_destroy(&names);
-    return false;
-}
-
-/* tokens: with those that generation adds. */
-static bool check_length(const frag_network *of, uint64_t tokens, frag_error *error)
-{
-    uint64_t taken = of->counts_positions ? 2 : 0;
-    if (frag_families[of->family].has_learnt_positions && tokens + taken > of->positions)
-        return frag_fail(error, FRAG_E_INPUT,
-                         "tokens is %" PRIu64 "; the model has positions for %" PRIu64, tokens,
-                         of->positions > taken ? of->positions - taken : 0);
-    /* From there on a mask is made, which is not described here. */
-    if (of->window > 0 && of->full_layers < of->layers && tokens >= of->window)
-        return frag_fail(error, FRAG_E_INPUT,
-                         "tokens is %" PRIu64 "; expected fewer than the window, %" PRIu64, tokens,
-                         of->window);
-    return true;
-}
-
-bool frag_workload_check(const frag_workload *workload, frag_error *error)
-{
-    const frag_network *of = &workload->network;
-    const frag_lengths *tokens = &workload->tokens;
-    bool is_generating = workload->task == FRAG_TASK_GENERATE;
-    uint64_t added = is_generating ? workload->new_tokens - 1 : 0;
-    if (is_generating && frag_families[of->family].is_encoder)
-        return frag_fail(error, FRAG_E_INPUT,
-                         "task is generate, and %s is no decoder; expected train or evaluate",
-                         frag_families[of->family].name);
-    if (is_generating && !workload->has_no_grad)
-        return frag_fail(error, FRAG_E_INPUT,
-                         "task is generate, which keeps no gradients; expected no_grad true");
-    for (uint32_t i = 0; i < tokens->count; i++)
-        if (!check_length(of, tokens->values[i] + added, error))
-            return false;
-    return check_transformer(of, error) && check_optimizer(workload, error) &&
-           check_adapters(workload, error) && check_size(workload, error);
 }

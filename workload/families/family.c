@@ -105,6 +105,16 @@ void frag_family_load_tokens(frag_tape *tape, const frag_model *model, frag_batc
 {
     (void)model;
     frag_tape_set(tape, &batch->ids, frag_tape_empty(tape, batch->count * batch->tokens, FRAG_I64));
+    batch->labels = batch->ids;
+}
+
+void frag_family_load_images(frag_tape *tape, const frag_model *model, frag_batch *batch)
+{
+    const frag_network *of = &model->workload->network;
+    uint64_t pixels = of->image * of->image * of->image_channels;
+    batch->tokens = of->positions;
+    frag_tape_set(tape, &batch->ids, frag_tape_empty(tape, batch->count * pixels, model->dtype));
+    frag_tape_set(tape, &batch->labels, frag_tape_empty(tape, batch->count, FRAG_I64));
 }
 
 frag_tensor frag_family_causal_loss(frag_tape *tape, frag_tensor logits, const frag_batch *batch)

@@ -61,6 +61,8 @@ extern const frag_family frag_family_llama;
 extern const frag_family frag_family_bert;
 extern const frag_family frag_family_opt;
 extern const frag_family frag_family_gpt_neox;
+extern const frag_family frag_family_vit;
+extern const frag_family frag_family_resnet;
 
 /* ---- linear layers, named once for building a model and for running it */
 typedef struct frag_linear {
@@ -121,6 +123,9 @@ void frag_model_require_inputs(frag_tape *tape, const frag_model *model, frag_te
 bool frag_model_has_checkpoints(const frag_model *model);
 /* ids of tokens made on the host and copied; name = ..., so that the old ones go afterwards. */
 void frag_family_load_tokens(frag_tape *tape, const frag_model *model, frag_batch *batch);
+/* Images of the model's type and their classes; a transformer over them has as many tokens as
+ * positions. */
+void frag_family_load_images(frag_tape *tape, const frag_model *model, frag_batch *batch);
 /* transformers' ForCausalLMLoss: logits in fp32, labels moved by one. Borrowed arguments. */
 frag_tensor frag_family_causal_loss(frag_tape *tape, frag_tensor logits, const frag_batch *batch);
 frag_tensor frag_family_activate(frag_tape *tape, frag_tensor x, frag_activation activation);

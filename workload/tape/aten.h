@@ -10,6 +10,8 @@
 
 /* ---- elementwise (aten_elementwise.c) */
 frag_tensor frag_aten_add(frag_tape *tape, frag_tensor self, frag_tensor other);
+/* self += other: self is used up, the result lies in its place. */
+frag_tensor frag_aten_add_in_place(frag_tape *tape, frag_tensor self, frag_tensor other);
 frag_tensor frag_aten_mul(frag_tape *tape, frag_tensor self, frag_tensor other);
 frag_tensor frag_aten_add_scalar(frag_tape *tape, frag_tensor self);
 frag_tensor frag_aten_mul_scalar(frag_tape *tape, frag_tensor self); /* div, neg too */
@@ -32,6 +34,8 @@ frag_tensor frag_aten_alias(frag_tape *tape, frag_tensor self); /* x[...]: the g
 /* Equal parts along a dimension, as views. */
 void frag_aten_split(frag_tape *tape, frag_tensor self, frag_tensor *parts, uint32_t count);
 frag_tensor frag_aten_slice(frag_tape *tape, frag_tensor self, uint64_t count);
+/* expand: a view of more elements, which repeat. Its gradient is summed. */
+frag_tensor frag_aten_expand(frag_tape *tape, frag_tensor self, uint64_t count);
 /* first may be 0: an empty tensor. dtype: the wider of both. */
 frag_tensor frag_aten_cat(frag_tape *tape, frag_tensor first, frag_tensor second, frag_dtype dtype);
 
@@ -60,6 +64,33 @@ frag_tensor frag_aten_layer_norm(frag_tape *tape, frag_tensor x, frag_tensor wei
 frag_tensor frag_aten_mean_last(frag_tape *tape, frag_tensor x, uint64_t width);
 /* Mean over the targets; logits are [rows, classes]. */
 frag_tensor frag_aten_cross_entropy(frag_tape *tape, frag_tensor logits, frag_tensor targets);
+
+/* ---- images (aten_convolution.c) */
+/* What goes over an image with equal sides. */
+typedef struct frag_window {
+    uint64_t side; /* of the image, in pixels */
+    uint64_t kernel;
+    uint64_t stride;
+    uint64_t padding;
+} frag_window;
+
+/* The side of what comes out. */
+uint64_t frag_aten_window_side(const frag_window *of);
+
+typedef struct frag_aten_convolution {
+    frag_tensor weight;
+    frag_tensor bias; /* 0: none */
+    uint64_t batch;
+    uint64_t in_channels;
+    uint64_t out_channels;
+    frag_window window;
+    bool is_turned; /* its gradient comes with channels last and is copied */
+} frag_aten_convolution;
+
+frag_tensor frag_aten_convolve(frag_tape *tape, frag_tensor x, const frag_aten_convolution *of);
+frag_tensor frag_aten_batch_norm(frag_tape *tape, frag_tensor x, frag_tensor weight,
+                                 frag_tensor bias, bool is_training);
+frag_tensor frag_aten_max_pool(frag_tape *tape, frag_tensor x, const frag_window *window);
 
 typedef struct frag_attention_shape {
     uint64_t batch;

@@ -45,6 +45,14 @@ frag_tensor frag_aten_add(frag_tape *tape, frag_tensor self, frag_tensor other)
     return made;
 }
 
+frag_tensor frag_aten_add_in_place(frag_tape *tape, frag_tensor self, frag_tensor other)
+{
+    frag_tensor made = frag_tape_alias(tape, self, frag_tape_count(tape, self));
+    frag_tape_record(tape, pass_backward, (frag_tensor[]){self, other}, 2, &made, 1);
+    frag_tape_drop(tape, self);
+    return made;
+}
+
 frag_tensor frag_aten_add_scalar(frag_tape *tape, frag_tensor self)
 {
     frag_tensor made = like(tape, self);

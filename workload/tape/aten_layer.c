@@ -220,9 +220,10 @@ static frag_tensor log_softmax(frag_tape *tape, frag_tensor logits)
 frag_tensor frag_aten_cross_entropy(frag_tape *tape, frag_tensor logits, frag_tensor targets)
 {
     /* The type of log_softmax is named, so that autocast leaves it; nll_loss runs in fp32. */
-    frag_tensor likelihood = log_softmax(tape, logits);
-    if (frag_tape_autocast(tape) != FRAG_F32)
-        frag_tape_set(tape, &likelihood, frag_tape_to(tape, likelihood, FRAG_F32));
+    frag_tensor made = log_softmax(tape, logits);
+    bool is_cast = frag_tape_autocast(tape) != FRAG_F32;
+    frag_tensor likelihood =
+        is_cast ? frag_tape_to(tape, made, FRAG_F32) : frag_tape_keep(tape, made);
     frag_dtype dtype = frag_tape_dtype(tape, likelihood);
     frag_tensor loss = frag_tape_empty(tape, 1, dtype);
     frag_tensor total = frag_tape_empty(tape, 1, dtype);
@@ -236,5 +237,6 @@ frag_tensor frag_aten_cross_entropy(frag_tape *tape, frag_tensor logits, frag_te
     }
     frag_tape_drop(tape, total);
     frag_tape_drop(tape, likelihood);
+    frag_tape_drop(tape, made);
     return loss;
 }

@@ -9,7 +9,8 @@ static frag_tensor product(frag_tape *tape, uint64_t count, frag_dtype dtype)
     return made;
 }
 
-/* saved: x, weight. inputs: bias, x, weight; the engine sums the bias's gradient over the rows. */
+/* saved: x, weight. inputs: bias, x, weight; the engine sums the bias's gradient over the rows, of
+ * which there may be one. */
 static void addmm_backward(frag_tape *tape, frag_node *node, const frag_tensor *in,
                            frag_tensor *out)
 {
@@ -19,7 +20,8 @@ static void addmm_backward(frag_tape *tape, frag_node *node, const frag_tensor *
     if (node->edges[2].node != 0)
         out[2] = product(tape, node->numbers[1], dtype);
     if (node->edges[0].node != 0)
-        out[0] = frag_tape_keep(tape, in[0]);
+        out[0] = node->numbers[2] == 1 ? frag_tape_empty(tape, frag_tape_count(tape, in[0]), dtype)
+                                       : frag_tape_keep(tape, in[0]);
 }
 
 static frag_tensor addmm(frag_tape *tape, frag_tensor bias, frag_tensor x, frag_tensor weight,
@@ -36,6 +38,7 @@ static frag_tensor addmm(frag_tape *tape, frag_tensor bias, frag_tensor x, frag_
         frag_tape_save(tape, node, frag_tape_needs_gradient(tape, x) ? weight : 0);
         node->numbers[0] = frag_tape_count(tape, x);
         node->numbers[1] = frag_tape_count(tape, weight);
+        node->numbers[2] = rows;
     }
     return made;
 }

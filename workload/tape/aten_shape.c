@@ -99,6 +99,13 @@ frag_tensor frag_aten_slice(frag_tape *tape, frag_tensor self, uint64_t count)
     return made;
 }
 
+frag_tensor frag_aten_expand(frag_tape *tape, frag_tensor self, uint64_t count)
+{
+    frag_tensor made = frag_tape_view(tape, self, count);
+    frag_tape_record(tape, copy_backward, &self, 1, &made, 1);
+    return made;
+}
+
 /* Each input gets a view of its part of the gradient. */
 static void cat_backward(frag_tape *tape, frag_node *node, const frag_tensor *in, frag_tensor *out)
 {

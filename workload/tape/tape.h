@@ -30,6 +30,8 @@ typedef struct frag_tape_card {
     uint32_t capability; /* 80 is 8.0 */
     uint32_t multiprocessors;
     uint32_t threads_per_multiprocessor;
+    /* cuDNN's choice is not known: convolutions take no workspaces, else the most. */
+    bool has_no_workspaces;
 } frag_tape_card;
 
 /* What a request is for. */

@@ -196,16 +196,16 @@ static int64_t get_count(const frag_cudnn_descriptor *descriptor, int name)
 
 typedef struct frag_cudnn_convolution_names {
     int type;
-    frag_cudnn_pass pass;
+    frag_convolution_pass pass;
     int description, input, filter, output;
 } frag_cudnn_convolution_names;
 
 static const frag_cudnn_convolution_names convolution_names[] = {
-    {DESCRIPTOR_CONVOLUTION_FORWARD, FRAG_CUDNN_FORWARD, FORWARD_DESCRIPTION, FORWARD_X, FORWARD_W,
-     FORWARD_Y},
-    {DESCRIPTOR_CONVOLUTION_BACKWARD_DATA, FRAG_CUDNN_BACKWARD_DATA, BACKWARD_DATA_DESCRIPTION,
-     BACKWARD_DATA_DX, BACKWARD_DATA_W, BACKWARD_DATA_DY},
-    {DESCRIPTOR_CONVOLUTION_BACKWARD_FILTER, FRAG_CUDNN_BACKWARD_FILTER,
+    {DESCRIPTOR_CONVOLUTION_FORWARD, FRAG_CONVOLUTION_FORWARD, FORWARD_DESCRIPTION, FORWARD_X,
+     FORWARD_W, FORWARD_Y},
+    {DESCRIPTOR_CONVOLUTION_BACKWARD_DATA, FRAG_CONVOLUTION_BACKWARD_DATA,
+     BACKWARD_DATA_DESCRIPTION, BACKWARD_DATA_DX, BACKWARD_DATA_W, BACKWARD_DATA_DY},
+    {DESCRIPTOR_CONVOLUTION_BACKWARD_FILTER, FRAG_CONVOLUTION_BACKWARD_FILTER,
      BACKWARD_FILTER_DESCRIPTION, BACKWARD_FILTER_X, BACKWARD_FILTER_DW, BACKWARD_FILTER_DY},
 };
 
@@ -253,10 +253,9 @@ static frag_cudnn_range convolution_size(const frag_cudnn_descriptor *operation,
     uint64_t group_count = get_dimension(input, 1) / get_dimension(filter, 1);
     if (group_count == 0)
         group_count = 1;
-    frag_cudnn_problem problem = {
+    frag_convolution problem = {
         .pass = names->pass,
-        .data_type = (int)get_number(input, TENSOR_DATA_TYPE, 0),
-        .spatial_count = (int)get_count(input, TENSOR_DIMENSIONS) - 2,
+        .element_bytes = frag_cudnn_element_bytes((int)get_number(input, TENSOR_DATA_TYPE, 0)),
         .is_channels_last = is_channels_last(input) || is_channels_last(output),
         .may_use_tensor_cores = may_use_tensor_cores,
         .batch_count = get_dimension(input, 0),
@@ -269,7 +268,7 @@ static frag_cudnn_range convolution_size(const frag_cudnn_descriptor *operation,
         .is_winograd_shape = is_winograd_shape(get_descriptor(operation, names->description, 0),
                                                filter, group_count),
     };
-    return frag_cudnn_convolution_workspace(&problem, frag_cudnn_compute_capability());
+    return frag_cudnn_convolution_range(&problem);
 }
 
 /* Backward attention sums the gradient of the queries in 32-bit numbers, with one number for each

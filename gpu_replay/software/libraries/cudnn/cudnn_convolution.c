@@ -171,9 +171,9 @@ static bool may_use_tensor_cores(const frag_cudnn_convolution *convolution, int 
 }
 
 /* The three tensors and the pass give a problem; false: something is missing or does not fit. */
-static bool make_problem(frag_cudnn_pass pass, const frag_cudnn_tensor *input,
+static bool make_problem(frag_convolution_pass pass, const frag_cudnn_tensor *input,
                          const frag_cudnn_tensor *filter, const frag_cudnn_tensor *output,
-                         const frag_cudnn_convolution *convolution, frag_cudnn_problem *problem)
+                         const frag_cudnn_convolution *convolution, frag_convolution *problem)
 {
     if (!frag_cudnn_is(input, FRAG_CUDNN_TENSOR) || !frag_cudnn_is(filter, FRAG_CUDNN_TENSOR) ||
         !frag_cudnn_is(output, FRAG_CUDNN_TENSOR) ||
@@ -181,10 +181,9 @@ static bool make_problem(frag_cudnn_pass pass, const frag_cudnn_tensor *input,
         filter->dimension_count != input->dimension_count ||
         output->dimension_count != input->dimension_count || convolution->group_count < 1)
         return false;
-    *problem = (frag_cudnn_problem){
+    *problem = (frag_convolution){
         .pass = pass,
-        .data_type = input->data_type,
-        .spatial_count = convolution->spatial_count,
+        .element_bytes = frag_cudnn_element_bytes(input->data_type),
         .is_channels_last =
             frag_cudnn_tensor_is_channels_last(input) || frag_cudnn_tensor_is_channels_last(output),
         .may_use_tensor_cores = may_use_tensor_cores(convolution, input->data_type),
@@ -200,17 +199,16 @@ static bool make_problem(frag_cudnn_pass pass, const frag_cudnn_tensor *input,
     return true;
 }
 
-static int give_size(const char *function, const frag_cudnn_problem *problem, size_t *bytes)
+static int give_size(const char *function, const frag_convolution *problem, size_t *bytes)
 {
     char what[64];
     snprintf(what, sizeof what, "workspace of a convolution, %s",
              frag_cudnn_pass_name(problem->pass));
-    *bytes = frag_cudnn_choose(
-        function, what, frag_cudnn_convolution_workspace(problem, frag_cudnn_compute_capability()));
+    *bytes = frag_cudnn_choose(function, what, frag_cudnn_convolution_range(problem));
     return FRAG_CUDNN_SUCCESS;
 }
 
-static int give_algorithm(const char *function, bool is_made, const frag_cudnn_problem *problem,
+static int give_algorithm(const char *function, bool is_made, const frag_convolution *problem,
                           const frag_cudnn_convolution *convolution, int wanted, int *found,
                           frag_cudnn_performance *results)
 {
@@ -238,7 +236,7 @@ static int give_algorithm(const char *function, bool is_made, const frag_cudnn_p
 #define PASS(pass, size, algorithm, find, most, parameters, input, filter, output)                 \
     FRAG_CUDNN_CALL(int, size, (frag_cudnn_handle * handle, parameters, int algo, size_t *bytes))  \
     {                                                                                              \
-        frag_cudnn_problem problem;                                                                \
+        frag_convolution problem;                                                                  \
         (void)handle, (void)algo;                                                                  \
         if (bytes == NULL)                                                                         \
             return FRAG_CUDNN_NULL_POINTER;                                                        \
@@ -251,7 +249,7 @@ static int give_algorithm(const char *function, bool is_made, const frag_cudnn_p
                     (frag_cudnn_handle * handle, parameters, int wanted, int *found,               \
                      frag_cudnn_performance *results))                                             \
     {                                                                                              \
-        frag_cudnn_problem problem;                                                                \
+        frag_convolution problem;                                                                  \
         (void)handle;                                                                              \
         bool is_made = make_problem(pass, input, filter, output, convolution, &problem);           \
         return give_algorithm(#algorithm, is_made, &problem, convolution, wanted, found, results); \
@@ -273,13 +271,13 @@ static int give_algorithm(const char *function, bool is_made, const frag_cudnn_p
 #define TENSORS                                                                                    \
     const frag_cudnn_tensor *a, const frag_cudnn_tensor *b,                                        \
         const frag_cudnn_convolution *convolution, const frag_cudnn_tensor *c
-PASS(FRAG_CUDNN_FORWARD, cudnnGetConvolutionForwardWorkspaceSize,
+PASS(FRAG_CONVOLUTION_FORWARD, cudnnGetConvolutionForwardWorkspaceSize,
      cudnnGetConvolutionForwardAlgorithm_v7, cudnnFindConvolutionForwardAlgorithm,
      cudnnGetConvolutionForwardAlgorithmMaxCount, TENSORS, a, b, c)
-PASS(FRAG_CUDNN_BACKWARD_DATA, cudnnGetConvolutionBackwardDataWorkspaceSize,
+PASS(FRAG_CONVOLUTION_BACKWARD_DATA, cudnnGetConvolutionBackwardDataWorkspaceSize,
      cudnnGetConvolutionBackwardDataAlgorithm_v7, cudnnFindConvolutionBackwardDataAlgorithm,
      cudnnGetConvolutionBackwardDataAlgorithmMaxCount, TENSORS, c, a, b)
-PASS(FRAG_CUDNN_BACKWARD_FILTER, cudnnGetConvolutionBackwardFilterWorkspaceSize,
+PASS(FRAG_CONVOLUTION_BACKWARD_FILTER, cudnnGetConvolutionBackwardFilterWorkspaceSize,
      cudnnGetConvolutionBackwardFilterAlgorithm_v7, cudnnFindConvolutionBackwardFilterAlgorithm,
      cudnnGetConvolutionBackwardFilterAlgorithmMaxCount, TENSORS, a, c, b)
 

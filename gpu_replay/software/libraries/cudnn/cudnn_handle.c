@@ -163,6 +163,20 @@ uint32_t frag_cudnn_multiprocessor_count(void)
     return card != NULL ? card->multiprocessor_count : 108;
 }
 
+frag_cudnn_range frag_cudnn_convolution_range(const frag_convolution *problem)
+{
+    return (frag_cudnn_range){
+        .low_bytes = 0,
+        .high_bytes = frag_convolution_workspace(problem, frag_cudnn_compute_capability(),
+                                                 frag_cudnn_multiprocessor_count())};
+}
+
+const char *frag_cudnn_pass_name(frag_convolution_pass pass)
+{
+    static const char *const names[] = {"forward", "backward data", "backward filter"};
+    return names[pass];
+}
+
 uint64_t frag_cudnn_choose(const char *function, const char *what, frag_cudnn_range range)
 {
     if (range.high_bytes == 0)

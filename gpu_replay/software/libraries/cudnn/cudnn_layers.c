@@ -232,8 +232,8 @@ FRAG_CUDNN_CALL(int, cudnnGetDropoutDescriptor,
 
 /* ---- BatchNorm */
 
-/* In NCHW there is none (measured, see cudnn_sizes.c). In NHWC the sums of each multiprocessor are
- * added up at the end: two 32-bit numbers a channel. Not measured. */
+/* In NCHW there is none (measured, see sim/device/convolution_workspace.c). In NHWC the sums of
+ * each multiprocessor are added up at the end: two 32-bit numbers a channel. Not measured. */
 static int give_batch_norm_workspace(const char *function, const frag_cudnn_tensor *input,
                                      size_t *bytes)
 {

@@ -1,11 +1,14 @@
 /* The stand-in of cuDNN 9: descriptors that remember what was set, real dimensions, and sizes from
- * the rules in cudnn_sizes.c. Names and numbers are those of NVIDIA's documentation. */
+ * the rules in sim/device/convolution_workspace.c. Names and numbers are those of NVIDIA's
+ * documentation. */
 #ifndef FRAG_CUDNN_CUDNN_TYPES_H
 #define FRAG_CUDNN_CUDNN_TYPES_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "sim/device/convolution_workspace.h"
 
 #define FRAG_CUDNN_DIMENSIONS_MAX 8
 
@@ -82,25 +85,6 @@ typedef struct frag_cudnn_convolution {
     int reorder_type;
 } frag_cudnn_convolution;
 
-typedef enum frag_cudnn_pass {
-    FRAG_CUDNN_FORWARD,
-    FRAG_CUDNN_BACKWARD_DATA,
-    FRAG_CUDNN_BACKWARD_FILTER,
-} frag_cudnn_pass;
-
-/* What the size of a convolution's workspace is reckoned from. */
-typedef struct frag_cudnn_problem {
-    frag_cudnn_pass pass;
-    int data_type;
-    int spatial_count;
-    bool is_channels_last;
-    bool may_use_tensor_cores; /* also where that rounds the inputs of 32-bit numbers */
-    uint64_t batch_count, group_count;
-    uint64_t input_channels, output_channels; /* all groups together */
-    uint64_t input_pixels, output_pixels, filter_pixels;
-    bool is_winograd_shape; /* 3 x 3, no stride, no dilation, one group */
-} frag_cudnn_problem;
-
 /* A size that only the real library knows lies between these. */
 typedef struct frag_cudnn_range {
     uint64_t low_bytes, high_bytes;
@@ -129,10 +113,10 @@ const struct frag_software_card *frag_cudnn_card(void);
 uint32_t frag_cudnn_compute_capability(void);
 uint32_t frag_cudnn_multiprocessor_count(void);
 
-frag_cudnn_range frag_cudnn_convolution_workspace(const frag_cudnn_problem *problem,
-                                                  uint32_t compute_capability);
+/* The range of a convolution's workspace on the device of the calling thread. */
+frag_cudnn_range frag_cudnn_convolution_range(const frag_convolution *problem);
 /* What of the range to answer; it is noted in the report. */
 uint64_t frag_cudnn_choose(const char *function, const char *what, frag_cudnn_range range);
-const char *frag_cudnn_pass_name(frag_cudnn_pass pass);
+const char *frag_cudnn_pass_name(frag_convolution_pass pass);
 
 #endif

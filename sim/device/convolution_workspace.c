@@ -1,4 +1,4 @@
-/* What the real library needs beside the tensors, as far as it can be known.
+/* Workspaces of convolutions: what cuDNN needs beside the tensors, as far as it can be known.
  *
  * Measured: a CNN of 3 x 3 convolutions of 32-bit numbers in NCHW on a card of compute capability
  * 7.5, torch 2.9.1 (cuDNN 9.10), batch 1, public recording of github.com/JasperSolt/EoR_NN
@@ -20,7 +20,7 @@
  * github.com/sonots/cumo/pull/502: half precision with 32 x 64 channels x 56 x 56 takes its tensor
  * core algorithms with 128 MB of workspace, not with 8). github.com/LBANN/lbann/pull/437: forward
  * Winograd of 64 x 64 channels on cuDNN 7 wants 256 KiB, which is 16 x 4 bytes x 64 x 64. */
-#include "gpu_replay/software/libraries/cudnn/cudnn_types.h"
+#include "sim/device/convolution_workspace.h"
 
 static uint64_t round_up(uint64_t value, uint64_t multiple)
 {
@@ -38,19 +38,19 @@ static uint64_t winograd_bytes(uint64_t in, uint64_t out)
            (in % 4 != 0 || out % 4 != 0 ? 2048 : 0);
 }
 
-typedef struct frag_cudnn_operand_bytes {
+typedef struct operands {
     uint64_t input, filter, output;
-} frag_cudnn_operand_bytes;
+} operands;
 
 /* As the kernels of tensor cores want them: channels rounded up. */
-static frag_cudnn_operand_bytes operand_bytes(const frag_cudnn_problem *problem)
+static operands operand_bytes(const frag_convolution *problem)
 {
-    uint64_t bytes = frag_cudnn_element_bytes(problem->data_type);
+    uint64_t bytes = problem->element_bytes;
     uint64_t multiple = bytes >= 4 ? 4 : 8;
     uint64_t groups = problem->group_count;
     uint64_t in = round_up(problem->input_channels / groups, multiple);
     uint64_t out = round_up(problem->output_channels / groups, multiple);
-    return (frag_cudnn_operand_bytes){
+    return (operands){
         .input = bytes * problem->batch_count * problem->input_pixels * in * groups,
         .filter = bytes * problem->filter_pixels * in * out * groups,
         .output = bytes * problem->batch_count * problem->output_pixels * out * groups,
@@ -59,52 +59,44 @@ static frag_cudnn_operand_bytes operand_bytes(const frag_cudnn_problem *problem)
 
 /* Without tensor cores: the matrix product reads the pictures by an index of the filter's
  * positions; Winograd transforms the filter. */
-static uint64_t plain_bytes(const frag_cudnn_problem *problem)
+static uint64_t plain_bytes(const frag_convolution *problem)
 {
     uint64_t in = problem->input_channels, out = problem->output_channels;
-    if (problem->is_winograd_shape && problem->pass == FRAG_CUDNN_FORWARD)
+    if (problem->is_winograd_shape && problem->pass == FRAG_CONVOLUTION_FORWARD)
         return winograd_bytes(in, out);
-    if (problem->is_winograd_shape && problem->pass == FRAG_CUDNN_BACKWARD_DATA)
+    if (problem->is_winograd_shape && problem->pass == FRAG_CONVOLUTION_BACKWARD_DATA)
         return winograd_bytes(out, in);
     return 8 * round_up(in / problem->group_count * problem->filter_pixels, 128);
 }
 
 /* The gradient of the weights is a sum over all pixels, taken in parts that are then added: one
  * part of 32-bit numbers for as many blocks of 64 x 64 results as fill the card twice. */
-static uint64_t filter_sum_bytes(const frag_cudnn_problem *problem)
+static uint64_t filter_sum_bytes(const frag_convolution *problem, uint32_t multiprocessors)
 {
     uint64_t values = problem->filter_pixels * problem->input_channels / problem->group_count *
                       problem->output_channels;
     uint64_t tiles = max(values / (64 * 64), 1);
-    uint64_t parts = max(2 * (uint64_t)frag_cudnn_multiprocessor_count() / tiles, 1);
+    uint64_t parts = max(2 * (uint64_t)multiprocessors / tiles, 1);
     uint64_t pixels = problem->batch_count * problem->output_pixels;
     if (parts > max(pixels / 64, 1))
         parts = max(pixels / 64, 1);
     return 4 * values * parts;
 }
 
-frag_cudnn_range frag_cudnn_convolution_workspace(const frag_cudnn_problem *problem,
-                                                  uint32_t compute_capability)
+uint64_t frag_convolution_workspace(const frag_convolution *problem, uint32_t capability,
+                                    uint32_t multiprocessors)
 {
-    uint64_t element_bytes = frag_cudnn_element_bytes(problem->data_type);
-    bool has_tensor_cores =
-        element_bytes < 4 ? compute_capability >= 70
-                          : compute_capability >= 80 && problem->data_type == FRAG_CUDNN_FLOAT;
+    bool has_tensor_cores = problem->element_bytes < 4
+                                ? capability >= 70
+                                : capability >= 80 && problem->element_bytes == 4;
     uint64_t high = 0;
-    if (has_tensor_cores && problem->may_use_tensor_cores) {
-        frag_cudnn_operand_bytes bytes = operand_bytes(problem);
-        if (!problem->is_channels_last)
-            high = bytes.input + bytes.filter + bytes.output;
+    if (has_tensor_cores && problem->may_use_tensor_cores && !problem->is_channels_last) {
+        operands bytes = operand_bytes(problem);
+        high = bytes.input + bytes.filter + bytes.output;
     }
-    if (element_bytes >= 4)
+    if (problem->element_bytes >= 4)
         high = max(high, plain_bytes(problem));
-    if (problem->pass == FRAG_CUDNN_BACKWARD_FILTER)
-        high += filter_sum_bytes(problem);
-    return (frag_cudnn_range){.low_bytes = 0, .high_bytes = high};
-}
-
-const char *frag_cudnn_pass_name(frag_cudnn_pass pass)
-{
-    static const char *const names[] = {"forward", "backward data", "backward filter"};
-    return names[pass];
+    if (problem->pass == FRAG_CONVOLUTION_BACKWARD_FILTER)
+        high += filter_sum_bytes(problem, multiprocessors);
+    return high;
 }

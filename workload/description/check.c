@@ -1,0 +1,207 @@
+/* Do the fields of a network and the knobs of a run go together? */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "workload/description/description.h"
+
+#define SCORES_MAX ((uint64_t)1 << 50)
+#define PIXELS_MAX ((uint64_t)1 << 34)
+
+enum { BATCH_TOKENS_MAX = 1 << 26, NARROWING = 4, BLOCKS_MAX = 10000000 };
+
+static bool check_transformer(const frag_network *of, frag_error *error)
+{
+    if (of->heads > 0 && frag_families[of->family].has_learnt_positions &&
+        of->width % of->heads != 0)
+        return frag_fail(error, FRAG_E_INPUT, "width %" PRIu64 " is no multiple of heads %" PRIu64,
+                         of->width, of->heads);
+    if (of->heads % of->key_heads != 0)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "heads %" PRIu64 " is no multiple of key_heads %" PRIu64, of->heads,
+                         of->key_heads);
+    if (of->head_width == 0 || of->head_width % 2 != 0)
+        return frag_fail(error, FRAG_E_INPUT, "head_width is %" PRIu64 "; expected an even number",
+                         of->head_width);
+    return true;
+}
+
+/* Every stage halves the image; what is left of it must be a pixel at least. */
+static bool check_stages(const frag_network *of, frag_error *error)
+{
+    if (of->depths.count != of->channels.count)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "depths has %" PRIu64 " numbers, channels %" PRIu64
+                         "; expected one for each stage in both",
+                         of->depths.count, of->channels.count);
+    for (uint64_t i = 0; i < of->channels.count; i++)
+        if (of->layer == FRAG_LAYER_BOTTLENECK && of->channels.values[i] < NARROWING)
+            return frag_fail(error, FRAG_E_INPUT,
+                             "channels has %" PRIu64 "; expected at least %d where a layer "
+                             "has three convolutions",
+                             of->channels.values[i], NARROWING);
+    return true;
+}
+
+/* What goes with images, and what does not. */
+static bool check_images(const frag_workload *workload, frag_error *error)
+{
+    const frag_network *of = &workload->network;
+    const frag_family_fields *family = &frag_families[of->family];
+    const frag_lengths *tokens = &workload->tokens;
+    if (tokens->count != 1 || tokens->values[0] != FRAG_TOKENS_INITIAL)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "tokens is given, and %s reads images; expected the model's image",
+                         family->name);
+    if (workload->lora_rank > 0)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "lora_rank is %" PRIu64 "; adapters of %s are not described",
+                         workload->lora_rank, family->name);
+    if (family->has_no_blocks && workload->checkpoint == FRAG_CHECKPOINT_BLOCKS)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "checkpoint is blocks, which transformers has not for %s; expected none",
+                         family->name);
+    if (of->patch > of->image)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "patch is %" PRIu64 "; expected at most image, %" PRIu64, of->patch,
+                         of->image);
+    uint64_t pixels = workload->batch * of->image * of->image * of->image_channels;
+    if (pixels > PIXELS_MAX)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "a batch has %" PRIu64 " numbers; expected at most 2^34", pixels);
+    return of->patch > 0 ? check_transformer(of, error) : check_stages(of, error);
+}
+
+static uint64_t count_layers(const frag_network *of)
+{
+    uint64_t layers = of->layers;
+    for (uint64_t i = 0; i < of->depths.count; i++)
+        layers += of->depths.values[i];
+    return layers;
+}
+
+static uint64_t find_longest(const frag_workload *workload)
+{
+    const frag_lengths *tokens = &workload->tokens;
+    if (frag_families[workload->network.family].has_images)
+        return workload->network.positions;
+    uint64_t longest = 0;
+    for (uint32_t i = 0; i < tokens->count; i++)
+        longest = tokens->values[i] > longest ? tokens->values[i] : longest;
+    return longest;
+}
+
+/* Every request stays far below what a trace can hold, and the trace below what memory can. */
+static bool check_size(const frag_workload *workload, frag_error *error)
+{
+    uint64_t longest = find_longest(workload);
+    if (workload->batch * longest > BATCH_TOKENS_MAX)
+        return frag_fail(error, FRAG_E_INPUT, "a batch has %" PRIu64 " tokens; expected at most %d",
+                         workload->batch * longest, BATCH_TOKENS_MAX);
+    const frag_network *of = &workload->network;
+    uint64_t scores = workload->batch * of->heads * longest * longest;
+    if ((of->is_eager || of->heads != of->key_heads) && scores > SCORES_MAX)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "attention has %" PRIu64 " scores; expected at most 2^50", scores);
+    uint64_t passes = workload->task == FRAG_TASK_GENERATE ? workload->new_tokens : 1;
+    uint64_t blocks = workload->steps * workload->accumulate * count_layers(of) * passes;
+    if (blocks > BLOCKS_MAX)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "steps, accumulate, new_tokens and layers make %" PRIu64
+                         " passes through a block; expected at most %d",
+                         blocks, BLOCKS_MAX);
+    return true;
+}
+
+/* As torch.optim: what it refuses or passes over. */
+static bool check_optimizer(const frag_workload *workload, frag_error *error)
+{
+    uint64_t optimizer = workload->optimizer;
+    bool is_adam = optimizer == FRAG_OPTIMIZER_ADAMW || optimizer == FRAG_OPTIMIZER_ADAM;
+    if (workload->has_amsgrad && !is_adam)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "amsgrad is true; expected it with the optimizer adamw or adam");
+    bool is_fusible = optimizer != FRAG_OPTIMIZER_RMSPROP && optimizer != FRAG_OPTIMIZER_ADAFACTOR;
+    if (!is_fusible && workload->optimizer_loop == FRAG_LOOP_FUSED)
+        return frag_fail(
+            error, FRAG_E_INPUT,
+            "optimizer_loop is fused, which the optimizer has not; expected foreach or "
+            "single");
+    return true;
+}
+
+/* Names of the targets that are there, and all-linear. */
+static void list_targets(uint64_t there, frag_text *text)
+{
+    const char *name = frag_workload_knob("lora_targets")->choices;
+    for (uint64_t bit = 1; bit < FRAG_LORA_ALL; bit <<= 1) {
+        int length = (int)strcspn(name, "|");
+        if ((there & bit) != 0)
+            frag_text_add(text, "%s%.*s", text->length > 0 ? ", " : "", length, name);
+        name += length + 1;
+    }
+    frag_text_add(text, " and all-linear");
+}
+
+uint64_t frag_workload_lora_targets(const frag_workload *workload)
+{
+    return workload->lora_targets != 0 ? workload->lora_targets
+                                       : frag_families[workload->network.family].lora_default;
+}
+
+/* Adapters need a layer to stand beside. A llama may be fused, as phi3 is. */
+static bool check_adapters(const frag_workload *workload, frag_error *error)
+{
+    const frag_network *of = &workload->network;
+    uint64_t there = frag_families[of->is_fused ? FRAG_FAMILY_PHI3 : of->family].lora_targets;
+    if (of->family == FRAG_FAMILY_PHI3 && !of->is_fused)
+        there = frag_families[FRAG_FAMILY_LLAMA].lora_targets;
+    if (workload->lora_rank == 0 ||
+        (frag_workload_lora_targets(workload) & (there | FRAG_LORA_ALL)) != 0)
+        return true;
+    frag_text names = {0};
+    list_targets(there, &names);
+    frag_fail(error, FRAG_E_INPUT,
+              "lora_targets names no layer of the network; expected some of %s", names.bytes);
+    frag_text_destroy(&names);
+    return false;
+}
+
+/* tokens: with those that generation adds. */
+static bool check_length(const frag_network *of, uint64_t tokens, frag_error *error)
+{
+    uint64_t taken = of->counts_positions ? 2 : 0;
+    if (frag_families[of->family].has_learnt_positions && tokens + taken > of->positions)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "tokens is %" PRIu64 "; the model has positions for %" PRIu64, tokens,
+                         of->positions > taken ? of->positions - taken : 0);
+    /* From there on a mask is made, which is not described here. */
+    if (of->window > 0 && of->full_layers < of->layers && tokens >= of->window)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "tokens is %" PRIu64 "; expected fewer than the window, %" PRIu64, tokens,
+                         of->window);
+    return true;
+}
+
+bool frag_workload_check(const frag_workload *workload, frag_error *error)
+{
+    const frag_network *of = &workload->network;
+    const frag_lengths *tokens = &workload->tokens;
+    bool is_generating = workload->task == FRAG_TASK_GENERATE;
+    uint64_t added = is_generating ? workload->new_tokens - 1 : 0;
+    if (is_generating && frag_families[of->family].is_encoder)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "task is generate, and %s is no decoder; expected train or evaluate",
+                         frag_families[of->family].name);
+    if (is_generating && !workload->has_no_grad)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "task is generate, which keeps no gradients; expected no_grad true");
+    if (frag_families[of->family].has_images)
+        return check_images(workload, error) && check_optimizer(workload, error) &&
+               check_size(workload, error);
+    for (uint32_t i = 0; i < tokens->count; i++)
+        if (!check_length(of, tokens->values[i] + added, error))
+            return false;
+    return check_transformer(of, error) && check_optimizer(workload, error) &&
+           check_adapters(workload, error) && check_size(workload, error);
+}

@@ -1,0 +1,245 @@
+/* ViT with a classifier, as transformers 5 has it (models/vit/modeling_vit.py), with attention by
+ * scaled_dot_product_attention. A convolution makes a token of each patch of the image. */
+#include "workload/families/family.h"
+
+typedef struct norm {
+    frag_tensor weight;
+    frag_tensor bias;
+} norm;
+
+typedef struct embeddings {
+    frag_tensor class_token, places, weight, bias;
+} embeddings;
+
+typedef struct layer {
+    frag_linear qkv[3], out, feed, back;
+    norm first, second;
+} layer;
+
+typedef struct head {
+    norm last;
+    frag_linear classes;
+} head;
+
+static norm walk_norm(frag_walk *at, const frag_network *of)
+{
+    norm next = {.weight = frag_walk_parameter(at, (frag_shape){0, of->width})};
+    next.bias = frag_walk_parameter(at, (frag_shape){0, of->width});
+    return next;
+}
+
+/* The two parts of the convolution move to the GPU first, but are named after the others. */
+static void name_last(frag_model *model, uint32_t count)
+{
+    uint32_t first = model->parameter_count - count;
+    for (uint32_t i = 0; i < count / 2; i++) {
+        frag_tensor parameter = model->parameters[first + i];
+        frag_shape shape = model->shapes[first + i];
+        model->parameters[first + i] = model->parameters[first + count / 2 + i];
+        model->shapes[first + i] = model->shapes[first + count / 2 + i];
+        model->parameters[first + count / 2 + i] = parameter;
+        model->shapes[first + count / 2 + i] = shape;
+    }
+}
+
+static embeddings walk_embeddings(frag_walk *at, const frag_network *of)
+{
+    enum { PARTS = 4 };
+    const frag_shape shapes[PARTS] = {{0, of->width},
+                                      {of->positions, of->width},
+                                      {of->width, of->image_channels * of->patch * of->patch},
+                                      {0, of->width}};
+    frag_tensor parts[PARTS];
+    for (uint32_t i = 0; i < PARTS; i++) {
+        uint32_t place = at->model != NULL ? (i + PARTS / 2) % PARTS : i;
+        parts[place] = frag_walk_parameter(at, shapes[place]);
+    }
+    if (at->model != NULL)
+        name_last(at->model, PARTS);
+    return (embeddings){parts[0], parts[1], parts[2], parts[3]};
+}
+
+static layer walk_layer(frag_walk *at, const frag_network *of)
+{
+    const frag_shape square = {of->width, of->width};
+    layer next = {.first = {0, 0}};
+    for (uint32_t i = 0; i < 3; i++)
+        next.qkv[i] = frag_walk_linear(at, square, of->has_query_bias, 0);
+    next.out = frag_walk_linear(at, square, true, 0);
+    next.first = walk_norm(at, of);
+    next.second = walk_norm(at, of);
+    next.feed = frag_walk_linear(at, (frag_shape){of->inner, of->width}, true, 0);
+    next.back = frag_walk_linear(at, (frag_shape){of->width, of->inner}, true, 0);
+    return next;
+}
+
+static head walk_head(frag_walk *at, const frag_network *of)
+{
+    head next = {.last = walk_norm(at, of)};
+    next.classes = frag_walk_linear(at, (frag_shape){of->classes, of->width}, true, 0);
+    return next;
+}
+
+static void build(frag_tape *tape, frag_model *model)
+{
+    const frag_network *of = &model->workload->network;
+    frag_walk at = {.tape = tape, .workload = model->workload, .model = model};
+    (void)walk_embeddings(&at, of);
+    for (uint64_t i = 0; i < of->layers; i++)
+        (void)walk_layer(&at, of);
+    (void)walk_head(&at, of);
+}
+
+static frag_tensor normalise(frag_tape *tape, frag_tensor x, const norm *at, uint64_t width)
+{
+    return frag_aten_layer_norm(tape, x, at->weight, at->bias, width);
+}
+
+static frag_tensor drop_out(frag_tape *tape, const frag_model *model, frag_tensor x)
+{
+    const frag_workload *of = model->workload;
+    return frag_aten_dropout(tape, x,
+                             of->task == FRAG_TASK_TRAIN && of->network.residual_dropout > 0);
+}
+
+/* The convolution's output with tokens before channels, behind the token of the class. */
+static frag_tensor embed(frag_tape *tape, const frag_model *model, const embeddings *at,
+                         const frag_batch *batch)
+{
+    const frag_network *of = &model->workload->network;
+    frag_tensor hidden =
+        frag_aten_convolve(tape, batch->ids,
+                           &(frag_aten_convolution){.weight = at->weight,
+                                                    .bias = at->bias,
+                                                    .batch = batch->count,
+                                                    .in_channels = of->image_channels,
+                                                    .out_channels = of->width,
+                                                    .window = {of->image, of->patch, of->patch, 0},
+                                                    .is_turned = true});
+    for (uint32_t i = 0; i < 2; i++)
+        frag_tape_set(tape, &hidden, frag_aten_view(tape, hidden));
+    frag_tensor first = frag_aten_expand(tape, at->class_token, batch->count * of->width);
+    /* In the type of the weights, which may be wider than autocast's. */
+    frag_tape_set(tape, &hidden, frag_aten_cat(tape, first, hidden, model->dtype));
+    frag_tape_set(tape, &hidden, frag_aten_add(tape, hidden, at->places));
+    frag_tape_set(tape, &hidden, drop_out(tape, model, hidden));
+    frag_tape_drop(tape, first);
+    return hidden;
+}
+
+static frag_tensor attend(frag_tape *tape, const frag_model *model, const layer *at, frag_tensor x,
+                          const frag_batch *batch)
+{
+    const frag_network *of = &model->workload->network;
+    frag_tensor qkv[3];
+    for (uint32_t i = 0; i < 3; i++) {
+        qkv[i] = frag_walk_apply(tape, x, &at->qkv[i]);
+        frag_tape_set(tape, &qkv[i], frag_aten_view(tape, qkv[i]));
+        frag_tape_set(tape, &qkv[i], frag_aten_view(tape, qkv[i]));
+    }
+    frag_attention_shape shape = {
+        .batch = batch->count,
+        .heads = of->heads,
+        .key_heads = of->heads,
+        .queries = batch->tokens,
+        .keys = batch->tokens,
+        .width = of->width / of->heads,
+        .has_dropout = model->workload->task == FRAG_TASK_TRAIN && of->attention_dropout > 0,
+    };
+    frag_tensor made = frag_aten_attention(tape, qkv, &shape);
+    frag_tape_set(tape, &made, frag_aten_view(tape, made));
+    frag_tape_set(tape, &made, frag_walk_apply(tape, made, &at->out));
+    for (uint32_t i = 0; i < 3; i++)
+        frag_tape_drop(tape, qkv[i]);
+    return made;
+}
+
+static frag_tensor feed(frag_tape *tape, const frag_model *model, const layer *at, frag_tensor x)
+{
+    const frag_network *of = &model->workload->network;
+    frag_tensor hidden = frag_walk_apply(tape, x, &at->feed);
+    frag_tape_set(tape, &hidden,
+                  frag_family_activate(tape, hidden, (frag_activation)of->activation));
+    frag_tape_set(tape, &hidden, frag_walk_apply(tape, hidden, &at->back));
+    return hidden;
+}
+
+/* dropout(hidden) + residual; hidden is used up. */
+static frag_tensor join(frag_tape *tape, const frag_model *model, frag_tensor hidden,
+                        frag_tensor residual)
+{
+    frag_tape_set(tape, &hidden, drop_out(tape, model, hidden));
+    frag_tape_set(tape, &hidden, frag_aten_add(tape, hidden, residual));
+    return hidden;
+}
+
+static frag_tensor run_layer(frag_tape *tape, const frag_model *model, const layer *at,
+                             frag_tensor x, const frag_batch *batch)
+{
+    const uint64_t width = model->workload->network.width;
+    frag_tensor hidden = normalise(tape, x, &at->first, width);
+    frag_tape_set(tape, &hidden, attend(tape, model, at, hidden, batch));
+    hidden = join(tape, model, hidden, x);
+    frag_tensor residual = frag_tape_keep(tape, hidden);
+    frag_tape_set(tape, &hidden, normalise(tape, hidden, &at->second, width));
+    frag_tape_set(tape, &hidden, feed(tape, model, at, hidden));
+    hidden = join(tape, model, hidden, residual);
+    frag_tape_drop(tape, residual);
+    return hidden;
+}
+
+typedef struct layer_call {
+    const frag_model *model;
+    layer at;
+    frag_batch batch;
+} layer_call;
+
+static frag_tensor run_region(frag_tape *tape, const void *context, frag_tensor input)
+{
+    const layer_call *call = context;
+    return run_layer(tape, call->model, &call->at, input, &call->batch);
+}
+
+static frag_tensor call_layer(frag_tape *tape, const layer_call *call, frag_tensor input)
+{
+    if (!frag_model_has_checkpoints(call->model))
+        return run_region(tape, call, input);
+    return frag_tape_checkpoint(tape, &(frag_region_call){run_region, call, sizeof *call, NULL, 0},
+                                input);
+}
+
+/* The last hidden state of the class's token, and its logits. */
+static frag_tensor classify(frag_tape *tape, const head *at, const frag_batch *batch,
+                            frag_tensor hidden, uint64_t width)
+{
+    frag_tensor pooled = frag_aten_slice(tape, hidden, batch->count * width);
+    frag_tensor logits = frag_walk_apply(tape, pooled, &at->classes);
+    frag_tensor flat = frag_aten_view(tape, logits);
+    frag_tensor loss = frag_aten_cross_entropy(tape, flat, batch->labels);
+    frag_tape_drop(tape, flat);
+    frag_tape_drop(tape, pooled);
+    frag_tape_drop(tape, logits);
+    return loss;
+}
+
+static frag_tensor compute_loss(frag_tape *tape, const frag_model *model, const frag_batch *batch)
+{
+    const frag_network *of = &model->workload->network;
+    frag_walk at = {.tape = tape, .workload = model->workload, .at = model->parameters};
+    const embeddings below = walk_embeddings(&at, of);
+    frag_tensor embedded = embed(tape, model, &below, batch);
+    frag_tensor hidden = frag_tape_keep(tape, embedded);
+    for (uint64_t i = 0; i < of->layers; i++) {
+        layer_call call = {model, walk_layer(&at, of), *batch};
+        frag_tape_set(tape, &hidden, call_layer(tape, &call, hidden));
+    }
+    const head above = walk_head(&at, of);
+    frag_tensor last = normalise(tape, hidden, &above.last, of->width);
+    frag_tape_drop(tape, embedded);
+    frag_tape_drop(tape, hidden);
+    frag_tensor loss = classify(tape, &above, batch, last, of->width);
+    frag_tape_drop(tape, last);
+    return loss;
+}
+
+const frag_family frag_family_vit = {build, frag_family_load_images, compute_loss, NULL};

@@ -1,0 +1,183 @@
+/* Convolutions by cuDNN, batch norm and pooling, over images with equal sides. */
+#include "sim/device/convolution_workspace.h"
+#include "workload/tape/aten.h"
+
+/* ---- convolution (ATen/native/cudnn/Conv_v8.cpp) */
+/* Numbers that a node keeps. */
+enum { BATCH, SIDE, KERNEL, STRIDE, PADDING, IN_CHANNELS, OUT_CHANNELS, IS_TURNED };
+
+uint64_t frag_aten_window_side(const frag_window *of)
+{
+    return (of->side + 2 * of->padding - of->kernel) / of->stride + 1;
+}
+
+static frag_convolution get_problem(const frag_aten_convolution *of, frag_dtype dtype)
+{
+    uint64_t side = of->window.side;
+    uint64_t made = frag_aten_window_side(&of->window);
+    return (frag_convolution){
+        .element_bytes = frag_dtype_bytes(dtype),
+        .may_use_tensor_cores = true, /* torch.backends.cudnn.allow_tf32 is the default */
+        .batch_count = of->batch,
+        .group_count = 1,
+        .input_channels = of->in_channels,
+        .output_channels = of->out_channels,
+        .input_pixels = side * side,
+        .output_pixels = made * made,
+        .filter_pixels = of->window.kernel * of->window.kernel,
+        .is_winograd_shape = of->window.kernel == 3 && of->window.stride == 1,
+    };
+}
+
+/* What the kernel takes beside its tensors, at the most, until it has run. An odd size, as the dry
+ * run asks for what is uncertain. */
+static void use_workspace(frag_tape *tape, const frag_aten_convolution *of, frag_dtype dtype,
+                          frag_convolution_pass pass)
+{
+    const frag_tape_card *card = frag_tape_get_card(tape);
+    frag_convolution problem = get_problem(of, dtype);
+    problem.pass = pass;
+    uint64_t bytes = frag_convolution_workspace(&problem, card->capability, card->multiprocessors);
+    if (bytes == 0 || card->has_no_workspaces)
+        return;
+    frag_request_kind kind = frag_tape_set_kind(tape, FRAG_REQUEST_WORKSPACE);
+    frag_tape_drop(tape, frag_tape_empty(tape, (bytes + 511) / 512 * 512 - 1, FRAG_BOOL));
+    frag_tape_set_kind(tape, kind);
+}
+
+static frag_aten_convolution get_convolution(const frag_node *node)
+{
+    const uint64_t *of = node->numbers;
+    return (frag_aten_convolution){.batch = of[BATCH],
+                                   .in_channels = of[IN_CHANNELS],
+                                   .out_channels = of[OUT_CHANNELS],
+                                   .window = {.side = of[SIDE],
+                                              .kernel = of[KERNEL],
+                                              .stride = of[STRIDE],
+                                              .padding = of[PADDING]},
+                                   .is_turned = of[IS_TURNED] != 0};
+}
+
+/* inputs: x, weight, bias; gradients are made in that order. */
+static void convolution_backward(frag_tape *tape, frag_node *node, const frag_tensor *in,
+                                 frag_tensor *out)
+{
+    const frag_aten_convolution of = get_convolution(node);
+    frag_dtype dtype = frag_tape_dtype(tape, in[0]);
+    uint64_t side = of.window.side;
+    uint64_t kernel = of.window.kernel;
+    frag_tensor laid =
+        of.is_turned ? frag_tape_empty(tape, frag_tape_count(tape, in[0]), dtype) : 0;
+    if (node->edges[0].node != 0) {
+        out[0] = frag_tape_empty(tape, of.batch * of.in_channels * side * side, dtype);
+        use_workspace(tape, &of, dtype, FRAG_CONVOLUTION_BACKWARD_DATA);
+    }
+    if (node->edges[1].node != 0) {
+        out[1] = frag_tape_empty(tape, of.in_channels * of.out_channels * kernel * kernel, dtype);
+        use_workspace(tape, &of, dtype, FRAG_CONVOLUTION_BACKWARD_FILTER);
+    }
+    frag_tape_drop(tape, laid);
+    if (node->edge_count > 2 && node->edges[2].node != 0) {
+        uint64_t made = frag_aten_window_side(&of.window);
+        out[2] = frag_tape_empty(tape, of.out_channels, dtype);
+        frag_aten_reduce_buffers(
+            tape, &(frag_reduction){of.out_channels, of.batch * made * made, !of.is_turned, 0});
+    }
+}
+
+static frag_tensor cast(frag_tape *tape, frag_tensor tensor)
+{
+    if (tensor == 0)
+        return 0;
+    return frag_tape_autocast(tape) != FRAG_F32 ? frag_tape_cast(tape, tensor)
+                                                : frag_tape_keep(tape, tensor);
+}
+
+frag_tensor frag_aten_convolve(frag_tape *tape, frag_tensor x, const frag_aten_convolution *of)
+{
+    frag_tensor inputs[3] = {0, 0, cast(tape, of->bias)}; /* from the last to the first */
+    inputs[1] = cast(tape, of->weight);
+    inputs[0] = cast(tape, x);
+    uint64_t side = frag_aten_window_side(&of->window);
+    frag_dtype dtype = frag_tape_dtype(tape, inputs[0]);
+    frag_tensor made = frag_tape_empty(tape, of->batch * of->out_channels * side * side, dtype);
+    use_workspace(tape, of, dtype, FRAG_CONVOLUTION_FORWARD);
+    frag_node *node =
+        frag_tape_record(tape, convolution_backward, inputs, of->bias != 0 ? 3 : 2, &made, 1);
+    if (node != NULL) {
+        frag_tape_save(tape, node, inputs[0]);
+        frag_tape_save(tape, node, inputs[1]);
+        const uint64_t numbers[FRAG_NODE_NUMBERS_MAX] = {[BATCH] = of->batch,
+                                                         [SIDE] = of->window.side,
+                                                         [KERNEL] = of->window.kernel,
+                                                         [STRIDE] = of->window.stride,
+                                                         [PADDING] = of->window.padding,
+                                                         [IN_CHANNELS] = of->in_channels,
+                                                         [OUT_CHANNELS] = of->out_channels,
+                                                         [IS_TURNED] = of->is_turned};
+        for (uint32_t i = 0; i < FRAG_NODE_NUMBERS_MAX; i++)
+            node->numbers[i] = numbers[i];
+    }
+    for (uint32_t i = 0; i < 3; i++)
+        frag_tape_drop(tape, inputs[i]);
+    return made;
+}
+
+/* ---- batch norm: inputs x, weight, bias; statistics in fp32 */
+static void batch_norm_backward(frag_tape *tape, frag_node *node, const frag_tensor *in,
+                                frag_tensor *out)
+{
+    out[0] = frag_tape_empty(tape, frag_tape_count(tape, in[0]), frag_tape_dtype(tape, in[0]));
+    for (uint32_t i = 1; i < 3; i++)
+        out[i] = frag_tape_empty(tape, node->numbers[0], (frag_dtype)node->numbers[1]);
+}
+
+/* cuDNN, which takes no bf16 and weights in fp32 only, makes no statistics where those of training
+ * are used. */
+frag_tensor frag_aten_batch_norm(frag_tape *tape, frag_tensor x, frag_tensor weight,
+                                 frag_tensor bias, bool is_training)
+{
+    bool has_statistics = is_training || frag_tape_dtype(tape, weight) != FRAG_F32 ||
+                          frag_tape_dtype(tape, x) == FRAG_BF16;
+    uint64_t channels = frag_tape_count(tape, weight);
+    uint64_t kept = has_statistics ? channels : 0;
+    frag_tensor made = frag_tape_empty(tape, frag_tape_count(tape, x), frag_tape_dtype(tape, x));
+    frag_tensor mean = frag_tape_empty(tape, kept, FRAG_F32);
+    frag_tensor deviation = frag_tape_empty(tape, kept, FRAG_F32);
+    frag_node *node =
+        frag_tape_record(tape, batch_norm_backward, (frag_tensor[]){x, weight, bias}, 3, &made, 1);
+    if (node != NULL) {
+        frag_tape_save(tape, node, x);
+        frag_tape_save(tape, node, weight);
+        frag_tape_save_made(tape, node, mean);
+        frag_tape_save_made(tape, node, deviation);
+        node->numbers[0] = channels;
+        node->numbers[1] = frag_tape_dtype(tape, weight);
+    }
+    frag_tape_drop(tape, mean);
+    frag_tape_drop(tape, deviation);
+    return made;
+}
+
+/* ---- pooling: the place of each largest number is kept */
+static void max_pool_backward(frag_tape *tape, frag_node *node, const frag_tensor *in,
+                              frag_tensor *out)
+{
+    out[0] = frag_tape_empty(tape, node->numbers[0], frag_tape_dtype(tape, in[0]));
+}
+
+frag_tensor frag_aten_max_pool(frag_tape *tape, frag_tensor x, const frag_window *window)
+{
+    uint64_t side = frag_aten_window_side(window);
+    uint64_t count = frag_tape_count(tape, x) / (window->side * window->side) * side * side;
+    frag_tensor made = frag_tape_empty(tape, count, frag_tape_dtype(tape, x));
+    frag_tensor places = frag_tape_empty(tape, count, FRAG_I64);
+    frag_node *node = frag_tape_record(tape, max_pool_backward, &x, 1, &made, 1);
+    if (node != NULL) {
+        frag_tape_save(tape, node, x);
+        frag_tape_save_made(tape, node, places);
+        node->numbers[0] = frag_tape_count(tape, x);
+    }
+    frag_tape_drop(tape, places);
+    return made;
+}
