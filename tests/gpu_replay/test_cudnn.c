@@ -1,6 +1,6 @@
 /* The stand-in of cuDNN: what was set is given back, dimensions are the real ones, weights lie
- * where they should, sizes follow the recording that sim/device/convolution_workspace.c names, and nothing is left
- * unwritten. */
+ * where they should, sizes follow the recording that sim/device/convolution_workspace.c names, and
+ * nothing is left unwritten. */
 #include <dlfcn.h>
 #include <setjmp.h>
 #include <stdarg.h>

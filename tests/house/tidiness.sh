@@ -44,7 +44,7 @@ if rule include-direction; then
             may["cluster"] = "base sim cluster"
             may["examples"] = "base sim include"
             may["gpu_replay/device"] = "base sim gpu_replay/device"
-            may["gpu_replay/software"] = "base gpu_replay/device gpu_replay/software"
+            may["gpu_replay/software"] = "base sim gpu_replay/device gpu_replay/software"
             may["gpu_replay/recorder"] = "base sim gpu_replay/device gpu_replay/recorder"
             may["gpu_replay/torch"] = "base sim allocators traces gpu_replay/device gpu_replay/torch"
         }
