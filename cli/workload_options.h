@@ -29,6 +29,8 @@
         {"lora-targets", "LAYERS",                                                                 \
          .help = "layers they stand beside, or all-linear; else those that peft takes"},           \
         {"lora-dropout", "P", .help = "of what goes into the adapters"},                           \
+        {"quantize", "TYPE", .choices = "none|nf4|nf4-double",                                     \
+         .help = "weights of 4 bits in the layers of blocks, as bitsandbytes has them"},           \
         {"keep-gradients", "FLAG", .choices = "true|false",                                        \
          .help = "zero_grad(set_to_none=False)"},                                                  \
         {"no-grad", "FLAG", .choices = "true|false", .help = "evaluate under torch.no_grad()"},    \

@@ -222,6 +222,7 @@ static void run_program(program *running)
     frag_tape_begin(running->tape, "load");
     frag_tape_set_kind(running->tape, FRAG_REQUEST_WEIGHT);
     running->family->build(running->tape, &running->model);
+    frag_model_prepare(running->tape, &running->model);
     frag_tape_set_kind(running->tape, FRAG_REQUEST_TEMPORARY);
     frag_tape_end(running->tape, "load");
     running->optimizer = frag_optimizer_create(&running->model);
@@ -229,6 +230,7 @@ static void run_program(program *running)
     frag_optimizer_destroy(running->optimizer);
     frag_free(running->model.parameters);
     frag_free(running->model.shapes);
+    frag_free(running->model.roles);
 }
 
 bool frag_workload_generate(const frag_workload *workload, const frag_tape_card *card,
@@ -249,7 +251,9 @@ bool frag_workload_generate_marked(const frag_workload *workload, const frag_tap
         .workload = workload,
         .family = families[workload->network.family],
         .tape = frag_tape_create(builder, card),
-        .model = {.workload = workload, .dtype = weight_type(workload)},
+        .model = {.workload = workload,
+                  .dtype = weight_type(workload),
+                  .product_dtype = frag_model_product_type(workload)},
         .random = workload->seed,
     };
     frag_tape_watch_kinds(running.tape, kinds);

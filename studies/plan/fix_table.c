@@ -6,7 +6,7 @@
 
 #include "base/bytes.h"
 
-enum { TOKENS_MIN = 32, HALVINGS_MAX = 24 };
+enum { CAPABILITY_BF16 = 80, TOKENS_MIN = 32, HALVINGS_MAX = 24 };
 
 const char *frag_fix_price_name(frag_fix_price price)
 {
@@ -230,8 +230,9 @@ static uint32_t count_amp(const frag_fix_base *base)
 static void apply_amp(const frag_fix_base *base, uint32_t level, frag_fit_setting *setting)
 {
     (void)level;
-    setting->workload.precision =
-        base->card.capability >= 80 ? FRAG_PRECISION_AMP_BF16 : FRAG_PRECISION_AMP_FP16;
+    setting->workload.precision = base->card.capability >= CAPABILITY_BF16
+                                      ? FRAG_PRECISION_AMP_BF16
+                                      : FRAG_PRECISION_AMP_FP16;
 }
 
 static void describe_precision(const frag_fit_setting *setting, frag_text *text)
@@ -246,7 +247,7 @@ static void line_amp(const frag_fix_base *base, const frag_fit_setting *setting,
                      frag_fix_place place, frag_text *text)
 {
     (void)setting;
-    bool is_bf16 = base->card.capability >= 80;
+    bool is_bf16 = base->card.capability >= CAPABILITY_BF16;
     if (place == FRAG_FIX_TRANSFORMERS)
         frag_text_add(text, "%s=True", is_bf16 ? "bf16" : "fp16");
     else if (place == FRAG_FIX_TORCH)
@@ -256,7 +257,9 @@ static void line_amp(const frag_fix_base *base, const frag_fit_setting *setting,
 
 static uint32_t count_bf16(const frag_fix_base *base)
 {
-    return base->card.capability >= 80 && base->setting.workload.precision != FRAG_PRECISION_BF16 &&
+    return base->card.capability >= CAPABILITY_BF16 &&
+           base->setting.workload.quantize == FRAG_QUANTIZE_NONE &&
+           base->setting.workload.precision != FRAG_PRECISION_BF16 &&
            base->setting.workload.precision != FRAG_PRECISION_FP16;
 }
 
@@ -351,6 +354,51 @@ static void line_lora(const frag_fix_base *base, const frag_fit_setting *setting
                       setting->workload.lora_targets == FRAG_LORA_ALL
                           ? ", target_modules=\"all-linear\""
                           : "");
+}
+
+/* ---- weights of 4 bits: in training beside adapters and under autocast, as QLoRA has it */
+static bool quantise(const frag_fix_base *base, frag_workload *workload)
+{
+    bool has_bf16 = base->card.capability >= CAPABILITY_BF16;
+    workload->quantize = FRAG_QUANTIZE_NF4_DOUBLE;
+    if (is_training(base) || workload->lora_rank > 0)
+        workload->precision = has_bf16 ? FRAG_PRECISION_AMP_BF16 : FRAG_PRECISION_AMP_FP16;
+    else if (workload->precision != FRAG_PRECISION_FP16)
+        workload->precision = has_bf16 ? FRAG_PRECISION_BF16 : FRAG_PRECISION_FP16;
+    return is_training(base) && workload->lora_rank == 0 ? add_adapters(workload)
+                                                         : frag_workload_check(workload, NULL);
+}
+
+static uint32_t count_quantise(const frag_fix_base *base)
+{
+    frag_workload workload = base->setting.workload;
+    return workload.quantize == FRAG_QUANTIZE_NONE && quantise(base, &workload);
+}
+
+static void apply_quantise(const frag_fix_base *base, uint32_t level, frag_fit_setting *setting)
+{
+    (void)level;
+    quantise(base, &setting->workload);
+}
+
+static void describe_quantise(const frag_fit_setting *setting, frag_text *text)
+{
+    frag_text_add(text, "%s", setting->workload.lora_rank > 0 ? "NF4, with LoRA" : "NF4");
+}
+
+static void line_quantise(const frag_fix_base *base, const frag_fit_setting *setting,
+                          frag_fix_place place, frag_text *text)
+{
+    bool has_bf16 = base->card.capability >= CAPABILITY_BF16;
+    if (place == FRAG_FIX_TRANSFORMERS)
+        frag_text_add(text,
+                      "from_pretrained(..., quantization_config=BitsAndBytesConfig("
+                      "load_in_4bit=True, bnb_4bit_quant_type=\"nf4\", "
+                      "bnb_4bit_use_double_quant=True, bnb_4bit_compute_dtype=torch.%s))",
+                      has_bf16 ? "bfloat16" : "float16");
+    else if (place == FRAG_FIX_TORCH && setting->workload.lora_rank > 0)
+        frag_text_add(text, "peft.get_peft_model(peft.prepare_model_for_kbit_training(model), "
+                            "LoraConfig(...))");
 }
 
 /* ---- other optimizers */
@@ -524,6 +572,9 @@ const frag_fix frag_fixes[] = {
     {"lora", "The weights are frozen; small matrices beside some of them are trained.",
      "Another training, which changes less of the model.", FRAG_FIX_TRAINING, false, count_lora,
      apply_lora, describe_lora, line_lora},
+    {"quantize", "Weights of the blocks are kept in 4 bits and unpacked for each product.",
+     "Rounded weights, and a little time; in training only adapters beside them are trained.",
+     FRAG_FIX_TRAINING, false, count_quantise, apply_quantise, describe_quantise, line_quantise},
     {"momentum", "SGD with momentum keeps one number for each weight, where Adam keeps two.",
      "Another optimizer: the learning rate has to be found anew.", FRAG_FIX_TRAINING, false,
      count_momentum, apply_momentum, describe_optimizer, line_momentum},

@@ -53,6 +53,7 @@ static const struct {
 } tasks[] = {
     {"inference", {{"task", "evaluate"}, {"precision", "bf16"}, {NULL, NULL}}},
     {"LoRA", {{"lora_rank", "16"}, {"precision", "bf16"}, {NULL, NULL}}},
+    {"QLoRA", {{"lora_rank", "16"}, {"precision", "amp-bf16"}, {"quantize", "nf4-double"}}},
     {"full", {{"precision", "amp-bf16"}, {NULL, NULL}, {NULL, NULL}}},
 };
 
@@ -166,10 +167,11 @@ bool frag_gallery_print(frag_fitter *fitter, bool is_markdown, FILE *stream, fra
     frag_text_table_print(&table, is_markdown, stream);
     if (!is_markdown)
         fprintf(stream, "inference: forward passes in bf16; LoRA: rank 16 beside weights in bf16; "
+                        "QLoRA: in 4 bits; "
                         "full: AdamW, weights in fp32, autocast to bf16\n"
                         "cards: as an A100 of that size, 512 MiB of it for the context; images of "
                         "224 x 224 pixels; not "
-                        "described: diffusion, mixtures of experts, quantised weights\n");
+                        "described: diffusion, mixtures of experts\n");
     return true;
 }
 

@@ -107,6 +107,23 @@ refuse() { # sentence, arguments
     [ "$status" -eq 1 ]
 }
 
+@test "weights of 4 bits are a fix, alone and beside adapters, and no fix breaks them" {
+    printf '{"model_type": "llama", "hidden_size": 1024, "intermediate_size": 2816, "num_hidden_layers": 8, "num_attention_heads": 16}' >"$out/llama.json"
+    run ./fraglab plan "$out/llama.json" --gpu 80GiB --tokens 256 --format jsonl
+    alone=$(field '[f["peak"] for f in p["fixes"] if f["fix"] == "quantize"][0]' <<<"$output")
+    run ./fraglab plan "$out/llama.json" --gpu 80GiB --tokens 256 --precision amp-bf16 --lora-rank 16 --quantize nf4-double --format jsonl
+    [ "$(field 'p["peak"]' <<<"$output")" = "$alone" ]
+    [ "$(field '[f["fix"] for f in p["fixes"] if f["fix"] in ("quantize", "lora", "autocast", "bf16-weights")]' <<<"$output")" = '[]' ]
+    # Half a byte a weight of the blocks, a byte and an eighth of each 64, and embedding, norms and head in 32 bits.
+    blocks=$((8 * (4 * 1024 * 1024 + 3 * 1024 * 2816)))
+    weights=$(field 'p["at_peak"]["weights_bytes"]' <<<"$output")
+    [ "$weights" -gt $((blocks / 2 + blocks / 64 + 2 * 4 * 32000 * 1024)) ]
+    [ "$weights" -lt $((blocks / 2 + blocks / 64 + 2 * 4 * 32000 * 1024 + 8 * 1024 * 1024)) ]
+    ./fraglab plan "$out/llama.json" --gpu 80GiB --tokens 256 --explain quantize | grep -q 'bnb_4bit_quant_type="nf4"'
+    run ./fraglab plan "$out/llama.json" --gpu 80GiB --task generate --format jsonl
+    [ "$(field '[f["setting"] for f in p["fixes"] if f["fix"] == "quantize"]' <<<"$output")" = "['NF4']" ]
+}
+
 @test "settings of the program count, and are not offered again" {
     run ./fraglab plan $models/gpt2-small.yaml --gpu 80GiB --format jsonl --conf expandable_segments:True
     [ "$(field '[f for f in p["fixes"] if f["fix"] == "expandable-segments"]' <<<"$output")" = '[]' ]
@@ -131,7 +148,7 @@ refuse() { # sentence, arguments
         grep -q '^costs: ' "$out/said"
         grep -q '^here: ' "$out/said"
     done < <(sed -n 's/^    {"\([a-z0-9-]*\)",$/\1/p; s/^    {"\([a-z0-9-]*\)", ".*/\1/p' studies/plan/fix_table.c)
-    [ "$count" -eq 13 ]
+    [ "$count" -eq 14 ]
     ./fraglab plan $models/gpt2-small.yaml --gpu rtx3060 --explain no-grad | grep -q '^here: it does not apply'
 }
 

@@ -26,7 +26,7 @@ options() {
         [[ "$output" == *" equal" ]]
         count=$((count + 1))
     done <$here/cases
-    [ "$count" -ge 90 ]
+    [ "$count" -ge 98 ]
 }
 
 @test "the same description gives the same bytes, another seed other ones" {
@@ -134,6 +134,14 @@ families="gpt2, llama, bert, mistral, qwen2, qwen3, phi3, gemma, roberta, distil
     printf '{"model_type": "roberta", "max_position_embeddings": 66}' | refuse ": tokens is 128; the model has positions for 64"
     printf '{"model_type": "t5"}' | refuse ": 'model_type' is 't5'; expected ${families/roberta,/roberta, xlm-roberta,}"
     printf '{"model_type": "gpt2", "n_layer": -3}' | refuse ": 'n_layer' is -3; expected a whole number 1 to 1000"
+    printf 'model: {family: llama}\nrun: {quantize: nf4}\n' |
+        refuse ": quantize is given, and weights of 4 bits are not trained; expected lora_rank, or task evaluate or generate"
+    printf 'model: {family: llama}\nrun: {quantize: nf4, lora: {rank: 8}}\n' |
+        refuse ": quantize is given; expected precision amp-bf16 or amp-fp16 with lora_rank"
+    printf 'model: {family: llama}\nrun: {quantize: nf4, task: evaluate}\n' |
+        refuse ": quantize is given; expected precision bf16 or fp16 without lora_rank"
+    printf 'model: {family: gpt2}\nrun: {quantize: nf4, lora: {rank: 8}, precision: amp-bf16}\n' |
+        refuse ": quantize is given; weights of 4 bits are not described for gpt2"
     printf 'model: {family: vit}\nrun: {tokens: 64}\n' | refuse ": tokens is given, and vit reads images; expected the model's image"
     printf 'model: {family: vit, image: 64, patch: 65}\n' | refuse ": patch is 65; expected at most image, 64"
     printf 'model: {family: vit}\nrun: {lora: {rank: 8}}\n' | refuse ": lora_rank is 8; adapters of vit are not described"

@@ -26,7 +26,7 @@ STORED = {"gpt2-small.json": ([256, 512, 777, 1024], [1, 2, 4, 6, 8]), "bert-lar
 FIXES = [
     {}, {}, {"conf": "expandable_segments:True"}, {"optimizer_loop": "fused"}, {"precision": "amp-bf16"}, {"precision": "bf16"},
     {"checkpoint": "blocks"}, {"optimizer": "sgd"}, {"optimizer": "momentum"}, {"accumulate": "2"}, {"task": "evaluate"},
-    {"checkpoint": "blocks", "precision": "amp-bf16", "conf": "expandable_segments:True"}, {"keep_gradients": "true"},
+    {"checkpoint": "blocks", "precision": "amp-bf16", "conf": "expandable_segments:True"}, {"precision": "amp-bf16", "lora_rank": "8", "quantize": "nf4-double"}, {"keep_gradients": "true"},
 ]
 GROUPED = ["llama", "mistral", "qwen2", "qwen3", "phi3", "gemma", "gemma2"]
 FAMILIES = ["gpt2", "opt", "bert", "roberta", "distilbert", "gpt_neox", "vit", "resnet", *GROUPED]
@@ -99,7 +99,9 @@ def draw_pair(kind):
     knobs = {"batch": str(draw.choice(batches)), "steps": "3"}
     if lengths:
         knobs["tokens"] = draw.choice([str(draw.choice(lengths)), ",".join(str(draw.choice(lengths)) for _ in range(3))])
-    knobs.update(draw.choice([fix for fix in FIXES if "checkpoint" not in fix or "resnet" not in model]))
+    fixes = [fix for fix in FIXES if "checkpoint" not in fix or "resnet" not in model]
+    has_4bit = any(family in os.path.basename(model) for family in GROUPED)
+    knobs.update(draw.choice([fix for fix in fixes if "quantize" not in fix or has_4bit]))
     if kind == "edge":
         needed = plan(model, knobs, "80GiB")["needed_bytes"]
         return model, knobs, f"{max(2**25, int(needed + draw.choice([-1, 1]) * 2 ** draw.uniform(20, 29)))}B"

@@ -5,6 +5,7 @@ import json
 import sys
 
 import torch
+from transformers import initialization as init
 from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageClassification, AutoModelForMaskedLM, DynamicCache
 
 knobs = dict(word.split("=", 1) for word in sys.argv[2:])
@@ -19,9 +20,27 @@ is_training = knobs.get("task", "train") == "train"
 has_images = config.model_type in ("vit", "resnet")
 kind = AutoModelForMaskedLM if config.model_type in ("bert", "roberta", "xlm-roberta", "distilbert") else AutoModelForCausalLM
 kind = AutoModelForImageClassification if has_images else kind
-model = kind.from_config(config, dtype=weights)
+quantize = knobs.get("quantize", "none")
+with init.no_init_weights():
+    model = kind.from_config(config, dtype=weights if quantize == "none" else autocast or weights)
+model.tie_weights()
 if knobs.get("checkpoint", "none") == "blocks":
     model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+if quantize != "none":  # weights of linear layers but the head's in 4 bits, as load_in_4bit has them
+    from bitsandbytes.nn import Linear4bit, Params4bit
+    from peft import prepare_model_for_kbit_training
+
+    for parent in list(model.modules()):
+        for name, layer in list(parent.named_children()):
+            if type(layer) is torch.nn.Linear and name != "lm_head":
+                small = Linear4bit(layer.in_features, layer.out_features, bias=layer.bias is not None, compute_dtype=autocast or weights)
+                small.weight = Params4bit(layer.weight.data, requires_grad=False, compress_statistics=quantize == "nf4-double", quant_type="nf4", module=small)
+                small.bias = layer.bias
+                setattr(parent, name, small)
+    model.cuda()
+    model.is_loaded_in_4bit = True
+if quantize != "none" and int(knobs.get("lora_rank", 0)) > 0:
+    model = prepare_model_for_kbit_training(model, knobs.get("checkpoint", "none") == "blocks", {"use_reentrant": False})
 if int(knobs.get("lora_rank", 0)) > 0:
     from peft import LoraConfig, get_peft_model
 
@@ -29,7 +48,7 @@ if int(knobs.get("lora_rank", 0)) > 0:
     targets = "all-linear" if targets == ["all-linear"] else targets
     dropout = float(knobs.get("lora_dropout", 0))
     model = get_peft_model(model, LoraConfig(r=int(knobs["lora_rank"]), target_modules=targets, lora_dropout=dropout))
-model.cuda().train(is_training)
+model = (model if quantize != "none" else model.cuda()).train(is_training)
 
 loop = {"foreach": {}, "fused": {"fused": True}, "single": {"foreach": False}}[knobs.get("optimizer_loop", "foreach")]
 amsgrad = knobs.get("amsgrad", "false") == "true"

@@ -26,6 +26,35 @@ static bool check_transformer(const frag_network *of, frag_error *error)
     return true;
 }
 
+static bool is_autocast(const frag_workload *workload)
+{
+    return workload->precision == FRAG_PRECISION_AMP_BF16 ||
+           workload->precision == FRAG_PRECISION_AMP_FP16;
+}
+
+/* As peft trains beside weights of 4 bits: what is not quantised is in fp32, under autocast. */
+static bool check_quantized(const frag_workload *workload, frag_error *error)
+{
+    const frag_family_fields *family = &frag_families[workload->network.family];
+    if (workload->quantize == FRAG_QUANTIZE_NONE)
+        return true;
+    if (!family->is_quantised)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "quantize is given; weights of 4 bits are not described for %s",
+                         family->name);
+    if (workload->task == FRAG_TASK_TRAIN && workload->lora_rank == 0)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "quantize is given, and weights of 4 bits are not trained; expected "
+                         "lora_rank, or task evaluate or generate");
+    bool is_half =
+        workload->precision == FRAG_PRECISION_BF16 || workload->precision == FRAG_PRECISION_FP16;
+    if (workload->lora_rank > 0 ? !is_autocast(workload) : !is_half)
+        return frag_fail(error, FRAG_E_INPUT, "quantize is given; expected precision %s",
+                         workload->lora_rank > 0 ? "amp-bf16 or amp-fp16 with lora_rank"
+                                                 : "bf16 or fp16 without lora_rank");
+    return true;
+}
+
 /* Every stage halves the image; what is left of it must be a pixel at least. */
 static bool check_stages(const frag_network *of, frag_error *error)
 {
@@ -53,6 +82,8 @@ static bool check_images(const frag_workload *workload, frag_error *error)
         return frag_fail(error, FRAG_E_INPUT,
                          "tokens is given, and %s reads images; expected the model's image",
                          family->name);
+    if (!check_quantized(workload, error))
+        return false;
     if (workload->lora_rank > 0)
         return frag_fail(error, FRAG_E_INPUT,
                          "lora_rank is %" PRIu64 "; adapters of %s are not described",
@@ -203,5 +234,6 @@ bool frag_workload_check(const frag_workload *workload, frag_error *error)
         if (!check_length(of, tokens->values[i] + added, error))
             return false;
     return check_transformer(of, error) && check_optimizer(workload, error) &&
-           check_adapters(workload, error) && check_size(workload, error);
+           check_adapters(workload, error) && check_quantized(workload, error) &&
+           check_size(workload, error);
 }

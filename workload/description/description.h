@@ -156,6 +156,13 @@ typedef enum frag_checkpoint { FRAG_CHECKPOINT_NONE, FRAG_CHECKPOINT_BLOCKS } fr
 
 enum { FRAG_TOKENS_MAX = 256, FRAG_TOKENS_INITIAL = 128 };
 
+/* Types of the weights of linear layers but the head's, as bitsandbytes has them. */
+typedef enum frag_quantize {
+    FRAG_QUANTIZE_NONE,
+    FRAG_QUANTIZE_NF4,
+    FRAG_QUANTIZE_NF4_DOUBLE, /* the scales of its blocks are quantised as well */
+} frag_quantize;
+
 /* Lengths of batches, one after the other and again from the first; or drawn by the seed. */
 typedef struct frag_lengths {
     uint64_t values[FRAG_TOKENS_MAX];
@@ -179,6 +186,7 @@ typedef struct frag_workload {
     uint64_t lora_rank;    /* 0: all weights are trained */
     uint64_t lora_targets; /* frag_lora_target; 0: those of the family */
     double lora_dropout;
+    uint64_t quantize;    /* frag_quantize */
     bool keeps_gradients; /* zero_grad(set_to_none=False) */
     bool has_no_grad;     /* evaluation under torch.no_grad() */
     uint64_t empty_cache; /* every so many steps; 0: never */
@@ -226,6 +234,7 @@ typedef struct frag_family_fields {
     uint64_t lora_targets; /* 0: adapters are not described */
     bool has_images;       /* batches are images, not sequences of tokens */
     bool has_no_blocks;    /* nothing that transformers can checkpoint */
+    bool is_quantised;     /* weights of 4 bits are described */
 } frag_family_fields;
 
 extern const frag_family_fields frag_families[FRAG_FAMILY_COUNT];

@@ -13,14 +13,25 @@ typedef struct frag_shape {
     uint64_t columns;
 } frag_shape;
 
+/* How a parameter lies on the GPU. */
+typedef enum frag_parameter_role {
+    FRAG_PARAMETER_PLAIN,
+    FRAG_PARAMETER_PACKED, /* in 4 bits */
+    FRAG_PARAMETER_ADAPTER,
+} frag_parameter_role;
+
 typedef struct frag_model {
     const frag_workload *workload;
     frag_tensor *parameters; /* in the order of model.parameters() */
     size_t parameters_capacity;
     frag_shape *shapes; /* of each */
     size_t shapes_capacity;
+    frag_parameter_role *roles;
+    size_t roles_capacity;
     uint32_t parameter_count;
-    frag_dtype dtype; /* of parameters */
+    frag_dtype dtype;         /* of parameters */
+    frag_dtype product_dtype; /* beside quantised weights */
+    bool has_packed;          /* one at least */
 } frag_model;
 
 typedef struct frag_batch {
@@ -64,7 +75,7 @@ extern const frag_family frag_family_gpt_neox;
 extern const frag_family frag_family_vit;
 extern const frag_family frag_family_resnet;
 
-/* ---- linear layers, named once for building a model and for running it */
+/* ---- linear layers (linear.c), named once for building a model and for running it */
 typedef struct frag_linear {
     frag_tensor weight; /* 0: not there */
     frag_tensor bias;
@@ -74,14 +85,16 @@ typedef struct frag_linear {
     frag_tensor up;
     uint64_t rank;
     double dropout;
+    bool is_packed; /* the weight is of 4 bits */
+    frag_aten_packed packed;
 } frag_linear;
 
 /* Goes through the parameters of a model in order: makes them, or finds them again. */
 typedef struct frag_walk {
     frag_tape *tape;
     const frag_workload *workload;
-    frag_model *model;     /* that is built; NULL: it is there */
-    const frag_tensor *at; /* the next parameter of one that is there */
+    frag_model *model; /* that is built; NULL: it is there */
+    frag_tensor *at;   /* the next parameter of one that is there */
 } frag_walk;
 
 frag_tensor frag_walk_parameter(frag_walk *at, frag_shape shape);
@@ -91,6 +104,13 @@ frag_linear frag_walk_linear(frag_walk *at, frag_shape shape, bool has_bias,
 /* transformers' Conv1D, a linear layer with a bias whose weight has a row for each input. */
 frag_linear frag_walk_conv1d(frag_walk *at, frag_shape shape, frag_lora_target target);
 frag_tensor frag_walk_apply(frag_tape *tape, frag_tensor x, const frag_linear *of);
+
+/* The type that products with weights of 4 bits are made in. */
+frag_dtype frag_model_product_type(const frag_workload *workload);
+/* Of parameters when they come: quantised, a model is loaded in the type of its products. */
+frag_dtype frag_model_loaded_type(const frag_model *model);
+/* What peft does to a quantised model that is built: the rest is widened, adapters come. */
+void frag_model_prepare(frag_tape *tape, frag_model *model);
 
 /* ---- decoders (decoder.c): keys and values of past tokens, loss, logits of the last token */
 frag_cache frag_cache_create(const frag_model *model);

@@ -63,8 +63,23 @@ static frag_tensor walk_words(frag_walk *at, const frag_network *of)
 {
     frag_tensor words = frag_walk_parameter(at, (frag_shape){of->vocabulary, of->width});
     if (of->has_embedding_scale && at->model != NULL)
-        (void)frag_tape_empty(at->tape, 1, at->model->dtype);
+        (void)frag_tape_empty(at->tape, 1, frag_model_loaded_type(at->model));
     return words;
+}
+
+/* words(ids) * scale.to(the type of the words); the scale is in the type of loading. */
+static frag_tensor embed(frag_tape *tape, const frag_model *model, frag_tensor words,
+                         const frag_batch *batch)
+{
+    const frag_network *of = &model->workload->network;
+    frag_tensor made = frag_aten_embedding(tape, words, batch->ids, of->width);
+    if (!of->has_embedding_scale)
+        return made;
+    bool is_typed = frag_model_loaded_type(model) == frag_tape_dtype(tape, words);
+    frag_tensor scale = is_typed ? 0 : frag_tape_empty(tape, 1, frag_tape_dtype(tape, words));
+    frag_tape_set(tape, &made, frag_aten_mul_scalar(tape, made));
+    frag_tape_drop(tape, scale);
+    return made;
 }
 
 /* How much of a head is turned by its position. */
@@ -370,9 +385,7 @@ static frag_tensor run_blocks(frag_tape *tape, const frag_model *model, const fr
 {
     const frag_network *of = &model->workload->network;
     frag_walk at = {.tape = tape, .workload = model->workload, .at = model->parameters};
-    frag_tensor hidden = frag_aten_embedding(tape, walk_words(&at, of), batch->ids, of->width);
-    if (of->has_embedding_scale)
-        frag_tape_set(tape, &hidden, frag_aten_mul_scalar(tape, hidden));
+    frag_tensor hidden = embed(tape, model, walk_words(&at, of), batch);
     frag_model_require_inputs(tape, model, hidden);
     frag_tensor embedded = frag_tape_keep(tape, hidden);
     frag_tensor positions = frag_family_positions(tape, batch->tokens);

@@ -56,6 +56,20 @@ frag_tensor frag_aten_linear(frag_tape *tape, frag_tensor x, frag_tensor weight,
 /* Products of as many matrices, count elements in all. */
 frag_tensor frag_aten_bmm(frag_tape *tape, frag_tensor self, frag_tensor other, uint64_t count);
 
+/* ---- weights of 4 bits (aten_packed.c) */
+typedef struct frag_aten_packed {
+    uint64_t rows;
+    uint64_t columns;
+    frag_dtype dtype;  /* that products are made in */
+    bool is_nested;    /* the scales of blocks are quantised too */
+    frag_tensor *bias; /* NULL: none; the first product brings it into its type */
+} frag_aten_packed;
+
+/* x times the turned weight, in the type of x. */
+frag_tensor frag_aten_linear_packed(frag_tape *tape, frag_tensor x, const frag_aten_packed *of);
+/* Moves a weight to the GPU in its type and packs it there; is_first: of all. */
+frag_tensor frag_aten_pack(frag_tape *tape, const frag_aten_packed *of, bool is_first);
+
 /* ---- layers (aten_layer.c) */
 frag_tensor frag_aten_embedding(frag_tape *tape, frag_tensor weight, frag_tensor ids,
                                 uint64_t width);
@@ -130,7 +144,8 @@ frag_tensor frag_aten_causal_mask(frag_tape *tape, const frag_attention_shape *s
 /* What a running sum of so many elements, FRAG_I64 or FRAG_F32, takes besides its result. */
 void frag_aten_scan(frag_tape *tape, uint64_t items, frag_dtype dtype);
 
-/* Is that kernel flash? Its gradients lie as its inputs do. */
+/* Is that kernel flash, for inputs of that type or autocast's? Its gradients lie as its inputs do.
+ */
 bool frag_aten_is_flash(const frag_tape *tape, frag_dtype dtype);
 
 /* The bytes that a sum takes besides its result, where it is cut into several parts: outputs sums

@@ -314,6 +314,8 @@ static frag_tensor math(frag_tape *tape, const frag_tensor qkv[3],
 
 bool frag_aten_is_flash(const frag_tape *tape, frag_dtype dtype)
 {
+    if (frag_tape_autocast(tape) != FRAG_F32)
+        dtype = frag_tape_autocast(tape);
     return dtype != FRAG_F32 && frag_tape_get_card(tape)->capability >= 80;
 }
 

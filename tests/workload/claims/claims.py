@@ -17,7 +17,7 @@ from said import CLAIMS
 
 here = os.path.dirname(os.path.realpath(__file__))
 rows_path = f"{here}/rows.tsv"
-CARD = "a100-80gb"
+CARD = "a100-80gb"  # unless a setting has gpu=
 FIELDS = ["setting", "allocated", "reserved", "settled", "made_allocated", "made_reserved", "ends"]
 
 
@@ -39,13 +39,17 @@ def settings_of(words):
 
 def options_of(setting):
     """As `fraglab plan` takes them."""
-    return [f"--{key.replace('_', '-')}={value}" for key, value in (word.split("=", 1) for word in setting.split()[1:])]
+    return [f"--{key.replace('_', '-')}={value}" for key, value in (word.split("=", 1) for word in setting.split()[1:]) if key != "gpu"]
+
+
+def card_of(setting):
+    return next((word.removeprefix("gpu=") for word in setting.split() if word.startswith("gpu=")), CARD)
 
 
 def generate(fraglab, setting):
     if not is_generated(setting):
         return {"made_allocated": "-", "made_reserved": "-"}
-    done = subprocess.run([fraglab, "plan", f"{here}/../models/{setting.split()[0]}", "--gpu", CARD, "--format", "jsonl", *options_of(setting)],
+    done = subprocess.run([fraglab, "plan", f"{here}/../models/{setting.split()[0]}", "--gpu", card_of(setting), "--format", "jsonl", *options_of(setting)],
                           capture_output=True, text=True)
     if done.returncode not in (0, 1):
         raise SystemExit(f"{setting}: {done.stderr}")
@@ -54,12 +58,12 @@ def generate(fraglab, setting):
 
 
 def dry_run(fraglab, python, setting):
-    words = [word for word in setting.split() if not word.startswith("conf=")]
+    words = [word for word in setting.split() if not word.startswith(("conf=", "gpu="))]
     conf = [word.removeprefix("conf=") for word in setting.split() if word.startswith("conf=")]
     program = [f"{here}/../program.py", f"{here}/../models/{words[0]}", *words[1:]] if is_generated(setting) else [f"{here}/program.py", *words]
     with tempfile.TemporaryDirectory() as folder:
         report = f"{folder}/report.jsonl"
-        done = subprocess.run([fraglab, "dryrun", "--gpu", CARD, "--gpus", "2" if "cards=2" in words else "1", *(["--conf", conf[0]] if conf else []), "-o",
+        done = subprocess.run([fraglab, "dryrun", "--gpu", card_of(setting), "--gpus", "2" if "cards=2" in words else "1", *(["--conf", conf[0]] if conf else []), "-o",
                                f"{folder}/run.pickle", "--report", report, "--", python, *program], capture_output=True, text=True, stdin=subprocess.DEVNULL)
         if not os.path.exists(report) or not os.path.getsize(report):
             raise SystemExit(f"the dry run of {setting} left no report: {done.stderr[-800:]}")
@@ -68,7 +72,8 @@ def dry_run(fraglab, python, setting):
     if told["fits"] and told["exit_code"] != 0:
         raise SystemExit(f"the dry run of {setting} failed: {done.stderr[-800:]}")
     peak = told["devices"][0]["peak"]
-    return {"allocated": str(peak["allocated_bytes"]), "reserved": str(peak["reserved_bytes"]), "settled": str(told["phases"][-1]["allocated_bytes"]),
+    settled = told["phases"][-1]["allocated_bytes"] if told["phases"] else peak["allocated_bytes"]
+    return {"allocated": str(peak["allocated_bytes"]), "reserved": str(peak["reserved_bytes"]), "settled": str(settled),
             "ends": "fits" if told["fits"] else "out of memory"}
 
 
@@ -142,7 +147,7 @@ def print_page():
         print(f"| {claim[0]} | {verdict} |")
     for claim, verdict in zip(CLAIMS, verdicts):
         low, high = (percent(value) for value in claim[2])
-        bounds = f"at least {high}" if claim[2][0] == -100 else f"at least {low}" if claim[2][1] == 10000 else f"{low} to {high}"
+        bounds = "of any size, on the card that is named" if claim[2] == (-100, 10000) else f"at least {high}" if claim[2][0] == -100 else f"at least {low}" if claim[2][1] == 10000 else f"{low} to {high}"
         print(f"\n## {claim[0].rstrip('.')}\n\n**{verdict[0].upper()}{verdict[1:]}.** {claim[4]}\nAs said: {'allocated, once loaded,' if claim[1] == 'settled' else claim[1]} {bounds}.\n")
         print("\n".join(table(claim, rows)))
 

@@ -1,10 +1,12 @@
 """What guides say, and the settings that judge it. A claim: its sentence; the peak it is about (allocated, reserved, of the whole
 run or "settled": allocated in the last phase); the change in percent that would bear it out; pairs of settings, before and after; why it is so.
 
-A setting is "MODEL.json KNOB=VALUE..." for program.py of the generator, with conf=SETTINGS for PYTORCH_CUDA_ALLOC_CONF, or
+A setting is "MODEL.json KNOB=VALUE..." for program.py of the generator, with conf=SETTINGS for PYTORCH_CUDA_ALLOC_CONF and gpu=CARD, or
 "KIND KEY=VALUE..." for claims/program.py, which the generator has no family or knob for."""
 
 GPT2, BERT, QWEN2 = "gpt2-small.json", "bert-large.json", "qwen2-0.5b.json"
+LLAMA2, LLAMA2_13B = "llama2-7b.json", "llama2-13b.json"
+QLORA = "precision=amp-bf16 lora_rank=16 quantize=nf4-double"
 VARYING = f"{GPT2} batch=4 tokens=200,900,512,64 steps=8 precision=amp-bf16"
 FIXED = f"{GPT2} batch=8 tokens=512"
 
@@ -42,6 +44,15 @@ CLAIMS = [
         (f"{QWEN2} batch=1 tokens=64 precision=bf16", f"{QWEN2} batch=1 tokens=64 precision=bf16 lora_rank=16"),
         (f"{QWEN2} batch=2 tokens=1024 precision=bf16", f"{QWEN2} batch=2 tokens=1024 precision=bf16 lora_rank=16"),
     ], "Gradients and averages of the frozen weights go; their activations stay, and with a long batch they are the most of it."),
+    ("QLoRA needs half of the memory of LoRA at most.", "allocated", (-100, -50), [
+        (f"{LLAMA2} batch=1 tokens=64 precision=bf16 lora_rank=16", f"{LLAMA2} batch=1 tokens=64 {QLORA}"),
+        (f"{LLAMA2} batch=4 tokens=512 precision=bf16 lora_rank=16", f"{LLAMA2} batch=4 tokens=512 {QLORA}"),
+        (f"{QWEN2} batch=2 tokens=1024 precision=bf16 lora_rank=16", f"{QWEN2} batch=2 tokens=1024 {QLORA}"),
+    ], "It holds where the weights are the most of it. What is not quantised is in fp32 then, hidden states too, so that with a long batch QLoRA needs more than LoRA."),
+    ("QLoRA trains 7 billion weights on 12 GB, 13 billion on 24 GB.", "allocated", (-100, 10000), [
+        (f"{LLAMA2} batch=1 tokens=512 precision=bf16 lora_rank=16 gpu=rtx3060", f"{LLAMA2} batch=1 tokens=512 {QLORA} gpu=rtx3060"),
+        (f"{LLAMA2_13B} batch=1 tokens=1024 precision=bf16 lora_rank=16 gpu=rtx3090", f"{LLAMA2_13B} batch=1 tokens=1024 {QLORA} gpu=rtx3090"),
+    ], "One sequence at a time, and no checkpointing is needed for it. Out of memory: what was allocated when it ran out."),
     ("SGD in place of AdamW saves a third or more.", "allocated", (-100, -33), [
         (f"{GPT2} batch=1 tokens=128", f"{GPT2} batch=1 tokens=128 optimizer=sgd"),
         (f"{GPT2} batch=8 tokens=512", f"{GPT2} batch=8 tokens=512 optimizer=sgd"),

@@ -1,0 +1,201 @@
+/* Parameters of a model in order, and its linear layers: whole, with LoRA's adapters beside them,
+ * or with weights of 4 bits. */
+#include "base/memory.h"
+#include "workload/families/family.h"
+
+static uint32_t add_place(frag_model *model, frag_shape shape, frag_parameter_role role)
+{
+    uint32_t index = model->parameter_count++;
+    model->shapes = frag_grow(model->shapes, &model->shapes_capacity, model->parameter_count,
+                              sizeof *model->shapes);
+    model->parameters = frag_grow(model->parameters, &model->parameters_capacity,
+                                  model->parameter_count, sizeof *model->parameters);
+    model->roles = frag_grow(model->roles, &model->roles_capacity, model->parameter_count,
+                             sizeof *model->roles);
+    model->shapes[index] = shape;
+    model->roles[index] = role;
+    return index;
+}
+
+static uint64_t count_elements(frag_shape shape)
+{
+    return shape.rows > 0 ? shape.rows * shape.columns : shape.columns;
+}
+
+static bool is_quantised(const frag_model *model)
+{
+    return model->workload->quantize != FRAG_QUANTIZE_NONE;
+}
+
+frag_dtype frag_model_loaded_type(const frag_model *model)
+{
+    return is_quantised(model) ? model->product_dtype : model->dtype;
+}
+
+frag_tensor frag_model_add(frag_tape *tape, frag_model *model, frag_shape shape)
+{
+    bool is_frozen = model->workload->lora_rank > 0 || is_quantised(model);
+    uint32_t index = add_place(model, shape, FRAG_PARAMETER_PLAIN);
+    model->parameters[index] =
+        frag_tape_parameter(tape, count_elements(shape), frag_model_loaded_type(model), is_frozen);
+    return model->parameters[index];
+}
+
+frag_tensor frag_walk_parameter(frag_walk *at, frag_shape shape)
+{
+    return at->model != NULL ? frag_model_add(at->tape, at->model, shape) : *at->at++;
+}
+
+/* peft keeps adapters in fp32, whatever the model is in. Those beside quantised weights are made
+ * when all these are there. */
+static frag_tensor walk_adapter(frag_walk *at, frag_shape shape)
+{
+    frag_model *model = at->model;
+    if (model == NULL)
+        return *at->at++;
+    uint32_t index = add_place(model, shape, FRAG_PARAMETER_ADAPTER);
+    model->parameters[index] =
+        is_quantised(model) ? 0
+                            : frag_tape_parameter(at->tape, count_elements(shape), FRAG_F32, false);
+    return model->parameters[index];
+}
+
+static void walk_adapters(frag_walk *at, frag_shape shape, frag_lora_target target,
+                          frag_linear *next)
+{
+    const frag_workload *workload = at->workload;
+    if (workload->lora_rank == 0 ||
+        (frag_workload_lora_targets(workload) & (target | FRAG_LORA_ALL)) == 0)
+        return;
+    next->rank = workload->lora_rank;
+    next->dropout = workload->task == FRAG_TASK_TRAIN ? workload->lora_dropout : 0;
+    next->down = walk_adapter(at, (frag_shape){next->rank, shape.columns});
+    next->up = walk_adapter(at, (frag_shape){shape.rows, next->rank});
+}
+
+frag_dtype frag_model_product_type(const frag_workload *workload)
+{
+    return workload->precision == FRAG_PRECISION_FP16 ||
+                   workload->precision == FRAG_PRECISION_AMP_FP16
+               ? FRAG_F16
+               : FRAG_BF16;
+}
+
+static frag_tensor walk_packed(frag_walk *at, const frag_aten_packed *of)
+{
+    frag_model *model = at->model;
+    if (model == NULL)
+        return *at->at++;
+    uint32_t index = add_place(model, (frag_shape){of->rows, of->columns}, FRAG_PARAMETER_PACKED);
+    model->parameters[index] = frag_aten_pack(at->tape, of, !model->has_packed);
+    model->has_packed = true;
+    return model->parameters[index];
+}
+
+/* A layer of a block has a name among the targets; the head has none, and stays whole. */
+frag_linear frag_walk_linear(frag_walk *at, frag_shape shape, bool has_bias,
+                             frag_lora_target target)
+{
+    const frag_workload *workload = at->workload;
+    frag_linear next = {.columns = shape.rows,
+                        .is_packed = workload->quantize != FRAG_QUANTIZE_NONE && target != 0};
+    next.packed = (frag_aten_packed){.rows = shape.rows,
+                                     .columns = shape.columns,
+                                     .dtype = frag_model_product_type(workload),
+                                     .is_nested = workload->quantize == FRAG_QUANTIZE_NF4_DOUBLE};
+    next.weight = next.is_packed ? walk_packed(at, &next.packed) : frag_walk_parameter(at, shape);
+    if (has_bias) {
+        next.packed.bias = at->at;
+        next.bias = frag_walk_parameter(at, (frag_shape){0, shape.rows});
+    }
+    walk_adapters(at, shape, target, &next);
+    return next;
+}
+
+frag_linear frag_walk_conv1d(frag_walk *at, frag_shape shape, frag_lora_target target)
+{
+    frag_linear next = {
+        .weight = frag_walk_parameter(at, shape), .columns = shape.columns, .is_turned = true};
+    next.bias = frag_walk_parameter(at, (frag_shape){0, shape.columns});
+    walk_adapters(at, (frag_shape){shape.columns, shape.rows}, target, &next);
+    return next;
+}
+
+/* ---- peft's prepare_model_for_kbit_training, then get_peft_model */
+static bool is_adapter(const frag_model *model, uint32_t i)
+{
+    return model->roles[i] == FRAG_PARAMETER_ADAPTER;
+}
+
+void frag_model_prepare(frag_tape *tape, frag_model *model)
+{
+    if (!is_quantised(model) || model->workload->lora_rank == 0)
+        return;
+    for (uint32_t i = 0; i < model->parameter_count; i++)
+        if (model->roles[i] == FRAG_PARAMETER_PLAIN)
+            frag_tape_set(tape, &model->parameters[i],
+                          frag_tape_to(tape, model->parameters[i], FRAG_F32));
+    /* Adapters come in the type of products, and are widened when all are there. */
+    for (uint32_t i = 0; i < model->parameter_count; i++)
+        if (is_adapter(model, i))
+            model->parameters[i] =
+                frag_tape_empty(tape, count_elements(model->shapes[i]), model->product_dtype);
+    for (uint32_t i = 0; i < model->parameter_count; i++)
+        if (is_adapter(model, i))
+            frag_tape_set(
+                tape, &model->parameters[i],
+                frag_tape_parameter(tape, count_elements(model->shapes[i]), FRAG_F32, false));
+}
+
+/* ---- running */
+/* up(down(dropout(x))) * scaling */
+static frag_tensor run_adapter(frag_tape *tape, frag_tensor x, const frag_linear *of)
+{
+    frag_tensor made = frag_aten_dropout(tape, x, of->dropout > 0);
+    frag_tape_set(tape, &made, frag_aten_linear(tape, made, of->down, 0, of->rank));
+    frag_tape_set(tape, &made, frag_aten_linear(tape, made, of->up, 0, of->columns));
+    frag_tape_set(tape, &made, frag_aten_mul_scalar(tape, made));
+    return made;
+}
+
+/* peft's lora.Linear: (result + adapter(x)).to(result.dtype); result is used up. */
+static frag_tensor adapt(frag_tape *tape, frag_tensor x, const frag_linear *of, frag_tensor result)
+{
+    frag_dtype dtype = frag_tape_dtype(tape, result);
+    frag_tensor typed = frag_tape_to(tape, x, FRAG_F32);
+    frag_tensor inner = run_adapter(tape, typed, of);
+    frag_tensor made = frag_aten_add(tape, result, inner);
+    frag_tape_drop(tape, inner);
+    frag_tape_drop(tape, result);
+    frag_tape_set(tape, &made, frag_tape_to(tape, made, dtype));
+    frag_tape_drop(tape, typed);
+    return made;
+}
+
+/* peft's lora.Linear4bit: result.clone() + adapter(x) */
+static frag_tensor adapt_packed(frag_tape *tape, frag_tensor x, const frag_linear *of,
+                                frag_tensor result)
+{
+    frag_tape_set(tape, &result, frag_aten_contiguous(tape, result));
+    frag_tensor inner = run_adapter(tape, x, of);
+    frag_tensor made = frag_aten_add(tape, result, inner);
+    frag_tape_drop(tape, result);
+    frag_tape_drop(tape, inner);
+    return made;
+}
+
+static frag_tensor run_layer(frag_tape *tape, frag_tensor x, const frag_linear *of)
+{
+    if (of->is_packed)
+        return frag_aten_linear_packed(tape, x, &of->packed);
+    return of->is_turned ? frag_aten_addmm(tape, of->bias, x, of->weight, of->columns)
+                         : frag_aten_linear(tape, x, of->weight, of->bias, of->columns);
+}
+
+frag_tensor frag_walk_apply(frag_tape *tape, frag_tensor x, const frag_linear *of)
+{
+    frag_tensor result = run_layer(tape, x, of);
+    if (of->rank == 0)
+        return result;
+    return of->is_packed ? adapt_packed(tape, x, of, result) : adapt(tape, x, of, result);
+}
