@@ -16,7 +16,7 @@ typedef struct made {
 
 static void begin(made *of)
 {
-    const frag_tape_card card = {80, 108, 2048};
+    const frag_tape_card card = {80, 108, 2048, false};
     *of = (made){.builder = NULL};
     of->builder = frag_builder_create(&of->recording);
     frag_builder_device(of->builder, 0);
