@@ -209,3 +209,12 @@ CHECK
     [ "$status" -eq 3 ]
     [[ "$output" == *"the trace requests nothing"* ]]
 }
+
+@test "a mark that is not there is looked for among those that are" {
+    # The first event is no mark.
+    run ./fraglab diff "$before" --at step "$after" --at sleep
+    echo "$output"
+    [ "$status" -eq 2 ]
+    [[ "$output" == *"'sleep'"* ]]
+    [[ "$output" != *"has no marks"* ]]
+}
