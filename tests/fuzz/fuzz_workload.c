@@ -14,7 +14,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t count)
 {
     if (count > FRAG_MIB)
         return 0;
-    const frag_tape_card card = {80, 108, 2048};
+    const frag_tape_card card = {80, 108, 2048, false};
     frag_error error = {.code = FRAG_E_NONE};
     frag_workload workload;
     frag_workload_init(&workload);
