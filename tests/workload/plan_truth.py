@@ -26,7 +26,7 @@ STORED = {"gpt2-small.json": ([256, 512, 777, 1024], [1, 2, 4, 6, 8]), "bert-lar
 FIXES = [
     {}, {}, {"conf": "expandable_segments:True"}, {"optimizer_loop": "fused"}, {"precision": "amp-bf16"}, {"precision": "bf16"},
     {"checkpoint": "blocks"}, {"optimizer": "sgd"}, {"optimizer": "momentum"}, {"accumulate": "2"}, {"task": "evaluate"},
-    {"checkpoint": "blocks", "precision": "amp-bf16", "conf": "expandable_segments:True"}, {"precision": "amp-bf16", "lora_rank": "8", "quantize": "nf4-double"}, {"keep_gradients": "true"},
+    {"checkpoint": "blocks", "precision": "amp-bf16", "conf": "expandable_segments:True"}, {"precision": "amp-bf16", "lora_rank": "8", "lora_targets": "all-linear", "quantize": "nf4-double"}, {"keep_gradients": "true"},
 ]
 GROUPED = ["llama", "mistral", "qwen2", "qwen3", "phi3", "gemma", "gemma2"]
 FAMILIES = ["gpt2", "opt", "bert", "roberta", "distilbert", "gpt_neox", "vit", "resnet", *GROUPED]
