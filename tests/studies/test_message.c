@@ -72,6 +72,30 @@ static void a_rounded_size_knows_how_exact_it_is(void **state)
     assert_int_equal(amount.slack_bytes, 0);
 }
 
+static void a_size_that_is_repeated_in_bytes_is_exact(void **state)
+{
+    (void)state;
+    const struct {
+        const char *text;
+        char next; /* the byte behind what was read */
+        uint64_t bytes, slack;
+    } cases[] = {
+        {"7.35g(7889485824bytes)fromdevice", '(', 7889485824, 0},
+        {"7.4gib(7,889,485,824bytes)", '(', 7889485824, 0},
+        {"2.15gb(2147483648bytes)", '(', 2147483648, 0},
+        {"1.00gib(1073741824elements)", '(', FRAG_GIB, FRAG_GIB / 200},
+        {"1.00gib(900000000bytes)", '(', FRAG_GIB, FRAG_GIB / 200},
+        {"1.00gib(1100000000bytes)", '(', FRAG_GIB, FRAG_GIB / 200},
+        {"1.00gib1073741825bytes", '1', FRAG_GIB, FRAG_GIB / 200},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        frag_amount amount = {0};
+        assert_int_equal(cases[i].text[frag_message_size(cases[i].text, &amount)], cases[i].next);
+        assert_int_equal(amount.bytes, cases[i].bytes);
+        assert_int_equal(amount.slack_bytes, cases[i].slack);
+    }
+}
+
 static void the_size_of_a_tensor_follows_from_its_shape(void **state)
 {
     (void)state;
@@ -685,6 +709,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sizes_are_read_as_frameworks_print_them),
         cmocka_unit_test(a_rounded_size_knows_how_exact_it_is),
+        cmocka_unit_test(a_size_that_is_repeated_in_bytes_is_exact),
         cmocka_unit_test(the_size_of_a_tensor_follows_from_its_shape),
         cmocka_unit_test(much_held_by_others_makes_a_shortage_of_mps_less_sure),
         cmocka_unit_test(every_figure_of_a_message_is_found),

@@ -101,6 +101,20 @@ static uint64_t fraction_of(uint64_t unit, uint64_t decimals, uint64_t scale)
     return unit / scale * decimals + unit % scale * decimals / scale;
 }
 
+/* "7.35g(7889485824bytes)": the same size in bytes, at most a tenth less where "g" meant 10^9. */
+static void read_exact_bytes(const char *text, frag_amount *amount)
+{
+    uint64_t exact = 0;
+    bool is_huge = false;
+    size_t digits = *text == '(' ? read_integer(text + 1, &exact, &is_huge) : 0;
+    if (digits == 0 || is_huge || strncmp(text + 1 + digits, "byte", 4) != 0)
+        return;
+    uint64_t below = amount->bytes / 10 + 2 * amount->slack_bytes;
+    if (exact < amount->bytes ? amount->bytes - exact <= below
+                              : exact - amount->bytes <= 2 * amount->slack_bytes)
+        *amount = (frag_amount){.bytes = exact, .is_known = true};
+}
+
 size_t frag_message_size(const char *text, frag_amount *amount)
 {
     uint64_t whole = 0;
@@ -124,6 +138,8 @@ size_t frag_message_size(const char *text, frag_amount *amount)
     *amount = (frag_amount){.bytes = whole, .slack_bytes = unit == 1 ? 0 : unit / scale / 2};
     amount->is_known =
         !is_huge && multiply_add(&amount->bytes, unit, fraction_of(unit, decimals, scale));
+    if (amount->is_known && unit > 1)
+        read_exact_bytes(text + at + unit_bytes, amount);
     return at + unit_bytes;
 }
 

@@ -9,7 +9,8 @@
  * frameworks that write GB count so. What is beyond 64 bits is read, but not known: it stands for
  * no limit. */
 
-/* "1.39gib", "563.62mb", "0bytes", "25,600,000bytes", "1900,00mib"; a line may end inside. */
+/* "1.39gib", "563.62mb", "0bytes", "25,600,000bytes", "1900,00mib"; a line may end inside. Of
+ * "7.35g(7889485824bytes)" the first is read, as many bytes as the second says. */
 size_t frag_message_size(const char *text, frag_amount *amount);
 /* "5520758552", "25,600,000"; it ends with the line. */
 size_t frag_message_number(const char *text, frag_amount *amount);
