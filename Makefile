@@ -31,7 +31,7 @@ $(foreach place,$(BUILD) $(BUILD)/shared,$(place)/allocators/%.o $(place)/sim/re
 $(foreach place,$(BUILD) $(BUILD)/shared,$(place)/cli/%.o $(place)/api/%.o): cold_flags = -Os
 $(foreach place,$(BUILD) $(BUILD)/shared,$(foreach room,plots report studies,$(place)/$(room)/%.o)): cold_flags = -O2
 # Messages are searched letter by letter.
-$(foreach place,$(BUILD) $(BUILD)/shared,$(place)/studies/explain/message/%.o): cold_flags =
+$(foreach place,$(BUILD) $(BUILD)/shared,$(place)/messages/%.o): cold_flags =
 
 # ---- CUDA=no: no GPU module; yes: the toolkit's headers must be there to check it against; auto: if they are.
 CUDA ?= auto
@@ -69,7 +69,7 @@ mpi_targets = $(if $(mpi_package),$(BUILD)/fraglab_mpi.so)
 
 # The C files of folders and of all below them.
 sources = $(sort $(shell find $(1) -name '*.c'))
-CORE = $(call sources,base sim planner allocators traces workload studies)
+CORE = $(call sources,base messages sim planner allocators traces workload studies)
 API = $(call sources,api)
 FIGURES = $(call sources,plots report)
 CLI = $(call sources,cli) $(FIGURES) $(BUILD)/report/page/page_parts.c

@@ -8,7 +8,7 @@
 #define FRAG_EXPLAIN_VERDICT_H
 
 #include "base/text.h"
-#include "studies/explain/message/message.h"
+#include "messages/message.h"
 
 /* X(enumerator, name, what it means for a person) */
 #define FRAG_OOM_VERDICTS(X)                                                                       \

@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "studies/explain/message/message.h"
+#include "messages/message.h"
 #include "tests/support/pinned_lines.h"
 #include "tests/support/xorshift.h"
 

@@ -6,7 +6,7 @@ cd "${1:-.}" || exit 2
 export LC_ALL=C
 
 list() { if [ -e .git ]; then git ls-files -co --exclude-standard -- '*.c' '*.h'; else find . -name '*.[ch]' | sed 's|^\./||'; fi; }
-list | grep -E '^(include|api|base|sim|planner|allocators|traces|workload|studies|plots|report|cli|cluster|gpu_replay|viewer)/' | sort | while read -r file; do
+list | grep -E '^(include|api|base|messages|sim|planner|allocators|traces|workload|studies|plots|report|cli|cluster|gpu_replay|viewer)/' | sort | while read -r file; do
     [ -f "$file" ] && grep -HE '^ *# *include *"' "$file"
 done | awk -F: '
     function room(path,  part) {

@@ -30,12 +30,13 @@ if rule include-direction; then
         }
         BEGIN {
             may["base"] = "base"
+            may["messages"] = "base messages"
             may["sim"] = "base sim"
             may["planner"] = "base sim planner"
             may["allocators"] = "base sim planner allocators"
             may["traces"] = "base sim traces"
             may["workload"] = "base sim traces workload"
-            may["studies"] = "base sim planner allocators traces workload studies cluster"
+            may["studies"] = "base messages sim planner allocators traces workload studies cluster"
             may["plots"] = may["studies"] " plots"
             may["report"] = may["studies"] " plots report"
             may["api"] = may["report"] " api include"
@@ -164,7 +165,7 @@ fi
 
 # What a call of the library has acquired is known to base/scope.c by base/memory.c, which therefore sees every release.
 if rule frees-known; then
-    printf '%s\n' "${code[@]}" | grep -E '^(base|sim|planner|allocators|traces|workload|studies|plots|report|api|cli)/' | grep -vE '^base/(memory|scope)\.c$' |
+    printf '%s\n' "${code[@]}" | grep -E '^(base|messages|sim|planner|allocators|traces|workload|studies|plots|report|api|cli)/' | grep -vE '^base/(memory|scope)\.c$' |
         xargs -r grep -nHE '^[[:space:]]*((if|for|while) .*\)[[:space:]]*)?free\(' | sed 's/$/ (expected frag_free)/' | say frees-known
 fi
 

@@ -1,0 +1,784 @@
+#include "messages/message.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "messages/message_escape.h"
+#include "messages/message_form.h"
+#include "messages/message_guess.h"
+#include "messages/message_quantity.h"
+#include "messages/message_size.h"
+#include "messages/message_text.h"
+#include "messages/wordings.h"
+
+enum {
+    GAP_MAX = 60,      /* what * may pass over */
+    GUESSES_MAX = 256, /* lines of a program that the table does not know */
+    REACH_MAX = 4096,  /* a field this far behind the last is of no message */
+    HINT_REACH = 48,   /* from a hint to the setting that it names */
+    HOST_REACH = 200,  /* from the mark of a host message to its size */
+    REST_REACH = 400,  /* behind the last wording, where its line may say more */
+    AROUND = 1500,     /* so far before and behind the message its program may say more of it */
+    CAPTURES_MAX = 4,
+    TELLING_FIGURES = 3, /* so many make a message without its head */
+    CUT_LETTERS = 3,     /* so many of a name tell it where the text is cut off */
+    BYTES = 256
+};
+
+/* ---- matching one pattern */
+typedef struct match {
+    size_t bytes; /* of the text, 0: none */
+    frag_amount captures[CAPTURES_MAX];
+    size_t capture_count;
+} match;
+
+static size_t capture(char kind, const char *text, frag_amount *amount)
+{
+    return kind == '%'   ? frag_message_size(text, amount)
+           : kind == '#' ? frag_message_number(text, amount)
+                         : frag_message_shape(text, amount);
+}
+
+/* The text ends within the name that follows a figure, and what there is of it is right. */
+static bool is_cut_off(const char *pattern, const char *text, size_t letters)
+{
+    return letters >= CUT_LETTERS && text[strspn(text, "\n")] == '\0' &&
+           pattern[strspn(pattern, "abcdefghijklmnopqrstuvwxyz")] == '\0';
+}
+
+/* At text, without regard to line ends. At most one level deep: a pattern has one *. */
+static bool match_pattern(const char *pattern, const char *text, match *found)
+{
+    size_t at = 0;
+    size_t letters = 0; /* since the last figure */
+    for (; *pattern != '\0'; pattern++) {
+        if (found->capture_count > 0 && is_cut_off(pattern, text + at, letters))
+            break;
+        if (at > 0 && text[at] == '\n')
+            at++;
+        if (*pattern == '*') {
+            for (size_t gap = 0; gap <= GAP_MAX && text[at + gap] != '\0'; gap++) {
+                match rest = *found;
+                if (match_pattern(pattern + 1, text + at + gap, &rest)) {
+                    *found = rest;
+                    found->bytes = at + gap + rest.bytes;
+                    return true;
+                }
+            }
+            return false;
+        }
+        if (*pattern == '%' || *pattern == '#' || *pattern == '&') {
+            FRAG_ASSERT(found->capture_count < CAPTURES_MAX);
+            size_t taken = capture(*pattern, text + at, &found->captures[found->capture_count]);
+            if (taken == 0)
+                return false;
+            found->capture_count++;
+            at += taken;
+            letters = 0;
+        } else if (text[at] == *pattern) {
+            at++;
+            letters++;
+        } else {
+            return false;
+        }
+    }
+    found->bytes = at;
+    return true;
+}
+
+/* ---- the text and where the table may match in it */
+typedef struct reader {
+    frag_message_text text;
+    frag_messages *messages;
+    uint16_t first[BYTES][BYTES]; /* wording that begins with these two, from 1; 0: none */
+    uint16_t *next;               /* the next that begins so too */
+    frag_message *current;        /* NULL: none is open */
+    size_t current_at;            /* where it begins */
+    size_t last_at;               /* behind the last thing that belongs to it */
+    size_t span_end;              /* behind the last wording that was found */
+    size_t sizes_end;             /* behind the text in which sizes were collected */
+    uint64_t owner;               /* whose lines it stands in; 0: they do not say */
+    const frag_wording *opener;
+    bool is_vague; /* nothing but "tried to allocate" so far */
+    bool is_cut;   /* begun by a field */
+    bool has_hint;
+    size_t hint_at;
+} reader;
+
+/* Those that begin with a size are in the list of two zeros. */
+static void index_wordings(reader *state)
+{
+    FRAG_ASSERT(frag_wording_count <= FRAG_WORDINGS_MAX);
+    state->next = frag_alloc(frag_wording_count, sizeof *state->next);
+    for (size_t i = frag_wording_count; i > 0; i--) {
+        const char *pattern = frag_wordings[i - 1].pattern;
+        FRAG_ASSERT(strchr("#&*", pattern[0]) == NULL && strchr("%#&*", pattern[1]) == NULL);
+        bool is_size = pattern[0] == '%';
+        uint16_t *list = &state->first[(unsigned char)(is_size ? '0' : pattern[0])]
+                                      [(unsigned char)(is_size ? '0' : pattern[1])];
+        state->next[i - 1] = *list;
+        *list = (uint16_t)i;
+    }
+}
+
+static bool is_at_start(const reader *state, size_t at)
+{
+    return at == 0 || strchr("\n:'\"`]})!-*#=>", state->text.bytes[at - 1]) != NULL;
+}
+
+static bool is_at_end(const reader *state, size_t at)
+{
+    const char *rest = state->text.bytes + at;
+    bool is_compared = (*rest == '"' || *rest == '\'') && strncmp(rest + 1, "in", 2) == 0;
+    return !is_compared && (*rest == '\0' || strchr("\n.,;:!?'\"`)]*<", *rest) != NULL);
+}
+
+/* A line may be wrapped, but goes on only in a line of the same process. */
+static bool is_of_one(const reader *state, size_t at, size_t end)
+{
+    if (memchr(state->text.bytes + at, '\n', end - at) == NULL)
+        return true;
+    uint64_t first = frag_message_text_owner(&state->text, at);
+    uint64_t last = frag_message_text_owner(&state->text, end - 1);
+    return first == 0 || last == 0 || first == last;
+}
+
+/* "| CUDA out of memory | too large a batch | a smaller one |": a row of a table, that tells what
+ * may happen. */
+static bool is_in_table(const reader *state, size_t at)
+{
+    const frag_message_text *text = &state->text;
+    size_t start = frag_message_text_line_start(text, at);
+    size_t end = frag_message_text_line_end(text, start, REST_REACH);
+    bool has_bar = (text->marks[start] & FRAG_MESSAGE_BAR) != 0;
+    bool is_cell = at == start || strchr("|`*", text->bytes[at - 1]) != NULL;
+    return has_bar && is_cell && memchr(text->bytes + start, '|', end - start) != NULL &&
+           strncmp(text->bytes + start, "error", strlen("error")) != 0;
+}
+
+static bool is_in_place(const reader *state, const frag_wording *wording, size_t at, size_t end)
+{
+    bool has_figures = strpbrk(wording->pattern, "%#&") != NULL;
+    size_t start = frag_message_text_line_start(&state->text, at);
+    bool is_case = strncmp(state->text.bytes + start, "case", strlen("case")) == 0 &&
+                   (state->text.marks[start + strlen("case")] & FRAG_MESSAGE_WORD) != 0;
+    if (wording->role == FRAG_WORDING_OPENS && !has_figures && (is_case || is_in_table(state, at)))
+        return false;
+    return is_of_one(state, at, end) &&
+           ((wording->place & FRAG_WORDING_AT_START) == 0 || is_at_start(state, at)) &&
+           ((wording->place & FRAG_WORDING_AT_END) == 0 || is_at_end(state, end)) &&
+           ((wording->place & FRAG_WORDING_AS_ERROR) == 0 ||
+            frag_message_is_error(state->text.bytes, at, end)) &&
+           ((wording->place & FRAG_WORDING_AS_CODE) == 0 ||
+            frag_message_is_reported(state->text.bytes, at, end));
+}
+
+/* ---- messages in the making */
+static size_t figure_count(const frag_message *message)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < FRAG_FIGURE_COUNT; i++)
+        count += message->figures[i].is_known;
+    return count;
+}
+
+/* Does the text say "out of memory" shortly before the message begins? */
+static bool is_named_before(const reader *state)
+{
+    static const char named[] = "outofmemory";
+    size_t from = state->current_at > HOST_REACH ? state->current_at - HOST_REACH : 0;
+    for (size_t at = from; at + sizeof named - 1 <= state->current_at; at++)
+        if (memcmp(state->text.bytes + at, named, sizeof named - 1) == 0)
+            return true;
+    return false;
+}
+
+static size_t telling(const frag_message *message)
+{
+    return 2 * figure_count(message) + (message->says != 0);
+}
+
+/* The last message is whole: is it the one that says most? Is there room to keep it? */
+static void keep_last(frag_messages *messages)
+{
+    frag_message *items = messages->items;
+    size_t last = messages->count - 1;
+    const frag_message *best = &items[messages->best];
+    bool is_better = last == 0 || items[last].kind > best->kind ||
+                     (items[last].kind == best->kind && telling(&items[last]) > telling(best));
+    messages->oom_count += items[last].kind == FRAG_MESSAGE_OOM;
+    if (is_better)
+        messages->best = last;
+    if (messages->count <= FRAG_MESSAGES_KEPT_MAX)
+        return;
+    messages->count--;
+    if (is_better) {
+        items[last - 1] = items[last];
+        messages->best = last - 1;
+    }
+}
+
+/* A message without a size may go on in the next line: "Out of memory\nBuffer size (8) exceeds".
+ * Returns where that ends. */
+static size_t collect_behind(const reader *state, size_t from, frag_message *message)
+{
+    size_t to = frag_message_text_line_end(&state->text, from, HOST_REACH);
+    uint64_t owner = frag_message_text_owner(&state->text, from);
+    bool is_other = owner != message->owner && owner != 0 && message->owner != 0;
+    if (is_other || !frag_message_guess_goes_on(&state->text, from, to))
+        return from;
+    frag_message_quantities(&state->text, from, to, message);
+    return to;
+}
+
+/* The same figure, printed once more with more digits. */
+static bool is_finer(const frag_amount *amount, const frag_amount *known)
+{
+    uint64_t apart =
+        amount->bytes > known->bytes ? amount->bytes - known->bytes : known->bytes - amount->bytes;
+    return amount->slack_bytes < known->slack_bytes && apart <= known->slack_bytes + 1;
+}
+
+/* The lines in which the message stands, as far as they are its own. */
+static void collect_sizes(reader *state, frag_message *message)
+{
+    size_t from = frag_message_text_line_start(&state->text, state->current_at);
+    size_t to = frag_message_text_line_end(&state->text, state->last_at, REST_REACH);
+    if (from + HOST_REACH < state->current_at)
+        from = state->current_at - HOST_REACH;
+    if (from < state->sizes_end)
+        from = state->sizes_end;
+    state->sizes_end = to;
+    frag_message_quantities(&state->text, from, to, message);
+    if (message->size_count == 0 && to < state->text.length)
+        state->sizes_end = collect_behind(state, to + 1, message);
+    bool is_bare = figure_count(message) == 0;
+    bool is_open = is_bare || (message->says & FRAG_SAYS_GUESS) != 0;
+    for (uint32_t i = 0; i < message->size_count && is_open; i++) {
+        const frag_message_quantity *size = &message->sizes[i];
+        frag_amount *known = &message->figures[FRAG_FIGURE_REQUESTED];
+        if (size->is_labelled && !message->figures[size->figure].is_known)
+            message->figures[size->figure] = size->amount;
+        /* "98304000 bytes (93 MB) failed" */
+        if (known->is_known && i > 0 && is_finer(&message->sizes[i - 1].amount, known))
+            *known = message->sizes[i - 1].amount;
+    }
+}
+
+static void close_message(reader *state)
+{
+    frag_message *message = state->current;
+    state->current = NULL;
+    if (message == NULL)
+        return;
+    size_t figures = figure_count(message);
+    if (message->kind == FRAG_MESSAGE_OOM &&
+        ((state->is_vague && figures < 2 && !is_named_before(state)) ||
+         (state->is_cut && figures < TELLING_FIGURES && (message->says & FRAG_SAYS_DUMP) == 0))) {
+        state->messages->count--;
+        return;
+    }
+    collect_sizes(state, message);
+    if (message->framework == FRAG_FRAMEWORK_UNKNOWN && message->release != NULL)
+        message->framework = FRAG_FRAMEWORK_PYTORCH;
+    if (message->framework == FRAG_FRAMEWORK_UNKNOWN && (message->says & FRAG_SAYS_DUMP) != 0)
+        message->framework = FRAG_FRAMEWORK_TENSORFLOW;
+    keep_last(state->messages);
+}
+
+static void open_message(reader *state, frag_message_kind kind, size_t at)
+{
+    close_message(state);
+    frag_messages *messages = state->messages;
+    messages->items = frag_grow(messages->items, &messages->capacity, messages->count + 1,
+                                sizeof *messages->items);
+    state->current = &messages->items[messages->count++];
+    *state->current =
+        (frag_message){.kind = kind, .line = frag_message_text_line(&state->text, at), .at = at};
+    state->owner = frag_message_text_owner(&state->text, at);
+    state->current->owner = state->owner;
+    state->current_at = at;
+    state->last_at = at;
+    state->opener = NULL;
+    state->is_vague = false;
+    state->is_cut = false;
+}
+
+/* How far behind the last thing of the message; a wording may begin inside of it. */
+static size_t distance(const reader *state, size_t at)
+{
+    return at > state->last_at ? at - state->last_at : 0;
+}
+
+static bool is_in_reach(const reader *state, size_t at)
+{
+    return state->current != NULL && (distance(state, at) <= REACH_MAX ||
+                                      state->current->framework == FRAG_FRAMEWORK_TENSORFLOW);
+}
+
+static bool is_just_before(const reader *state, size_t at)
+{
+    return state->current != NULL && distance(state, at) <= HOST_REACH;
+}
+
+/* Lines of several processes stand in turn in one log. */
+static bool is_of_other(const reader *state, size_t at)
+{
+    uint64_t owner = frag_message_text_owner(&state->text, at);
+    return state->owner != 0 && owner != 0 && owner != state->owner;
+}
+
+static void set_figure(frag_message *message, signed char figure, const frag_amount *amount)
+{
+    if (figure == FRAG_FIGURE_REQUESTED && !amount->is_known)
+        message->says |= FRAG_SAYS_HUGE;
+    if (figure == FRAG_CAPTURE_NOTHING || !amount->is_known)
+        return;
+    if (figure == FRAG_CAPTURE_PROCESS_ID) {
+        if (message->process_count < FRAG_MESSAGE_PROCESSES)
+            message->process_ids[message->process_count] = amount->bytes;
+    } else if (figure == FRAG_CAPTURE_DEVICE) {
+        message->has_device = true;
+        message->device = amount->bytes;
+    } else if (figure == FRAG_CAPTURE_PROCESS) {
+        if (message->process_count < FRAG_MESSAGE_PROCESSES)
+            message->processes[message->process_count++] = amount->bytes;
+    } else {
+        frag_amount *known =
+            &message->figures[figure == FRAG_CAPTURE_CACHED ? FRAG_FIGURE_IDLE : figure];
+        if (!known->is_known || is_finer(amount, known))
+            *known = *amount;
+    }
+}
+
+/* PyTorch of other makers kept old wordings, which tell their release no more. */
+static bool has_releases(frag_framework framework)
+{
+    return framework == FRAG_FRAMEWORK_UNKNOWN || framework == FRAG_FRAMEWORK_PYTORCH ||
+           framework == FRAG_FRAMEWORK_PYTORCH_HIP;
+}
+
+static void take_facts(reader *state, const frag_wording *wording, const match *found, size_t end)
+{
+    frag_message *message = state->current;
+    for (size_t i = 0; i < found->capture_count; i++)
+        set_figure(message, wording->figures[i], &found->captures[i]);
+    message->says |= wording->says;
+    if (message->framework == FRAG_FRAMEWORK_UNKNOWN)
+        message->framework = wording->framework;
+    if (wording->release != NULL && has_releases(message->framework))
+        message->release = wording->release;
+    if (end > state->last_at)
+        state->last_at = end;
+}
+
+static bool brings_request(const frag_wording *wording)
+{
+    size_t captures = 0;
+    for (const char *at = wording->pattern; (at = strpbrk(at, "%#&")) != NULL; at++)
+        if (wording->figures[captures++] == FRAG_FIGURE_REQUESTED)
+            return true;
+    return false;
+}
+
+/* An opener goes on with the message that has just begun, unless that knows its request. One that
+ * names its framework does so on the same line only: on the next it is a message of its own. */
+static bool continues(const reader *state, const frag_wording *wording, size_t at)
+{
+    const frag_message *message = state->current;
+    if (!is_in_reach(state, at) || distance(state, at) > REACH_MAX ||
+        message->kind != FRAG_MESSAGE_OOM || state->opener == wording || is_of_other(state, at))
+        return false;
+    bool is_same_line =
+        memchr(state->text.bytes + state->last_at, '\n', distance(state, at)) == NULL;
+    bool is_same = wording->framework == FRAG_FRAMEWORK_UNKNOWN ||
+                   (is_same_line && (message->framework == FRAG_FRAMEWORK_UNKNOWN ||
+                                     message->framework == wording->framework));
+    bool has_request = message->figures[FRAG_FIGURE_REQUESTED].is_known;
+    /* The dump of TensorFlow's allocator stands before the message that it belongs to. */
+    is_same = is_same || (state->is_cut && wording->framework == FRAG_FRAMEWORK_TENSORFLOW);
+    return is_same && !(has_request && brings_request(wording));
+}
+
+/* "cudaMallocHost failed: cudaErrorMemoryAllocation": the runtime's error, but the computer's
+ * memory. */
+static bool is_pinning(const reader *state, size_t at)
+{
+    static const char *const calls[] = {"mallochost",   "hostalloc",    "hostmalloc",
+                                        "hostregister", "memallochost", "pinned"};
+    size_t start = frag_message_text_line_start(&state->text, at);
+    start = at - start > HOST_REACH ? at - HOST_REACH : start;
+    for (size_t i = start; i < at; i++)
+        for (size_t j = 0; j < sizeof calls / sizeof *calls; j++)
+            if (strncmp(state->text.bytes + i, calls[j], strlen(calls[j])) == 0)
+                return true;
+    return false;
+}
+
+static bool names_device(const frag_wording *wording)
+{
+    static const char *const names[] = {"cuda", "hip", "gpu", "device"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strstr(wording->pattern, names[i]) != NULL)
+            return true;
+    return wording->framework != FRAG_FRAMEWORK_UNKNOWN;
+}
+
+static bool is_in_line_below(const reader *state, size_t at)
+{
+    return frag_message_text_line_start(&state->text, at) >= state->last_at;
+}
+
+/* "MemoryError", and the error of a runtime below it: two failures, not one told twice. */
+static bool is_second(const reader *state, const frag_wording *wording, size_t at)
+{
+    return names_device(wording) && state->current->says == 0 && is_in_line_below(state, at);
+}
+
+/* A device's memory ran out, and in a line below the computer's, a disk or the patience of a batch
+ * system did. */
+static bool is_aftermath(const reader *state, const frag_wording *wording, size_t at)
+{
+    const uint32_t others = FRAG_SAYS_KILLED | FRAG_SAYS_DISK | FRAG_SAYS_SHM;
+    bool is_bare = (wording->place & FRAG_WORDING_AT_END) != 0;
+    bool is_device = state->opener != NULL && names_device(state->opener);
+    return state->current->kind == FRAG_MESSAGE_OOM && is_in_line_below(state, at) &&
+           ((wording->says & others) != 0 || (is_bare && is_device));
+}
+
+static void take_opener(reader *state, const frag_wording *wording, const match *found, size_t at)
+{
+    bool is_vague = wording->framework == FRAG_FRAMEWORK_UNKNOWN;
+    if (is_vague && state->current != NULL && state->current->kind == FRAG_MESSAGE_HOST &&
+        distance(state, at) <= HOST_REACH && !is_second(state, wording, at))
+        return;
+    if (!continues(state, wording, at)) {
+        open_message(state, FRAG_MESSAGE_OOM, at);
+        state->opener = wording;
+        state->is_vague = is_vague && strcmp(wording->pattern, "triedtoallocate%") == 0;
+        if (is_vague && is_pinning(state, at)) {
+            state->current->kind = FRAG_MESSAGE_HOST;
+            state->current->says |= FRAG_SAYS_PINNED;
+        }
+    }
+    state->is_vague = state->is_vague && is_vague;
+    state->is_cut = false;
+    take_facts(state, wording, found, at + found->bytes);
+}
+
+static void take_field(reader *state, const frag_wording *wording, const match *found, size_t at)
+{
+    if (!is_in_reach(state, at) || state->current->kind != FRAG_MESSAGE_OOM) {
+        if ((wording->place & FRAG_WORDING_TELLING) == 0)
+            return;
+        open_message(state, FRAG_MESSAGE_OOM, at);
+        state->is_cut = true;
+    }
+    if (is_of_other(state, at))
+        return;
+    if (wording->framework != FRAG_FRAMEWORK_UNKNOWN &&
+        wording->framework != state->current->framework)
+        return;
+    take_facts(state, wording, found, at + found->bytes);
+}
+
+static void take(reader *state, const frag_wording *wording, const match *found, size_t at)
+{
+    switch (wording->role) {
+    case FRAG_WORDING_OPENS:
+        take_opener(state, wording, found, at);
+        break;
+    case FRAG_WORDING_FIELD:
+        take_field(state, wording, found, at);
+        break;
+    case FRAG_WORDING_ELSE:
+        if (is_just_before(state, at) && state->opener != NULL) {
+            state->messages->count--;
+            state->current = NULL;
+        }
+        break;
+    case FRAG_WORDING_HARMLESS:
+        if (is_just_before(state, at))
+            state->current->kind = FRAG_MESSAGE_HARMLESS;
+        else
+            open_message(state, FRAG_MESSAGE_HARMLESS, at);
+        take_facts(state, wording, found, at + found->bytes);
+        break;
+    case FRAG_WORDING_HOST:
+        if (is_just_before(state, at) && at - state->current_at <= HOST_REACH &&
+            state->current->framework != FRAG_FRAMEWORK_PYTORCH &&
+            !is_aftermath(state, wording, at))
+            state->current->kind = FRAG_MESSAGE_HOST;
+        else
+            open_message(state, FRAG_MESSAGE_HOST, at);
+        take_facts(state, wording, found, at + found->bytes);
+        break;
+    case FRAG_WORDING_HINT:
+        state->has_hint = true;
+        state->hint_at = at + found->bytes;
+        if (is_in_reach(state, at) && wording->release != NULL)
+            state->current->release = wording->release;
+        break;
+    case FRAG_WORDING_SCENE:
+        state->messages->scenes |= wording->scene;
+        break;
+    case FRAG_WORDING_SETTING:
+        if (!state->has_hint || at - state->hint_at > HINT_REACH)
+            state->messages->is_on[wording->setting] = true;
+        break;
+    }
+}
+
+static bool is_digit(char byte)
+{
+    return byte >= '0' && byte <= '9';
+}
+
+/* Is this digit not the first of its number? */
+static bool is_inside_number(const char *text, size_t at)
+{
+    return at > 0 && is_digit(text[at]) &&
+           (is_digit(text[at - 1]) ||
+            (at > 1 && (text[at - 1] == '.' || text[at - 1] == ',') && is_digit(text[at - 2])));
+}
+
+/* Most wordings differ soon from what stands here. */
+static bool may_match(const char *pattern, const char *text)
+{
+    for (size_t i = 2;
+         i < 6 && pattern[0] != '%' && pattern[i] != '\0' && strchr("%#&*", pattern[i]) == NULL;
+         i++)
+        if (text[i - 1] == '\n' || text[i] == '\n')
+            return true;
+        else if (text[i] != pattern[i])
+            return false;
+    return true;
+}
+
+/* The wording that covers most text at a place. */
+typedef struct longest {
+    const frag_wording *wording; /* NULL: none fits */
+    match found;
+} longest;
+
+/* Of two that cover the same text the one with more letters of its own is the more special. */
+static bool is_longer(const frag_wording *wording, const match *found, const longest *best)
+{
+    return best->wording == NULL || found->bytes > best->found.bytes ||
+           (found->bytes == best->found.bytes &&
+            strlen(wording->pattern) > strlen(best->wording->pattern));
+}
+
+static void try_wording(const reader *state, const frag_wording *wording, size_t at, longest *best)
+{
+    const char *text = state->text.bytes + at;
+    match found;
+    if (!may_match(wording->pattern, text))
+        return;
+    found.capture_count = 0;
+    if (match_pattern(wording->pattern, text, &found) && is_longer(wording, &found, best) &&
+        is_in_place(state, wording, at, at + found.bytes))
+        *best = (longest){.wording = wording, .found = found};
+}
+
+/* A line ends between the first two bytes, which is rare: any wording may fit. */
+static void find_at_line_end(const reader *state, size_t at, longest *best)
+{
+    for (size_t i = 0; i < frag_wording_count; i++)
+        if (frag_wordings[i].pattern[0] == state->text.bytes[at])
+            try_wording(state, &frag_wordings[i], at, best);
+}
+
+static void find_at(const reader *state, size_t at, longest *best)
+{
+    const char *text = state->text.bytes;
+    frag_amount size;
+    bool is_size = is_digit(text[at]);
+    if (!is_size && text[at + 1] == '\n') {
+        find_at_line_end(state, at, best);
+        return;
+    }
+    uint16_t wording = state->first[(unsigned char)(is_size ? '0' : text[at])]
+                                   [(unsigned char)(is_size ? '0' : text[at + 1])];
+    if (wording == 0 ||
+        (is_size && (is_inside_number(text, at) || frag_message_size(text + at, &size) == 0)))
+        return;
+    for (; wording != 0; wording = state->next[wording - 1])
+        try_wording(state, &frag_wordings[wording - 1], at, best);
+}
+
+/* What lies wholly inside the wording before says nothing new. */
+static void read_at(reader *state, size_t at)
+{
+    longest best = {.wording = NULL};
+    find_at(state, at, &best);
+    if (best.wording == NULL || at + best.found.bytes <= state->span_end)
+        return;
+    state->span_end = at + best.found.bytes;
+    state->messages->is_matched[best.wording - frag_wordings] = true;
+    take(state, best.wording, &best.found, at);
+}
+
+static bool is_letter(char byte)
+{
+    return (byte >= 'A' && byte <= 'Z') || (byte >= 'a' && byte <= 'z');
+}
+
+/* "C:\Users": a letter, a colon, a backslash and a name. Where the letter is small, the backslash
+ * may be that of an escape. */
+static bool has_windows_path(const char *text, size_t length)
+{
+    for (size_t i = 0; i + 3 < length; i++)
+        if (text[i + 1] == ':' && text[i + 2] == '\\' && is_letter(text[i]) &&
+            (i == 0 || !(is_letter(text[i - 1]) || is_digit(text[i - 1]))) &&
+            (text[i] <= 'Z' || (is_letter(text[i + 3]) && strchr("nrtu", text[i + 3]) == NULL)))
+            return true;
+    return false;
+}
+
+/* The allocator is TensorFlow's, but what says so in the same text is JAX. */
+static void name_jax(frag_messages *messages)
+{
+    bool is_jax = false;
+    for (size_t i = 0; i < messages->count; i++)
+        is_jax |= messages->items[i].framework == FRAG_FRAMEWORK_JAX;
+    for (size_t i = 0; i < messages->count && is_jax; i++)
+        if (messages->items[i].framework == FRAG_FRAMEWORK_TENSORFLOW)
+            messages->items[i].framework = FRAG_FRAMEWORK_JAX;
+}
+
+/* Where the table found nothing: lines that speak of memory and failure all the same. Two that
+ * follow each other are one message. */
+static void guess_messages(reader *state, frag_message_rigour rigour)
+{
+    frag_message_guess guess;
+    size_t count = 0;
+    bool has_failure = false;
+    bool names_device = false; /* the message that is open */
+    bool is_host = frag_messages_best(state->messages) != NULL &&
+                   frag_messages_best(state->messages)->kind == FRAG_MESSAGE_HOST;
+    for (size_t at = 0; count < GUESSES_MAX &&
+                        frag_message_guess_next(&state->text, at, rigour, &guess, &has_failure);
+         at = guess.end, count++) {
+        /* beside a failure of the computer's memory only what names a device counts */
+        if (is_host && !(guess.kind == FRAG_MESSAGE_OOM && guess.is_of_device))
+            continue;
+        bool is_next = state->current != NULL && guess.start <= state->last_at + HOST_REACH;
+        /* "Out of memory" says not whose, and the line below it does: "System out of memory!" */
+        bool is_told_later = is_next && !names_device && guess.kind == FRAG_MESSAGE_HOST &&
+                             state->current->kind == FRAG_MESSAGE_OOM;
+        if (is_told_later)
+            state->current->kind = FRAG_MESSAGE_HOST;
+        if (!is_next || state->current->kind != guess.kind) {
+            open_message(state, guess.kind, guess.start);
+            state->current->says = FRAG_SAYS_GUESS;
+            names_device = false;
+        }
+        names_device |= guess.is_of_device;
+        state->last_at = guess.end;
+    }
+    close_message(state);
+    state->messages->scenes |= frag_message_scenes(&state->text);
+    state->messages->scenes |= has_failure ? FRAG_SCENE_FAILURE : 0;
+}
+
+/* Nothing was found, or only a guess that the program went on, or the bare name of an error of the
+ * computer's memory, which programs raise for a device's, too ("MemoryError: Metal OOM"). */
+static bool is_guessing(const frag_messages *messages)
+{
+    const frag_message *best = frag_messages_best(messages);
+    return best == NULL ||
+           (best->kind == FRAG_MESSAGE_HARMLESS && (best->says & FRAG_SAYS_GUESS) != 0) ||
+           (best->kind == FRAG_MESSAGE_HOST && best->says == 0 &&
+            best->framework == FRAG_FRAMEWORK_UNKNOWN && figure_count(best) <= 1);
+}
+
+/* What the lines around the message say: "free: 4.50 GB", "Heap 0: 7956 MiB". */
+static void collect_around(reader *state, frag_message *message)
+{
+    const frag_message_text *text = &state->text;
+    size_t to = message->at + AROUND < text->length ? message->at + AROUND : text->length;
+    size_t at = message->at > AROUND ? message->at - AROUND : 0;
+    for (size_t end = 0; at < to; at = end + 1) {
+        end = frag_message_text_line_end(text, at, AROUND);
+        uint64_t owner = frag_message_text_owner(text, at);
+        bool is_other = owner != message->owner && owner != 0 && message->owner != 0;
+        if (!is_other)
+            frag_message_quantities(text, at, end, message);
+    }
+}
+
+/* Several ranks that ran out on the same device. */
+static void find_ranks(frag_messages *messages)
+{
+    for (size_t i = 1; i < messages->count; i++) {
+        const frag_message *one = &messages->items[i - 1];
+        const frag_message *other = &messages->items[i];
+        if (one->kind == FRAG_MESSAGE_OOM && other->kind == FRAG_MESSAGE_OOM && one->has_device &&
+            other->has_device && one->device == other->device && one->owner != other->owner &&
+            one->owner != 0 && other->owner != 0)
+            messages->scenes |= FRAG_SCENE_RANKS;
+    }
+    const frag_message *best = frag_messages_best(messages);
+    bool has_many = best != NULL && (best->owner != 0 || (messages->scenes & FRAG_SCENE_MANY) != 0);
+    if (has_many && best->process_count >= 2)
+        messages->scenes |= FRAG_SCENE_RANKS;
+}
+
+static void read_messages(frag_messages *messages, const char *text, size_t length,
+                          bool has_wordings)
+{
+    *messages = (frag_messages){0};
+    reader state = {.messages = messages};
+    frag_text converted;
+    frag_text unescaped;
+    if (frag_escape_utf16(text, length, &converted)) {
+        text = converted.bytes;
+        length = converted.length;
+    }
+    if (frag_escape_unicode(text, length, &unescaped)) {
+        text = unescaped.bytes;
+        length = unescaped.length;
+    }
+    index_wordings(&state);
+    frag_message_text_make(&state.text, text, length);
+    for (size_t at = 0; at < state.text.length && has_wordings; at++)
+        read_at(&state, at);
+    close_message(&state);
+    bool is_host = messages->count > 0 && is_guessing(messages) &&
+                   frag_messages_best(messages)->kind == FRAG_MESSAGE_HOST;
+    for (frag_message_rigour rigour = is_host ? FRAG_MESSAGE_PRESUMED : FRAG_MESSAGE_REPORTED;
+         rigour < FRAG_MESSAGE_RIGOURS && is_guessing(messages); rigour++)
+        guess_messages(&state, rigour);
+    if (messages->count > 0)
+        collect_around(&state, &messages->items[messages->best]);
+    messages->is_windows = has_windows_path(text, length);
+    name_jax(messages);
+    find_ranks(messages);
+    frag_message_text_destroy(&state.text);
+    frag_text_destroy(&converted);
+    frag_text_destroy(&unescaped);
+    frag_free(state.next);
+}
+
+void frag_messages_read(frag_messages *messages, const char *text, size_t length)
+{
+    read_messages(messages, text, length, true);
+}
+
+void frag_messages_guess(frag_messages *messages, const char *text, size_t length)
+{
+    read_messages(messages, text, length, false);
+}
+
+void frag_messages_destroy(frag_messages *messages)
+{
+    frag_free(messages->items);
+    *messages = (frag_messages){0};
+}
+
+const frag_message *frag_messages_best(const frag_messages *messages)
+{
+    return messages->count > 0 ? &messages->items[messages->best] : NULL;
+}

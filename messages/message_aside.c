@@ -1,0 +1,320 @@
+#include "messages/message_aside.h"
+
+#include <string.h>
+
+enum {
+    NEAR = 8,    /* words between two that belong together */
+    NAME = 4,    /* words of the name of an error */
+    BEHIND = 240 /* of a long line so much is read */
+};
+
+/* "out of memory when allocating": what the program did, not when that happens. */
+static bool is_doing(const frag_message_split_line *read, size_t i)
+{
+    if (!frag_message_line_is(read, i, "when") || i + 1 >= read->count)
+        return false;
+    const frag_message_word *next = &read->words[i + 1];
+    return next->end - next->at > 3 && memcmp(read->text->bytes + next->end - 3, "ing", 3) == 0;
+}
+
+/* "of a request that failed", "a block that does not fit" is told of some request, too. */
+static bool is_of_prose(const frag_message_split_line *read, size_t i)
+{
+    bool is_clause =
+        frag_message_line_is(read, i, "that") &&
+        (frag_message_line_has(read, i + 1, FRAG_WORD_FAIL) ||
+         frag_message_line_is(read, i + 1, "does") || frag_message_line_is(read, i + 1, "do"));
+    return frag_message_line_has(read, i, FRAG_WORD_PROSE) || is_clause;
+}
+
+/* Words of a sentence before the failure, or right behind it: what follows is advice. */
+bool frag_message_is_prose(const frag_message_split_line *read, const frag_message_failure *found)
+{
+    size_t reach = found->at + (found->is_name ? NEAR : NAME + 2);
+    for (size_t i = 0; i < read->count && i < reach; i++) {
+        size_t before = i > found->at ? read->words[i - 1].end : read->words[i].at;
+        for (size_t at = before; at < read->words[i].at; at++)
+            if (strchr(".!?", read->text->bytes[at]) != NULL)
+                return false;
+        /* "Your GPU ran out of memory", "You ran out of memory on the GPU" are no sentences about
+         * one */
+        bool is_your = frag_message_line_is(read, 0, "your") && found->at < NAME &&
+                       frag_message_line_has(read, 1, FRAG_WORD_DEVICE);
+        bool is_you = frag_message_line_is(read, 0, "you") && frag_message_line_is(read, 1, "ran");
+        bool is_addressed = i == 0 && (is_your || (is_you && !found->is_name));
+        if (is_of_prose(read, i) && !is_addressed && !(i > found->at && is_doing(read, i)))
+            return true;
+    }
+    return false;
+}
+
+bool frag_message_has_prose(const frag_message_split_line *read)
+{
+    for (size_t i = 0; i < read->count; i++)
+        if (is_of_prose(read, i))
+            return true;
+    return false;
+}
+
+/* "%s", "%.2f", "%zu": the form of a message in a source. */
+static bool has_format(const frag_message_split_line *read)
+{
+    const char *text = read->text->bytes;
+    size_t to = read->count > 0 ? read->words[read->count - 1].end : 0;
+    for (size_t at = read->count > 0 ? read->words[0].at : 0; at < to; at++) {
+        bool is_share = at > 0 && text[at - 1] >= '0' && text[at - 1] <= '9'; /* "99% used" */
+        size_t flags = strspn(text + at + 1, ".0123456789lzhj");
+        char kind = text[at] == '%' ? text[at + 1 + flags] : '\0';
+        if (!is_share && kind != '\0' && strchr("sdiufgx", kind) != NULL)
+            return true;
+    }
+    return false;
+}
+
+/* "XXXX bytes": a form, not a message. */
+bool frag_message_has_placeholder(const frag_message_split_line *read)
+{
+    if (has_format(read))
+        return true;
+    for (size_t i = 0; i + 1 < read->count; i++) {
+        const frag_message_word *word = &read->words[i];
+        size_t same = 0;
+        while (word->at + same < word->end && strchr("xy", read->text->bytes[word->at + same]))
+            same++;
+        if (same >= 2 && same == word->end - word->at &&
+            frag_message_line_has(read, i + 1, FRAG_WORD_UNIT))
+            return true;
+    }
+    return false;
+}
+
+/* Where the line begins, or a little before the words of a line without end: a log of one line is
+ * read in linear time. */
+static size_t near_start(const frag_message_split_line *read)
+{
+    size_t start = frag_message_text_line_start(read->text, read->words[0].at);
+    return read->words[0].at > start + BEHIND ? read->words[0].at - BEHIND : start;
+}
+
+/* "| `Out of Memory` | too little VRAM | a smaller model |": a row of a table that somebody wrote.
+ */
+bool frag_message_is_table_row(const frag_message_split_line *read)
+{
+    if (read->count == 0)
+        return false;
+    const frag_message_text *text = read->text;
+    size_t from = frag_message_text_line_start(text, read->words[0].at);
+    size_t to = frag_message_text_line_end(text, read->words[0].at, BEHIND);
+    /* "|  ERROR | Failed to" is a logger's */
+    bool is_logged =
+        frag_message_line_has(read, 0, FRAG_WORD_ERROR) && text->bytes[read->words[0].end] == '|';
+    bool has_bar = (text->marks[from] & FRAG_MESSAGE_BAR) != 0 && !is_logged;
+    bool is_quoted = false;
+    size_t bars = 0;
+    for (size_t at = near_start(read); at < to; at++) {
+        bars += text->bytes[at] == '|';
+        is_quoted |= text->bytes[at] == '`' || text->bytes[at] == '*';
+    }
+    return (bars >= 2 && is_quoted) || (bars >= 1 && has_bar);
+}
+
+/* "- RTX 3060 (too little VRAM)", "### VRAM exhausted", "**Cause:** ...": of a list or a page, and
+ * no error. */
+bool frag_message_is_item(const frag_message_split_line *read)
+{
+    size_t start =
+        read->count > 0 ? frag_message_text_line_start(read->text, read->words[0].at) : 0;
+    const char *text = read->text->bytes + start;
+    size_t signs = strspn(text, "-*#");
+    bool is_set_off = (read->text->marks[start + signs] & FRAG_MESSAGE_WORD) != 0;
+    bool is_bold = signs == 2 && *text == '*';
+    return signs > 0 && (is_set_off || is_bold) && (read->kinds & FRAG_WORD_ERROR) == 0;
+}
+
+static bool has_within(const frag_message_text *text, size_t from, size_t to, const char *sign)
+{
+    size_t length = strlen(sign);
+    for (size_t at = from; at + length <= to; at++)
+        if (memcmp(text->bytes + at, sign, length) == 0)
+            return true;
+    return false;
+}
+
+/* A line of a source whatever it says: "throw std::runtime_error("out of memory");", "/// out of
+ * memory", "#[error("out of memory")]". */
+bool frag_message_is_statement(const frag_message_split_line *read)
+{
+    static const char *const keywords[] = {"class", "throw", "return", "struct"};
+    static const char *const starts[] = {"//", "/*", "#["};
+    if (read->count == 0)
+        return false;
+    const frag_message_text *text = read->text;
+    size_t from = frag_message_text_line_start(text, read->words[0].at);
+    size_t to = frag_message_text_line_end(text, read->words[0].at, BEHIND);
+    for (size_t i = 0; i < sizeof keywords / sizeof *keywords; i++)
+        if (read->words[0].at == from && frag_message_line_is(read, 0, keywords[i]))
+            return true;
+    for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
+        if (strncmp(text->bytes + from, starts[i], 2) == 0)
+            return true;
+    /* "OutOfDeviceMemory," alone: one of a list of names */
+    bool is_name = to > from && text->bytes[to - 1] == ',';
+    for (size_t at = from + 1; at < to && is_name; at++)
+        is_name = (text->marks[at] & FRAG_MESSAGE_WORD) == 0;
+    return is_name || has_within(text, near_start(read), to, "\"\"\"");
+}
+
+/* A line of a program, or of its comments, or a row of a table without quotes. */
+bool frag_message_is_source(const frag_message_split_line *read)
+{
+    static const char *const signs[] = {"->", "+=", "();", "){", "&&", "||"};
+    for (size_t i = 0; i < read->count; i++)
+        if (frag_message_is_status(read, i))
+            return false;
+    if (read->count == 0)
+        return false;
+    const frag_message_text *text = read->text;
+    size_t from = near_start(read);
+    size_t to = frag_message_text_line_end(text, read->words[read->count - 1].end, BEHIND);
+    size_t bars = 0;
+    for (size_t at = from; at < to; at++)
+        bars += text->bytes[at] == '|';
+    for (size_t i = 0; i < sizeof signs / sizeof *signs; i++)
+        if (has_within(text, from, to, signs[i]))
+            return true;
+    return bars >= 2 || text->bytes[to - 1] == ';' || text->bytes[to - 1] == '{';
+}
+
+/* "What to do if ...": of a person, whatever is quoted in it. */
+bool frag_message_is_question(const frag_message_split_line *read)
+{
+    static const char *const words[] = {"how",    "what", "why",   "when",    "if",
+                                        "should", "does", "while", "although"};
+    size_t first = frag_message_line_has(read, 0, FRAG_WORD_NUMBER) ? 1 : 0; /* "3. Does it fit" */
+    /* "whyCUDA out of memory": a blank was lost, and the error follows */
+    bool is_blank = first + 1 >= read->count;
+    for (size_t at = read->words[first].end; !is_blank && at <= read->words[first + 1].at; at++)
+        is_blank = (read->text->marks[at] & FRAG_MESSAGE_WORD) != 0;
+    if (!is_blank)
+        return false;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (frag_message_line_is(read, first, words[i]) &&
+            read->text->bytes[read->words[first].end] != '(')
+            return true;
+    return false;
+}
+
+/* "handle CUDA out of memory errors" */
+bool frag_message_is_handled(const frag_message_split_line *read)
+{
+    for (size_t i = 0; i < read->count; i++)
+        if (frag_message_line_is(read, i, "handle") || frag_message_line_is(read, i, "handles") ||
+            frag_message_line_is(read, i, "handling"))
+            return true;
+    return false;
+}
+
+/* "+    "not enough memory, 64 GB are required"": a literal in a change of a source */
+static bool is_change(const frag_message_split_line *read)
+{
+    const frag_message_text *text = read->text;
+    size_t start = frag_message_text_line_start(text, read->words[0].at);
+    char next = text->bytes[start] != '\0' ? text->bytes[start + 1] : '\0';
+    return strchr("+-", text->bytes[start]) != NULL && next != '\0' && strchr("\"'`", next) != NULL;
+}
+
+/* The words of the sentence in which the word at stands. */
+static bool ends_sentence(const frag_message_split_line *read, size_t i)
+{
+    const frag_message_text *text = read->text;
+    for (size_t at = read->words[i].end; at < read->words[i + 1].at; at++)
+        if (strchr(".?!", text->bytes[at]) != NULL &&
+            (text->marks[at + 1] & FRAG_MESSAGE_WORD) != 0)
+            return true;
+    return false;
+}
+
+static size_t sentence_start(const frag_message_split_line *read, size_t at)
+{
+    while (at > 0 && !ends_sentence(read, at - 1))
+        at--;
+    return at;
+}
+
+static size_t sentence_end(const frag_message_split_line *read, size_t at)
+{
+    while (at + 1 < read->count && !ends_sentence(read, at))
+        at++;
+    return at + 1;
+}
+
+/* "it stops with `device memory allocation failed` now": what is set in code is the message. */
+static bool is_quoted(const frag_message_split_line *read, size_t at)
+{
+    const frag_message_text *text = read->text;
+    size_t start = near_start(read);
+    size_t open = read->words[at].at;
+    size_t codes = 0;
+    for (size_t i = start; i < read->words[at].at; i++) {
+        codes += text->bytes[i] == '`';
+        open = text->bytes[i] == '`' ? i : open;
+    }
+    size_t blanks = 0;
+    for (size_t i = open + 1; text->bytes[i] != '\0' && strchr("`\n", text->bytes[i]) == NULL; i++)
+        blanks += (text->marks[i] & FRAG_MESSAGE_WORD) != 0;
+    return codes % 2 == 1 && blanks >= 2;
+}
+
+/* "One more update: dug into `f`'s `Alloc` failure": names set in code amid a sentence are a
+ * person's. */
+static bool is_beside_code(const frag_message_split_line *read, size_t at)
+{
+    size_t codes = 0;
+    bool is_value = false; /* "called `unwrap()` on an `Err` value: OutOfDeviceMemory" */
+    size_t to = read->words[sentence_end(read, at) - 1].at;
+    for (size_t i = read->words[sentence_start(read, at)].end; i < to; i++) {
+        bool is_code = read->text->bytes[i] == '`';
+        codes += is_code;
+        is_value = !is_code && (is_value || read->text->bytes[i] == ':');
+    }
+    return codes >= 2 && !is_value && !is_quoted(read, at);
+}
+
+/* "The out of memory error occurs when the card is full" */
+static bool is_explanation(const frag_message_split_line *read, size_t at)
+{
+    static frag_word_list verbs = {"occurs",    "happens",   "appears", "arises",
+                                   "indicates", "indicated", NULL};
+    static frag_word_list links = {"when", "if", "that", "because", "whenever", "as", NULL};
+    static frag_word_list addressed = {"you", "your", NULL}; /* a program says that, too */
+    size_t to = sentence_end(read, at);
+    for (size_t i = sentence_start(read, at); i < to; i++)
+        if ((frag_message_line_is(read, i, "means") &&
+             !frag_message_line_is_any(read, i + 1, addressed)) ||
+            (frag_message_line_is_any(read, i, verbs) &&
+             frag_message_line_is_any(read, i + 1, links)))
+            return true;
+    return false;
+}
+
+/* "collect() # GPU OOM": a comment behind a line of a source */
+static bool is_comment(const frag_message_split_line *read, size_t at)
+{
+    const frag_message_text *text = read->text;
+    for (size_t i = read->words[0].end; i < read->words[at].at; i++) {
+        bool is_sign = text->bytes[i] == '#' || strncmp(text->bytes + i, "//", 2) == 0;
+        size_t behind = text->bytes[i] == '#' ? i + 1 : i + 2;
+        if (is_sign && (text->marks[i] & FRAG_MESSAGE_WORD) != 0 &&
+            (text->marks[behind] & FRAG_MESSAGE_WORD) != 0)
+            return true;
+    }
+    return false;
+}
+
+bool frag_message_is_narrated(const frag_message_split_line *read, size_t at)
+{
+    if (at >= read->count)
+        return false;
+    bool is_told = is_beside_code(read, at) || is_explanation(read, at) || is_comment(read, at);
+    return is_change(read) || (is_told && !frag_message_has_mark(read, read->count));
+}

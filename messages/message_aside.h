@@ -1,0 +1,29 @@
+/* What is no message although it speaks of memory that ran out: sentences, questions, tables,
+ * items of lists, sources. */
+#ifndef FRAG_MESSAGES_MESSAGE_ASIDE_H
+#define FRAG_MESSAGES_MESSAGE_ASIDE_H
+
+#include "messages/message_failure.h"
+#include "messages/message_line.h"
+
+/* Words of a sentence before the failure or right behind it; anywhere in the line. */
+bool frag_message_is_prose(const frag_message_split_line *read, const frag_message_failure *found);
+bool frag_message_has_prose(const frag_message_split_line *read);
+
+/* "%s", "XXXX bytes": the form of a message. */
+bool frag_message_has_placeholder(const frag_message_split_line *read);
+
+bool frag_message_is_table_row(const frag_message_split_line *read);
+bool frag_message_is_item(const frag_message_split_line *read);
+bool frag_message_is_question(const frag_message_split_line *read);
+bool frag_message_is_handled(const frag_message_split_line *read); /* "handles out of memory" */
+
+/* A line of a source whatever it says; a line that looks like one, but may be an error. */
+bool frag_message_is_statement(const frag_message_split_line *read);
+bool frag_message_is_source(const frag_message_split_line *read);
+
+/* Is the failure at the word at told by a person: in a change of a source, in a sentence with names
+ * set in code, as what an error means? Not where a mark says that it is an error. */
+bool frag_message_is_narrated(const frag_message_split_line *read, size_t at);
+
+#endif

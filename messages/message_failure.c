@@ -1,0 +1,586 @@
+#include "messages/message_failure.h"
+
+#include <string.h>
+
+enum {
+    NEAR = 8,         /* words between two that belong together */
+    NAME = 4,         /* words of the name of an error */
+    PREFIX = 3,       /* words between the sign that ends a prefix and the failure */
+    BIG = 1 << 24,    /* bytes that only a device's memory is short of */
+    TOLD = 1 << 20,   /* bytes of which a program tells the size */
+    HEAD = 6,         /* words from the name of an interface to its status */
+    LABEL_BEFORE = 4, /* so far off a word that says what a size is stands before it, */
+    LABEL_BEHIND = 3, /* or behind it */
+};
+
+/* E_OUTOFMEMORY of Windows, as a number: "HRESULT=8007000e", "0x8007000E", "-2147024882", and
+ * D3DERR_OUTOFVIDEOMEMORY, "0x8876017C" */
+bool frag_message_is_status(const frag_message_split_line *read, size_t i)
+{
+    uint64_t number =
+        frag_message_line_has(read, i, FRAG_WORD_NUMBER) ? read->words[i].amount.bytes : 0;
+    return number == 0x8007000e || number == 0x8876017c || number == 2147024882 ||
+           (number == 8007000 && frag_message_line_is(read, i + 1, "e"));
+}
+
+/* "ErrorOutOfMemory" written small, "AF_ERR_NO_MEM" */
+static bool is_glued(const frag_message_split_line *read, size_t i)
+{
+    static const char out[] = "outof";
+    if (i >= read->count)
+        return false;
+    const frag_message_word *word = &read->words[i];
+    const char *text = read->text->bytes;
+    for (size_t at = word->at; at + sizeof out + 2 <= word->end; at++)
+        if (memcmp(text + at, out, sizeof out - 1) == 0 &&
+            memchr(text + at, 'm', word->end - at) != NULL)
+            return frag_message_line_has(read, i, FRAG_WORD_MEMORY);
+    return frag_message_line_is(read, i, "nomem") ||
+           (i > 0 && frag_message_line_has(read, i - 1, FRAG_WORD_ERROR) &&
+            frag_message_line_is(read, i, "no") &&
+            frag_message_line_has(read, i + 1, FRAG_WORD_MEMORY));
+}
+
+/* "out of [GPU] memory", "OutOfMemory", "OUT_OF_DEVICE_MEMORY", "OOM" */
+bool frag_message_is_out_of(const frag_message_split_line *read, size_t i)
+{
+    return frag_message_is_status(read, i) || is_glued(read, i) ||
+           (frag_message_line_is(read, i, "out") && frag_message_line_is(read, i + 1, "of") &&
+            frag_message_line_has_within(read, i + 2, i + 6, FRAG_WORD_MEMORY)) ||
+           frag_message_line_is(read, i, "outofmemory") ||
+           (frag_message_line_is(read, i, "oom") && !frag_message_line_is_joined(read, i) &&
+            !frag_message_line_is(read, i + 1, "score") &&
+            !frag_message_line_is(read, i + 1, "adj"));
+}
+
+/* "not enough memory", "insufficient VRAM", "too little memory", "no free memory" */
+static bool is_lack(const frag_message_split_line *read, size_t i)
+{
+    bool is_not = (frag_message_line_is(read, i, "not") || frag_message_line_is(read, i, "no") ||
+                   frag_message_line_is(read, i, "t")) &&
+                  (frag_message_line_is(read, i + 1, "enough") ||
+                   frag_message_line_is(read, i + 1, "sufficient") ||
+                   frag_message_line_is(read, i + 2, "enough") ||
+                   frag_message_line_is(read, i + 3, "enough") ||
+                   frag_message_line_is(read, i + 1, "available") ||
+                   frag_message_line_is(read, i + 1, "free"));
+    bool is_little =
+        frag_message_line_is(read, i, "too") &&
+        (frag_message_line_is(read, i + 1, "little") || frag_message_line_is(read, i + 1, "small"));
+    bool is_lacking =
+        frag_message_line_has(read, i, FRAG_WORD_LACK) && !frag_message_line_is(read, i, "oom");
+    size_t from = !is_lacking ? i : i > NEAR ? i - NEAR : 0;
+    return (is_not || is_little || is_lacking) &&
+           frag_message_line_has_within(read, from, i + 7, FRAG_WORD_MEMORY);
+}
+
+/* "leaves no GPU memory", "no memory left" */
+static bool is_none_left(const frag_message_split_line *read, size_t i)
+{
+    bool leaves = i > 0 && (frag_message_line_is(read, i - 1, "leave") ||
+                            frag_message_line_is(read, i - 1, "leaves"));
+    for (size_t j = i + 1; frag_message_line_is(read, i, "no") && j <= i + 2; j++)
+        if (frag_message_line_has(read, j, FRAG_WORD_MEMORY))
+            return leaves || frag_message_line_is(read, i + 1, "more") ||
+                   frag_message_line_is(read, j + 1, "left") ||
+                   frag_message_line_is(read, j + 1, "available");
+    return false;
+}
+
+/* "cannot fit in GPU memory", "too large for GPU memory" */
+static bool is_unfit(const frag_message_split_line *read, size_t i)
+{
+    bool is_large =
+        frag_message_line_is(read, i, "too") &&
+        (frag_message_line_is(read, i + 1, "large") || frag_message_line_is(read, i + 1, "big"));
+    bool is_not = frag_message_line_has(read, i, FRAG_WORD_FAIL) ||
+                  frag_message_line_is(read, i, "not") || frag_message_line_is(read, i, "t");
+    bool has_fit =
+        frag_message_line_is(read, i + 1, "fit") || frag_message_line_is(read, i + 2, "fit");
+    return (is_large || (is_not && has_fit)) &&
+           frag_message_line_has_within(read, i + 2, i + 3 + NEAR, FRAG_WORD_MEMORY);
+}
+
+/* "request for more GPU memory than is available" */
+static bool is_more_than(const frag_message_split_line *read, size_t i)
+{
+    if (!frag_message_line_is(read, i, "more") ||
+        !frag_message_line_has_within(read, i + 1, i + 4, FRAG_WORD_MEMORY))
+        return false;
+    for (size_t j = i + 2; j < i + 6; j++)
+        if (frag_message_line_is(read, j, "than"))
+            return true;
+    return false;
+}
+
+/* "Failed to allocate again.": where the text around it is about a device, no more is needed. */
+static bool is_of_device(const frag_message_split_line *read, size_t i)
+{
+    bool is_next = frag_message_line_has_within(read, i > 2 ? i - 2 : 0, i + 2, FRAG_WORD_FAIL);
+    return is_next && frag_message_is_about_device(read->text, read->words[i].at);
+}
+
+/* "memory isn't enough", "memory is full" */
+static bool is_memory_short(const frag_message_split_line *read, size_t i)
+{
+    return frag_message_line_has(read, i, FRAG_WORD_MEMORY) &&
+           ((frag_message_line_is(read, i + 1, "isn") &&
+             frag_message_line_is(read, i + 3, "enough")) ||
+            (frag_message_line_is(read, i + 1, "is") &&
+             (frag_message_line_is(read, i + 2, "full") ||
+              frag_message_line_is(read, i + 3, "enough"))));
+}
+
+/* "assertion 'allocs == 0' failed" is a failure of another kind. */
+static bool has_asserted(const frag_message_split_line *read)
+{
+    for (size_t i = 0; i < read->count; i++)
+        if (frag_message_line_is(read, i, "assertion") || frag_message_line_is(read, i, "assert"))
+            return true;
+    return false;
+}
+
+/* "failed to allocate", "allocation failed", "allocation error", "cannot be allocated" */
+static bool is_failed(const frag_message_split_line *read, size_t i)
+{
+    bool is_passive = frag_message_line_is(read, i, "allocated") && i > 0 &&
+                      frag_message_line_is(read, i - 1, "be");
+    size_t from = i > NEAR ? i - NEAR : 0;
+    if (!frag_message_line_has(read, i, FRAG_WORD_ALLOCATE) && !is_passive)
+        return false;
+    if (i > 1 && frag_message_line_is(read, i - 2, "ip") &&
+        frag_message_line_is(read, i - 1, "address"))
+        return false;
+    /* "allocations succeed and fail": told of many, not of one */
+    if (frag_message_line_is(read, i, "allocations") &&
+        !frag_message_line_has(read, i + 1, FRAG_WORD_FAIL))
+        return false;
+    /* "could not allocate device number" */
+    if (frag_message_line_is(read, i + 1, "device") &&
+        (frag_message_line_is(read, i + 2, "number") ||
+         frag_message_line_is(read, i + 2, "numbers") ||
+         frag_message_line_is(read, i + 2, "name") || frag_message_line_is(read, i + 2, "struct")))
+        return false;
+    if (has_asserted(read) && (read->kinds & (FRAG_WORD_MEMORY | FRAG_WORD_SIZE)) == 0)
+        return false;
+    if (frag_message_line_has_within(read, from, i + NEAR, FRAG_WORD_FAIL) ||
+        frag_message_line_has(read, i + 1, FRAG_WORD_ERROR))
+        return true;
+    for (size_t j = from; j < i + NEAR && j < read->count; j++)
+        if ((frag_message_line_is(read, j, "could") || frag_message_line_is(read, j, "can") ||
+             frag_message_line_is(read, j, "did")) &&
+            (frag_message_line_is(read, j + 1, "not") || frag_message_line_is(read, j + 1, "t")))
+            return true;
+    return false;
+}
+
+/* "aclrtMalloc", "cnrtMalloc": the call of a runtime, whose memory is a device's unless it says
+ * otherwise. */
+static bool is_runtime_call(const frag_message_split_line *read, size_t i)
+{
+    static const char *const hosts[] = {"host", "x", "k", "v", "py", "sys", "je", "tc", "g", "my"};
+    if (i == 0 || !frag_message_line_has(read, i, FRAG_WORD_ALLOCATE) ||
+        read->words[i - 1].end != read->words[i].at ||
+        (read->text->marks[read->words[i].at] & FRAG_MESSAGE_WORD) != 0)
+        return false;
+    for (size_t j = 0; j < sizeof hosts / sizeof *hosts; j++)
+        if (frag_message_line_is(read, i - 1, hosts[j]))
+            return false;
+    return frag_message_line_has(read, i + 1, FRAG_WORD_FAIL) &&
+           !frag_message_line_is(read, i - 1, "memory");
+}
+
+static bool has_big_figure(const frag_message_split_line *read)
+{
+    for (size_t i = 0; i < read->count; i++)
+        if (frag_message_line_has(read, i, FRAG_WORD_NUMBER | FRAG_WORD_SIZE) &&
+            read->words[i].amount.is_known && read->words[i].amount.bytes >= BIG)
+            return true;
+    return false;
+}
+
+/* "alloc size : 2 is more than total mem size : 1" */
+static bool is_exceeding(const frag_message_split_line *read, size_t i)
+{
+    bool is_about = frag_message_line_has(read, i, FRAG_WORD_EXCEED) &&
+                    (read->kinds & (FRAG_WORD_MEMORY | FRAG_WORD_UNIT | FRAG_WORD_SIZE)) != 0 &&
+                    (read->kinds & (FRAG_WORD_SIZE | FRAG_WORD_NUMBER)) != 0;
+    bool is_than =
+        frag_message_line_is(read, i + 1, "than") || frag_message_line_is(read, i, "exceeds") ||
+        frag_message_line_is(read, i, "exceeded") || frag_message_line_is(read, i, "exceed");
+    bool is_plain = (read->kinds & (FRAG_WORD_MEMORY | FRAG_WORD_ALLOCATE)) != 0;
+    bool is_denied = i > 0 && frag_message_line_is(read, i - 1, "never");
+    return is_about && is_than && !is_denied && (is_plain || has_big_figure(read)) &&
+           (read->kinds & (FRAG_WORD_ALLOCATE | FRAG_WORD_UNIT | FRAG_WORD_DEVICE)) != 0;
+}
+
+/* "out of GPU memory", "Out of memory on device": more than the name of an error */
+static bool is_out_of_device(const frag_message_split_line *read, size_t i)
+{
+    size_t last = frag_message_line_is(read, i, "out") ? i + 2 : i;
+    /* a sentence comes to it later */
+    bool is_first = i == 0 || frag_message_line_is(read, i - 1, "ran");
+    bool is_on = is_first && frag_message_line_is(read, last + 1, "on") &&
+                 frag_message_line_has_within(read, last + 2, last + 5, FRAG_WORD_DEVICE);
+    return frag_message_is_out_of(read, i) &&
+           (is_on || (frag_message_line_has(read, i + 2, FRAG_WORD_DEVICE) &&
+                      frag_message_line_has(read, i + 3, FRAG_WORD_MEMORY)));
+}
+
+/* "GpuRetryOOM: ", "OutOfMemoryGraphics(": the class of an exception that was thrown. */
+bool frag_message_is_thrown(const frag_message_split_line *read, size_t i)
+{
+    size_t last = frag_message_line_is(read, i, "out") ? i + 2 : i;
+    if (!frag_message_is_out_of(read, i) || frag_message_is_status(read, i) || last >= read->count)
+        return false;
+    /* of one name with what stands before it */
+    const frag_message_word *end = &read->words[last];
+    unsigned char marks = read->text->marks[end->at];
+    bool is_part = (marks & FRAG_MESSAGE_WORD) == 0 && (marks & FRAG_MESSAGE_CAPITAL) != 0;
+    return is_part && read->text->bytes[end->end] == ':';
+}
+
+frag_message_failure frag_message_find_failure(const frag_message_split_line *read)
+{
+    frag_message_failure found = {.is_name = true};
+    for (size_t i = 0; i < read->count; i++) {
+        bool failed =
+            is_failed(read, i) && ((read->kinds & (FRAG_WORD_MEMORY | FRAG_WORD_SIZE |
+                                                   FRAG_WORD_DEVICE | FRAG_WORD_UNIT)) != 0 ||
+                                   is_of_device(read, i) || is_runtime_call(read, i));
+        bool lacks = is_lack(read, i) || is_none_left(read, i) || is_memory_short(read, i) ||
+                     is_exceeding(read, i) || is_unfit(read, i) || is_out_of_device(read, i) ||
+                     is_more_than(read, i);
+        found.is_allocation |= failed;
+        found.is_name = found.is_name && !failed && !lacks && !frag_message_is_status(read, i) &&
+                        !frag_message_is_thrown(read, i);
+        bool is_here = failed || lacks || frag_message_is_out_of(read, i);
+        found.at = is_here && !found.is_found ? i : found.at;
+        found.is_found |= is_here;
+    }
+    return found;
+}
+
+/* "Executor task launch worker" is the name of a thread; only what is said to fail is a failure of
+ * another kind. */
+bool frag_message_is_other(const frag_message_split_line *read)
+{
+    for (size_t i = 0; i < read->count; i++) {
+        bool is_launch = frag_message_word_is(read->text, &read->words[i], "launch");
+        size_t from = i > 2 ? i - 2 : 0;
+        bool is_failure = false;
+        for (size_t j = from; is_launch && j < i + 4 && j < read->count; j++)
+            is_failure |= (read->words[j].kinds & (FRAG_WORD_FAIL | FRAG_WORD_ERROR)) != 0;
+        /* "IllegalStateException" is thrown for anything */
+        bool is_class = frag_message_line_is(read, i, "illegal") &&
+                        (frag_message_line_is(read, i + 1, "state") ||
+                         frag_message_line_is(read, i + 1, "argument")) &&
+                        frag_message_line_is(read, i + 2, "exception");
+        if ((read->words[i].kinds & FRAG_WORD_OTHER) != 0 && !is_class &&
+            (!is_launch || is_failure))
+            return true;
+    }
+    return false;
+}
+
+/* "CUDA error at f.cu:3", "Error on cuCtxCreate" */
+static bool is_placed(const frag_message_split_line *read, size_t i)
+{
+    static const char *const behind[] = {"at", "in", "on", "during", "code"};
+    bool is_headed = i == 0 || frag_message_line_has(read, i - 1, FRAG_WORD_DEVICE);
+    for (size_t j = 0; j < sizeof behind / sizeof *behind; j++)
+        if (is_headed && frag_message_line_is(read, i + 1, behind[j]))
+            return true;
+    return false;
+}
+
+/* "Error:", "[error]", "CUDAError(2)", "CUDA error at f.cu:3": a mark that a program sets before
+ * what it reports. */
+bool frag_message_has_mark(const frag_message_split_line *read, size_t to)
+{
+    if (read->count > 0 &&
+        (read->text->marks[frag_message_text_line_start(read->text, read->words[0].at)] &
+         FRAG_MESSAGE_ERROR) != 0)
+        return true;
+    for (size_t i = 0; i < to && i < read->count; i++) {
+        char behind = read->text->bytes[read->words[i].end];
+        bool is_mark = (behind != '\0' && strchr(":]>=|(,", behind) != NULL) || is_placed(read, i);
+        if (frag_message_is_thrown(read, i))
+            return true;
+        bool is_failing =
+            frag_message_line_is(read, i, "failed") && behind != '\0' && strchr(":", behind);
+        if ((frag_message_line_has(read, i, FRAG_WORD_ERROR) && is_mark) || is_failing)
+            return true;
+        if ((frag_message_line_is(read, i, "e") && behind == ']') ||
+            (frag_message_line_is(read, i, "outofmemory") && behind == ':'))
+            return true;
+    }
+    return false;
+}
+
+/* "glTexImage2D: GL_OUT_OF_MEMORY", "CUDA_OUT_OF_MEMORY in" */
+static bool is_called(const frag_message_split_line *read, size_t at)
+{
+    if (at == 0 || at > NEAR || !frag_message_line_has_within(read, 0, at, FRAG_WORD_DEVICE))
+        return false;
+    for (size_t i = read->words[0].end; i < read->words[at].at; i++) {
+        if (strchr(":]>", read->text->bytes[i]) != NULL)
+            return true;
+        if ((read->text->marks[i] & FRAG_MESSAGE_WORD) != 0)
+            break; /* one word stands before the sign, not a sentence */
+    }
+    return at == 1 && frag_message_line_has(read, 0, FRAG_WORD_DEVICE);
+}
+
+/* "out of memory in ./grow.cu at line 34" */
+static bool is_located(const frag_message_split_line *read)
+{
+    for (size_t i = 1; i < read->count && i < NEAR; i++) {
+        bool is_at = frag_message_line_is(read, i, "in") || frag_message_line_is(read, i, "at");
+        char behind = read->text->bytes[read->words[i].end];
+        if (is_at && behind != '\0' && strchr("./", behind) != NULL)
+            return true;
+    }
+    return false;
+}
+
+/* "ran out of memory", "died due to out of memory": it is told as something that happened. */
+bool frag_message_is_told(const frag_message_split_line *read, size_t at)
+{
+    if (is_called(read, at) || (at == 0 && is_located(read)))
+        return true;
+    if (at > 1 && frag_message_line_is(read, at - 2, "without"))
+        return false;
+    return at > 0 && at <= NEAR + NAME && (read->kinds & FRAG_WORD_DEVICE) != 0 &&
+           (frag_message_line_is(read, at - 1, "ran") ||
+            frag_message_line_is(read, at - 1, "running") ||
+            frag_message_line_is(read, at - 1, "to"));
+}
+
+/* Stands near the start of its line, or behind the sign that ends a prefix: a sentence comes to the
+ * point later. */
+bool frag_message_is_headed(const frag_message_split_line *read, size_t at)
+{
+    if (at <= NEAR)
+        return true;
+    for (size_t i = read->words[at - PREFIX].end; i < read->words[at].at; i++)
+        if (strchr(":]\"=>", read->text->bytes[i]) != NULL)
+            return true;
+    return false;
+}
+
+/* ---- status numbers */
+typedef struct status {
+    frag_word_list *interfaces; /* before it, in the same line */
+    const char *const *near;    /* or somewhere near, which end with NULL; NULL: nowhere */
+    uint64_t number;
+    bool is_negative;
+} status;
+
+static frag_word_list cuda = {"cuda", "hip", "cu", "cufft", "cusolver", "cusparse", "musa", NULL};
+static frag_word_list cublas = {"cublas", "hipblas", "blas", NULL};
+static frag_word_list cl = {"opencl", "cl", NULL};
+static frag_word_list vulkan = {"vk", "vulkan", "vma", "vkresult", NULL};
+static frag_word_list gl = {"gl", "opengl", "glerror", NULL};
+static frag_word_list ze = {"ze", "zeresult", "level", "ur", NULL};
+static frag_word_list drivers = {"drm", "gem", "ttm", "nvmap", "amdgpu", "rga",
+                                 "npu", "gpu", "mpp", "kgsl",  "rknpu",  NULL};
+static frag_word_list mfx = {"mfx", "qsv", NULL};
+static frag_word_list nvenc = {"nvenc", "nvencapi", NULL};
+static const char *const near_cl[] = {"opencl", "clenqueue", "clcreate", NULL};
+static const char *const near_vulkan[] = {"vulkan", "vkcreate", "vkallocate", NULL};
+
+static const status statuses[] = {
+    {&cuda, NULL, 2, false},         /* cudaErrorMemoryAllocation, CUFFT_ALLOC_FAILED */
+    {&cublas, NULL, 3, false},       /* CUBLAS_STATUS_ALLOC_FAILED */
+    {&cl, near_cl, 4, true},         /* CL_MEM_OBJECT_ALLOCATION_FAILURE */
+    {&cl, near_cl, 61, true},        /* CL_INVALID_BUFFER_SIZE: more than the device allows */
+    {&vulkan, near_vulkan, 2, true}, /* VK_ERROR_OUT_OF_DEVICE_MEMORY */
+    {&gl, NULL, 0x505, false},       /* GL_OUT_OF_MEMORY */
+    {&ze, NULL, 0x70000003, false},  /* ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY */
+    {&drivers, NULL, 12, true},      /* ENOMEM */
+    {&mfx, NULL, 4, true},           /* MFX_ERR_MEMORY_ALLOC */
+    {&nvenc, NULL, 10, false},       /* NV_ENC_ERR_OUT_OF_MEMORY */
+};
+
+/* The words before the number that make it a status, up to the one that decides; read->count: none
+ * does. "failed" alone may be followed by any count, so it decides for a negative number only. */
+static size_t status_head(const frag_message_split_line *read, size_t i, bool is_negative)
+{
+    static frag_word_list between = {"code", "number", "status", "no",    "result",   "err",
+                                     "res",  "ret",    "rc",     "errno", "vkresult", NULL};
+    static frag_word_list heads = {"returned", "returns", "return",   "status", "result",
+                                   "res",      "ret",     "vkresult", "code",   NULL};
+    size_t at = i;
+    bool is_head = false;
+    bool is_apart = read->text->bytes[read->words[i - 1].end] == ','; /* "failed to pin it, -12" */
+    for (size_t j = i; is_apart && is_negative && j > 0 && j + NEAR > i; j--)
+        if (frag_message_line_has(read, j - 1, FRAG_WORD_ERROR | FRAG_WORD_FAIL))
+            return i - 1;
+    while (at > 0 && (frag_message_line_is_any(read, at - 1, between) ||
+                      frag_message_line_has(read, at - 1, FRAG_WORD_ERROR | FRAG_WORD_FAIL) ||
+                      frag_message_line_is_any(read, at - 1, heads))) {
+        at--;
+        is_head |= frag_message_line_is_any(read, at, heads) ||
+                   frag_message_line_has(read, at, FRAG_WORD_ERROR) ||
+                   (is_negative && frag_message_line_has(read, at, FRAG_WORD_FAIL));
+    }
+    return is_head ? at : read->count;
+}
+
+static bool is_of_interface(const frag_message_split_line *read, size_t head, const status *known)
+{
+    size_t from = head > HEAD ? head - HEAD : 0;
+    return frag_message_line_has_any(read, from, head + 1, *known->interfaces) ||
+           (known->near != NULL &&
+            frag_message_stands_near(read->text, read->words[head].at, known->near));
+}
+
+bool frag_message_is_status_number(const frag_message_split_line *read, size_t i)
+{
+    if (!frag_message_line_has(read, i, FRAG_WORD_NUMBER) || !read->words[i].amount.is_known ||
+        i == 0)
+        return false;
+    const frag_message_word *word = &read->words[i];
+    bool is_negative = read->text->bytes[word->at - 1] == '-';
+    char behind = read->text->bytes[word->end];
+    bool is_whole = behind == '\0' || strchr(".:/%", behind) == NULL ||
+                    (read->text->marks[word->end + 1] & FRAG_MESSAGE_WORD) != 0;
+    size_t head = is_whole ? status_head(read, i, is_negative) : read->count;
+    for (size_t j = 0; head < read->count && j < sizeof statuses / sizeof *statuses; j++)
+        if (statuses[j].number == word->amount.bytes && statuses[j].is_negative == is_negative &&
+            is_of_interface(read, head, &statuses[j]))
+            return true;
+    return false;
+}
+
+/* ---- sizes that contradict */
+typedef enum size_role { ROLE_NONE, ROLE_NEED, ROLE_HAVE } size_role;
+
+static size_role role_of_word(const frag_message_split_line *read, size_t i)
+{
+    static frag_word_list needs = {"need*",   "requir*", "request*", "want*",
+                                   "demand*", "asked",   "asks",     NULL};
+    static frag_word_list haves = {"has",  "have",      "only",  "available", "avail",
+                                   "free", "remaining", "total", "capacity",  NULL};
+    return frag_message_line_is_any(read, i, needs)   ? ROLE_NEED
+           : frag_message_line_is_any(read, i, haves) ? ROLE_HAVE
+                                                      : ROLE_NONE;
+}
+
+static bool ends_part(const frag_message_split_line *read, size_t i)
+{
+    for (size_t at = read->words[i - 1].end; at < read->words[i].at; at++)
+        if (strchr(",;.)(", read->text->bytes[at]) != NULL)
+            return true;
+    return frag_message_line_has(read, i, FRAG_WORD_SIZE);
+}
+
+/* "needs 5 GB", "free: 5 GB", "5 GB available" */
+static size_role role_of_size(const frag_message_split_line *read, size_t size)
+{
+    for (size_t i = size; i > 0 && i + LABEL_BEFORE > size && !(ends_part(read, i) && i < size);
+         i--) {
+        size_role role = role_of_word(read, i - 1);
+        if (role != ROLE_NONE)
+            return role;
+    }
+    for (size_t i = size + 1; i < read->count && i <= size + LABEL_BEHIND && !ends_part(read, i);
+         i++) {
+        size_role role = role_of_word(read, i);
+        if (role != ROLE_NONE)
+            return role;
+    }
+    return ROLE_NONE;
+}
+
+bool frag_message_falls_short(const frag_message_split_line *read, size_t i,
+                              frag_word_range sentence)
+{
+    static frag_word_list others = {"disk", "storage", "download", "directory",  "partition",
+                                    "if",   "at",      "minimum",  "recommend*", NULL};
+    uint64_t need = 0;
+    uint64_t have = UINT64_MAX;
+    bool is_first = frag_message_line_has(read, i, FRAG_WORD_SIZE);
+    for (size_t j = sentence.from; j < i && is_first; j++)
+        is_first = !frag_message_line_has(read, j, FRAG_WORD_SIZE);
+    /* A log that names both goes on with less. */
+    static frag_word_list contrasts = {"but", "only", "have", "has", "needs", NULL};
+    bool is_contrast = (read->kinds & (FRAG_WORD_FAIL | FRAG_WORD_ERROR | FRAG_WORD_LACK)) != 0 ||
+                       frag_message_line_has_any(read, 0, read->count, contrasts) ||
+                       read->text->line_count == 1;
+    if (!is_first || !is_contrast || frag_message_line_has_any(read, 0, read->count, others))
+        return false;
+    for (size_t j = i; j < read->count; j++) {
+        if (!frag_message_line_has(read, j, FRAG_WORD_SIZE) || !read->words[j].amount.is_known)
+            continue;
+        size_role role = role_of_size(read, j);
+        uint64_t bytes = read->words[j].amount.bytes;
+        need = role == ROLE_NEED && bytes > need ? bytes : need;
+        have = role == ROLE_HAVE && bytes < have ? bytes : have;
+    }
+    return need > have && need >= TOLD;
+}
+
+/* ---- memory that a program was not given */
+static bool is_refused(const frag_message_split_line *read, size_t i)
+{
+    static frag_word_list words = {"refused", "denied", "rejected", "not",
+                                   "t",       "never",  "couldnt",  NULL};
+    return frag_message_line_has(read, i, FRAG_WORD_FAIL) ||
+           frag_message_line_is_any(read, i, words);
+}
+
+static bool has_told_size(const frag_message_split_line *read, frag_word_range range)
+{
+    for (size_t i = range.from; i < range.to && i < read->count; i++)
+        if (frag_message_line_has(read, i, FRAG_WORD_SIZE | FRAG_WORD_NUMBER) &&
+            read->words[i].amount.is_known && read->words[i].amount.bytes >= TOLD &&
+            strncmp(read->text->bytes + read->words[i].at, "0x", 2) != 0)
+            return true;
+    return false;
+}
+
+/* What is done with memory that is there. */
+static bool has_other_act(const frag_message_split_line *read, frag_word_range range)
+{
+    static frag_word_list acts = {
+        "read*",   "writ*",  "copy*",  "copie*", "memcpy", "free",     "freed",   "freeing",
+        "releas*", "unmap*", "query*", "info*",  "access", "accesses", "regist*", "import*",
+        "export*", "share*", "clock*", "test*",  "check*", "type*",    "stat*",   "usage",
+        "leak*",   "load*",  "open*",  "handle", "props",  "propert*", "address", NULL};
+    return frag_message_line_has_any(read, range.from, range.to, acts);
+}
+
+static bool is_enomem(const frag_message_split_line *read, size_t i)
+{
+    return frag_message_line_is(read, i, "enomem") &&
+           (read->kinds & (FRAG_WORD_FAIL | FRAG_WORD_ERROR)) != 0;
+}
+
+bool frag_message_is_unserved(const frag_message_split_line *read, size_t i,
+                              frag_word_range sentence)
+{
+    static frag_word_list makes = {"get",      "obtain*", "acquir*", "grab*", "find",
+                                   "request*", "creat*",  "hold",    "plac*", "pin",
+                                   "lock",     "map",     "mapp*",   "bind",  NULL};
+    static frag_word_list gives = {"commit*", "grow*",   "extend*", "expand*", "secur*",
+                                   "provid*", "satisf*", "fulfil*", "mmap",    "reserv*",
+                                   "resiz*",  "serve",   NULL};
+    static frag_word_list pools = {"vram*", "memor*", "hbm*", "allocator", "enomem", NULL};
+    size_t from = i > NEAR ? i - NEAR : 0;
+    frag_word_range around = {.from = from > sentence.from ? from : sentence.from,
+                              .to = i + NEAR + 1 < sentence.to ? i + NEAR + 1 : sentence.to};
+    if (is_enomem(read, i))
+        return true;
+    if (!is_refused(read, i) || has_other_act(read, around))
+        return false;
+    bool has_memory =
+        frag_message_line_has_within(read, around.from, around.to, FRAG_WORD_MEMORY) ||
+        frag_message_line_has_any(read, around.from, around.to, pools);
+    bool is_given = frag_message_line_has_any(read, around.from, around.to, gives);
+    bool is_made = frag_message_line_has_any(read, around.from, around.to, makes);
+    bool is_about = (read->kinds & FRAG_WORD_DEVICE) != 0;
+    return has_memory && ((is_given && (is_about || has_told_size(read, sentence))) ||
+                          (is_made && has_told_size(read, sentence)));
+}

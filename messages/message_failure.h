@@ -1,0 +1,58 @@
+/* What an error is: the words in which programs say that memory ran out, and the signs by which
+ * they set off what they report. */
+#ifndef FRAG_MESSAGES_MESSAGE_FAILURE_H
+#define FRAG_MESSAGES_MESSAGE_FAILURE_H
+
+#include "messages/message_line.h"
+
+/* What was found in a line, and whether it is the mere name of an error, which sources and
+ * sentences use too. */
+typedef struct frag_message_failure {
+    bool is_found;
+    bool is_allocation;
+    bool is_name;
+    size_t at; /* the first word of it */
+} frag_message_failure;
+
+frag_message_failure frag_message_find_failure(const frag_message_split_line *read);
+
+/* Is a failure of another kind told ("illegal address", "launch failed")? */
+bool frag_message_is_other(const frag_message_split_line *read);
+
+/* Does a mark such as "Error:" or "[E]" stand before the word at to? */
+bool frag_message_has_mark(const frag_message_split_line *read, size_t to);
+
+/* Is the failure at the word at told as something that happened ("ran out of memory")? */
+bool frag_message_is_told(const frag_message_split_line *read, size_t at);
+
+/* Does the failure stand near the start of its line, or behind the sign that ends a prefix? */
+bool frag_message_is_headed(const frag_message_split_line *read, size_t at);
+
+/* "out of memory", "OutOfMemory", "OOM" at the word i; the status of Windows for it, as a number;
+ * an exception that was thrown ("GpuOOM: "). */
+bool frag_message_is_out_of(const frag_message_split_line *read, size_t i);
+bool frag_message_is_status(const frag_message_split_line *read, size_t i);
+bool frag_message_is_thrown(const frag_message_split_line *read, size_t i);
+
+/* ---- signs that need no word of scarcity */
+/* Part of a line, from the word from to before the word to. */
+typedef struct frag_word_range {
+    size_t from;
+    size_t to;
+} frag_word_range;
+
+/* "clCreateBuffer failed: -4", "vkCreateImage returned -2", "CUDA error 2": is the word i the
+ * number by which an interface says that memory ran out? */
+bool frag_message_is_status_number(const frag_message_split_line *read, size_t i);
+
+/* "needs 18.4 GB but the GPU only has 12 GB": do the sizes of the sentence say so, and is i the
+ * first of them? */
+bool frag_message_falls_short(const frag_message_split_line *read, size_t i,
+                              frag_word_range sentence);
+
+/* "unable to commit 268435456 bytes of GPU memory", "memory request of 5 GB denied", "-ENOMEM":
+ * does the word i tell it? */
+bool frag_message_is_unserved(const frag_message_split_line *read, size_t i,
+                              frag_word_range sentence);
+
+#endif

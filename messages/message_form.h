@@ -1,0 +1,18 @@
+/* Is "out of memory" here an error that a GPU's program printed, or a sentence about one?
+ *
+ * Programs that check the runtime's return code print its text, "out of memory", in a form of their
+ * own: behind the name of a call, a colon, a code, or before a place in the source. So the form
+ * and a mark of a GPU nearby tell it; no list of programs could. */
+#ifndef FRAG_MESSAGES_MESSAGE_FORM_H
+#define FRAG_MESSAGES_MESSAGE_FORM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* The name of an error code from at to end: reported, or only defined, compared or described? */
+bool frag_message_is_reported(const char *text, size_t at, size_t end);
+
+/* Of plain text (messages/message_text.h) the words from at to end. */
+bool frag_message_is_error(const char *text, size_t at, size_t end);
+
+#endif

@@ -1,0 +1,343 @@
+#include "messages/message_guess.h"
+
+#include <string.h>
+
+#include "messages/message_aside.h"
+#include "messages/message_failure.h"
+#include "messages/message_line.h"
+#include "messages/message_presume.h"
+#include "messages/message_words.h"
+
+enum {
+    BEFORE = 160,    /* of a long line so much before a hint is read, */
+    BEHIND = 240,    /* and so much behind it */
+    OVERLAP = 24,    /* of two pieces of one line */
+    NAME = 4,        /* words of the name of an error */
+    PREFIX = 3,      /* words between the sign that ends a prefix and the failure */
+    BIT = 9,         /* words that explain a name, behind it */
+    SHORT = 5,       /* a paste of so few lines is the message itself */
+    PAGE = 1000,     /* bytes before and behind a line show what it stands in: */
+    PAGE_WORDS = 60, /* of so many words */
+    PAGE_SHARE = 5,  /* one in so many small ones is a page of sentences, */
+    TALK_WORDS = 20, /* and of so many words */
+    TALK_SHARE = 3,  /* one in so many is what a person says */
+};
+
+/* ---- where a line may speak of memory */
+static const char *const hints[] = {"memor",  "alloc",  "vram",     "oom",        "hbm",
+                                    "gmem",   "buffer", "heap",     "outofmem",   "nomem",
+                                    "no_mem", "of_mem", "8007000e", "2147024882", "8876017c"};
+
+static bool is_hint(const char *text)
+{
+    for (size_t i = 0; i < sizeof hints / sizeof *hints; i++)
+        if (text[0] == hints[i][0] && text[1] == hints[i][1] &&
+            strncmp(text, hints[i], strlen(hints[i])) == 0)
+            return true;
+    return false;
+}
+
+/* is_any: anywhere, not only at a hint */
+static size_t next_hint(const frag_message_text *text, size_t from, bool is_any)
+{
+    size_t at = from;
+    while (at < text->length && (is_any ? text->bytes[at] == '\n' : !is_hint(text->bytes + at)))
+        at++;
+    return at;
+}
+
+/* "command buffer 6 failed with status 5\nout of memory": the line says nothing else, and the one
+ * above says what failed. */
+static bool is_reason(const frag_message_split_line *read)
+{
+    frag_message_split_line above;
+    size_t start =
+        read->count > 0 ? frag_message_text_line_start(read->text, read->words[0].at) : 0;
+    if (start == 0 || read->count > NAME)
+        return false;
+    frag_message_line_read(&above, read->text, frag_message_text_line_start(read->text, start - 1),
+                           start - 1);
+    return (above.kinds & (FRAG_WORD_FAIL | FRAG_WORD_ERROR)) != 0 &&
+           frag_message_is_about_device(read->text, start);
+}
+
+/* "OutOfMemory: often the batch is too large": what a name means, from a page about errors. */
+static bool is_explained(const frag_message_split_line *read, size_t at)
+{
+    static const char *const words[] = {"often", "sometimes", "usually", "typically"};
+    for (size_t i = at; i < at + BIT && i < read->count; i++)
+        for (size_t j = 0; j < sizeof words / sizeof *words; j++)
+            if (frag_message_line_is(read, i, words[j]))
+                return true;
+    return false;
+}
+
+static bool is_reported(const frag_message_split_line *read, const frag_message_failure *found)
+{
+    bool has_figure = (read->kinds & (FRAG_WORD_SIZE | FRAG_WORD_NUMBER)) != 0;
+    bool is_about = (read->kinds & (FRAG_WORD_DEVICE | FRAG_WORD_UNIT | FRAG_WORD_ERROR)) != 0;
+    if ((read->kinds & FRAG_WORD_CODE) != 0 || frag_message_is_other(read) ||
+        frag_message_has_placeholder(read) || frag_message_is_narrated(read, found->at))
+        return false;
+    if (frag_message_is_question(read) || frag_message_is_table_row(read) ||
+        frag_message_is_statement(read) || (found->is_name && frag_message_is_handled(read)) ||
+        is_explained(read, found->at))
+        return false;
+    if (found->is_name)
+        return (frag_message_has_mark(read, found->at + NAME) ||
+                frag_message_is_told(read, found->at) || is_reason(read)) &&
+               !frag_message_is_prose(read, found);
+    if (frag_message_has_mark(read, read->count))
+        return true;
+    if (frag_message_is_item(read) ||
+        (frag_message_is_source(read) && (read->kinds & FRAG_WORD_ERROR) == 0))
+        return false;
+    bool is_short = read->text->line_count <= SHORT && found->is_allocation;
+    return !frag_message_is_prose(read, found) && frag_message_is_headed(read, found->at) &&
+           (is_short || has_figure || is_about);
+}
+
+/* A failed allocation or a lack of memory that is told in the form of no error, but not in a
+ * sentence either. Where a text has nothing better, that is taken for the message: an out of
+ * memory called something else costs more than a false alarm. */
+static bool is_likely(const frag_message_split_line *read, const frag_message_failure *found)
+{
+    if ((read->kinds & (FRAG_WORD_CODE | FRAG_WORD_WARNING)) != 0 || frag_message_is_other(read) ||
+        frag_message_has_placeholder(read) || frag_message_is_question(read) ||
+        frag_message_is_table_row(read) || frag_message_is_statement(read) ||
+        frag_message_is_handled(read) || is_explained(read, found->at) ||
+        frag_message_is_narrated(read, found->at))
+        return false;
+    bool is_short = read->text->line_count <= SHORT;
+    size_t before = found->at > 0 ? found->at - 1 : 0;
+    if (frag_message_is_item(read) ||
+        (frag_message_is_source(read) && (read->kinds & FRAG_WORD_ERROR) == 0))
+        return false;
+    /* "0 done, 2 out of memory": a list of what numbers stand for */
+    bool is_listed = found->is_name && frag_message_line_has(read, before, FRAG_WORD_NUMBER) &&
+                     read->words[before].at > 0 &&
+                     read->text->bytes[read->words[before].at - 1] == ',';
+    if (is_listed)
+        return false;
+    /* "the message of the OutOfMemoryError" */
+    if (frag_message_line_is(read, before, "the") || frag_message_line_is(read, before, "an"))
+        return false;
+    bool is_about = !found->is_name || (read->kinds & (FRAG_WORD_DEVICE | FRAG_WORD_SIZE)) != 0;
+    bool is_failing = (read->kinds & (FRAG_WORD_ERROR | FRAG_WORD_FAIL)) != 0 && is_about &&
+                      (!found->is_name || read->count > NAME + PREFIX);
+    return !frag_message_has_prose(read) && (is_failing || (is_short && !found->is_name));
+}
+
+/* The program goes on: a line that says what it does instead. */
+static bool is_harmless(const frag_message_split_line *read)
+{
+    bool goes_on = false; /* or only the level of a logger, at which some report failures, too */
+    for (size_t i = 0; i < read->count; i++) {
+        if (frag_message_is_thrown(read, i))
+            return false;
+        bool is_tried = frag_message_line_has_within(read, i, i + 3, FRAG_WORD_ALLOCATE);
+        goes_on |= frag_message_line_has(read, i, FRAG_WORD_WARNING) && !is_tried &&
+                   !frag_message_line_is(read, i, "warn") &&
+                   !frag_message_line_is(read, i, "warning");
+    }
+    uint32_t failing = FRAG_WORD_ERROR | (goes_on ? 0 : FRAG_WORD_FAIL | FRAG_WORD_SIZE);
+    return (read->kinds & FRAG_WORD_WARNING) != 0 && (read->kinds & failing) == 0;
+}
+
+/* ---- whose memory */
+/* "pinned memory", "cudaMallocHost", "host memory", "system memory": the computer's, even where a
+ * device is named. */
+static bool is_of_computer(const frag_message_split_line *read)
+{
+    for (size_t i = 0; i < read->count; i++) {
+        bool is_host = frag_message_line_is(read, i, "host") ||
+                       frag_message_line_is(read, i, "system") ||
+                       frag_message_line_is(read, i, "cpu") || frag_message_line_is(read, i, "ram");
+        bool was_allocation = i > 0 && frag_message_line_has(read, i - 1, FRAG_WORD_ALLOCATE);
+        /* "GPU or CPU memory", "GPU and shared host memory" */
+        size_t before = i > 3 ? i - 3 : 0;
+        bool is_both = false;
+        for (size_t j = before; j + 1 < i; j++)
+            is_both |= frag_message_line_has(read, j, FRAG_WORD_DEVICE) &&
+                       (frag_message_line_is(read, j + 1, "or") ||
+                        frag_message_line_is(read, j + 1, "and"));
+        /* "GPU RAM" */
+        bool is_video = frag_message_line_is(read, i, "ram") && i > 0 &&
+                        frag_message_line_has(read, i - 1, FRAG_WORD_DEVICE);
+        if (is_both || is_video)
+            continue;
+        if (frag_message_line_is(read, i, "pinned") ||
+            frag_message_line_is(read, i, "pagelocked") ||
+            frag_message_line_is(read, i, "hostalloc") || frag_message_line_is(read, i, "ram") ||
+            (is_host &&
+             (was_allocation || frag_message_is_out_of(read, i + 1) ||
+              frag_message_line_has(read, i + 1, FRAG_WORD_MEMORY | FRAG_WORD_ALLOCATE))))
+            return true;
+    }
+    return false;
+}
+
+/* The system's own words for ENOMEM. */
+static bool is_enomem(const frag_message_split_line *read)
+{
+    for (size_t i = 0; i + 2 < read->count; i++)
+        if (frag_message_line_is(read, i, "cannot") &&
+            frag_message_line_has(read, i + 1, FRAG_WORD_ALLOCATE) &&
+            frag_message_line_is(read, i + 2, "memory") &&
+            !frag_message_line_has(read, i + 3, FRAG_WORD_SIZE))
+            return true;
+    return false;
+}
+
+/* "malloc(5)", "malloc: ***", but not "cudaMalloc(5)": of the computer's own library */
+static bool is_library_call(const frag_message_split_line *read)
+{
+    static const char *const calls[] = {"malloc", "calloc", "realloc", "memalign", "mmap"};
+    for (size_t i = 0; i < read->count; i++)
+        for (size_t j = 0; j < sizeof calls / sizeof *calls; j++)
+            if (frag_message_line_is(read, i, calls[j]) &&
+                strchr("(:", read->text->bytes[read->words[i].end]) != NULL &&
+                read->text->bytes[read->words[i].end] != '\0' &&
+                (i == 0 || read->words[i - 1].end != read->words[i].at ||
+                 (read->text->marks[read->words[i].at] & FRAG_MESSAGE_WORD) != 0))
+                return true;
+    return false;
+}
+
+/* Where nothing says whose memory it was, a failed allocation is taken for a device's: the text was
+ * given to a reader of such messages. The bare name of the error is anybody's. */
+static bool is_host(const frag_message_split_line *read, const frag_message_failure *found,
+                    size_t at)
+{
+    for (size_t i = 0; i < read->count; i++)
+        if (frag_message_is_status(read, i))
+            return false;
+    if ((read->kinds & FRAG_WORD_DEVICE) != 0)
+        return is_of_computer(read);
+    /* OpenCV's name for what malloc() refused; of a device it says "Gpu API call" */
+    static const char *const opencv[] = {"(-4:insufficientmemory", NULL};
+    if ((read->kinds & FRAG_WORD_HOST) != 0 || is_of_computer(read) || is_library_call(read) ||
+        frag_message_stands_near(read->text, at, opencv))
+        return true;
+    const uint32_t more =
+        FRAG_WORD_UNIT | FRAG_WORD_SIZE | FRAG_WORD_NUMBER | FRAG_WORD_FAIL | FRAG_WORD_ALLOCATE;
+    bool is_bare = found->is_name && (read->kinds & more) == 0;
+    return (is_bare || is_enomem(read)) && !frag_message_is_about_device(read->text, at);
+}
+
+/* After a fault of another kind every call fails, allocations too. */
+static bool follows_fault(const frag_message_text *text, size_t at)
+{
+    static const char *const faults[] = {
+        "illegalmemoryaccess", "illegal_address",    "illegaladdress",           "launchfail",
+        "launch_fail",         "device-sideassert`", "device-sideasserttrigger", NULL};
+    return frag_message_stands_near(text, at, faults);
+}
+
+static frag_message_kind kind_of(const frag_message_split_line *read,
+                                 const frag_message_failure *found, size_t at)
+{
+    return is_harmless(read)          ? FRAG_MESSAGE_HARMLESS
+           : is_host(read, found, at) ? FRAG_MESSAGE_HOST
+                                      : FRAG_MESSAGE_OOM;
+}
+
+/* Does a text of sentences surround that line: a page, a letter, a comment? What it says of memory
+ * that runs out happened to nobody. A log and a message have few of the small words. */
+static bool is_in_prose(const frag_message_split_line *read, size_t at)
+{
+    const frag_message_text *text = read->text;
+    static const char *const small[] = {"a",    "an",   "and",   "are",   "as",   "at", "be",
+                                        "by",   "can",  "for",   "from",  "has",  "if", "is",
+                                        "it",   "its",  "not",   "of",    "on",   "or", "so",
+                                        "than", "that", "the",   "they",  "this", "to", "was",
+                                        "what", "when", "where", "which", "with", "you"};
+    size_t from = at > PAGE ? at - PAGE : 0;
+    size_t to = at + PAGE < text->length ? at + PAGE : text->length;
+    size_t words = 0;
+    size_t smalls = 0;
+    for (size_t start = from; start < to; words++) {
+        size_t end = start + 1;
+        while (end < to && (text->marks[end] & FRAG_MESSAGE_WORD) == 0 && text->bytes[end] != '\n')
+            end++;
+        for (size_t i = 0; i < sizeof small / sizeof *small; i++)
+            smalls += strlen(small[i]) == end - start &&
+                      memcmp(text->bytes + start, small[i], end - start) == 0;
+        start = end < to && text->bytes[end] == '\n' ? end + 1 : end;
+    }
+    return (words >= PAGE_WORDS && smalls * PAGE_SHARE >= words) ||
+           (words >= TALK_WORDS && smalls * TALK_SHARE >= words &&
+            !frag_message_has_mark(read, read->count));
+}
+
+bool frag_message_guess_next(const frag_message_text *text, size_t from, frag_message_rigour rigour,
+                             frag_message_guess *guess, bool *has_failure)
+{
+    frag_message_split_line read;
+    bool is_presumed = rigour == FRAG_MESSAGE_PRESUMED;
+    for (size_t at = next_hint(text, from, is_presumed); at < text->length;) {
+        size_t start = frag_message_text_line_start(text, at);
+        size_t end = frag_message_text_line_end(text, at, BEHIND);
+        start = start + BEFORE < at ? at - BEFORE : start;
+        start = start < from ? from : start;
+        frag_message_line_read(&read, text, start, end);
+        frag_message_failure found =
+            is_presumed ? frag_message_presume(&read) : frag_message_find_failure(&read);
+        bool is_meant = found.is_found && !follows_fault(text, at) &&
+                        (is_presumed                       ? !is_in_prose(&read, at)
+                         : rigour == FRAG_MESSAGE_REPORTED ? is_reported(&read, &found)
+                                                           : is_likely(&read, &found));
+        *has_failure |= found.is_found && (read.kinds & FRAG_WORD_CODE) == 0;
+        if (is_meant) {
+            *guess = (frag_message_guess){.start = start,
+                                          .end = end,
+                                          .kind = kind_of(&read, &found, at),
+                                          .is_of_device =
+                                              (read.kinds & (FRAG_WORD_DEVICE | FRAG_WORD_HOST)) ==
+                                              FRAG_WORD_DEVICE};
+            return true;
+        }
+        /* a hint may be cut in two where the line was */
+        bool is_cut = end < text->length && text->bytes[end] != '\n';
+        size_t next = is_cut && end > at + OVERLAP ? end - OVERLAP : end;
+        at = next_hint(text, next > at ? next : at + 1, is_presumed);
+    }
+    return false;
+}
+
+/* "  Size: 33554432", below the line that says what failed */
+static bool is_size_alone(const frag_message_split_line *read)
+{
+    static const char *const names[] = {"size",   "requested", "required",
+                                        "needed", "bytes",     "allocate"};
+    for (size_t i = 0; i + 1 < read->count && i < PREFIX; i++)
+        for (size_t j = 0; j < sizeof names / sizeof *names; j++) {
+            char behind = read->text->bytes[read->words[i].end];
+            if (frag_message_line_is(read, i, names[j]) && (behind == ':' || behind == '=') &&
+                frag_message_line_has(read, i + 1, FRAG_WORD_NUMBER | FRAG_WORD_SIZE))
+                return true;
+        }
+    return false;
+}
+
+bool frag_message_guess_goes_on(const frag_message_text *text, size_t from, size_t to)
+{
+    frag_message_split_line read;
+    frag_message_line_read(&read, text, from, to);
+    frag_message_failure found = frag_message_find_failure(&read);
+    return (found.is_found && !found.is_name) || is_size_alone(&read);
+}
+
+uint32_t frag_message_scenes(const frag_message_text *text)
+{
+    uint32_t scenes = next_hint(text, 0, false) < text->length ? FRAG_SCENE_MEMORY : 0;
+    static const char *const errors[] = {"error:",    "exception:",   "error]",
+                                         "errorcode", "fatal:",       "failed:",
+                                         "assertion", "(coredumped)", "cuda_error_"};
+    for (size_t at = 0; at < text->length; at++)
+        for (size_t i = 0; i < sizeof errors / sizeof *errors; i++)
+            if (text->bytes[at] == errors[i][0] &&
+                strncmp(text->bytes + at, errors[i], strlen(errors[i])) == 0)
+                return scenes | FRAG_SCENE_OTHER_ERROR;
+    return scenes;
+}

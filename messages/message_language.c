@@ -1,0 +1,436 @@
+#include "messages/message_language.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+
+/* Phrases are small letters. One that ends in * is the beginning of a word: its endings belong to
+ * it. One that begins with a digit sign # is a unit behind a number. Words of scripts without
+ * blanks stand anywhere, others where a word begins. */
+static const struct {
+    const char *phrase;
+    const char *english;
+} phrases[] = {
+    /* Chinese, both scripts */
+    {"内存不足", "OutOfMemory"},
+    {"显存不足", "OutOfVRAM"},
+    {"顯存不足", "OutOfVRAM"},
+    {"記憶體不足", "OutOfMemory"},
+    {"通常", "often"},
+    {"可能", "maybe"},
+    {"内存不足时", "lack if"},
+    {"显存不足时", "lack if"},
+    {"显存不足问题", "lack help"},
+    {"不足时", "lack if"},
+    {"不够时", "lack if"},
+    {"没有足够的", "not enough"},
+    {"共享内存", "shm"},
+    {"已分配", "allocated"},
+    {"总容量", "total"},
+    {"显存", "vram"},
+    {"顯存", "vram"},
+    {"内存", "memory"},
+    {"記憶體", "memory"},
+    {"显卡", "gpu"},
+    {"分配", "alloc"},
+    {"申请", "asked"},
+    {"需要", "need"},
+    {"无法", "cannot"},
+    {"無法", "cannot"},
+    {"错误", "error:"},
+    {"錯誤", "error:"},
+    {"失败", "failed"},
+    {"失敗", "failed"},
+    {"不足", "lack"},
+    {"不够", "lack"},
+    {"不夠", "lack"},
+    {"可用", "free"},
+    {"空闲", "free"},
+    {"剩余", "free"},
+    {"已用", "used"},
+    {"占用", "used"},
+    {"字节", "bytes"},
+    {"如果", "if"},
+    {"若", "if"},
+    {"避免", "avoid"},
+    {"防止", "avoid"},
+    {"就会", "often"},
+    {"也会", "often"},
+    {"将会", "often"},
+    {"解决", "help"},
+    {"设备上没有空间", "no space left on device"},
+    {"页面文件太小", "swap too small"},
+
+    /* Japanese */
+    {"ビデオメモリ", "vram"},
+    {"共有メモリ", "shm"},
+    {"メモリ不足", "OutOfMemory"},
+    {"メモリー", "memory"},
+    {"メモリ", "memory"},
+    {"エラー", "error:"},
+    {"割り当て", "alloc"},
+    {"確保", "alloc"},
+    {"できません", "cannot"},
+    {"できませんでした", "cannot"},
+    {"足りません", "lack"},
+    {"足りない", "lack"},
+    {"要求", "asked"},
+    {"必要", "need"},
+    {"空き", "free"},
+    {"利用可能", "free"},
+    {"使用中", "used"},
+    {"合計", "total"},
+    {"サイズ", "size"},
+    {"バイト", "bytes"},
+    {"場合", "if"},
+    {"かもしれ", "maybe"},
+    {"ページング ファイルが小さすぎる", "swap too small"},
+
+    /* Korean */
+    {"비디오 메모리", "vram"},
+    {"그래픽 메모리", "vram"},
+    {"공유 메모리", "shm"},
+    {"메모리", "memory"},
+    {"보통", "often"},
+    {"부족하면", "lack if"},
+    {"부족", "lack"},
+    {"오류", "error:"},
+    {"실패", "failed"},
+    {"할당", "alloc"},
+    {"요청", "asked"},
+    {"필요", "need"},
+    {"사용 가능", "free"},
+    {"여유", "free"},
+    {"사용 중", "used"},
+    {"전체", "total"},
+    {"바이트", "bytes"},
+    {"크기", "size"},
+
+    /* Russian */
+    {"недостаточн*", "not enough"},
+    {"не хватает", "lack"},
+    {"не хватило", "lack"},
+    {"нехватк*", "lack"},
+    {"закончилась", "lack"},
+    {"видеопамят*", "vram"},
+    {"оперативной памяти", "ram"},
+    {"памят*", "memory"},
+    {"видеокарт*", "gpu"},
+    {"ошибк*", "error"},
+    {"не удалось", "unable"},
+    {"невозможно", "unable"},
+    {"выделить", "alloc"},
+    {"выделени*", "alloc"},
+    {"требуется", "need"},
+    {"запрошено", "requested"},
+    {"нужно", "need"},
+    {"доступно", "free"},
+    {"свободно", "free"},
+    {"занято", "used"},
+    {"использ*", "used"},
+    {"всего", "total"},
+    {"обычно", "usually"},
+    {"возможно", "maybe"},
+    {"если", "if"},
+    {"когда", "when"},
+    {"файл подкачки слишком мал", "swap too small"},
+    {"на устройстве не осталось свободного места", "no space left on device"},
+    {"#байт*", "bytes"},
+    {"#кб", "kb"},
+    {"#мб", "mb"},
+    {"#гб", "gb"},
+    {"#тб", "tb"},
+    {"#киб", "kib"},
+    {"#миб", "mib"},
+    {"#гиб", "gib"},
+
+    /* German */
+    {"nicht genügend", "not enough"},
+    {"nicht genug", "not enough"},
+    {"nicht ausreichend*", "not enough"},
+    {"unzureichend*", "lack"},
+    {"zu wenig", "lack"},
+    {"grafikspeicher*", "vram"},
+    {"grafikkartenspeicher*", "vram"},
+    {"videospeicher*", "vram"},
+    {"arbeitsspeicher*", "ram"},
+    {"hauptspeicher*", "ram"},
+    {"speicherressourcen", "memory"},
+    {"speicher", "memory"},
+    {"speichers", "memory"},
+    {"grafikkarte*", "gpu"},
+    {"fehler", "error"},
+    {"fehlgeschlagen", "failed"},
+    {"fehlgeschlagene*", "failed"},
+    {"konnte nicht", "could not"},
+    {"konnten nicht", "could not"},
+    {"kann nicht", "cannot"},
+    {"nicht möglich", "unable"},
+    {"reserviert werden", "alloc"},
+    {"zugewiesen werden", "alloc"},
+    {"angefordert*", "requested"},
+    {"benötigt*", "needed"},
+    {"frei", "free"},
+    {"verfügbar", "free"},
+    {"belegt", "used"},
+    {"insgesamt", "total"},
+    {"in der regel", "usually"},
+    {"vielleicht", "maybe"},
+    {"möglicherweise", "maybe"},
+    {"wenn", "when"},
+    {"auslagerungsdatei ist zu klein", "swap too small"},
+    {"auf dem gerät ist kein speicherplatz mehr verfügbar", "no space left on device"},
+    {"kein speicherplatz*", "disk full"},
+
+    /* French */
+    {"insuffisant*", "lack"},
+    {"pas assez", "lack"},
+    {"plus assez", "lack"},
+    {"mémoire vidéo", "vram"},
+    {"mémoire graphique", "vram"},
+    {"mémoire vive", "ram"},
+    {"mémoire partagée", "shm"},
+    {"mémoire", "memory"},
+    {"memoire", "memory"},
+    {"carte graphique", "gpu"},
+    {"erreur", "error"},
+    {"échec", "failed"},
+    {"échoué*", "failed"},
+    {"impossible", "unable"},
+    {"allouer", "alloc"},
+    {"réserver", "alloc"},
+    {"requis*", "need"},
+    {"nécessaire*", "needed"},
+    {"demandé*", "asked"},
+    {"estimé*", "need"},
+    {"libre", "free"},
+    {"libres", "free"},
+    {"disponible*", "free"},
+    {"utilisé*", "used"},
+    {"généralement", "usually"},
+    {"peut-être", "maybe"},
+    {"lorsque", "when"},
+    {"aucun espace disponible sur le périphérique", "no space left on device"},
+    {"fichier de pagination est insuffisant", "swap too small"},
+    {"#octets", "bytes"},
+    {"#ko", "kb"},
+    {"#mo", "mb"},
+    {"#go", "gb"},
+    {"#to", "tb"},
+    {"#kio", "kib"},
+    {"#mio", "mib"},
+    {"#gio", "gib"},
+
+    /* Spanish, Portuguese, Italian */
+    {"insuficiente*", "lack"},
+    {"insufficiente", "lack"},
+    {"suficiente*", "enough"},
+    {"sufficiente", "enough"},
+    {"no hay", "no"},
+    {"não há", "no"},
+    {"memoria de video", "vram"},
+    {"memoria de vídeo", "vram"},
+    {"memória de vídeo", "vram"},
+    {"memoria gráfica", "vram"},
+    {"memoria video", "vram"},
+    {"memoria ram", "ram"},
+    {"memória ram", "ram"},
+    {"memoria compartida", "shm"},
+    {"memória compartilhada", "shm"},
+    {"memoria", "memory"},
+    {"memória", "memory"},
+    {"placa de vídeo", "gpu"},
+    {"tarjeta gráfica", "gpu"},
+    {"scheda grafica", "gpu"},
+    {"erro", "err"},
+    {"errore", "error"},
+    {"falló", "failed"},
+    {"falha", "fail"},
+    {"no se pudo", "unable"},
+    {"no se puede", "unable"},
+    {"não foi possível", "unable"},
+    {"impossibile", "unable"},
+    {"asignar", "alloc"},
+    {"reservar", "alloc"},
+    {"alocar", "alloc"},
+    {"allocare", "alloc"},
+    {"se necesitan", "need"},
+    {"necesario*", "need"},
+    {"necessário*", "need"},
+    {"requiere*", "need"},
+    {"requer", "need"},
+    {"richiesti", "need"},
+    {"richiesto", "need"},
+    {"solicitad*", "asked"},
+    {"quedan", "free"},
+    {"disponível", "free"},
+    {"disponíveis", "free"},
+    {"disponibil*", "free"},
+    {"en uso", "used"},
+    {"em uso", "used"},
+    {"normalmente", "usually"},
+    {"geralmente", "usually"},
+    {"cuando", "when"},
+    {"quando", "when"},
+    {"no se puede asignar memoria", "cannot allocate memory"},
+    {"não foi possível alocar memória", "cannot allocate memory"},
+    {"no queda espacio en el dispositivo", "no space left on device"},
+    {"não há espaço disponível no dispositivo", "no space left on device"},
+    {"archivo de paginación es demasiado pequeño", "swap too small"},
+
+    /* Polish */
+    {"za mało", "lack"},
+    {"brak pamięci", "out of memory"},
+    {"pamięci wideo", "vram"},
+    {"pamięci karty graficznej", "vram"},
+    {"pamięci", "memory"},
+    {"błąd", "err"},
+    {"nie można", "unable"},
+    {"przydzielić", "alloc"},
+};
+
+enum { COUNT = sizeof phrases / sizeof *phrases };
+
+static bool is_letter(unsigned char byte)
+{
+    return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z');
+}
+
+/* Of Latin, Greek and Cyrillic: two bytes that begin with these. */
+static bool is_lead(unsigned char byte)
+{
+    return byte >= 0xc3 && byte <= 0xd4;
+}
+
+static bool is_alphabet(unsigned char byte)
+{
+    return is_letter(byte) || is_lead(byte);
+}
+
+/* Two bytes at most, made small: "Ä", "П". The lead byte of "р" to "я" is another than that of
+ * their capitals. Returns how many bytes were read. */
+static size_t fold(const unsigned char *text, size_t length, unsigned char small[2])
+{
+    small[0] = text[0] >= 'A' && text[0] <= 'Z' ? (unsigned char)(text[0] + 0x20) : text[0];
+    small[1] = 0;
+    if (!is_lead(text[0]) || length < 2)
+        return 1;
+    small[1] = text[1];
+    if (text[0] == 0xc3 && text[1] >= 0x80 && text[1] <= 0x9e) {
+        small[1] = (unsigned char)(text[1] + 0x20);
+    } else if (text[0] == 0xd0 && text[1] >= 0x90 && text[1] <= 0x9f) {
+        small[1] = (unsigned char)(text[1] + 0x20);
+    } else if (text[0] == 0xd0 && text[1] >= 0xa0 && text[1] <= 0xaf) {
+        small[0] = 0xd1;
+        small[1] = (unsigned char)(text[1] - 0x20);
+    }
+    return 2;
+}
+
+static size_t letter_bytes(const unsigned char *text, size_t length)
+{
+    return length > 0 && is_letter(*text) ? 1 : length > 1 && is_lead(*text) ? 2 : 0;
+}
+
+static const char *plain_start(const char *phrase)
+{
+    return phrase + (*phrase == '#');
+}
+
+/* Without a word's end; a blank of the phrase stands for any. */
+static size_t match(const char *phrase, const unsigned char *text, size_t length)
+{
+    size_t at = 0;
+    while (*phrase != '\0' && *phrase != '*') {
+        unsigned char small[2];
+        if (at >= length)
+            return 0;
+        if (*phrase == ' ') {
+            size_t blanks = 0;
+            while (at + blanks < length && strchr(" \t\n\r", text[at + blanks]) != NULL)
+                blanks++;
+            if (blanks == 0 || text[at] == '\0')
+                return 0;
+            at += blanks;
+            phrase++;
+            continue;
+        }
+        size_t read = fold(text + at, length - at, small);
+        if ((unsigned char)*phrase != small[0] ||
+            (read == 2 && (unsigned char)phrase[1] != small[1]))
+            return 0;
+        at += read;
+        phrase += read;
+    }
+    for (size_t bytes = 1; *phrase == '*' && bytes > 0; at += bytes)
+        bytes = letter_bytes(text + at, length - at);
+    return at;
+}
+
+/* "512 Mo": a number stands before it. */
+static bool has_number_before(const unsigned char *text, size_t at)
+{
+    while (at > 0 && text[at - 1] == ' ')
+        at--;
+    return at > 0 && text[at - 1] >= '0' && text[at - 1] <= '9';
+}
+
+static bool starts_word(const unsigned char *text, size_t at)
+{
+    return at == 0 || !(is_letter(text[at - 1]) || text[at - 1] == '_' ||
+                        (text[at - 1] >= '0' && text[at - 1] <= '9') ||
+                        (at > 1 && text[at - 1] >= 0x80 && is_lead(text[at - 2])));
+}
+
+static bool is_in_place(size_t index, const unsigned char *text, size_t length, size_t at,
+                        size_t end, bool is_foreign)
+{
+    const char *phrase = phrases[index].phrase;
+    if (*phrase == '#' && (!is_foreign || !has_number_before(text, at)))
+        return false;
+    if (!is_alphabet((unsigned char)*plain_start(phrase)))
+        return true;
+    bool is_unit = *phrase == '#';
+    return (is_unit || starts_word(text, at)) &&
+           (end >= length || (letter_bytes(text + end, length - end) == 0 && text[end] != '_'));
+}
+
+/* Bytes that go into the text made plain, which has no blanks. */
+static size_t written(const char *phrase)
+{
+    size_t bytes = 0;
+    for (; *phrase != '\0'; phrase++)
+        bytes += *phrase != ' ' && *phrase != '*';
+    return bytes;
+}
+
+void frag_language_init(frag_language *language)
+{
+    _Static_assert((int)COUNT <= (int)FRAG_LANGUAGE_PHRASES_MAX,
+                   "the index has room for all phrases");
+    *language = (frag_language){0};
+    for (size_t i = COUNT; i > 0; i--) {
+        uint16_t *list = &language->first[(unsigned char)*plain_start(phrases[i - 1].phrase)];
+        FRAG_ASSERT(written(phrases[i - 1].english) <= written(plain_start(phrases[i - 1].phrase)));
+        language->next[i - 1] = *list;
+        *list = (uint16_t)i;
+    }
+}
+
+size_t frag_language_phrase(const frag_language *language, const unsigned char *text, size_t length,
+                            size_t at, bool is_foreign, const char **english)
+{
+    unsigned char small[2];
+    size_t longest = 0;
+    if (is_letter(text[at]) && at > 0 && is_letter(text[at - 1]))
+        return 0;
+    fold(text + at, length - at, small);
+    for (size_t i = language->first[small[0]]; i != 0; i = language->next[i - 1]) {
+        size_t taken = match(plain_start(phrases[i - 1].phrase), text + at, length - at);
+        if (taken > longest && is_in_place(i - 1, text, length, at, at + taken, is_foreign)) {
+            longest = taken;
+            *english = phrases[i - 1].english;
+        }
+    }
+    return longest;
+}

@@ -1,0 +1,122 @@
+#include "messages/message_line.h"
+
+#include <string.h>
+
+enum { FAR = 1200 /* where else the text may say that it is about a device */ };
+
+static bool is_letter(char byte)
+{
+    return byte >= 'a' && byte <= 'z';
+}
+
+static bool starts_word(const frag_message_text *text, size_t at)
+{
+    return at == 0 || (text->marks[at] & (FRAG_MESSAGE_WORD | FRAG_MESSAGE_CAPITAL)) != 0 ||
+           !is_letter(text->bytes[at - 1]);
+}
+
+static bool stands_near(const frag_message_text *text, size_t at, const char *const *names,
+                        bool is_word)
+{
+    size_t from = at > FAR ? at - FAR : 0;
+    size_t to = at + FAR < text->length ? at + FAR : text->length;
+    for (size_t i = from; i < to; i++)
+        for (size_t j = 0; names[j] != NULL; j++)
+            if (text->bytes[i] == names[j][0] &&
+                strncmp(text->bytes + i, names[j], strlen(names[j])) == 0 &&
+                (!is_word || starts_word(text, i)))
+                return true;
+    return false;
+}
+
+bool frag_message_stands_near(const frag_message_text *text, size_t at, const char *const *names)
+{
+    return stands_near(text, at, names, false);
+}
+
+bool frag_message_is_about_device(const frag_message_text *text, size_t at)
+{
+    static const char *const devices[] = {
+        "cuda",  "gpu",     "vulkan", "opencl", "tensorrt", "ascend", "vram",  "directx", "opengl",
+        "nvenc", "hresult", "webgl",  "webgpu", "texture",  "shader", "gltex", NULL};
+    /* "input" and "output" have no NPU and no TPU in them */
+    static const char *const words[] = {
+        "hip",   "npu",   "xpu",      "tpu",  "hpu",    "metal", "rocm", "d3d", "render", "cublas",
+        "cudnn", "cufft", "cusolver", "nccl", "thrust", "mtl",   "vk",   "cl_", NULL};
+    return stands_near(text, at, devices, false) || stands_near(text, at, words, true);
+}
+
+/* "malloc_failed", "on_oom": two words of one small name, which a program gives to a field or an
+ * option, not to what it reports. */
+bool frag_message_line_is_joined(const frag_message_split_line *read, size_t i)
+{
+    if (i == 0 || i >= read->count)
+        return false;
+    size_t before = read->words[i - 1].end;
+    return read->words[i].at == before + 1 && read->text->bytes[before] == '_' &&
+           (read->text->marks[read->words[i].at] & FRAG_MESSAGE_CAPITAL) == 0;
+}
+
+void frag_message_line_read(frag_message_split_line *read, const frag_message_text *text,
+                            size_t from, size_t to)
+{
+    read->text = text;
+    read->count = frag_message_words(text, from, to, read->words);
+    read->kinds = 0;
+    for (size_t i = 0; i < read->count; i++) {
+        /* "what(): " is a call */
+        if (text->bytes[read->words[i].end] == '(')
+            read->words[i].kinds &= ~(uint32_t)FRAG_WORD_PROSE;
+        if (frag_message_line_is_joined(read, i) || frag_message_line_is_joined(read, i + 1))
+            read->words[i].kinds &= ~(uint32_t)FRAG_WORD_FAIL;
+        read->kinds |= read->words[i].kinds;
+    }
+}
+
+bool frag_message_line_is(const frag_message_split_line *read, size_t index, const char *name)
+{
+    return index < read->count && frag_message_word_is(read->text, &read->words[index], name);
+}
+
+bool frag_message_line_has(const frag_message_split_line *read, size_t index, uint32_t kinds)
+{
+    return index < read->count && (read->words[index].kinds & kinds) != 0;
+}
+
+bool frag_message_line_has_within(const frag_message_split_line *read, size_t from, size_t to,
+                                  uint32_t kinds)
+{
+    for (size_t i = from; i < to && i < read->count; i++)
+        if (frag_message_line_has(read, i, kinds))
+            return true;
+    return false;
+}
+
+bool frag_message_line_is_any(const frag_message_split_line *read, size_t i,
+                              const char *const *words)
+{
+    if (i >= read->count)
+        return false;
+    const char *text = read->text->bytes + read->words[i].at;
+    size_t length = read->words[i].end - read->words[i].at;
+    for (; *words != NULL; words++) {
+        if (**words != *text)
+            continue;
+        size_t letters = strlen(*words);
+        bool is_head = (*words)[letters - 1] == '*';
+        letters -= is_head;
+        if (length >= letters && (is_head || length == letters) &&
+            memcmp(text, *words, letters) == 0)
+            return true;
+    }
+    return false;
+}
+
+bool frag_message_line_has_any(const frag_message_split_line *read, size_t from, size_t to,
+                               const char *const *words)
+{
+    for (size_t i = from; i < to && i < read->count; i++)
+        if (frag_message_line_is_any(read, i, words))
+            return true;
+    return false;
+}

@@ -1,0 +1,586 @@
+#include "messages/message_presume.h"
+
+#include <string.h>
+
+#include "messages/message_aside.h"
+
+enum {
+    NEAR = 8,     /* words between two that belong together */
+    OBJECT = 5,   /* words from "out of" to what ran out */
+    ARTICLE = 3,  /* words from "the" to the name of an error */
+    SHORT = 12,   /* lines of a paste that somebody chose */
+    COLUMNS = 5,  /* words of the head of a table, at least */
+    LEVEL = 8,    /* words of a prefix in which a logger names its level */
+    BIG = 1 << 20 /* bytes of which a program tells the size */
+};
+
+/* Behind a colon or a quotation mark another begins to speak: a person names what a program said.
+ */
+#define CLAUSE_ENDS ".!?;:`\"'"
+
+/* ---- sentences */
+/* Does one of the signs stand between the word before i and the word i, as the end of something: a
+ * blank or a quote behind it? "2.5", "f.cu", "you're" and "std::bad" go on. */
+static bool ends_before(const frag_message_split_line *read, size_t i, const char *signs)
+{
+    const frag_message_text *text = read->text;
+    for (size_t at = read->words[i - 1].end; at < read->words[i].at; at++) {
+        char sign = text->bytes[at];
+        bool is_apostrophe = sign == '\'' && at == read->words[i - 1].end &&
+                             at + 1 == read->words[i].at &&
+                             ((text->marks[at] | text->marks[at + 1]) & FRAG_MESSAGE_WORD) == 0;
+        if (is_apostrophe)
+            continue;
+        bool is_last = (text->marks[at + 1] & FRAG_MESSAGE_WORD) != 0 ||
+                       strchr("\"'`)", text->bytes[at + 1]) != NULL;
+        if (strchr(signs, sign) != NULL && (is_last || strchr("\"'`", sign) != NULL))
+            return true;
+    }
+    return false;
+}
+
+static frag_word_range range_around(const frag_message_split_line *read, size_t i,
+                                    const char *signs)
+{
+    frag_word_range range = {.from = i, .to = i + 1};
+    while (range.from > 0 && !ends_before(read, range.from, signs))
+        range.from--;
+    while (range.to < read->count && !ends_before(read, range.to, signs))
+        range.to++;
+    return range;
+}
+
+static frag_word_range near(frag_word_range sentence, size_t i)
+{
+    size_t from = i > NEAR ? i - NEAR : 0;
+    return (frag_word_range){.from = from > sentence.from ? from : sentence.from,
+                             .to = i + NEAR + 1 < sentence.to ? i + NEAR + 1 : sentence.to};
+}
+
+/* ---- what a sentence is about */
+static bool is_negation(const frag_message_split_line *read, size_t i)
+{
+    static frag_word_list words = {"not",  "cannot",  "unable",     "t", "never",
+                                   "cant", "couldnt", "impossible", NULL};
+    return frag_message_line_is_any(read, i, words);
+}
+
+static bool is_memory(const frag_message_split_line *read, size_t i)
+{
+    static frag_word_list words = {"vram*", "memor*", "hbm*", "heap", "arena", NULL};
+    bool is_pool =
+        frag_message_line_is(read, i, "pool") && frag_message_line_is(read, i + 1, "size");
+    bool is_cache =
+        frag_message_line_is(read, i, "kv") && frag_message_line_is(read, i + 1, "cache");
+    return frag_message_line_has(read, i, FRAG_WORD_MEMORY | FRAG_WORD_ALLOCATE) || is_pool ||
+           is_cache || frag_message_line_is_any(read, i, words);
+}
+
+static bool is_resource(const frag_message_split_line *read, size_t i)
+{
+    return frag_message_line_is(read, i, "resource") || frag_message_line_is(read, i, "resources");
+}
+
+static bool has_memory(const frag_message_split_line *read, frag_word_range range)
+{
+    for (size_t i = range.from; i < range.to; i++)
+        if (is_memory(read, i))
+            return true;
+    return false;
+}
+
+/* Not "0x80070057": a status or an address. */
+static bool has_big_figure(const frag_message_split_line *read, frag_word_range range)
+{
+    for (size_t i = range.from; i < range.to; i++)
+        if (frag_message_line_has(read, i, FRAG_WORD_SIZE | FRAG_WORD_NUMBER) &&
+            read->words[i].amount.is_known && read->words[i].amount.bytes >= BIG &&
+            strncmp(read->text->bytes + read->words[i].at, "0x", 2) != 0)
+            return true;
+    return false;
+}
+
+/* "Error: ", "[ERROR]" before the word to: a mark, not only a word. */
+static bool is_marked(const frag_message_split_line *read, size_t to)
+{
+    for (size_t i = 0; i < to; i++) {
+        const char *behind = read->text->bytes + read->words[i].end;
+        if (frag_message_line_has(read, i, FRAG_WORD_ERROR) && *behind != '\0' &&
+            strchr(":]", *behind) != NULL)
+            return true;
+    }
+    return false;
+}
+
+/* ---- words of scarcity, which need memory beside them */
+/* "the merge buffer is too big for this device", "createBuffer failed, size is too large": what is
+ * too big stands beside a device. */
+static bool is_oversized(const frag_message_split_line *read, size_t i, frag_word_range sentence)
+{
+    static frag_word_list much = {"large", "big", NULL};
+    static frag_word_list units = {"buffer*", "texture*", "image*", "tensor*", "allocation*", NULL};
+    static frag_word_list shapes = {"dimension*", "width", "height", "resolution", NULL};
+    bool is_unit = false;
+    bool is_device = false;
+    for (size_t j = sentence.from; j < sentence.to; j++) {
+        is_unit |= j < i && frag_message_line_is_any(read, j, units);
+        is_device |= frag_message_line_has(read, j, FRAG_WORD_DEVICE);
+    }
+    return frag_message_line_is(read, i, "too") && frag_message_line_is_any(read, i + 1, much) &&
+           is_unit && is_device &&
+           (has_big_figure(read, (frag_word_range){.from = 0, .to = read->count}) ||
+            ((read->kinds & FRAG_WORD_FAIL) != 0 &&
+             !frag_message_line_has_any(read, 0, read->count, shapes)));
+}
+
+/* "uses too much memory": it is much, and nothing has failed. */
+static bool is_only_used(const frag_message_split_line *read, size_t i)
+{
+    static frag_word_list uses = {"use", "uses", "used", "using", "usage", "tak*", "consum*", NULL};
+    return frag_message_line_has_any(read, i > ARTICLE ? i - 1 - ARTICLE : 0, i, uses) &&
+           (read->kinds & (FRAG_WORD_FAIL | FRAG_WORD_ERROR)) == 0;
+}
+
+/* "insufficient", "exhausted", "not enough", "too large", "not possible", "no more", "is full" */
+static bool is_scarce(const frag_message_split_line *read, size_t i)
+{
+    static frag_word_list plain = {"insufficient*", "insuficient", "inadequate", "exhaust*",
+                                   "deplet*",       "oom",         "shortage",   "shortfall",
+                                   "lack",          "lacks",       "lacking",    "overcommit*",
+                                   "oversubscri*",  NULL};
+    static frag_word_list wanted = {"enough",      "sufficient", "available", "possible", "fit",
+                                    "accommodate", "satisf*",    "hold",      "left",     NULL};
+    static frag_word_list much = {"large", "big", "small", "little", "much", "low", "high", NULL};
+    static frag_word_list faults = {"leak*", "error*", "issue*", "problem*", "corrupt*", NULL};
+    static frag_word_list gone = {"more", "free", "available", "memory",
+                                  "vram", "room", "space",     NULL};
+    if (frag_message_line_is_any(read, i, plain) && !frag_message_line_is_joined(read, i))
+        return true;
+    if (is_negation(read, i) && frag_message_line_has_any(read, i + 1, i + 4, wanted))
+        return true;
+    if (frag_message_line_is(read, i, "too") && frag_message_line_is_any(read, i + 1, much))
+        return !is_only_used(read, i);
+    if (frag_message_line_is(read, i, "no") && frag_message_line_is_any(read, i + 1, gone))
+        return !frag_message_line_has_any(read, i + 2, i + 4, faults);
+    return i > 0 && frag_message_line_is(read, i, "full") &&
+           (is_memory(read, i - 1) || frag_message_line_is(read, i - 1, "is"));
+}
+
+/* "out of memory", "ran out of it", but not "swapped out of memory" */
+static bool is_out(const frag_message_split_line *read, size_t i)
+{
+    static frag_word_list motions = {"in",     "swap*",     "mov*",  "cop*",   "read",
+                                     "load*",  "tak*",      "pag*",  "evict*", "fetch*",
+                                     "served", "allocated", "going", NULL};
+    if (!frag_message_line_is(read, i, "out") || !frag_message_line_is(read, i + 1, "of") ||
+        (i > 0 && frag_message_line_is_any(read, i - 1, motions)))
+        return false;
+    for (size_t j = i + 2; j < i + 2 + OBJECT && j < read->count; j++)
+        if (is_memory(read, j) || is_resource(read, j))
+            return true;
+    return false;
+}
+
+/* "Resource exhausted" */
+static bool is_spent(const frag_message_split_line *read, size_t i)
+{
+    static frag_word_list spent = {"exhaust*", NULL};
+    return i > 0 && frag_message_line_is_any(read, i, spent) && is_resource(read, i - 1);
+}
+
+/* "pool size exceeded", "exceeds the limit", "limit reached" */
+static bool is_over(const frag_message_split_line *read, size_t i)
+{
+    static frag_word_list limits = {"limit*",  "quota", "budget", "capacity",
+                                    "maximum", "cap",   NULL};
+    static frag_word_list ends = {"reached", "hit", NULL};
+    static frag_word_list excess = {"exceed*", NULL};
+    bool is_denied = i > 0 && is_negation(read, i - 1);
+    bool is_reached = frag_message_line_is_any(read, i, ends) &&
+                      frag_message_line_has_any(read, i + 1, i + 4, limits);
+    return !is_denied && (is_reached || frag_message_line_is_any(read, i, excess) ||
+                          (frag_message_line_is_any(read, i, limits) &&
+                           frag_message_line_has_any(read, i + 1, i + 4, ends)));
+}
+
+/* "is larger than the available memory (1 GiB)", "free memory is less than" */
+static bool is_compared(const frag_message_split_line *read, size_t i)
+{
+    static frag_word_list words = {"less",   "lower",   "smaller", "fewer",  "larger",
+                                   "bigger", "greater", "more",    "higher", NULL};
+    return frag_message_line_is(read, i, "beyond") ||
+           (frag_message_line_is_any(read, i, words) && frag_message_line_is(read, i + 1, "than"));
+}
+
+/* "size (3414061312) is larger than the maximum buffer size (2147483648)" */
+static bool is_beyond_maximum(const frag_message_split_line *read, size_t i,
+                              frag_word_range sentence)
+{
+    frag_word_range before = {.from = sentence.from, .to = i};
+    frag_word_range behind = {.from = i, .to = sentence.to};
+    return is_compared(read, i) && has_big_figure(read, before) && has_big_figure(read, behind) &&
+           frag_message_line_has_within(read, sentence.from, sentence.to, FRAG_WORD_UNIT);
+}
+
+/* ---- words of failing, which need an allocation beside them */
+/* "could not allocate device number", "failed to allocate a port" */
+static bool is_of_other_things(const frag_message_split_line *read, size_t i)
+{
+    static frag_word_list things = {"number*", "name",  "names", "struct",   "port*",   "pty",
+                                    "irq*",    "minor", "major", "id",       "channel", "slot*",
+                                    "node*",   "job*",  "task*", "address*", NULL};
+    return frag_message_line_has_any(read, i + 1, i + 4, things);
+}
+
+static bool has_allocation(const frag_message_split_line *read, size_t from, size_t to)
+{
+    for (size_t i = from; i < to && i < read->count; i++)
+        if (frag_message_line_has(read, i, FRAG_WORD_ALLOCATE) && !is_of_other_things(read, i))
+            return true;
+    return false;
+}
+
+/* "cannot allocate", "allocation was refused", "Error allocating" */
+static bool is_failing(const frag_message_split_line *read, size_t i, frag_word_range around)
+{
+    static frag_word_list words = {"refused", "rejected", "denied", "impossible", "unsuccessful",
+                                   "bad",     "null",     "nil",    "nullptr",    NULL};
+    if (frag_message_line_has(read, i, FRAG_WORD_ERROR))
+        return has_allocation(read, i > 0 ? i - 1 : 0, i + 1 + ARTICLE);
+    return (frag_message_line_has(read, i, FRAG_WORD_FAIL) || is_negation(read, i) ||
+            frag_message_line_is_any(read, i, words)) &&
+           has_allocation(read, around.from, around.to);
+}
+
+/* "Maximum variable size allowed on the device is exceeded" */
+static bool is_device_size_over(const frag_message_split_line *read, size_t i,
+                                frag_word_range sentence)
+{
+    static frag_word_list sizes = {"size", "bytes", NULL};
+    static frag_word_list devices = {"device", "gpu", "card", NULL};
+    return is_over(read, i) && frag_message_line_has_any(read, sentence.from, sentence.to, sizes) &&
+           frag_message_line_has_any(read, sentence.from, sentence.to, devices);
+}
+
+/* "failed to get memory buffer", but not "failed to get memory info" */
+static bool is_not_got(const frag_message_split_line *read, size_t i)
+{
+    static frag_word_list gets = {"get", "obtain", "acquire", "grab", "reserve", "find", NULL};
+    static frag_word_list facts = {"usage",     "info*",   "stat*", "temp*",  "clock*",
+                                   "bandwidth", "map*",    "page*", "handle", "address",
+                                   "budget",    "region*", "type*", NULL};
+    bool is_failing = frag_message_line_has(read, i, FRAG_WORD_FAIL) || is_negation(read, i);
+    for (size_t j = i + 1; is_failing && j < i + 4 && j < read->count; j++)
+        for (size_t k = j + 1; frag_message_line_is_any(read, j, gets) && k < j + 4; k++)
+            if (frag_message_line_has(read, k, FRAG_WORD_MEMORY))
+                return !frag_message_line_has_any(read, k + 1, k + 3, facts);
+    return false;
+}
+
+/* "RuntimeError: nrt_load_collectives status=4 message="Allocation Failure"" */
+static bool is_bare_failure(const frag_message_split_line *read, size_t i)
+{
+    return frag_message_line_has(read, i, FRAG_WORD_ALLOCATE) && is_marked(read, read->count) &&
+           frag_message_line_has(read, i + 1, FRAG_WORD_FAIL) &&
+           !(i > 0 && is_of_other_things(read, i > ARTICLE ? i - 1 - ARTICLE : 0)) &&
+           !is_of_other_things(read, i);
+}
+
+/* "Can't create buffer of size: 26357760": so large that only memory can be missing. */
+static bool is_unmade(const frag_message_split_line *read, size_t i, frag_word_range around)
+{
+    static frag_word_list makes = {"creat*",  "make", "grow*",  "resiz*",
+                                   "reserv*", "get",  "obtain", NULL};
+    static frag_word_list things = {"buffer*", "texture*", "image*",  "tensor*", "surface*",
+                                    "heap*",   "pool",     "memory*", "array*",  NULL};
+    return (frag_message_line_has(read, i, FRAG_WORD_FAIL) || is_negation(read, i)) &&
+           frag_message_line_has_any(read, around.from, around.to, makes) &&
+           frag_message_line_has_any(read, around.from, around.to, things) &&
+           has_big_figure(read, around);
+}
+
+/* ---- what else a line may be */
+/* A heading of advice, and what belongs to a program's text, not to its run. */
+static bool is_documentation(const frag_message_split_line *read)
+{
+    static frag_word_list words = {"troubleshooting", "faq",      "tips",       "known",
+                                   "cause",           "causes",   "undeclared", "undefined",
+                                   "identifier",      "argument", "attribute",  "assert",
+                                   "condition",       "guide",    "solution*",  NULL};
+    for (size_t i = 0; i < read->count; i++)
+        if (frag_message_line_is(read, i, "assertion") &&
+            !frag_message_line_is(read, i + 1, "error")) /* the name of an exception of Python */
+            return true;
+    return frag_message_line_has_any(read, 0, read->count, words);
+}
+
+/* "retrying with tiled decoding", "this is not a failure": the program went on. */
+static bool is_survived(const frag_message_split_line *read)
+{
+    static frag_word_list words = {"retry*",   "fallback", "falling",    "skip*",
+                                   "instead",  "swapping", "attempting", "reclaim*",
+                                   "continu*", "switch*",  "forcing",    NULL};
+    static frag_word_list allocations = {"alloc*", "reserv*", NULL};
+    static frag_word_list others = {"cpu", "host", "system", "managed", "slower", "smaller", NULL};
+    for (size_t i = 0; i < read->count; i++)
+        if ((frag_message_line_is_any(read, i, words) &&
+             !frag_message_line_has_any(read, i + 1, i + 3, allocations)) ||
+            (frag_message_line_is(read, i, "using") &&
+             frag_message_line_has_any(read, i + 1, i + 3, others)) ||
+            (frag_message_line_is(read, i, "not") && frag_message_line_is(read, i + 1, "a") &&
+             frag_message_line_is(read, i + 2, "failure")))
+            return true;
+    return false;
+}
+
+/* "[info] reached memory limit while trying to allocate 414853888 bytes": all that an error says */
+static bool is_full_report(const frag_message_split_line *read)
+{
+    static frag_word_list ends = {"reached", "exceeded", "exhausted", "failed", NULL};
+    return (read->kinds & FRAG_WORD_ALLOCATE) != 0 && (read->kinds & FRAG_WORD_DEVICE) != 0 &&
+           frag_message_line_has_any(read, 0, read->count, ends) &&
+           has_big_figure(read, (frag_word_range){.from = 0, .to = read->count});
+}
+
+/* "INFO: some tactics lack memory" */
+static bool is_remark(const frag_message_split_line *read)
+{
+    static frag_word_list levels = {"info", "debug", "trace", "verbose", "note", NULL};
+    for (size_t i = 0; i < LEVEL && i < read->count; i++) {
+        /* no part of a name: "pCreateInfo" */
+        const frag_message_word *word = &read->words[i];
+        bool is_whole = word->at == 0 || (read->text->marks[word->at] & FRAG_MESSAGE_WORD) != 0 ||
+                        strchr("[(|<", read->text->bytes[word->at - 1]) != NULL;
+        if (is_whole && frag_message_line_is_any(read, i, levels))
+            return (read->kinds & FRAG_WORD_ERROR) == 0 && !is_full_report(read);
+    }
+    return false;
+}
+
+/* "AirLLM activates when:\n- Model size exceeds ...": of a list, or a heading, a comment. */
+static bool is_of_page(const frag_message_split_line *read, size_t failure)
+{
+    const frag_message_text *text = read->text;
+    size_t start = frag_message_text_line_start(text, read->words[0].at);
+    char first = text->bytes[start];
+    bool is_below = start > 1 && text->bytes[start - 2] == ':';
+    if (first == '#' || (first == FRAG_MESSAGE_FOREIGN && is_below))
+        return (read->kinds & FRAG_WORD_ERROR) == 0;
+    if (!frag_message_is_item(read))
+        return false;
+    /* "- Device #1: not enough memory", and "**Cause:** too little memory" */
+    bool is_bold = strncmp(text->bytes + start, "**", 2) == 0;
+    size_t end = frag_message_text_line_end(text, start, NEAR * NEAR);
+    bool is_closed = false;
+    bool is_named = is_bold;
+    for (size_t at = start + 2; at < end; at++) {
+        is_closed |= is_bold && strncmp(text->bytes + at, "**", 2) == 0;
+        is_named |= at < read->words[failure].at && text->bytes[at] == ':';
+    }
+    return is_below || is_closed || !is_named;
+}
+
+/* "pCreateInfo->size (3414061312) is larger": an expression in a message, with its value */
+static bool is_code(const frag_message_split_line *read)
+{
+    const frag_message_text *text = read->text;
+    if (read->count == 0 || !frag_message_is_source(read))
+        return false;
+    size_t end = frag_message_text_line_end(text, read->words[read->count - 1].at, NEAR * NEAR);
+    bool is_ended = strchr(";{", text->bytes[end - 1]) != NULL;
+    return is_ended || !has_big_figure(read, (frag_word_range){.from = 0, .to = read->count});
+}
+
+static bool is_aside(const frag_message_split_line *read)
+{
+    if ((read->kinds & FRAG_WORD_CODE) != 0 || frag_message_is_other(read) ||
+        frag_message_has_placeholder(read) || is_survived(read) || is_remark(read) ||
+        is_documentation(read))
+        return true;
+    return (!is_marked(read, read->count) && (frag_message_is_table_row(read) || is_code(read) ||
+                                              frag_message_is_statement(read))) ||
+           (frag_message_is_question(read) &&
+            !(is_marked(read, read->count) && (read->kinds & FRAG_WORD_SIZE) != 0));
+}
+
+/* "if", "may", "when ... is" */
+static bool is_condition(const frag_message_split_line *read, size_t i)
+{
+    static frag_word_list words = {"if",     "maybe",     "may",     "might",     "whenever",
+                                   "until",  "often",     "depends", "sometimes", "usually",
+                                   "likely", "typically", "issue*",  "normally",  NULL};
+    const frag_message_word *next = &read->words[i + 1];
+    bool is_doing = i + 1 < read->count && next->end - next->at > 3 &&
+                    memcmp(read->text->bytes + next->end - 3, "ing", 3) == 0;
+    bool is_can =
+        (frag_message_line_is(read, i, "can") || frag_message_line_is(read, i, "could")) &&
+        !is_negation(read, i + 1);
+    return is_can || (frag_message_line_is(read, i, "when") && !is_doing) ||
+           frag_message_line_is_any(read, i, words);
+}
+
+/* What may happen, what to do about it, what somebody thinks. Advice that follows the failure makes
+ * it no less real: "out of memory, please reduce the batch size". */
+static bool is_supposed(const frag_message_split_line *read, size_t failure)
+{
+    frag_word_range clause = range_around(read, failure, CLAUSE_ENDS);
+    /* "Out of memory: this happens when ..." */
+    if (clause.to < read->count && !is_marked(read, failure) && ends_before(read, clause.to, ":"))
+        clause.to = range_around(read, clause.to, CLAUSE_ENDS).to;
+    static frag_word_list words = {
+        "should",   "avoid*",  "prevent*", "unless", "whether", "how",      "why",      "what",
+        "possibly", "example", "consider", "try",    "without", "please",   "help",     "perhaps",
+        "such",     "want",    "fix",      "before", "detect*", "probably", "question", "hello",
+        "i",        "we",      "my",       "our",    "handle*", "handling", NULL};
+    for (size_t i = clause.from; i < clause.to; i++) {
+        bool is_that =
+            frag_message_line_is(read, i, "that") &&
+            (frag_message_line_has(read, i + 1, FRAG_WORD_FAIL) ||
+             frag_message_line_is(read, i + 1, "does") || frag_message_line_is(read, i + 1, "do"));
+        /* "failed when mapped": what it was doing, where a mark says that it happened */
+        bool is_circumstance =
+            i > failure && frag_message_line_is(read, i, "when") && is_marked(read, failure);
+        if ((is_condition(read, i) && !is_circumstance) ||
+            (i < failure && (is_that || frag_message_line_is_any(read, i, words))))
+            return true;
+    }
+    return false;
+}
+
+/* "cudaErrorMemoryAllocation = 2" */
+static bool is_defined(const frag_message_split_line *read, size_t i)
+{
+    const char *text = read->text->bytes;
+    size_t last = i;
+    while (
+        last + 1 < read->count &&
+        (read->words[last + 1].at == read->words[last].end || text[read->words[last].end] == '_') &&
+        (read->text->marks[read->words[last + 1].at] & FRAG_MESSAGE_WORD) == 0)
+        last++;
+    return last + 1 < read->count && text[read->words[last].end] == '=' &&
+           frag_message_line_has(read, last + 1, FRAG_WORD_NUMBER);
+}
+
+/* "46 GPU OOM, 65 cuts", "0 done, 2 out of memory" */
+static bool is_counted(const frag_message_split_line *read, size_t i)
+{
+    for (size_t j = i; j > 0 && j + 2 > i; j--)
+        if (frag_message_line_has(read, j - 1, FRAG_WORD_NUMBER) &&
+            strchr(":])", read->text->bytes[read->words[j - 1].end]) == NULL)
+            return true;
+    return false;
+}
+
+/* "the dreaded out of memory error", "OutOfMemoryError" alone */
+static bool is_mentioned(const frag_message_split_line *read, size_t i)
+{
+    static frag_word_list articles = {"the", "a", "an", "any", "this", "that", "those", NULL};
+    static frag_word_list events = {"occurred", "happened", "was",    "encounter*", "raised",
+                                    "thrown",   "caught",   "hit",    "got",        "reported",
+                                    "during",   "while",    "failed", NULL};
+    const frag_message_text *text = read->text;
+    size_t start = frag_message_text_line_start(text, read->words[i].at);
+    size_t end = frag_message_text_line_end(text, read->words[i].at, NEAR * NEAR);
+    bool is_token = true;
+    for (size_t at = start + 1; at < end && is_token; at++)
+        is_token = (text->marks[at] & FRAG_MESSAGE_WORD) == 0;
+    size_t before = i > ARTICLE ? i - ARTICLE : 0;
+    bool has_article = frag_message_line_has_any(read, before, i, articles);
+    bool is_event = frag_message_line_has_any(read, 0, read->count, events);
+    return is_token || (has_article && !is_event) ||
+           (!is_marked(read, read->count) && is_counted(read, i));
+}
+
+/* "Is this caused by insufficient memory?" */
+static bool is_asked(const frag_message_split_line *read, size_t i)
+{
+    size_t last = range_around(read, i, CLAUSE_ENDS).to - 1;
+    const char *behind = read->text->bytes + read->words[last].end;
+    return behind[strspn(behind, "\"'`)")] == '?' && !is_marked(read, read->count);
+}
+
+/* In a long text only what is about a device: manuals and sources speak of memory everywhere. */
+static bool is_at_home(const frag_message_split_line *read, size_t i)
+{
+    return read->text->line_count <= SHORT || (read->kinds & FRAG_WORD_DEVICE) != 0 ||
+           frag_message_is_about_device(read->text, read->words[i].at);
+}
+
+/* ---- one line */
+/* Does the line speak of memory at all, or of what is in it? */
+static bool has_topic(const frag_message_split_line *read)
+{
+    const uint32_t topics =
+        FRAG_WORD_MEMORY | FRAG_WORD_ALLOCATE | FRAG_WORD_DEVICE | FRAG_WORD_UNIT | FRAG_WORD_SIZE;
+    for (size_t i = 0; i < read->count; i++)
+        if (frag_message_line_has(read, i, topics) || is_memory(read, i) || is_resource(read, i) ||
+            frag_message_is_status_number(read, i))
+            return true;
+    return false;
+}
+
+/* A word that may tell a failure, before the rules are asked in turn. */
+static bool is_candidate(const frag_message_split_line *read, size_t i)
+{
+    static frag_word_list words = {
+        "out*",     "too",      "no",       "full",   "ran",     "limit*",  "quota",
+        "budget",   "cap*",     "max*",     "less",   "lower",   "smaller", "fewer",
+        "higher",   "refused",  "rejected", "denied", "unsucc*", "bad",     "null",
+        "inadequ*", "insuf*",   "deplet*",  "short*", "reached", "hit",     "lacking",
+        "overco*",  "oversub*", "exhaust*", "nomem",  "cant",    "never",   "couldnt",
+        "not",      "t",        "imposs*",  "nil",    "nullptr", "enomem",  NULL};
+    const uint32_t failing = FRAG_WORD_FAIL | FRAG_WORD_ERROR | FRAG_WORD_LACK | FRAG_WORD_EXCEED |
+                             FRAG_WORD_ALLOCATE | FRAG_WORD_MEMORY | FRAG_WORD_NUMBER |
+                             FRAG_WORD_SIZE;
+    return frag_message_line_has(read, i, failing) || frag_message_line_is_any(read, i, words);
+}
+
+static bool is_told_at(const frag_message_split_line *read, size_t i)
+{
+    frag_word_range sentence = range_around(read, i, ".?;");
+    /* "Attempting to allocate 1.2G. That was not possible." */
+    if (frag_message_line_is(read, sentence.from, "that") ||
+        frag_message_line_is(read, sentence.from, "this"))
+        sentence.from = 0;
+    frag_word_range around = near(sentence, i);
+    bool is_about = (read->kinds & (FRAG_WORD_DEVICE | FRAG_WORD_MEMORY | FRAG_WORD_SIZE)) != 0 ||
+                    has_big_figure(read, sentence);
+    return is_out(read, i) || frag_message_is_out_of(read, i) || is_spent(read, i) ||
+           frag_message_is_status_number(read, i) || frag_message_falls_short(read, i, sentence) ||
+           frag_message_is_unserved(read, i, sentence) ||
+           ((is_scarce(read, i) || is_over(read, i)) && has_memory(read, around)) ||
+           (is_compared(read, i) && has_memory(read, around) && has_big_figure(read, sentence)) ||
+           is_oversized(read, i, sentence) || is_unmade(read, i, around) ||
+           is_beyond_maximum(read, i, sentence) || is_device_size_over(read, i, sentence) ||
+           is_not_got(read, i) || is_bare_failure(read, i) ||
+           (is_about && is_failing(read, i, around));
+}
+
+/* "policy   peak reserved   utilisation   OOM": of a table */
+static bool is_heading(const frag_message_split_line *read, size_t i)
+{
+    if (i + 1 < read->count || read->count < COLUMNS ||
+        (read->kinds & (FRAG_WORD_ERROR | FRAG_WORD_FAIL)) != 0)
+        return false;
+    for (size_t at = read->words[0].at; at < read->words[i].end; at++)
+        if (strchr("0123456789:.,;!()[]{}<>=\"'", read->text->bytes[at]) != NULL)
+            return false;
+    return true;
+}
+
+frag_message_failure frag_message_presume(const frag_message_split_line *read)
+{
+    frag_message_failure found = {.is_name = false};
+    if (!has_topic(read) || is_aside(read))
+        return found;
+    for (size_t i = 0; i < read->count; i++) {
+        if (!is_candidate(read, i))
+            continue;
+        bool is_name = frag_message_is_out_of(read, i);
+        if (is_told_at(read, i) && !is_supposed(read, i) && !(is_name && is_mentioned(read, i)) &&
+            !(is_name && is_heading(read, i)) && !is_defined(read, i) && !is_asked(read, i) &&
+            !frag_message_is_narrated(read, i) && !is_of_page(read, i) && is_at_home(read, i))
+            return (frag_message_failure){.is_found = true, .is_name = is_name, .at = i};
+    }
+    return found;
+}

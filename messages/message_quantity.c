@@ -1,0 +1,239 @@
+#include "messages/message_quantity.h"
+
+#include <string.h>
+
+#include "messages/message_words.h"
+
+enum {
+    WORDS_BEFORE = 4,       /* so far off a label may stand before its size */
+    WORDS_BEHIND = 3,       /* and behind it, */
+    WORDS_PAREN = 9,        /* and before one in parentheses the allocation that failed */
+    BARE_BYTES_MIN = 256,   /* a smaller number without a unit is something else, */
+    BARE_SIZE_MIN = 1 << 20 /* and such a one behind mere words of memory, too */
+};
+
+/* What a word says of the size beside it. */
+static const struct {
+    frag_figure figure;
+    const char *words; /* a blank before and behind each */
+} labels[] = {
+    {FRAG_FIGURE_REQUESTED,
+     " request requested requesting requests requires required require need needs needed allocate "
+     "allocating allocation alloc malloc asked demanded trying upstream "},
+    {FRAG_FIGURE_FREE, " free available avail remaining left unused allocatable freemem have "},
+    {FRAG_FIGURE_TOTAL, " total capacity "},
+    {FRAG_FIGURE_LIMIT, " limit max maximum maximal cap capped allowed budget threshold exceed "
+                        "exceeds exceeding than "},
+    {FRAG_FIGURE_ALLOCATED, " used using usage occupied allocated consumed inuse "},
+    {FRAG_FIGURE_RESERVED, " reserved cached "},
+    {FRAG_FIGURE_LARGEST, " largest "},
+};
+
+static bool label_of(const frag_message_text *text, const frag_message_word *word,
+                     frag_figure *figure)
+{
+    char padded[20];
+    size_t length = word->end - word->at;
+    if (length + 3 > sizeof padded || (word->kinds & (FRAG_WORD_NUMBER | FRAG_WORD_SIZE)) != 0)
+        return false;
+    padded[0] = ' ';
+    memcpy(padded + 1, text->bytes + word->at, length);
+    padded[length + 1] = ' ';
+    padded[length + 2] = '\0';
+    for (size_t i = 0; i < sizeof labels / sizeof *labels; i++)
+        if (strstr(labels[i].words, padded) != NULL) {
+            *figure = labels[i].figure;
+            return true;
+        }
+    return false;
+}
+
+static bool has_sign(const frag_message_text *text, size_t from, size_t to, const char *signs)
+{
+    for (size_t at = from; at < to; at++)
+        if (strchr(signs, text->bytes[at]) != NULL)
+            return true;
+    return false;
+}
+
+/* "free: 1 GiB", "requested=1 GiB": the word before is its label, whatever follows. */
+static bool is_named(const frag_message_text *text, const frag_message_word *words, size_t index)
+{
+    return index > 0 && has_sign(text, words[index - 1].end, words[index].at, ":=");
+}
+
+static bool label_behind(const frag_message_text *text, const frag_message_word *words,
+                         size_t count, size_t index, frag_figure *figure)
+{
+    for (size_t i = index + 1; i < count && i <= index + WORDS_BEHIND; i++) {
+        if (has_sign(text, words[i - 1].end, words[i].at, ",;:=.\n/\"") ||
+            (words[i].kinds & (FRAG_WORD_NUMBER | FRAG_WORD_SIZE)) != 0)
+            return false;
+        /* "(150 bytes) exceeds the limit": the limit comes after it */
+        if (i + 1 < count && (words[i].kinds & FRAG_WORD_EXCEED) != 0)
+            return false;
+        if (label_of(text, &words[i], figure))
+            return true;
+        /* "(150 bytes) could not be allocated" */
+        if ((words[i].kinds & FRAG_WORD_FAIL) != 0 ||
+            frag_message_word_is(text, &words[i], "could")) {
+            *figure = FRAG_FIGURE_REQUESTED;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* "size" alone is that of the request; a word before it may say more: "total memory size". */
+static bool label_before(const frag_message_text *text, const frag_message_word *words,
+                         size_t index, frag_figure *figure)
+{
+    bool is_size = false;
+    for (size_t i = index; i > 0 && i + WORDS_BEFORE > index; i--) {
+        const frag_message_word *word = &words[i - 1];
+        if ((word->kinds & (FRAG_WORD_NUMBER | FRAG_WORD_SIZE)) != 0 ||
+            (i < index && has_sign(text, word->end, words[i].at, ",;\n)")))
+            break;
+        if (i == index && has_sign(text, word->end, words[i].at, ",;\n)]"))
+            break;
+        if (label_of(text, word, figure)) {
+            /* "max allocation" is no request */
+            frag_figure more = FRAG_FIGURE_REQUESTED;
+            if (*figure == FRAG_FIGURE_REQUESTED && i > 1 && label_of(text, word - 1, &more) &&
+                (more == FRAG_FIGURE_LIMIT || more == FRAG_FIGURE_LARGEST))
+                *figure = more;
+            return true;
+        }
+        is_size |= frag_message_word_is(text, word, "size") ||
+                   (frag_message_word_is(text, word, "length") &&
+                    words[index].amount.bytes >= BARE_SIZE_MIN);
+    }
+    *figure = FRAG_FIGURE_REQUESTED;
+    return is_size;
+}
+
+/* "failed to allocate device memory for d_A (1024.00 MB)", "allocation failed on cuda:0 for 120
+ * bytes": farther off, but nothing else can be meant. */
+static bool is_of_allocation(const frag_message_text *text, const frag_message_word *words,
+                             size_t index)
+{
+    bool is_for = index > 0 && frag_message_word_is(text, &words[index - 1], "for");
+    if (index == 0 || (!is_for && !has_sign(text, words[index - 1].end, words[index].at, "(")))
+        return false;
+    const char *const ends = is_for ? ";\n" : ",;:.\n)";
+    for (size_t i = index; i > 0 && i + WORDS_PAREN > index; i--) {
+        const frag_message_word *word = &words[i - 1];
+        if ((word->kinds & (FRAG_WORD_NUMBER | FRAG_WORD_SIZE)) != 0 ||
+            (i < index && has_sign(text, word->end, words[i].at, ends)))
+            return false;
+        if ((word->kinds & FRAG_WORD_ALLOCATE) != 0)
+            return true;
+    }
+    return false;
+}
+
+/* "Global memory: 536543232", "MEM_SIZE = 2147483648", "buffer size (870585948)" */
+static bool is_of_memory(const frag_message_text *text, const frag_message_word *words,
+                         size_t index)
+{
+    if (index == 0 || words[index].amount.bytes < BARE_SIZE_MIN ||
+        (!has_sign(text, words[index - 1].end, words[index].at, ":=(") &&
+         !frag_message_word_is(text, &words[index - 1], "of")))
+        return false;
+    for (size_t i = index; i > 0 && i + WORDS_BEFORE > index; i--) {
+        const frag_message_word *word = &words[i - 1];
+        if ((word->kinds & (FRAG_WORD_NUMBER | FRAG_WORD_SIZE)) != 0)
+            return false;
+        if ((word->kinds & (FRAG_WORD_MEMORY | FRAG_WORD_ALLOCATE)) != 0 ||
+            frag_message_word_is(text, word, "size") || frag_message_word_is(text, word, "bytes"))
+            return true;
+    }
+    return false;
+}
+
+static bool is_big_number(const frag_message_word *word)
+{
+    return (word->kinds & FRAG_WORD_NUMBER) != 0 && word->amount.is_known &&
+           word->amount.bytes >= BARE_SIZE_MIN;
+}
+
+/* "at 3317279728/4100456448": what is used of what there is */
+static bool is_of_pair(const frag_message_text *text, const frag_message_word *words, size_t count,
+                       size_t index)
+{
+    bool is_first = index + 1 < count && words[index + 1].at == words[index].end + 1 &&
+                    text->bytes[words[index].end] == '/' && is_big_number(&words[index + 1]);
+    bool is_second = index > 0 && words[index].at == words[index - 1].end + 1 &&
+                     text->bytes[words[index - 1].end] == '/' && is_big_number(&words[index - 1]);
+    return (is_first || is_second) && is_big_number(&words[index]);
+}
+
+/* "#394", "256x256", "buffer.hpp(360)" */
+static bool is_numbered(const frag_message_text *text, const frag_message_word *words, size_t index)
+{
+    const frag_message_word *word = &words[index];
+    const frag_message_word *file = index > 0 ? word - 1 : word;
+    return (word->at > 0 && text->bytes[word->at - 1] == '#') || text->bytes[word->end] == 'x' ||
+           (file->end + 1 == word->at && text->bytes[file->end] == '(' && file->at > 0 &&
+            text->bytes[file->at - 1] == '.');
+}
+
+/* "max seq len (60000)", "max_num_batched_tokens=8192", "process 4242": not of bytes */
+static bool is_counted(const frag_message_text *text, const frag_message_word *words, size_t count,
+                       size_t index)
+{
+    static const char *const counted[] = {"seq",    "sequence", "len",    "tokens",
+                                          "batch",  "blocks",   "layers", "slots",
+                                          "images", "steps",    "context"};
+    if (index > 0 && (frag_message_word_is(text, &words[index - 1], "process") ||
+                      frag_message_word_is(text, &words[index - 1], "pid")))
+        return true;
+    size_t from = index > WORDS_BEFORE ? index - WORDS_BEFORE : 0;
+    for (size_t i = from; i < count && i <= index + 1; i++)
+        for (size_t k = 0; k < sizeof counted / sizeof *counted; k++)
+            if (i != index && frag_message_word_is(text, &words[i], counted[k]) &&
+                !has_sign(text, words[i < index ? i : index].end, words[i < index ? index : i].at,
+                          ",;.\n"))
+                return words[index].amount.bytes < BARE_SIZE_MIN;
+    return false;
+}
+
+static void add(frag_message *message, frag_message_quantity quantity)
+{
+    for (uint32_t i = 0; i < message->size_count; i++) {
+        const frag_message_quantity *other = &message->sizes[i];
+        if (other->amount.bytes == quantity.amount.bytes &&
+            other->is_labelled == quantity.is_labelled && other->figure == quantity.figure)
+            return;
+    }
+    if (message->size_count < FRAG_MESSAGE_SIZES)
+        message->sizes[message->size_count++] = quantity;
+}
+
+void frag_message_quantities(const frag_message_text *text, size_t from, size_t to,
+                             frag_message *message)
+{
+    frag_message_word words[FRAG_MESSAGE_WORDS_MAX];
+    size_t count = from < to ? frag_message_words(text, from, to, words) : 0;
+    for (size_t i = 0; i < count; i++) {
+        frag_message_quantity quantity = {.amount = words[i].amount};
+        bool is_size = (words[i].kinds & FRAG_WORD_SIZE) != 0;
+        bool is_number = (words[i].kinds & FRAG_WORD_NUMBER) != 0;
+        if ((!is_size && !is_number) || !quantity.amount.is_known)
+            continue;
+        bool named = is_named(text, words, i);
+        quantity.is_labelled =
+            (named && label_before(text, words, i, &quantity.figure)) ||
+            ((is_size || !named) && label_behind(text, words, count, i, &quantity.figure)) ||
+            (!named && label_before(text, words, i, &quantity.figure)) ||
+            (is_size && is_of_allocation(text, words, i));
+        if (!quantity.is_labelled)
+            quantity.figure = FRAG_FIGURE_REQUESTED;
+        bool is_bytes = is_size || is_of_memory(text, words, i) ||
+                        is_of_pair(text, words, count, i) ||
+                        (quantity.is_labelled && quantity.amount.bytes >= BARE_BYTES_MIN &&
+                         !is_numbered(text, words, i) && !is_counted(text, words, count, i));
+        if (is_bytes)
+            add(message, quantity);
+    }
+}

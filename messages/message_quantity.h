@@ -1,0 +1,14 @@
+/* Every size that stands in a message, with what the words around it say it is: the figures of
+ * programs whose wording nobody wrote down. */
+#ifndef FRAG_MESSAGES_MESSAGE_QUANTITY_H
+#define FRAG_MESSAGES_MESSAGE_QUANTITY_H
+
+#include "messages/message_facts.h"
+#include "messages/message_text.h"
+
+/* Adds the sizes of the text from from to to. A number without a unit is one where the words before
+ * it say so: "alloc size : 8589934592". Time is linear in the length. */
+void frag_message_quantities(const frag_message_text *text, size_t from, size_t to,
+                             frag_message *message);
+
+#endif

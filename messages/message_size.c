@@ -1,0 +1,212 @@
+#include "messages/message_size.h"
+
+#include <string.h>
+
+enum { INTEGER_DIGITS_MAX = 30, DECIMALS_MAX = 6, DIMENSIONS_MAX = 32, NODE_MAX = 240 };
+
+static bool is_digit(char byte)
+{
+    return byte >= '0' && byte <= '9';
+}
+
+/* Multiplies and adds; false: beyond 64 bits, and *number stays. */
+static bool multiply_add(uint64_t *number, uint64_t factor, uint64_t more)
+{
+    if (factor != 0 && *number > (UINT64_MAX - more) / factor)
+        return false;
+    *number = *number * factor + more;
+    return true;
+}
+
+/* A comma between thousands: three digits follow, and then no fourth. */
+static bool is_thousands_comma(const char *text)
+{
+    return text[0] == ',' && is_digit(text[1]) && is_digit(text[2]) && is_digit(text[3]) &&
+           !is_digit(text[4]);
+}
+
+/* The whole part. Returns how many bytes; *is_huge: it is beyond 64 bits. */
+static size_t read_integer(const char *text, uint64_t *number, bool *is_huge)
+{
+    size_t at = 0;
+    size_t digits = 0;
+    *number = 0;
+    *is_huge = false;
+    for (; digits <= INTEGER_DIGITS_MAX; at++) {
+        if (is_digit(text[at])) {
+            *is_huge = !multiply_add(number, 10, (uint64_t)(text[at] - '0')) || *is_huge;
+            digits++;
+        } else if (digits == 0 || !is_thousands_comma(text + at)) {
+            break;
+        }
+    }
+    return digits == 0 || digits > INTEGER_DIGITS_MAX ? 0 : at;
+}
+
+static size_t read_unit(const char *text, uint64_t *unit)
+{
+    static const struct {
+        const char *name;
+        unsigned shift;
+    } units[] = {
+        {"bytes", 0}, {"byte", 0}, {"eib", 60}, {"pib", 50}, {"tib", 40}, {"gib", 30},
+        {"mib", 20},  {"kib", 10}, {"eb", 60},  {"pb", 50},  {"tb", 40},  {"gb", 30},
+        {"mb", 20},   {"kb", 10},  {"g", 30},   {"m", 20},   {"k", 10},   {"b", 0},
+    };
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        size_t at = 0;
+        const char *name = units[i].name;
+        while (*name != '\0' && (text[at] == *name || (text[at] == '\n' && at > 0))) {
+            name += text[at] == *name;
+            at++;
+        }
+        if (*name == '\0') {
+            *unit = (uint64_t)1 << units[i].shift;
+            return at;
+        }
+    }
+    return 0;
+}
+
+static bool is_binary_unit(const char *text)
+{
+    return *text != '\0' && strchr("kmgtpe", *text) != NULL && text[1] == 'i' && text[2] == 'b';
+}
+
+/* Decimals after the point. A terminal may have broken the line among them. */
+static size_t read_decimals(const char *text, uint64_t *decimals, uint64_t *scale)
+{
+    size_t at = 0;
+    unsigned count = 0;
+    for (; is_digit(text[at]) || (text[at] == '\n' && is_digit(text[at + 1]) && count < 2); at++) {
+        if (text[at] == '\n' || count >= DECIMALS_MAX)
+            continue;
+        *decimals = *decimals * 10 + (uint64_t)(text[at] - '0');
+        *scale *= 10;
+        count++;
+    }
+    return at;
+}
+
+/* "19.77/22.05gib": the unit of the second is that of the first. */
+static bool read_shared_unit(const char *text, uint64_t *unit)
+{
+    size_t at = strspn(text, "0123456789.");
+    return at > 0 && read_unit(text + at, unit) > 0;
+}
+
+/* unit * decimals / scale, which is below the unit. A scale has at most six digits. */
+static uint64_t fraction_of(uint64_t unit, uint64_t decimals, uint64_t scale)
+{
+    return unit / scale * decimals + unit % scale * decimals / scale;
+}
+
+/* "7.35g(7889485824bytes)": the same size in bytes, at most a tenth less where "g" meant 10^9. */
+static void read_exact_bytes(const char *text, frag_amount *amount)
+{
+    uint64_t exact = 0;
+    bool is_huge = false;
+    size_t digits = *text == '(' ? read_integer(text + 1, &exact, &is_huge) : 0;
+    if (digits == 0 || is_huge || strncmp(text + 1 + digits, "byte", 4) != 0)
+        return;
+    uint64_t below = amount->bytes / 10 + 2 * amount->slack_bytes;
+    if (exact < amount->bytes ? amount->bytes - exact <= below
+                              : exact - amount->bytes <= 2 * amount->slack_bytes)
+        *amount = (frag_amount){.bytes = exact, .is_known = true};
+}
+
+size_t frag_message_size(const char *text, frag_amount *amount)
+{
+    uint64_t whole = 0;
+    uint64_t decimals = 0;
+    uint64_t scale = 1;
+    uint64_t unit = 1;
+    bool is_huge = false;
+    size_t at = read_integer(text, &whole, &is_huge);
+    if (at == 0)
+        return 0;
+    if ((text[at] == '.' || text[at] == ',') && (is_digit(text[at + 1]) || text[at + 1] == '\n')) {
+        at++;
+        at += text[at] == '\n';
+        at += read_decimals(text + at, &decimals, &scale);
+    }
+    at += text[at] == '.' && is_binary_unit(text + at + 1); /* "117. GiB", as numpy prints */
+    at += text[at] == '\n';
+    size_t unit_bytes = read_unit(text + at, &unit);
+    if (unit_bytes == 0 && (text[at] != '/' || !read_shared_unit(text + at + 1, &unit)))
+        return 0;
+    *amount = (frag_amount){.bytes = whole, .slack_bytes = unit == 1 ? 0 : unit / scale / 2};
+    amount->is_known =
+        !is_huge && multiply_add(&amount->bytes, unit, fraction_of(unit, decimals, scale));
+    if (amount->is_known && unit > 1)
+        read_exact_bytes(text + at + unit_bytes, amount);
+    return at + unit_bytes;
+}
+
+size_t frag_message_number(const char *text, frag_amount *amount)
+{
+    bool is_huge = false;
+    *amount = (frag_amount){0};
+    size_t at = read_integer(text, &amount->bytes, &is_huge);
+    amount->is_known = at > 0 && !is_huge;
+    return at;
+}
+
+static uint64_t type_bytes(const char *name)
+{
+    static const struct {
+        const char *name;
+        uint64_t bytes;
+    } types[] = {
+        {"complex128", 16}, {"complex64", 8}, {"double", 8}, {"float64", 8}, {"int64", 8},
+        {"uint64", 8},      {"float32", 4},   {"float", 4},  {"int32", 4},   {"uint32", 4},
+        {"half", 2},        {"bfloat16", 2},  {"int16", 2},  {"uint16", 2},  {"int8", 1},
+        {"uint8", 1},       {"bool", 1},
+    };
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (strncmp(name, types[i].name, strlen(types[i].name)) == 0)
+            return types[i].bytes;
+    return 0;
+}
+
+/* "[[Node: mul = Mul[T=DT_FLOAT, ...": TensorFlow 1.x names the type of the node only. */
+static uint64_t node_type_bytes(const char *text)
+{
+    static const char node[] = "[[node:";
+    static const char type[] = "[t=dt_";
+    if (strncmp(text, node, sizeof node - 1) != 0)
+        return 0;
+    for (size_t at = 0; at < NODE_MAX && text[at] != '\0' && text[at] != '\n'; at++)
+        if (strncmp(text + at, type, sizeof type - 1) == 0)
+            return type_bytes(text + at + sizeof type - 1);
+    return 0;
+}
+
+size_t frag_message_shape(const char *text, frag_amount *amount)
+{
+    uint64_t bytes = 1;
+    size_t at = 0;
+    bool fits = true;
+    for (unsigned i = 0; text[at] == (i == 0 ? '[' : ','); i++) {
+        uint64_t dimension = 0;
+        size_t digits = 0;
+        at++;
+        for (; is_digit(text[at + digits]) && digits < INTEGER_DIGITS_MAX; digits++)
+            fits = multiply_add(&dimension, 10, (uint64_t)(text[at + digits] - '0')) && fits;
+        if (digits == 0 || i >= DIMENSIONS_MAX)
+            return 0;
+        fits = multiply_add(&bytes, dimension, 0) && fits;
+        at += digits;
+    }
+    if (at == 0 || text[at] != ']')
+        return 0;
+    at++;
+    size_t type = at + (text[at] == '\n');
+    bool is_told = strncmp(text + type, "andtype", 7) == 0;
+    uint64_t each = is_told ? type_bytes(text + type + 7) : node_type_bytes(text + type);
+    if (!is_told && each == 0)
+        return 0;
+    *amount = (frag_amount){.bytes = bytes};
+    amount->is_known = each > 0 && fits && multiply_add(&amount->bytes, each, 0);
+    return is_told ? type + 7 : at;
+}
