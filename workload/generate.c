@@ -4,6 +4,7 @@
 
 #include "base/random.h"
 #include "base/memory.h"
+#include "workload/ddp.h"
 #include "workload/families/family.h"
 #include "workload/optimizer.h"
 
@@ -15,7 +16,7 @@ static const frag_family *const families[FRAG_FAMILY_COUNT] = {
     [FRAG_FAMILY_ROBERTA] = &frag_family_bert,      [FRAG_FAMILY_DISTILBERT] = &frag_family_bert,
     [FRAG_FAMILY_GEMMA2] = &frag_family_llama,      [FRAG_FAMILY_OPT] = &frag_family_opt,
     [FRAG_FAMILY_GPT_NEOX] = &frag_family_gpt_neox, [FRAG_FAMILY_VIT] = &frag_family_vit,
-    [FRAG_FAMILY_RESNET] = &frag_family_resnet,
+    [FRAG_FAMILY_RESNET] = &frag_family_resnet,     [FRAG_FAMILY_UNET] = &frag_family_unet,
 };
 
 /* A program that runs: its model, its names. */
@@ -28,6 +29,7 @@ typedef struct program {
     frag_tensor loss;
     frag_tensor scale; /* of a GradScaler, once it is there */
     frag_optimizer_state *optimizer;
+    frag_ddp *ddp; /* NULL: the model is not wrapped */
     uint64_t drawn; /* batches so far */
     uint64_t random;
 } program;
@@ -72,6 +74,8 @@ static void run_forward(program *running)
     load_batch(running);
     frag_tape_begin(tape, "forward");
     frag_tape_set_autocast(tape, autocast_type(running->workload));
+    if (running->ddp != NULL)
+        frag_ddp_begin_forward(tape, running->ddp);
     const frag_family *family = running->family;
     frag_tape_set(tape, &running->loss,
                   family->loss != NULL
@@ -195,6 +199,15 @@ static void run_generation(program *running)
     frag_cache_destroy(tape, &cache);
 }
 
+static void run_denoising(program *running)
+{
+    running->batch.count = running->workload->batch;
+    frag_tape_set_autocast(running->tape, autocast_type(running->workload));
+    frag_unet_denoise(running->tape, &running->model, &running->batch,
+                      running->workload->new_tokens);
+    frag_tape_set_autocast(running->tape, FRAG_F32);
+}
+
 static void run_steps(program *running)
 {
     const frag_workload *workload = running->workload;
@@ -207,6 +220,9 @@ static void run_steps(program *running)
         frag_tape_begin(tape, name);
         if (is_training)
             train_step(running);
+        else if (workload->task == FRAG_TASK_GENERATE && 
+                 frag_families[workload->network.family].is_diffusion)
+            run_denoising(running);
         else if (workload->task == FRAG_TASK_GENERATE)
             run_generation(running);
         else
@@ -225,9 +241,13 @@ static void run_program(program *running)
     frag_model_prepare(running->tape, &running->model);
     frag_tape_set_kind(running->tape, FRAG_REQUEST_TEMPORARY);
     frag_tape_end(running->tape, "load");
+    if (running->workload->parallel == FRAG_PARALLEL_DDP)
+        running->ddp = frag_ddp_create(running->tape, &running->model, running->workload->devices);
     running->optimizer = frag_optimizer_create(&running->model);
     run_steps(running);
     frag_optimizer_destroy(running->optimizer);
+    frag_ddp_destroy(running->tape, running->ddp);
+    frag_free(running->model.buffers);
     frag_free(running->model.parameters);
     frag_free(running->model.shapes);
     frag_free(running->model.roles);
@@ -239,14 +259,11 @@ bool frag_workload_generate(const frag_workload *workload, const frag_tape_card 
     return frag_workload_generate_marked(workload, card, name, recording, NULL, error);
 }
 
-bool frag_workload_generate_marked(const frag_workload *workload, const frag_tape_card *card,
-                                   const char *name, frag_recording *recording,
-                                   frag_request_kinds *kinds, frag_error *error)
+/* Ranks draw lengths of their own. */
+static void run_rank(const frag_workload *workload, const frag_tape_card *card, uint32_t rank,
+                     frag_builder *builder, frag_request_kinds *kinds)
 {
-    frag_builder *builder = frag_builder_create(recording);
-    frag_builder_metadata(builder, "generated", frag_families[workload->network.family].name);
-    frag_builder_metadata(builder, "torch_version", "2.9.1");
-    frag_builder_device(builder, 0);
+    frag_builder_device(builder, rank);
     program running = {
         .workload = workload,
         .family = families[workload->network.family],
@@ -254,10 +271,23 @@ bool frag_workload_generate_marked(const frag_workload *workload, const frag_tap
         .model = {.workload = workload,
                   .dtype = weight_type(workload),
                   .product_dtype = frag_model_product_type(workload)},
-        .random = workload->seed,
+        .random = workload->seed + rank,
     };
     frag_tape_watch_kinds(running.tape, kinds);
     run_program(&running);
     frag_tape_destroy(running.tape);
+}
+
+bool frag_workload_generate_marked(const frag_workload *workload, const frag_tape_card *card,
+                                   const char *name, frag_recording *recording,
+                                   frag_request_kinds *kinds, frag_error *error)
+{
+    frag_builder *builder = frag_builder_create(recording);
+    frag_builder_metadata(builder, "generated", frag_families[workload->network.family].name);
+    frag_builder_metadata(builder, "torch_version", "2.9.1");
+    uint64_t ranks = workload->parallel != FRAG_PARALLEL_NONE ? workload->devices : 1;
+    /* Kinds are asked for one device. */
+    for (uint64_t i = 0; i < (kinds != NULL ? 1 : ranks); i++)
+        run_rank(workload, card, (uint32_t)i, builder, kinds);
     return frag_builder_finish(builder, name, error);
 }

@@ -1,7 +1,9 @@
 """The program whose requests `fraglab trace generate` makes: a model of transformers out of its config.json
 and a plain training loop. `python program.py CONFIG KEY=VALUE...`; keys are the knobs of docs/workloads.md."""
+import argparse
 import contextlib
 import json
+import os
 import sys
 
 import torch
@@ -10,7 +12,9 @@ from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageClas
 
 knobs = dict(word.split("=", 1) for word in sys.argv[2:])
 with open(sys.argv[1]) as file:
-    config = AutoConfig.for_model(**json.load(file))
+    settings = json.load(file)
+is_unet = settings.get("_class_name") == "UNet2DConditionModel"
+config = argparse.Namespace(model_type="unet", **settings) if is_unet else AutoConfig.for_model(**settings)
 precision = knobs.get("precision", "fp32")
 weights = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(precision, torch.float32)
 autocast = {"amp-bf16": torch.bfloat16, "amp-fp16": torch.float16}.get(precision)
@@ -20,11 +24,24 @@ is_training = knobs.get("task", "train") == "train"
 has_images = config.model_type in ("vit", "resnet")
 kind = AutoModelForMaskedLM if config.model_type in ("bert", "roberta", "xlm-roberta", "distilbert") else AutoModelForCausalLM
 kind = AutoModelForImageClassification if has_images else kind
+parallel = knobs.get("parallel", "none")
+if parallel != "none":
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    torch.distributed.init_process_group("nccl")
 quantize = knobs.get("quantize", "none")
-with init.no_init_weights():
-    model = kind.from_config(config, dtype=weights if quantize == "none" else autocast or weights)
-model.tie_weights()
-if knobs.get("checkpoint", "none") == "blocks":
+if is_unet:
+    from diffusers import UNet2DConditionModel
+
+    with torch.device("meta"):
+        model = UNet2DConditionModel.from_config(settings).to(weights)
+    model = model.to_empty(device="cpu")
+else:
+    with init.no_init_weights():
+        model = kind.from_config(config, dtype=weights if quantize == "none" else autocast or weights)
+    model.tie_weights()
+if knobs.get("checkpoint", "none") == "blocks" and is_unet:
+    model.enable_gradient_checkpointing()
+elif knobs.get("checkpoint", "none") == "blocks":
     model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
 if quantize != "none":  # weights of linear layers but the head's in 4 bits, as load_in_4bit has them
     from bitsandbytes.nn import Linear4bit, Params4bit
@@ -44,11 +61,14 @@ if quantize != "none" and int(knobs.get("lora_rank", 0)) > 0:
 if int(knobs.get("lora_rank", 0)) > 0:
     from peft import LoraConfig, get_peft_model
 
-    targets = knobs["lora_targets"].split(",") if "lora_targets" in knobs else None
+    targets = knobs["lora_targets"].split(",") if "lora_targets" in knobs else ["to_q", "to_k", "to_v", "to_out.0"] if is_unet else None
     targets = "all-linear" if targets == ["all-linear"] else targets
     dropout = float(knobs.get("lora_dropout", 0))
     model = get_peft_model(model, LoraConfig(r=int(knobs["lora_rank"]), target_modules=targets, lora_dropout=dropout))
 model = (model if quantize != "none" else model.cuda()).train(is_training)
+
+if parallel == "ddp":
+    model = torch.nn.parallel.DistributedDataParallel(model, device_ids=[torch.cuda.current_device()])
 
 loop = {"foreach": {}, "fused": {"fused": True}, "single": {"foreach": False}}[knobs.get("optimizer_loop", "foreach")]
 amsgrad = knobs.get("amsgrad", "false") == "true"
@@ -77,8 +97,45 @@ def forward_images():
         loss = model(pixel_values=images, labels=labels).loss
 
 
+def load_latents(copies):
+    """What a U-Net reads besides time: latents, text, and for SDXL the pooled text and sizes of the image."""
+    global latents, text, added
+    batch = int(knobs.get("batch", 1))
+    latents = torch.randn(batch, config.in_channels, config.sample_size, config.sample_size).to(weights).cuda()
+    text = torch.randn(copies * batch, 77, config.cross_attention_dim).to(weights).cuda()
+    added = None
+    if getattr(config, "addition_embed_type", None) == "text_time":
+        pooled = config.projection_class_embeddings_input_dim - 6 * config.addition_time_embed_dim
+        added = {"text_embeds": torch.randn(copies * batch, pooled).to(weights).cuda(), "time_ids": torch.zeros(copies * batch, 6).to(weights).cuda()}
+
+
+def forward_latents():
+    global noise, times, loss
+    load_latents(1)
+    noise = torch.randn(latents.shape).to(weights).cuda()
+    times = torch.randint(0, 1000, (latents.shape[0],)).cuda()
+    with torch.autocast("cuda", dtype=autocast) if autocast else contextlib.nullcontext():
+        prediction = model(latents, times, encoder_hidden_states=text, added_cond_kwargs=added).sample
+        loss = torch.nn.functional.mse_loss(prediction.float(), noise.float())
+
+
+def denoise():
+    """Classifier-free guidance: each step looks at the latents without the text and with it."""
+    global latents, times
+    load_latents(2)
+    times = torch.arange(int(knobs.get("new_tokens", 32))).cuda()
+    with torch.autocast("cuda", dtype=autocast) if autocast else contextlib.nullcontext():
+        for time in times:
+            noise = model(torch.cat([latents] * 2), time, encoder_hidden_states=text, added_cond_kwargs=added).sample
+            without, guided = noise.chunk(2)
+            noise = without + 7.5 * (guided - without)
+            latents = latents - 0.1 * noise
+
+
 def forward():
     global drawn, ids, loss
+    if is_unet:
+        return forward_latents()
     if has_images:
         return forward_images()
     ids = torch.randint(0, config.vocab_size, (int(knobs.get("batch", 1)), lengths[drawn % len(lengths)])).cuda()
@@ -111,6 +168,9 @@ for step in range(1, int(knobs.get("steps", 3)) + 1):
         optimizer.zero_grad(set_to_none=knobs.get("keep_gradients", "false") == "false")
     else:
         with torch.set_grad_enabled(knobs.get("no_grad", "true") == "false"):
-            generate() if knobs["task"] == "generate" else forward()
+            if knobs["task"] != "generate":
+                forward()
+            else:
+                denoise() if is_unet else generate()
     if every > 0 and step % every == 0:
         torch.cuda.empty_cache()

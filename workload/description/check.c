@@ -8,7 +8,7 @@
 #define SCORES_MAX ((uint64_t)1 << 50)
 #define PIXELS_MAX ((uint64_t)1 << 34)
 
-enum { BATCH_TOKENS_MAX = 1 << 26, NARROWING = 4, BLOCKS_MAX = 10000000 };
+enum { BATCH_TOKENS_MAX = 1 << 26, NARROWING = 4, BLOCKS_MAX = 10000000, SIZES = 6 };
 
 static bool check_transformer(const frag_network *of, frag_error *error)
 {
@@ -72,6 +72,58 @@ static bool check_stages(const frag_network *of, frag_error *error)
     return true;
 }
 
+uint64_t frag_stages_at(const frag_stages *stages, uint64_t index)
+{
+    return stages->values[stages->count > 1 ? index : 0];
+}
+
+static bool check_stage_count(const char *key, const frag_stages *stages, bool may_be_one,
+                              const frag_network *of, frag_error *error)
+{
+    if (stages->count == of->channels.count || (may_be_one && stages->count == 1))
+        return true;
+    return frag_fail(error, FRAG_E_INPUT,
+                     "%s has %" PRIu64 " numbers, channels %" PRIu64 "; expected %sone for each",
+                     key, stages->count, of->channels.count, may_be_one ? "one, or " : "");
+}
+
+/* Of a U-Net: channels can be cut into groups and heads, the image be halved on the way. */
+static bool check_unet(const frag_network *of, frag_error *error)
+{
+    uint64_t factor = (uint64_t)1 << (of->channels.count - 1);
+    if (!check_stage_count("down_attention", &of->down_attention, false, of, error) ||
+        !check_stage_count("up_attention", &of->up_attention, false, of, error) ||
+        !check_stage_count("heads", &of->stage_heads, true, of, error) ||
+        !check_stage_count("depths", &of->depths, true, of, error))
+        return false;
+    for (uint64_t i = 0; i < of->channels.count; i++) {
+        uint64_t channels = of->channels.values[i];
+        uint64_t heads = frag_stages_at(&of->stage_heads, i);
+        if (channels % of->groups != 0)
+            return frag_fail(error, FRAG_E_INPUT,
+                             "channels has %" PRIu64 ", which is no multiple of groups %" PRIu64,
+                             channels, of->groups);
+        if (channels % (8 * heads) != 0)
+            return frag_fail(error, FRAG_E_INPUT,
+                             "channels has %" PRIu64 " for %" PRIu64
+                             " heads; expected a multiple of 8 for each head",
+                             channels, heads);
+    }
+    if (of->image % factor != 0)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "image is %" PRIu64 "; expected a multiple of %" PRIu64
+                         ", as each stage but the last halves it",
+                         of->image, factor);
+    if (of->channels.values[0] % 2 != 0 || of->added_time_width % 2 != 0)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "channels or added_time_width is odd; expected even numbers");
+    if (of->added_width > 0 && of->added_width <= SIZES * of->added_time_width)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "added_width is %" PRIu64 "; expected more than six sizes of %" PRIu64,
+                         of->added_width, of->added_time_width);
+    return true;
+}
+
 /* What goes with images, and what does not. */
 static bool check_images(const frag_workload *workload, frag_error *error)
 {
@@ -84,7 +136,7 @@ static bool check_images(const frag_workload *workload, frag_error *error)
                          family->name);
     if (!check_quantized(workload, error))
         return false;
-    if (workload->lora_rank > 0)
+    if (workload->lora_rank > 0 && family->lora_targets == 0)
         return frag_fail(error, FRAG_E_INPUT,
                          "lora_rank is %" PRIu64 "; adapters of %s are not described",
                          workload->lora_rank, family->name);
@@ -100,6 +152,8 @@ static bool check_images(const frag_workload *workload, frag_error *error)
     if (pixels > PIXELS_MAX)
         return frag_fail(error, FRAG_E_INPUT,
                          "a batch has %" PRIu64 " numbers; expected at most 2^34", pixels);
+    if (family->is_diffusion)
+        return check_unet(of, error);
     return of->patch > 0 ? check_transformer(of, error) : check_stages(of, error);
 }
 
@@ -229,7 +283,7 @@ bool frag_workload_check(const frag_workload *workload, frag_error *error)
                          "task is generate, which keeps no gradients; expected no_grad true");
     if (frag_families[of->family].has_images)
         return check_images(workload, error) && check_optimizer(workload, error) &&
-               check_size(workload, error);
+               check_adapters(workload, error) && check_size(workload, error);
     for (uint32_t i = 0; i < tokens->count; i++)
         if (!check_length(of, tokens->values[i] + added, error))
             return false;

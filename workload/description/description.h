@@ -28,6 +28,7 @@ typedef enum frag_family_id {
     FRAG_FAMILY_GEMMA2,   /* llama */
     FRAG_FAMILY_VIT,
     FRAG_FAMILY_RESNET,
+    FRAG_FAMILY_UNET, /* of diffusion */
     FRAG_FAMILY_COUNT
 } frag_family_id;
 
@@ -41,7 +42,7 @@ typedef enum frag_activation {
 /* Of a ResNet: two convolutions, or three of which the middle one is narrow. */
 typedef enum frag_layer_kind { FRAG_LAYER_BASIC, FRAG_LAYER_BOTTLENECK } frag_layer_kind;
 
-enum { FRAG_STAGES_MAX = 8 };
+enum { FRAG_STAGES_MAX = 8, FRAG_UNET_LAYERS_MAX = 8 };
 
 /* A number for each stage of a network. */
 typedef struct frag_stages {
@@ -67,6 +68,16 @@ typedef struct frag_network {
     uint64_t patch;          /* pixels along a side */
     frag_stages depths;      /* layers of each stage (ResNet) */
     frag_stages channels;    /* that each stage hands on */
+    frag_stages stage_heads; /* attention heads of each; one number: of all (U-Net) */
+    frag_stages down_attention; /* 1: its layers have attention */
+    frag_stages up_attention;   /* the same of the stages on the way up, the smallest first */
+    uint64_t groups;            /* of channels in a norm */
+    uint64_t out_channels;
+    uint64_t text_tokens; /* that cross attention looks at */
+    uint64_t text_width;
+    uint64_t added_width; /* of what is added to the time: pooled text, sizes; 0: nothing (SDXL) */
+    uint64_t added_time_width; /* of each of the six sizes */
+    bool is_linear; /* linear layers around a transformer, not convolutions of 1 x 1 */
     uint64_t layer;          /* frag_layer_kind */
     bool is_first_halved;    /* the first stage halves the image too */
     bool is_narrowed_halved; /* the first of the three convolutions halves, not the second */
@@ -149,7 +160,11 @@ typedef enum frag_lora_target {
     FRAG_LORA_QUERY_KEY_VALUE = 1 << 22, /* GPT-NeoX */
     FRAG_LORA_H_TO_4H = 1 << 23,
     FRAG_LORA_4H_TO_H = 1 << 24,
-    FRAG_LORA_ALL = 1 << 25, /* all but the head */
+    FRAG_LORA_TO_Q = 1 << 25, /* diffusers */
+    FRAG_LORA_TO_K = 1 << 26,
+    FRAG_LORA_TO_V = 1 << 27,
+    FRAG_LORA_TO_OUT = 1 << 28,
+    FRAG_LORA_ALL = 1 << 29, /* all but the head */
 } frag_lora_target;
 
 typedef enum frag_checkpoint { FRAG_CHECKPOINT_NONE, FRAG_CHECKPOINT_BLOCKS } frag_checkpoint;
@@ -162,6 +177,12 @@ typedef enum frag_quantize {
     FRAG_QUANTIZE_NF4,
     FRAG_QUANTIZE_NF4_DOUBLE, /* the scales of its blocks are quantised as well */
 } frag_quantize;
+
+/* How several devices share the work. */
+typedef enum frag_parallel {
+    FRAG_PARALLEL_NONE,
+    FRAG_PARALLEL_DDP, /* DistributedDataParallel: each has the model, gradients go in buckets */
+} frag_parallel;
 
 /* Lengths of batches, one after the other and again from the first; or drawn by the seed. */
 typedef struct frag_lengths {
@@ -191,6 +212,8 @@ typedef struct frag_workload {
     bool has_no_grad;     /* evaluation under torch.no_grad() */
     uint64_t empty_cache; /* every so many steps; 0: never */
     uint64_t seed;
+    uint64_t parallel; /* frag_parallel */
+    uint64_t devices;  /* that share it */
 } frag_workload;
 
 /* ---- the tables */
@@ -235,7 +258,11 @@ typedef struct frag_family_fields {
     bool has_images;       /* batches are images, not sequences of tokens */
     bool has_no_blocks;    /* nothing that transformers can checkpoint */
     bool is_quantised;     /* weights of 4 bits are described */
+    bool is_diffusion;     /* batches are latents with a text; generating is denoising */
 } frag_family_fields;
+
+/* The number for a stage; one alone is of all. */
+uint64_t frag_stages_at(const frag_stages *stages, uint64_t index);
 
 extern const frag_family_fields frag_families[FRAG_FAMILY_COUNT];
 extern const frag_field frag_knobs[];

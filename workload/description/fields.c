@@ -9,13 +9,14 @@
 #define LORA_TARGETS                                                                               \
     "q_proj|k_proj|v_proj|o_proj|gate_proj|up_proj|down_proj|qkv_proj|gate_up_proj|"               \
     "c_attn|c_proj|c_fc|query|key|value|dense|q_lin|k_lin|v_lin|out_lin|lin1|lin2|"                \
-    "query_key_value|dense_h_to_4h|dense_4h_to_h|all-linear"
+    "query_key_value|dense_h_to_4h|dense_4h_to_h|to_q|to_k|to_v|to_out.0|all-linear"
 #define LORA_QV (FRAG_LORA_Q | FRAG_LORA_V)
 #define LORA_LLAMA                                                                                 \
     (LORA_QV | FRAG_LORA_K | FRAG_LORA_O | FRAG_LORA_GATE | FRAG_LORA_UP | FRAG_LORA_DOWN)
 #define LORA_PHI (FRAG_LORA_QKV | FRAG_LORA_O | FRAG_LORA_GATE_UP | FRAG_LORA_DOWN)
 #define LORA_GPT2 (FRAG_LORA_C_ATTN | FRAG_LORA_C_PROJ | FRAG_LORA_C_FC)
 #define LORA_BERT (FRAG_LORA_QUERY | FRAG_LORA_KEY | FRAG_LORA_VALUE | FRAG_LORA_DENSE)
+#define LORA_UNET (FRAG_LORA_TO_Q | FRAG_LORA_TO_K | FRAG_LORA_TO_V | FRAG_LORA_TO_OUT)
 #define LORA_DISTILBERT                                                                            \
     (FRAG_LORA_Q_LIN | FRAG_LORA_K_LIN | FRAG_LORA_V_LIN | FRAG_LORA_OUT_LIN | FRAG_LORA_LIN1 |    \
      FRAG_LORA_LIN2)
@@ -316,6 +317,41 @@ static const frag_field resnet_fields[] = {
     {.key = NULL},
 };
 
+static const frag_field unet_fields[] = {
+    {"image", "sample_size", FRAG_FIELD_COUNT, NETWORK(image), 64, 1, 1 << 14, NULL,
+     "latent pixels along a side"},
+    {"image_channels", "in_channels", FRAG_FIELD_COUNT, NETWORK(image_channels), 4, 1, 4096, NULL,
+     "of the latents"},
+    {"out_channels", "out_channels", FRAG_FIELD_COUNT, NETWORK(out_channels), 4, 1, 4096, NULL,
+     "of the prediction"},
+    {"channels", "block_out_channels", FRAG_FIELD_STAGES, NETWORK(channels), 0, 1, 65536,
+     "320,640,1280,1280", "of each stage"},
+    {"layers", "layers_per_block", FRAG_FIELD_COUNT, NETWORK(layers), 2, 1, FRAG_UNET_LAYERS_MAX,
+     NULL, "of each stage on the way down; one more on the way up"},
+    {"down_attention", "down_block_types", FRAG_FIELD_STAGES, NETWORK(down_attention), 0, 0, 1,
+     "1,1,1,0", "1 for stages on the way down whose layers have attention"},
+    {"up_attention", "up_block_types", FRAG_FIELD_STAGES, NETWORK(up_attention), 0, 0, 1,
+     "0,1,1,1", "1 for stages on the way up whose layers have attention, the smallest image first"},
+    {"heads", "num_attention_heads|attention_head_dim", FRAG_FIELD_STAGES, NETWORK(stage_heads), 0,
+     1, 1024, "8", "attention heads of each stage; one number: of all"},
+    {"depths", "transformer_layers_per_block", FRAG_FIELD_STAGES, NETWORK(depths), 0, 1, 1000, "1",
+     "blocks of each transformer of a stage; one number: of all"},
+    {"groups", "norm_num_groups", FRAG_FIELD_COUNT, NETWORK(groups), 32, 1, 65536, NULL,
+     "of channels in a norm"},
+    {"text_width", "cross_attention_dim", FRAG_FIELD_COUNT, NETWORK(text_width), 1280, 1, 65536,
+     NULL, "of the text's hidden states"},
+    {"text_tokens", NULL, FRAG_FIELD_COUNT, NETWORK(text_tokens), 77, 1, 1 << 16, NULL,
+     "of the text"},
+    {"linear_projection", "use_linear_projection", FRAG_FIELD_FLAG, NETWORK(is_linear), 0, 0, 1,
+     NULL, "linear layers around a transformer, not convolutions"},
+    {"added_width", "projection_class_embeddings_input_dim", FRAG_FIELD_COUNT,
+     NETWORK(added_width), 0, 0, 65536, NULL,
+     "of pooled text and sizes that are added to the time; 0: none"},
+    {"added_time_width", "addition_time_embed_dim", FRAG_FIELD_COUNT, NETWORK(added_time_width),
+     256, 0, 65536, NULL, "of each of the six sizes among them"},
+    {.key = NULL},
+};
+
 const frag_family_fields frag_families[FRAG_FAMILY_COUNT] = {
     [FRAG_FAMILY_GPT2] = {.name = "gpt2",
                           .model_types = "gpt2",
@@ -433,6 +469,14 @@ const frag_family_fields frag_families[FRAG_FAMILY_COUNT] = {
                             .is_encoder = true,
                             .has_images = true,
                             .has_no_blocks = true},
+    [FRAG_FAMILY_UNET] = {.name = "unet",
+                          .model_types = "UNet2DConditionModel",
+                          .summary = "U-Net of diffusion with cross attention to a text",
+                          .fields = unet_fields,
+                          .lora_default = LORA_UNET,
+                          .lora_targets = LORA_UNET,
+                          .has_images = true,
+                          .is_diffusion = true},
 };
 
 const frag_field frag_knobs[] = {
@@ -475,5 +519,9 @@ const frag_field frag_knobs[] = {
      "torch.cuda.empty_cache() every so many steps; 0: never"},
     {"seed", NULL, FRAG_FIELD_COUNT, WORKLOAD(seed), 1, 0, 4294967295.0, NULL,
      "of lengths that are drawn"},
+    {"parallel", NULL, FRAG_FIELD_CHOICE, WORKLOAD(parallel), FRAG_PARALLEL_NONE, 0, 0, "none|ddp",
+     "how several devices share the work; the recording has a trace of each"},
+    {"devices", NULL, FRAG_FIELD_COUNT, WORKLOAD(devices), 2, 2, 64, NULL,
+     "that share it, where parallel is not none"},
     {.key = NULL},
 };

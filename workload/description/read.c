@@ -417,16 +417,16 @@ static const char *plain_choice(const char *text)
     return text;
 }
 
-/* The first of the keys "a|b" that is there. */
+/* The first of the keys "a|b" that is there, and not null. */
 static const frag_json_value *find_member(const frag_json *json, const char *keys, char key[64])
 {
     for (const char *at = keys; *at != '\0';) {
         size_t here = strcspn(at, "|");
         snprintf(key, 64, "%.*s", (int)here, at);
         const frag_json_value *value = frag_json_at(json, key);
-        if (value != NULL)
-            return value;
         at += here + (at[here] == '|');
+        if (value != NULL && (!frag_json_is_null(value) || *at == '\0'))
+            return value;
     }
     return NULL;
 }
@@ -458,16 +458,29 @@ static bool read_count(const frag_json_value *value, const frag_field *field, ui
     return true;
 }
 
+/* A stage of a U-Net, of which we keep whether it has attention. */
+static bool read_block_type(const frag_json_value *value, uint64_t *has_attention)
+{
+    static const char types[] = "DownBlock2D|CrossAttnDownBlock2D|UpBlock2D|CrossAttnUpBlock2D";
+    const char *text = NULL;
+    if (!frag_json_read_text(value, &text) || !find_choice(types, text, has_attention))
+        return false;
+    *has_attention %= 2;
+    return true;
+}
+
 static bool read_stages_member(const frag_json_value *value, const frag_field *field,
                                frag_stages *stages)
 {
-    frag_stages read = {.count = frag_json_count(value)};
-    if (!frag_json_is_array(value) || read.count == 0 || read.count > FRAG_STAGES_MAX)
+    bool is_alone = !frag_json_is_array(value);
+    frag_stages read = {.count = is_alone ? 1 : frag_json_count(value)};
+    if (read.count == 0 || read.count > FRAG_STAGES_MAX)
         return false;
     for (uint64_t i = 0; i < read.count; i++) {
         uint64_t *here = &read.values[i];
-        if (!frag_json_read_number(frag_json_item(value, i), here) || (double)*here < field->min ||
-            (double)*here > field->max)
+        const frag_json_value *item = is_alone ? value : frag_json_item(value, i);
+        if ((!frag_json_read_number(item, here) && !read_block_type(item, here)) ||
+            (double)*here < field->min || (double)*here > field->max)
             return false;
     }
     *stages = read;
@@ -546,15 +559,65 @@ static bool read_member(const frag_json *json, const frag_field *field, void *ba
     return false;
 }
 
+/* What diffusers' U-Nets may have besides, and is not described: each must be absent or this. */
+static bool check_unet(const frag_json *json, frag_error *error)
+{
+    static const struct {
+        const char *key;
+        const char *value; /* a text; NULL: null or false */
+    } expected[] = {
+        {"addition_embed_type", "text_time"},
+        {"class_embed_type", NULL},
+        {"num_class_embeds", NULL},
+        {"encoder_hid_dim_type", NULL},
+        {"encoder_hid_dim", NULL},
+        {"time_cond_proj_dim", NULL},
+        {"time_embedding_act_fn", NULL},
+        {"time_embedding_dim", NULL},
+        {"timestep_post_act", NULL},
+        {"cross_attention_norm", NULL},
+        {"dual_cross_attention", NULL},
+        {"only_cross_attention", NULL},
+        {"mid_block_only_cross_attention", NULL},
+        {"center_input_sample", NULL},
+        {"resnet_skip_time_act", NULL},
+        {"reverse_transformer_layers_per_block", NULL},
+        {"upcast_attention", NULL},
+        {"act_fn", "silu"},
+        {"mid_block_type", "UNetMidBlock2DCrossAttn"},
+        {"resnet_time_scale_shift", "default"},
+        {"time_embedding_type", "positional"},
+    };
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+        const frag_json_value *value = frag_json_at(json, expected[i].key);
+        char found[FRAG_JSON_FOUND_MAX];
+        const char *text = NULL;
+        bool flag = false;
+        bool is_none = value == NULL || frag_json_is_null(value) ||
+                       (frag_json_read_flag(value, &flag) && !flag);
+        if (is_none || (expected[i].value != NULL && frag_json_read_text(value, &text) &&
+                        strcmp(text, expected[i].value) == 0))
+            continue;
+        return frag_fail(error, FRAG_E_INPUT, "'%s' %s; expected %s: nothing else is described",
+                         expected[i].key, frag_json_found(value, found),
+                         expected[i].value != NULL ? expected[i].value : "null");
+    }
+    return true;
+}
+
 static bool read_config(const frag_json *json, frag_workload *workload, frag_error *error)
 {
     const char *type = NULL;
     frag_network *network = &workload->network;
-    if (!frag_json_find_text(json, "model_type", &type))
+    /* Of transformers; diffusers has the name of the class. */
+    bool has_type = frag_json_find_text(json, "model_type", &type);
+    if (!has_type && !frag_json_find_text(json, "_class_name", &type))
         return frag_fail(error, FRAG_E_INPUT,
                          "has no 'model_type'; expected the config.json of a model");
     if (!find_family(type, true, &network->family))
-        return refuse_family("'model_type'", type, true, error);
+        return refuse_family(has_type ? "'model_type'" : "'_class_name'", type, true, error);
+    if (frag_families[network->family].is_diffusion && !check_unet(json, error))
+        return false;
     const frag_field *fields = frag_families[network->family].fields;
     set_defaults(network);
     for (const frag_field *field = fields; field->key != NULL; field++)

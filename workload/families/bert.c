@@ -50,7 +50,7 @@ static embeddings walk_embeddings(frag_walk *at, const frag_network *of)
     if (of->counts_positions)
         next.positions = frag_walk_parameter(at, places);
     for (uint32_t i = 0; at->model != NULL && i < (is_distilled(of) ? 1 : 2); i++)
-        (void)frag_tape_empty(at->tape, of->positions, FRAG_I64);
+        frag_model_add_buffer(at->tape, at->model, of->positions, FRAG_I64);
     return next;
 }
 

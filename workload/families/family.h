@@ -29,6 +29,9 @@ typedef struct frag_model {
     frag_parameter_role *roles;
     size_t roles_capacity;
     uint32_t parameter_count;
+    frag_tensor *buffers;
+    size_t buffers_capacity;
+    uint32_t buffer_count;
     frag_dtype dtype;         /* of parameters */
     frag_dtype product_dtype; /* beside quantised weights */
     bool has_packed;          /* one at least */
@@ -37,6 +40,11 @@ typedef struct frag_model {
 typedef struct frag_batch {
     frag_tensor ids;    /* what the program made of it: token ids, or images and their labels */
     frag_tensor labels; /* the same tensor where the task has no others */
+    frag_tensor times;  /* of a diffusion: the step of each image, */
+    frag_tensor text;   /* hidden states of a text, */
+    frag_tensor pooled; /* the pooled text and sizes of the image (SDXL) */
+    frag_tensor sizes;
+    frag_tensor parts[2]; /* of what was predicted last: without the text, with it */
     uint64_t count;
     uint64_t tokens;
     uint64_t past; /* tokens before them, which the cache holds */
@@ -74,6 +82,10 @@ extern const frag_family frag_family_opt;
 extern const frag_family frag_family_gpt_neox;
 extern const frag_family frag_family_vit;
 extern const frag_family frag_family_resnet;
+extern const frag_family frag_family_unet;
+/* Its generation, from noise to latents in so many steps. */
+void frag_unet_denoise(frag_tape *tape, const frag_model *model, frag_batch *batch,
+                       uint64_t steps);
 
 /* ---- linear layers (linear.c), named once for building a model and for running it */
 typedef struct frag_linear {
@@ -81,6 +93,7 @@ typedef struct frag_linear {
     frag_tensor bias;
     uint64_t columns;
     bool is_turned;   /* transformers' Conv1D: the weight is [in, out] */
+    uint64_t images;  /* whose gradients come with channels before pixels; 0: they do not */
     frag_tensor down; /* LoRA's two matrices; 0: none */
     frag_tensor up;
     uint64_t rank;
@@ -137,6 +150,8 @@ frag_tensor frag_rope_apply(frag_tape *tape, frag_tensor x, frag_rope angles);
 /* ---- shared by families */
 /* With LoRA it is frozen. */
 frag_tensor frag_model_add(frag_tape *tape, frag_model *model, frag_shape shape);
+/* register_buffer() */
+void frag_model_add_buffer(frag_tape *tape, frag_model *model, uint64_t count, frag_dtype dtype);
 /* Embeddings that gradients are wanted of, so that checkpointed blocks behind frozen weights have
  * some: enable_input_require_grads. */
 void frag_model_require_inputs(frag_tape *tape, const frag_model *model, frag_tensor hidden);

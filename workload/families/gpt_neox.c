@@ -49,7 +49,7 @@ static void build(frag_tape *tape, frag_model *model)
     (void)walk_norm(&at, of);
     /* Two buffers of the rotary embedding, always fp32. */
     for (uint32_t i = 0; i < 2; i++)
-        (void)frag_tape_empty(tape, rotary_width(of) / 2, FRAG_F32);
+        frag_model_add_buffer(tape, model, rotary_width(of) / 2, FRAG_F32);
     if (!of->is_tied)
         (void)frag_walk_parameter(&at, (frag_shape){of->vocabulary, of->width});
 }

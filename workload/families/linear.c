@@ -41,6 +41,13 @@ frag_tensor frag_model_add(frag_tape *tape, frag_model *model, frag_shape shape)
     return model->parameters[index];
 }
 
+void frag_model_add_buffer(frag_tape *tape, frag_model *model, uint64_t count, frag_dtype dtype)
+{
+    model->buffers = frag_grow(model->buffers, &model->buffers_capacity, model->buffer_count + 1,
+                               sizeof *model->buffers);
+    model->buffers[model->buffer_count++] = frag_tape_empty(tape, count, dtype);
+}
+
 frag_tensor frag_walk_parameter(frag_walk *at, frag_shape shape)
 {
     return at->model != NULL ? frag_model_add(at->tape, at->model, shape) : *at->at++;
@@ -153,7 +160,9 @@ static frag_tensor run_adapter(frag_tape *tape, frag_tensor x, const frag_linear
 {
     frag_tensor made = frag_aten_dropout(tape, x, of->dropout > 0);
     frag_tape_set(tape, &made, frag_aten_linear(tape, made, of->down, 0, of->rank));
-    frag_tape_set(tape, &made, frag_aten_linear(tape, made, of->up, 0, of->columns));
+    frag_tape_set(tape, &made,
+                  frag_aten_linear_turned(tape, made, (frag_tensor[]){of->up, 0}, of->columns,
+                                          of->images));
     frag_tape_set(tape, &made, frag_aten_mul_scalar(tape, made));
     return made;
 }
@@ -189,7 +198,8 @@ static frag_tensor run_layer(frag_tape *tape, frag_tensor x, const frag_linear *
     if (of->is_packed)
         return frag_aten_linear_packed(tape, x, &of->packed);
     return of->is_turned ? frag_aten_addmm(tape, of->bias, x, of->weight, of->columns)
-                         : frag_aten_linear(tape, x, of->weight, of->bias, of->columns);
+                         : frag_aten_linear_turned(tape, x, (frag_tensor[]){of->weight, of->bias},
+                                                   of->columns, of->images);
 }
 
 frag_tensor frag_walk_apply(frag_tape *tape, frag_tensor x, const frag_linear *of)

@@ -63,7 +63,7 @@ static frag_tensor walk_words(frag_walk *at, const frag_network *of)
 {
     frag_tensor words = frag_walk_parameter(at, (frag_shape){of->vocabulary, of->width});
     if (of->has_embedding_scale && at->model != NULL)
-        (void)frag_tape_empty(at->tape, 1, frag_model_loaded_type(at->model));
+        frag_model_add_buffer(at->tape, at->model, 1, frag_model_loaded_type(at->model));
     return words;
 }
 
@@ -98,7 +98,7 @@ static void build(frag_tape *tape, frag_model *model)
     (void)frag_walk_parameter(&at, (frag_shape){0, of->width});
     /* Two buffers of the rotary embedding, always fp32. */
     for (uint32_t i = 0; i < 2; i++)
-        (void)frag_tape_empty(tape, rotary_width(of) / 2, FRAG_F32);
+        frag_model_add_buffer(tape, model, rotary_width(of) / 2, FRAG_F32);
     if (!of->is_tied)
         (void)frag_walk_parameter(&at, (frag_shape){of->vocabulary, of->width});
 }

@@ -25,8 +25,8 @@ static part walk_part(frag_walk *at, const part *shape)
     next.norm_bias = frag_walk_parameter(at, (frag_shape){0, next.out});
     if (at->model != NULL) {
         for (uint32_t i = 0; i < 2; i++)
-            (void)frag_tape_empty(at->tape, next.out, at->model->dtype);
-        (void)frag_tape_empty(at->tape, 1, FRAG_I64);
+            frag_model_add_buffer(at->tape, at->model, next.out, at->model->dtype);
+        frag_model_add_buffer(at->tape, at->model, 1, FRAG_I64);
     }
     return next;
 }

@@ -17,6 +17,7 @@ frag_tensor frag_aten_add_scalar(frag_tape *tape, frag_tensor self);
 frag_tensor frag_aten_mul_scalar(frag_tape *tape, frag_tensor self); /* div, neg too */
 frag_tensor frag_aten_pow(frag_tape *tape, frag_tensor self);
 frag_tensor frag_aten_rsqrt(frag_tape *tape, frag_tensor self);
+frag_dtype frag_aten_wider(frag_dtype a, frag_dtype b); /* of an operator's result */
 frag_tensor frag_aten_tanh(frag_tape *tape, frag_tensor self);
 frag_tensor frag_aten_gelu(frag_tape *tape, frag_tensor self);
 frag_tensor frag_aten_silu(frag_tape *tape, frag_tensor self);
@@ -28,6 +29,8 @@ frag_tensor frag_aten_dropout(frag_tape *tape, frag_tensor self, bool is_active)
 frag_tensor frag_aten_view(frag_tape *tape, frag_tensor self); /* any view with all elements */
 /* As above, where backward's reshape must copy. */
 frag_tensor frag_aten_view_copied(frag_tape *tape, frag_tensor self);
+/* A view of a number for each row, whose gradient is summed along rows. */
+frag_tensor frag_aten_view_column(frag_tape *tape, frag_tensor self);
 frag_tensor frag_aten_unsafe_view(frag_tape *tape, frag_tensor self); /* uses up self */
 frag_tensor frag_aten_contiguous(frag_tape *tape, frag_tensor self);  /* of what is not: a copy */
 frag_tensor frag_aten_alias(frag_tape *tape, frag_tensor self); /* x[...]: the gradient itself */
@@ -52,6 +55,14 @@ frag_tensor frag_aten_addmm(frag_tape *tape, frag_tensor bias, frag_tensor x, fr
 /* nn.functional.linear: weight is [out, in]; bias may be 0. */
 frag_tensor frag_aten_linear(frag_tape *tape, frag_tensor x, frag_tensor weight, frag_tensor bias,
                              uint64_t columns);
+/* The same, where the gradient comes with channels before pixels, of so many images: with several
+ * it is copied, with one the bias's is summed along what lies together. 0: as above. */
+frag_tensor frag_aten_linear_turned(frag_tape *tape, frag_tensor x, const frag_tensor of[2],
+                                    uint64_t columns, uint64_t images);
+/* The same of an input that lies with channels before pixels, of so many images: a product alone,
+ * then the bias in place. */
+frag_tensor frag_aten_linear_apart(frag_tape *tape, frag_tensor x, const frag_tensor of[2],
+                                   uint64_t columns, uint64_t images);
 
 /* Products of as many matrices, count elements in all. */
 frag_tensor frag_aten_bmm(frag_tape *tape, frag_tensor self, frag_tensor other, uint64_t count);
@@ -75,9 +86,14 @@ frag_tensor frag_aten_embedding(frag_tape *tape, frag_tensor weight, frag_tensor
                                 uint64_t width);
 frag_tensor frag_aten_layer_norm(frag_tape *tape, frag_tensor x, frag_tensor weight,
                                  frag_tensor bias, uint64_t width);
+/* The same of what lies with channels before pixels, which is copied first. */
+frag_tensor frag_aten_layer_norm_turned(frag_tape *tape, frag_tensor x, frag_tensor weight,
+                                        frag_tensor bias, uint64_t width);
 frag_tensor frag_aten_mean_last(frag_tape *tape, frag_tensor x, uint64_t width);
 /* Mean over the targets; logits are [rows, classes]. */
 frag_tensor frag_aten_cross_entropy(frag_tape *tape, frag_tensor logits, frag_tensor targets);
+/* The mean of the squared differences. */
+frag_tensor frag_aten_mse_loss(frag_tape *tape, frag_tensor self, frag_tensor target);
 
 /* ---- images (aten_convolution.c) */
 /* What goes over an image with equal sides. */
@@ -99,12 +115,26 @@ typedef struct frag_aten_convolution {
     uint64_t out_channels;
     frag_window window;
     bool is_turned; /* its gradient comes with channels last and is copied */
+    bool has_gaps;  /* its gradient is a part of another, and copied for each of both results */
 } frag_aten_convolution;
 
 frag_tensor frag_aten_convolve(frag_tape *tape, frag_tensor x, const frag_aten_convolution *of);
 frag_tensor frag_aten_batch_norm(frag_tape *tape, frag_tensor x, frag_tensor weight,
                                  frag_tensor bias, bool is_training);
 frag_tensor frag_aten_max_pool(frag_tape *tape, frag_tensor x, const frag_window *window);
+
+/* ---- images of diffusion (aten_image.c) */
+typedef struct frag_aten_groups {
+    frag_tensor weight;
+    frag_tensor bias;
+    uint64_t images;
+    uint64_t groups; /* of channels */
+    bool is_turned;  /* its gradient comes with channels last */
+} frag_aten_groups;
+
+frag_tensor frag_aten_group_norm(frag_tape *tape, frag_tensor x, const frag_aten_groups *of);
+/* interpolate(scale_factor=2, mode="nearest") */
+frag_tensor frag_aten_upsample(frag_tape *tape, frag_tensor x);
 
 typedef struct frag_attention_shape {
     uint64_t batch;

@@ -4,7 +4,9 @@
 
 /* ---- convolution (ATen/native/cudnn/Conv_v8.cpp) */
 /* Numbers that a node keeps. */
-enum { BATCH, SIDE, KERNEL, STRIDE, PADDING, IN_CHANNELS, OUT_CHANNELS, IS_TURNED };
+enum { BATCH, SIDE, KERNEL, STRIDE, PADDING, IN_CHANNELS, OUT_CHANNELS, LAYOUT };
+
+enum { PLAIN, TURNED, GAPS }; /* how its gradient lies */
 
 uint64_t frag_aten_window_side(const frag_window *of)
 {
@@ -55,7 +57,8 @@ static frag_aten_convolution get_convolution(const frag_node *node)
                                               .kernel = of[KERNEL],
                                               .stride = of[STRIDE],
                                               .padding = of[PADDING]},
-                                   .is_turned = of[IS_TURNED] != 0};
+                                   .is_turned = of[LAYOUT] == TURNED,
+                                   .has_gaps = of[LAYOUT] == GAPS};
 }
 
 /* inputs: x, weight, bias; gradients are made in that order. */
@@ -66,13 +69,19 @@ static void convolution_backward(frag_tape *tape, frag_node *node, const frag_te
     frag_dtype dtype = frag_tape_dtype(tape, in[0]);
     uint64_t side = of.window.side;
     uint64_t kernel = of.window.kernel;
-    frag_tensor laid =
-        of.is_turned ? frag_tape_empty(tape, frag_tape_count(tape, in[0]), dtype) : 0;
+    uint64_t count = frag_tape_count(tape, in[0]);
+    frag_tensor laid = of.is_turned ? frag_tape_empty(tape, count, dtype) : 0;
     if (node->edges[0].node != 0) {
         out[0] = frag_tape_empty(tape, of.batch * of.in_channels * side * side, dtype);
+        if (of.has_gaps)
+            laid = frag_tape_empty(tape, count, dtype);
         use_workspace(tape, &of, dtype, FRAG_CONVOLUTION_BACKWARD_DATA);
     }
     if (node->edges[1].node != 0) {
+        if (of.has_gaps)
+            frag_tape_clear(tape, &laid);
+        if (of.has_gaps)
+            laid = frag_tape_empty(tape, count, dtype);
         out[1] = frag_tape_empty(tape, of.in_channels * of.out_channels * kernel * kernel, dtype);
         use_workspace(tape, &of, dtype, FRAG_CONVOLUTION_BACKWARD_FILTER);
     }
@@ -101,7 +110,6 @@ frag_tensor frag_aten_convolve(frag_tape *tape, frag_tensor x, const frag_aten_c
     uint64_t side = frag_aten_window_side(&of->window);
     frag_dtype dtype = frag_tape_dtype(tape, inputs[0]);
     frag_tensor made = frag_tape_empty(tape, of->batch * of->out_channels * side * side, dtype);
-    use_workspace(tape, of, dtype, FRAG_CONVOLUTION_FORWARD);
     frag_node *node =
         frag_tape_record(tape, convolution_backward, inputs, of->bias != 0 ? 3 : 2, &made, 1);
     if (node != NULL) {
@@ -114,10 +122,14 @@ frag_tensor frag_aten_convolve(frag_tape *tape, frag_tensor x, const frag_aten_c
                                                          [PADDING] = of->window.padding,
                                                          [IN_CHANNELS] = of->in_channels,
                                                          [OUT_CHANNELS] = of->out_channels,
-                                                         [IS_TURNED] = of->is_turned};
+                                                         [LAYOUT] = of->has_gaps    ? GAPS
+                                                                    : of->is_turned ? TURNED
+                                                                                    : PLAIN};
         for (uint32_t i = 0; i < FRAG_NODE_NUMBERS_MAX; i++)
             node->numbers[i] = numbers[i];
     }
+    /* Behind the saving, so that a region that is made anew may end before it. */
+    use_workspace(tape, of, dtype, FRAG_CONVOLUTION_FORWARD);
     for (uint32_t i = 0; i < 3; i++)
         frag_tape_drop(tape, inputs[i]);
     return made;

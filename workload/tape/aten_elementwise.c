@@ -8,7 +8,7 @@ static uint64_t larger(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-static frag_dtype promote(frag_dtype a, frag_dtype b)
+frag_dtype frag_aten_wider(frag_dtype a, frag_dtype b)
 {
     if (a == b)
         return a;
@@ -28,7 +28,7 @@ static frag_tensor like(frag_tape *tape, frag_tensor of)
 static frag_tensor like_both(frag_tape *tape, frag_tensor a, frag_tensor b)
 {
     return frag_tape_empty(tape, larger(frag_tape_count(tape, a), frag_tape_count(tape, b)),
-                           promote(frag_tape_dtype(tape, a), frag_tape_dtype(tape, b)));
+                           frag_aten_wider(frag_tape_dtype(tape, a), frag_tape_dtype(tape, b)));
 }
 
 static void pass_backward(frag_tape *tape, frag_node *node, const frag_tensor *in, frag_tensor *out)

@@ -140,23 +140,30 @@ void frag_aten_scan(frag_tape *tape, uint64_t items, frag_dtype dtype)
 static void layer_norm_backward(frag_tape *tape, frag_node *node, const frag_tensor *in,
                                 frag_tensor *out)
 {
+    uint64_t count = frag_tape_count(tape, in[0]);
+    frag_tensor laid = node->numbers[2] != 0 ? frag_tape_empty(tape, count, node->dtypes[0]) : 0;
     if (node->edges[0].node != 0)
-        out[0] = frag_tape_empty(tape, frag_tape_count(tape, in[0]), node->dtypes[0]);
+        out[0] = frag_tape_empty(tape, count, node->dtypes[0]);
     for (uint32_t i = 1; i < 3; i++)
         if (node->edges[i].node != 0)
             out[i] = frag_tape_empty(tape, node->numbers[0], (frag_dtype)node->numbers[1]);
+    frag_tape_drop(tape, laid);
 }
 
-frag_tensor frag_aten_layer_norm(frag_tape *tape, frag_tensor x, frag_tensor weight,
-                                 frag_tensor bias, uint64_t width)
+static frag_tensor layer_norm(frag_tape *tape, frag_tensor x, const frag_tensor of[2],
+                              uint64_t width, bool is_turned)
 {
+    const frag_tensor weight = of[0];
+    const frag_tensor bias = of[1];
     bool is_cast = frag_tape_autocast(tape) != FRAG_F32;
     frag_tensor typed = is_cast ? frag_tape_to(tape, x, FRAG_F32) : frag_tape_keep(tape, x);
-    uint64_t rows = frag_tape_count(tape, typed) / width;
-    frag_tensor made =
-        frag_tape_empty(tape, frag_tape_count(tape, typed), frag_tape_dtype(tape, typed));
-    frag_tensor mean = frag_tape_empty(tape, rows, FRAG_F32);
-    frag_tensor deviation = frag_tape_empty(tape, rows, FRAG_F32);
+    uint64_t count = frag_tape_count(tape, typed);
+    frag_dtype dtype = frag_tape_dtype(tape, typed);
+    frag_tensor laid = is_turned ? frag_tape_empty(tape, count, dtype) : 0;
+    frag_tensor made = frag_tape_empty(tape, count, dtype);
+    frag_tensor mean = frag_tape_empty(tape, count / width, FRAG_F32);
+    frag_tensor deviation = frag_tape_empty(tape, count / width, FRAG_F32);
+    frag_tape_drop(tape, laid);
     frag_node *node = frag_tape_record(tape, layer_norm_backward,
                                        (frag_tensor[]){typed, weight, bias}, 3, &made, 1);
     if (node != NULL) {
@@ -167,11 +174,24 @@ frag_tensor frag_aten_layer_norm(frag_tape *tape, frag_tensor x, frag_tensor wei
         frag_tape_save_made(tape, node, deviation);
         node->numbers[0] = width;
         node->numbers[1] = frag_tape_dtype(tape, weight);
+        node->numbers[2] = is_turned;
     }
     frag_tape_drop(tape, mean);
     frag_tape_drop(tape, deviation);
     frag_tape_drop(tape, typed);
     return made;
+}
+
+frag_tensor frag_aten_layer_norm(frag_tape *tape, frag_tensor x, frag_tensor weight,
+                                 frag_tensor bias, uint64_t width)
+{
+    return layer_norm(tape, x, (frag_tensor[]){weight, bias}, width, false);
+}
+
+frag_tensor frag_aten_layer_norm_turned(frag_tape *tape, frag_tensor x, frag_tensor weight,
+                                        frag_tensor bias, uint64_t width)
+{
+    return layer_norm(tape, x, (frag_tensor[]){weight, bias}, width, true);
 }
 
 /* ---- the mean of each row */
@@ -238,5 +258,31 @@ frag_tensor frag_aten_cross_entropy(frag_tape *tape, frag_tensor logits, frag_te
     frag_tape_drop(tape, total);
     frag_tape_drop(tape, likelihood);
     frag_tape_drop(tape, made);
+    return loss;
+}
+
+/* ---- mean squared error: inputs self, target */
+static void mse_backward(frag_tape *tape, frag_node *node, const frag_tensor *in, frag_tensor *out)
+{
+    (void)in;
+    out[0] = frag_tape_empty(tape, node->numbers[0], FRAG_F32);
+}
+
+frag_tensor frag_aten_mse_loss(frag_tape *tape, frag_tensor self, frag_tensor target)
+{
+    /* The loss lies where there is room for the square of each difference. */
+    uint64_t count = frag_tape_count(tape, self);
+    frag_tensor room = frag_tape_empty(tape, count, FRAG_F32);
+    frag_tensor loss = frag_tape_alias(tape, room, 1);
+    frag_tape_drop(tape, room);
+    frag_tensor squares = frag_tape_empty(tape, count, FRAG_F32);
+    frag_aten_reduce_buffers(tape, &(frag_reduction){1, count, true, 0});
+    frag_tape_drop(tape, squares);
+    frag_node *node = frag_tape_record(tape, mse_backward, &self, 1, &loss, 1);
+    if (node != NULL) {
+        frag_tape_save(tape, node, self);
+        frag_tape_save(tape, node, target);
+        node->numbers[0] = count;
+    }
     return loss;
 }

@@ -19,13 +19,19 @@ static void addmm_backward(frag_tape *tape, frag_node *node, const frag_tensor *
         out[1] = product(tape, node->numbers[0], dtype);
     if (node->edges[2].node != 0)
         out[2] = product(tape, node->numbers[1], dtype);
-    if (node->edges[0].node != 0)
-        out[0] = node->numbers[2] == 1 ? frag_tape_empty(tape, frag_tape_count(tape, in[0]), dtype)
-                                       : frag_tape_keep(tape, in[0]);
+    if (node->edges[0].node == 0)
+        return;
+    uint64_t rows = node->numbers[2];
+    uint64_t columns = frag_tape_count(tape, in[0]) / rows;
+    bool is_turned = node->numbers[3] != 0 && rows > 1;
+    out[0] = rows == 1 || is_turned ? frag_tape_empty(tape, columns, dtype)
+                                    : frag_tape_keep(tape, in[0]);
+    if (is_turned)
+        frag_aten_reduce_buffers(tape, &(frag_reduction){columns, rows, true, 0});
 }
 
 static frag_tensor addmm(frag_tape *tape, frag_tensor bias, frag_tensor x, frag_tensor weight,
-                         uint64_t columns)
+                         uint64_t columns, bool is_turned)
 {
     uint64_t inner = frag_tape_count(tape, weight) / columns;
     uint64_t rows = frag_tape_count(tape, x) / inner;
@@ -39,6 +45,7 @@ static frag_tensor addmm(frag_tape *tape, frag_tensor bias, frag_tensor x, frag_
         node->numbers[0] = frag_tape_count(tape, x);
         node->numbers[1] = frag_tape_count(tape, weight);
         node->numbers[2] = rows;
+        node->numbers[3] = is_turned;
     }
     return made;
 }
@@ -89,7 +96,7 @@ frag_tensor frag_aten_addmm(frag_tape *tape, frag_tensor bias, frag_tensor x, fr
     frag_tensor typed_weight = cast(tape, weight);
     frag_tensor typed = cast(tape, flat);
     frag_tensor typed_bias = cast(tape, bias);
-    frag_tensor made = addmm(tape, typed_bias, typed, typed_weight, columns);
+    frag_tensor made = addmm(tape, typed_bias, typed, typed_weight, columns, false);
     frag_tape_drop(tape, typed_bias);
     frag_tape_drop(tape, typed);
     frag_tape_drop(tape, typed_weight);
@@ -102,23 +109,51 @@ frag_tensor frag_aten_addmm(frag_tape *tape, frag_tensor bias, frag_tensor x, fr
 frag_tensor frag_aten_linear(frag_tape *tape, frag_tensor x, frag_tensor weight, frag_tensor bias,
                              uint64_t columns)
 {
+    return frag_aten_linear_turned(tape, x, (frag_tensor[]){weight, bias}, columns, 0);
+}
+
+frag_tensor frag_aten_linear_turned(frag_tape *tape, frag_tensor x, const frag_tensor of[2],
+                                    uint64_t columns, uint64_t images)
+{
+    const frag_tensor weight = of[0];
+    const frag_tensor bias = of[1];
     frag_tensor typed_bias = cast(tape, bias);
     frag_tensor typed_weight = cast(tape, weight);
     frag_tensor typed = cast(tape, x);
     frag_tensor flat = frag_aten_view(tape, typed);
     frag_tensor turned = frag_aten_view(tape, typed_weight);
-    frag_tensor made = bias != 0 ? addmm(tape, typed_bias, flat, turned, columns)
+    frag_tensor made = bias != 0 ? addmm(tape, typed_bias, flat, turned, columns, images == 1)
                                  : mm(tape, flat, turned, columns);
     frag_tape_drop(tape, turned);
     frag_tape_drop(tape, flat);
     frag_tape_drop(tape, typed);
     frag_tape_drop(tape, typed_weight);
     frag_tape_drop(tape, typed_bias);
-    if (bias == 0)
+    if (bias == 0 && images <= 1)
         return frag_aten_unsafe_view(tape, made);
-    frag_tensor shaped = frag_aten_view(tape, made);
+    frag_tensor shaped =
+        images > 1 ? frag_aten_view_copied(tape, made) : frag_aten_view(tape, made);
     frag_tape_drop(tape, made);
     return shaped;
+}
+
+frag_tensor frag_aten_linear_apart(frag_tape *tape, frag_tensor x, const frag_tensor of[2],
+                                   uint64_t columns, uint64_t images)
+{
+    frag_tensor bias = cast(tape, of[1]);
+    frag_tensor weight = cast(tape, of[0]);
+    frag_tensor typed = cast(tape, x);
+    frag_tensor flat =
+        images > 1 ? frag_aten_contiguous(tape, typed) : frag_aten_view(tape, typed);
+    frag_tensor turned = frag_aten_view(tape, weight);
+    frag_tensor made = frag_aten_unsafe_view(tape, mm(tape, flat, turned, columns));
+    frag_tape_drop(tape, turned);
+    frag_tape_drop(tape, flat);
+    made = frag_aten_add_in_place(tape, made, bias);
+    frag_tape_drop(tape, typed);
+    frag_tape_drop(tape, weight);
+    frag_tape_drop(tape, bias);
+    return made;
 }
 
 /* saved: other, self; other's gradient comes first, as with mm. */

@@ -15,6 +15,14 @@ frag_tensor frag_aten_view(frag_tape *tape, frag_tensor self)
     return made;
 }
 
+frag_tensor frag_aten_view_column(frag_tape *tape, frag_tensor self)
+{
+    frag_tensor made = frag_tape_view(tape, self, frag_tape_count(tape, self));
+    frag_tape_set_column(tape, made);
+    frag_tape_record(tape, view_backward, &self, 1, &made, 1);
+    return made;
+}
+
 /* The gradient lies in another order, so that the view of it is a copy. */
 static void view_copied_backward(frag_tape *tape, frag_node *node, const frag_tensor *in,
                                  frag_tensor *out)

@@ -162,6 +162,7 @@ static void run_node(frag_tape *tape, ready_heap *ready, uint32_t id)
     }
     if (node->run == NULL) {
         accumulate(tape, node, in[0]);
+        frag_tape_tell_gradient(tape, node->parameter);
         frag_tape_drop(tape, in[0]);
         return;
     }

@@ -75,6 +75,8 @@ struct frag_tape {
     bool has_blas[2]; /* of the main thread, of that of backward */
     bool has_blas_lt[2];
     frag_dtype autocast;
+    frag_gradient_watch *watch; /* NULL: nobody asks */
+    void *watcher;
     cast *casts;
     size_t casts_capacity;
     uint32_t cast_count;
@@ -345,6 +347,18 @@ void frag_tape_set_gradient(frag_tape *tape, frag_tensor id, frag_tensor gradien
     FRAG_ASSERT(tape->tensors[id].gradient == 0);
     tape->tensors[id].gradient = gradient;
     turn_kind(tape, gradient, FRAG_REQUEST_GRADIENT);
+}
+
+void frag_tape_watch_gradients(frag_tape *tape, frag_gradient_watch *watch, void *context)
+{
+    tape->watch = watch;
+    tape->watcher = context;
+}
+
+void frag_tape_tell_gradient(frag_tape *tape, frag_tensor parameter)
+{
+    if (tape->watch != NULL)
+        tape->watch(tape, tape->watcher, parameter);
 }
 
 void frag_tape_clear_gradient(frag_tape *tape, frag_tensor id)

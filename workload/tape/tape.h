@@ -171,6 +171,10 @@ void frag_tape_save_made(frag_tape *tape, frag_node *node, frag_tensor tensor); 
 /* What the node itself made and returns is saved as another tensor on the storage, else the graph
  * would hold itself. */
 void frag_tape_save_output(frag_tape *tape, frag_node *node, frag_tensor tensor);
+/* Is told of each parameter that has been given a gradient in backward. */
+typedef void frag_gradient_watch(frag_tape *tape, void *context, frag_tensor parameter);
+void frag_tape_watch_gradients(frag_tape *tape, frag_gradient_watch *watch, void *context);
+void frag_tape_tell_gradient(frag_tape *tape, frag_tensor parameter); /* for backward.c */
 /* The engine: loss.backward(). */
 void frag_tape_backward(frag_tape *tape, frag_tensor loss);
 

@@ -1,0 +1,212 @@
+#include "workload/ddp.h"
+
+#include "base/memory.h"
+
+enum {
+    FIRST_BUCKET_BYTES = 1 << 20,
+    BUCKET_BYTES = 25 << 20,
+    SENT_BYTES = 250 << 20,
+    IN_FLIGHT_MAX = 2
+};
+
+struct frag_ddp {
+    const frag_model *model;
+    uint32_t *order; /* parameters in which gradients came */
+    uint32_t ready_count;
+    frag_tensor *buckets;
+    size_t buckets_capacity;
+    uint32_t bucket_count;
+    bool is_rebuilt;
+};
+
+static bool is_trained(const frag_tape *tape, const frag_model *model, uint32_t i)
+{
+    return frag_tape_needs_gradient(tape, model->parameters[i]);
+}
+
+/* ---- tensors in buckets of a type, each closed when it has come to its size */
+typedef struct open_bucket {
+    uint64_t count; /* elements; 0: none is open */
+    uint64_t first; /* the tensor that it begins with */
+    uint32_t closed;
+} open_bucket;
+
+typedef struct bucket_size {
+    uint64_t count;
+    uint64_t first;
+    frag_dtype dtype;
+} bucket_size;
+
+typedef struct bucket_list {
+    bucket_size *sizes;
+    size_t capacity;
+    uint32_t count;
+} bucket_list;
+
+static void close_bucket(bucket_list *list, open_bucket *open, frag_dtype dtype)
+{
+    list->sizes =
+        frag_grow(list->sizes, &list->capacity, list->count + 1, sizeof *list->sizes);
+    list->sizes[list->count++] = (bucket_size){open->count, open->first, dtype};
+    *open = (open_bucket){.closed = open->closed + 1};
+}
+
+/* _compute_bucket_assignment_by_size: the first bucket of a type has limits[0], others limits[1].
+ */
+static bucket_list assign(const frag_tape *tape, const frag_tensor *tensors, uint32_t count,
+                          const uint64_t limits[2])
+{
+    bucket_list list = {0};
+    open_bucket open[FRAG_BOOL + 1] = {{0}};
+    for (uint32_t i = 0; i < count; i++) {
+        frag_dtype dtype = frag_tape_dtype(tape, tensors[i]);
+        open_bucket *at = &open[dtype];
+        if (at->count == 0)
+            at->first = i;
+        at->count += frag_tape_count(tape, tensors[i]);
+        if (at->count * frag_dtype_bytes(dtype) >= limits[at->closed > 0])
+            close_bucket(&list, at, dtype);
+    }
+    for (uint32_t i = 0; i <= FRAG_BOOL; i++)
+        if (open[i].count > 0)
+            close_bucket(&list, &open[i], (frag_dtype)i);
+    return list;
+}
+
+static void sort_by_first(bucket_list *list)
+{
+    for (uint32_t i = 1; i < list->count; i++) {
+        bucket_size moved = list->sizes[i];
+        uint32_t at = i;
+        for (; at > 0 && list->sizes[at - 1].first > moved.first; at--)
+            list->sizes[at] = list->sizes[at - 1];
+        list->sizes[at] = moved;
+    }
+}
+
+/* Broadcasts what is on the first rank, a flat copy of each bucket, two at a time. */
+static void send(frag_tape *tape, const frag_tensor *tensors, uint32_t count)
+{
+    bucket_list list = assign(tape, tensors, count, (uint64_t[]){SENT_BYTES, SENT_BYTES});
+    sort_by_first(&list);
+    frag_tensor flights[IN_FLIGHT_MAX] = {0};
+    for (uint32_t i = 0; i < list.count; i++) {
+        frag_tape_clear(tape, &flights[i % IN_FLIGHT_MAX]);
+        const bucket_size *of = &list.sizes[i];
+        bool is_alone = frag_tape_count(tape, tensors[of->first]) == of->count;
+        flights[i % IN_FLIGHT_MAX] = is_alone ? frag_tape_keep(tape, tensors[of->first])
+                                              : frag_tape_empty(tape, of->count, of->dtype);
+    }
+    for (uint32_t i = 0; i < IN_FLIGHT_MAX; i++)
+        frag_tape_drop(tape, flights[(list.count + i) % IN_FLIGHT_MAX]);
+    frag_free(list.sizes);
+}
+
+static void drop_buckets(frag_tape *tape, frag_ddp *ddp)
+{
+    for (uint32_t i = 0; i < ddp->bucket_count; i++)
+        frag_tape_drop(tape, ddp->buckets[i]);
+    ddp->bucket_count = 0;
+}
+
+static void make_buckets(frag_tape *tape, frag_ddp *ddp, const bucket_list *list)
+{
+    drop_buckets(tape, ddp);
+    frag_request_kind was = frag_tape_set_kind(tape, FRAG_REQUEST_GRADIENT);
+    for (uint32_t i = 0; i < list->count; i++) {
+        ddp->buckets = frag_grow(ddp->buckets, &ddp->buckets_capacity, ddp->bucket_count + 1,
+                                 sizeof *ddp->buckets);
+        ddp->buckets[ddp->bucket_count++] =
+            frag_tape_empty(tape, list->sizes[i].count, list->sizes[i].dtype);
+    }
+    frag_tape_set_kind(tape, was);
+}
+
+/* Parameters that are trained, in an order: i-th of the model's, or as gradients came. */
+static uint32_t list_trained(const frag_tape *tape, const frag_ddp *ddp, bool is_by_gradient,
+                             frag_tensor *tensors)
+{
+    const frag_model *model = ddp->model;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < (is_by_gradient ? ddp->ready_count : model->parameter_count); i++) {
+        uint32_t at = is_by_gradient ? ddp->order[i] : i;
+        if (is_trained(tape, model, at))
+            tensors[count++] = model->parameters[at];
+    }
+    return count;
+}
+
+static void note_ready(frag_tape *tape, void *context, frag_tensor parameter)
+{
+    frag_ddp *ddp = context;
+    (void)tape;
+    for (uint32_t i = 0; i < ddp->model->parameter_count && !ddp->is_rebuilt; i++)
+        if (ddp->model->parameters[i] == parameter && ddp->ready_count < ddp->model->parameter_count)
+            ddp->order[ddp->ready_count++] = i;
+}
+
+/* Ranks compare how many parameters they have, then their sizes. */
+static void compare(frag_tape *tape, const frag_model *model, const frag_tensor *trained,
+                    uint32_t count, uint64_t devices)
+{
+    frag_tensor own = frag_tape_empty(tape, 1, FRAG_I64);
+    frag_tensor others[2] = {0};
+    (void)trained;
+    (void)others;
+    (void)devices;
+    uint64_t numbers = 0;
+    for (uint32_t i = 0; i < count; i++)
+        numbers += 2;
+    (void)model;
+    frag_tensor sizes = frag_tape_empty(tape, numbers, FRAG_I64);
+    frag_tape_drop(tape, sizes);
+    frag_tape_drop(tape, own);
+}
+
+frag_ddp *frag_ddp_create(frag_tape *tape, const frag_model *model, uint64_t devices)
+{
+    frag_ddp *ddp = frag_alloc(1, sizeof *ddp);
+    ddp->model = model;
+    ddp->order = frag_alloc((size_t)model->parameter_count + 1, sizeof *ddp->order);
+    size_t most = (size_t)model->parameter_count + model->buffer_count + 1;
+    frag_tensor *tensors = frag_alloc(most, sizeof *tensors);
+    uint32_t count = list_trained(tape, ddp, false, tensors);
+    compare(tape, model, tensors, count, devices);
+    bucket_list list = assign(tape, tensors, count, (uint64_t[]){UINT64_MAX, UINT64_MAX});
+    for (uint32_t i = 0; i < model->parameter_count; i++)
+        tensors[i] = model->parameters[i];
+    for (uint32_t i = 0; i < model->buffer_count; i++)
+        tensors[model->parameter_count + i] = model->buffers[i];
+    send(tape, tensors, model->parameter_count + model->buffer_count);
+    make_buckets(tape, ddp, &list);
+    frag_free(list.sizes);
+    frag_free(tensors);
+    frag_tape_watch_gradients(tape, note_ready, ddp);
+    return ddp;
+}
+
+void frag_ddp_destroy(frag_tape *tape, frag_ddp *ddp)
+{
+    if (ddp == NULL)
+        return;
+    drop_buckets(tape, ddp);
+    frag_free(ddp->buckets);
+    frag_free(ddp->order);
+    frag_free(ddp);
+}
+
+void frag_ddp_begin_forward(frag_tape *tape, frag_ddp *ddp)
+{
+    if (ddp->ready_count > 0 && !ddp->is_rebuilt) {
+        frag_tensor *tensors = frag_alloc((size_t)ddp->ready_count + 1, sizeof *tensors);
+        uint32_t count = list_trained(tape, ddp, true, tensors);
+        bucket_list list =
+            assign(tape, tensors, count, (uint64_t[]){FIRST_BUCKET_BYTES, BUCKET_BYTES});
+        make_buckets(tape, ddp, &list);
+        frag_free(list.sizes);
+        frag_free(tensors);
+        ddp->is_rebuilt = true;
+    }
+    if (ddp->model->buffer_count > 0)
+        send(tape, ddp->model->buffers, ddp->model->buffer_count);
+}
