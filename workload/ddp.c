@@ -145,22 +145,24 @@ static void note_ready(frag_tape *tape, void *context, frag_tensor parameter)
             ddp->order[ddp->ready_count++] = i;
 }
 
-/* Ranks compare how many parameters they have, then their sizes. */
-static void compare(frag_tape *tape, const frag_model *model, const frag_tensor *trained,
-                    uint32_t count, uint64_t devices)
+/* Ranks compare how many parameters they have, then how long these are along each dimension and
+ * apart. */
+static void compare(frag_tape *tape, const frag_model *model, uint64_t devices)
 {
     frag_tensor own = frag_tape_empty(tape, 1, FRAG_I64);
-    frag_tensor others[2] = {0};
-    (void)trained;
-    (void)others;
-    (void)devices;
     uint64_t numbers = 0;
-    for (uint32_t i = 0; i < count; i++)
-        numbers += 2;
-    (void)model;
+    for (uint32_t i = 0; i < model->parameter_count; i++)
+        if (is_trained(tape, model, i))
+            numbers += model->shapes[i].rows > 0 ? 4 : 2;
+    frag_tensor *others = frag_alloc(devices, sizeof *others);
+    for (uint64_t i = 0; i < devices; i++)
+        others[i] = frag_tape_empty(tape, 1, FRAG_I64);
     frag_tensor sizes = frag_tape_empty(tape, numbers, FRAG_I64);
-    frag_tape_drop(tape, sizes);
     frag_tape_drop(tape, own);
+    for (uint64_t i = 0; i < devices; i++)
+        frag_tape_drop(tape, others[i]);
+    frag_tape_drop(tape, sizes);
+    frag_free(others);
 }
 
 frag_ddp *frag_ddp_create(frag_tape *tape, const frag_model *model, uint64_t devices)
@@ -171,7 +173,7 @@ frag_ddp *frag_ddp_create(frag_tape *tape, const frag_model *model, uint64_t dev
     size_t most = (size_t)model->parameter_count + model->buffer_count + 1;
     frag_tensor *tensors = frag_alloc(most, sizeof *tensors);
     uint32_t count = list_trained(tape, ddp, false, tensors);
-    compare(tape, model, tensors, count, devices);
+    compare(tape, model, devices);
     bucket_list list = assign(tape, tensors, count, (uint64_t[]){UINT64_MAX, UINT64_MAX});
     for (uint32_t i = 0; i < model->parameter_count; i++)
         tensors[i] = model->parameters[i];
@@ -185,11 +187,10 @@ frag_ddp *frag_ddp_create(frag_tape *tape, const frag_model *model, uint64_t dev
     return ddp;
 }
 
-void frag_ddp_destroy(frag_tape *tape, frag_ddp *ddp)
+void frag_ddp_destroy(frag_ddp *ddp)
 {
     if (ddp == NULL)
         return;
-    drop_buckets(tape, ddp);
     frag_free(ddp->buckets);
     frag_free(ddp->order);
     frag_free(ddp);
@@ -202,6 +203,11 @@ void frag_ddp_begin_forward(frag_tape *tape, frag_ddp *ddp)
         uint32_t count = list_trained(tape, ddp, true, tensors);
         bucket_list list =
             assign(tape, tensors, count, (uint64_t[]){FIRST_BUCKET_BYTES, BUCKET_BYTES});
+        /* The first rank's order is sent: an index for each parameter, their number, and how many
+         * each bucket has. */
+        frag_tensor indices = frag_tape_empty(tape, (uint64_t)count + 1, FRAG_I32);
+        frag_tape_drop(tape, frag_tape_empty(tape, list.count, FRAG_I32));
+        frag_tape_drop(tape, indices);
         make_buckets(tape, ddp, &list);
         frag_free(list.sizes);
         frag_free(tensors);

@@ -10,7 +10,7 @@ typedef struct frag_ddp frag_ddp;
 /* DistributedDataParallel(model), on so many devices: what is compared and sent comes and goes; the
  * first buckets stay, one for all gradients of a type. */
 frag_ddp *frag_ddp_create(frag_tape *tape, const frag_model *model, uint64_t devices);
-void frag_ddp_destroy(frag_tape *tape, frag_ddp *ddp);
+void frag_ddp_destroy(frag_ddp *ddp); /* buckets stay */
 /* Before each forward pass: buckets by the order in which gradients came, once they have; buffers
  * of the first rank. */
 void frag_ddp_begin_forward(frag_tape *tape, frag_ddp *ddp);

@@ -246,7 +246,7 @@ static void run_program(program *running)
     running->optimizer = frag_optimizer_create(&running->model);
     run_steps(running);
     frag_optimizer_destroy(running->optimizer);
-    frag_ddp_destroy(running->tape, running->ddp);
+    frag_ddp_destroy(running->ddp);
     frag_free(running->model.buffers);
     frag_free(running->model.parameters);
     frag_free(running->model.shapes);

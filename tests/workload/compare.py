@@ -39,12 +39,19 @@ def read_snapshot(path):
 
 
 def read_text(path):
+    """FILE.txt or FILE.txt#DEVICE; the first device, if none is named."""
+    path, _, device = path.partition("#")
     live = {}
     count = 0
+    is_read = False
     with open(path) as file:
         for line in file:
             word = line.split()
-            if word[:1] == ["alloc"]:
+            if word[:1] == ["device"]:
+                is_read = word[1] == (device or "0")
+            elif not is_read:
+                continue
+            elif word[:1] == ["alloc"]:
                 live[word[1]] = count
                 count += 1
                 yield "+", int(word[2])

@@ -451,7 +451,8 @@ static frag_tensor call_resnet(frag_tape *tape, const pass *in, const resnet *at
 static frag_tensor enter(frag_tape *tape, const pass *in, const transformer *at, picture x)
 {
     bool is_linear = in->model->workload->network.is_linear;
-    picture hidden = {normalise(tape, in, &at->before, x.pixels, is_linear), x.side};
+    picture hidden = {normalise(tape, in, &at->before, x.pixels, is_linear && is_several(in)),
+                      x.side};
     if (!is_linear)
         frag_tape_set(tape, &hidden.pixels, convolve(tape, in, &at->enter, hidden, false));
     for (uint32_t i = 0; i < 2; i++)

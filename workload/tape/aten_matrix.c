@@ -21,13 +21,9 @@ static void addmm_backward(frag_tape *tape, frag_node *node, const frag_tensor *
         out[2] = product(tape, node->numbers[1], dtype);
     if (node->edges[0].node == 0)
         return;
-    uint64_t rows = node->numbers[2];
-    uint64_t columns = frag_tape_count(tape, in[0]) / rows;
-    bool is_turned = node->numbers[3] != 0 && rows > 1;
-    out[0] = rows == 1 || is_turned ? frag_tape_empty(tape, columns, dtype)
-                                    : frag_tape_keep(tape, in[0]);
-    if (is_turned)
-        frag_aten_reduce_buffers(tape, &(frag_reduction){columns, rows, true, 0});
+    node->is_summed = node->numbers[2] == 1;
+    node->is_summed_along = node->numbers[3] != 0;
+    out[0] = frag_tape_keep(tape, in[0]);
 }
 
 static frag_tensor addmm(frag_tape *tape, frag_tensor bias, frag_tensor x, frag_tensor weight,

@@ -104,14 +104,18 @@ static void accumulate(frag_tape *tape, const frag_node *node, frag_tensor gradi
 }
 
 /* The shape and the type that the receiver must get: sum_to, then a cast. */
-static frag_tensor fit(frag_tape *tape, const frag_node *next, uint32_t input, frag_tensor gradient)
+static frag_tensor fit(frag_tape *tape, const frag_node *node, uint32_t edge, frag_tensor gradient)
 {
-    if (frag_tape_count(tape, gradient) != next->counts[input]) {
+    const frag_node *next = frag_tape_node(tape, node->edges[edge].node);
+    uint32_t input = node->edges[edge].input;
+    bool is_summed = edge == 0 && node->is_summed;
+    if (is_summed || frag_tape_count(tape, gradient) != next->counts[input]) {
         frag_tensor sum =
             frag_tape_empty(tape, next->counts[input], frag_tape_dtype(tape, gradient));
         uint64_t inputs = frag_tape_count(tape, gradient) / next->counts[input];
+        bool is_fastest = next->are_columns[input] || (edge == 0 && node->is_summed_along);
         frag_aten_reduce_buffers(
-            tape, &(frag_reduction){next->counts[input], inputs, next->are_columns[input], 0});
+            tape, &(frag_reduction){next->counts[input], inputs, is_fastest, 0});
         frag_tape_drop(tape, gradient);
         gradient = sum;
     }
@@ -171,8 +175,7 @@ static void run_node(frag_tape *tape, ready_heap *ready, uint32_t id)
     frag_tape_drop_unpacked(tape, node);
     for (uint32_t i = 0; i < node->edge_count; i++)
         if (node->edges[i].node != 0 && out[i] != 0)
-            out[i] =
-                fit(tape, frag_tape_node(tape, node->edges[i].node), node->edges[i].input, out[i]);
+            out[i] = fit(tape, node, i, out[i]);
     for (uint32_t i = 0; i < node->output_count; i++)
         frag_tape_drop(tape, in[i]);
     frag_tape_release_saved(tape, node);

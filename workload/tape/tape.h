@@ -93,6 +93,8 @@ struct frag_node {
     uint64_t counts[FRAG_NODE_EDGES_MAX];    /* elements and type that they must have */
     frag_dtype dtypes[FRAG_NODE_EDGES_MAX];
     bool are_columns[FRAG_NODE_EDGES_MAX];
+    bool is_summed;       /* its first result is a sum over rows, though there is only one */
+    bool is_summed_along; /* rows lie next to each other there */
     uint32_t output_count;
     uint32_t made_count; /* outputs that are no views */
 };
