@@ -4,7 +4,6 @@
 #include "allocators/registry.h"
 
 #include <dlfcn.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/bytes.h"

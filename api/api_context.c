@@ -1,7 +1,6 @@
 /* The caller's context as what lies below takes it, and what is said of the library and errors. */
 #include <inttypes.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>

@@ -1,6 +1,5 @@
 /* A piece of a trace as a recording of its own. */
 #include "api/api_recording.h"
-#include "base/bytes.h"
 #include "base/memory.h"
 #include "traces/cut.h"
 

@@ -2,7 +2,6 @@
 #include <stdio.h>
 
 #include "api/api_policy.h"
-#include "base/bytes.h"
 #include "base/text_stream.h"
 #include "studies/verify/golden_check.h"
 

@@ -1,8 +1,6 @@
 /* The page of a report. */
 #include "api/api_run.h"
 #include "api/api_target.h"
-#include "base/bytes.h"
-#include "base/memory.h"
 #include "report/report.h"
 
 typedef struct report_call {

@@ -4,7 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/bytes.h"
 #include "base/error.h"
 #include "base/scope.h"
 #include "base/text.h"

@@ -1,7 +1,5 @@
 #include "base/text_table.h"
 
-#include <stdlib.h>
-
 #include "base/memory.h"
 
 frag_text *frag_text_table_cell(frag_text_table *table)

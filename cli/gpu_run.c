@@ -1,13 +1,11 @@
 #include "cli/gpu_run.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/bytes.h"
 #include "base/memory.h"
 #include "cli/child.h"
 #include "cli/gpu_load.h"
-#include "cli/inputs.h"
 
 /* What the child sends; the answers follow. Both are the same program, so its bytes are enough. */
 typedef struct message {

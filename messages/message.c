@@ -1,6 +1,5 @@
 #include "messages/message.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"

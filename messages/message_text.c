@@ -1,7 +1,6 @@
 #include "messages/message_text.h"
 
 #include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 

@@ -1,6 +1,5 @@
 #include "planner/gap_tree.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/bits.h"

@@ -1,7 +1,5 @@
 #include "planner/greedy.h"
 
-#include <stdlib.h>
-
 #include "base/bits.h"
 #include "base/memory.h"
 #include "planner/keyed.h"

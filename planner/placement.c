@@ -1,6 +1,5 @@
 #include "planner/placement.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/bits.h"

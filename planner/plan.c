@@ -1,6 +1,5 @@
 #include "planner/plan.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/bytes.h"

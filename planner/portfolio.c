@@ -1,6 +1,5 @@
 #include "planner/portfolio.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"

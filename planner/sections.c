@@ -1,8 +1,5 @@
 #include "planner/sections.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/bits.h"
 #include "base/memory.h"
 #include "base/radix.h"

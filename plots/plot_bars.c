@@ -1,6 +1,5 @@
 /* What the reserved bytes hold at their peak, one bar for each policy. */
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/bytes.h"

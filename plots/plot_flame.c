@@ -1,7 +1,6 @@
 /* What is held at one moment by call stack: a frame stands on the one that called it, as wide as
  * what was asked for in it. */
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/bytes.h"

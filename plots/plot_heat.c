@@ -1,7 +1,6 @@
 /* A heat map of one field of result rows over two others. */
 #include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/bytes.h"

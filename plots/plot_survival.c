@@ -1,6 +1,5 @@
 /* How far a trace gets under each policy, for every capacity. */
 #include <inttypes.h>
-#include <stdlib.h>
 
 #include "base/bits.h"
 #include "base/bytes.h"

@@ -1,6 +1,5 @@
 #include "report/columns.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/formats/codec.h"

@@ -1,5 +1,4 @@
 /* The verdicts of a report: what `fraglab explain` says where memory ran out. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/bytes.h"

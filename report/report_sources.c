@@ -1,5 +1,4 @@
 /* The files of a report: result files, recordings, and recordings that rows speak of. */
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -1,6 +1,5 @@
 #include "sim/run.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/bytes.h"

@@ -1,7 +1,5 @@
 #include "traces/number_map.h"
 
-#include <stdlib.h>
-
 #include "base/error.h"
 #include "base/memory.h"
 

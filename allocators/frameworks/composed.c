@@ -4,7 +4,6 @@
 
 #include "allocators/index/index_audit.h"
 #include "base/bits.h"
-#include "base/bytes.h"
 #include "sim/replay/replay_loop.h"
 
 /* ---- creating */

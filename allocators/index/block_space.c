@@ -1,7 +1,5 @@
 #include "allocators/index/block_space.h"
 
-#include "base/bytes.h"
-
 /* Address space asked for when nothing else limits it; what would need more is out of memory. */
 #define RANGE_BYTES_MAX ((uint64_t)1 << 43)
 

@@ -1,6 +1,5 @@
 #include "base/formats/codec.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
 #include <zstd.h>

@@ -2,7 +2,6 @@
 
 #include <inttypes.h>
 #include <sqlite3.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"

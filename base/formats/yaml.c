@@ -1,7 +1,6 @@
 #include "base/formats/yaml.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 #include <yaml.h>
 

@@ -4,7 +4,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/bytes.h"
 #include "base/memory.h"
 #include "cli/dryrun/bisect_state.h"
 

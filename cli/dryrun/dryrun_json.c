@@ -3,7 +3,6 @@
 
 #include "base/bytes.h"
 #include "base/json.h"
-#include "sim/version.h"
 #include "studies/explain/explain_json.h"
 #include "studies/explain/explain_trace.h"
 

@@ -1,7 +1,6 @@
 /* One run of a command as a dry run: what it needs, and what it leaves. */
 #include <dirent.h>
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -8,7 +8,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/bytes.h"
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/text.h"

@@ -5,7 +5,6 @@
 
 #include "base/bytes.h"
 #include "base/file.h"
-#include "base/memory.h"
 #include "base/threads.h"
 #include "cli/inputs.h"
 #include "studies/explain/explain_recording.h"

@@ -2,7 +2,6 @@
 #include "cli/machine/device_command.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "base/bytes.h"
 #include "base/text_table.h"

@@ -1,5 +1,4 @@
 /* `fraglab report`: collects runs, verdicts and plans and writes them as one HTML page. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"

@@ -1,5 +1,4 @@
 /* Prints the rows of `fraglab run`, and the notes beside them. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/bytes.h"

@@ -3,7 +3,6 @@
 
 #include "base/bytes.h"
 #include "base/file.h"
-#include "base/memory.h"
 #include "base/text_table.h"
 #include "cli/inputs.h"
 #include "studies/leaks/leaks_json.h"

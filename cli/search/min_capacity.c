@@ -1,6 +1,5 @@
 /* `fraglab min-capacity`: the smallest device on which a trace runs without an OOM. */
 #include <inttypes.h>
-#include <stdlib.h>
 
 #include "base/bytes.h"
 #include "base/file.h"

@@ -1,8 +1,6 @@
 /* `fraglab sweep`: replays every combination of traces, policies, options and capacities on several
  * threads or ranks, and resumes an interrupted sweep. */
-#include <string.h>
 
-#include "cli/inputs.h"
 #include "cli/ranks.h"
 #include "studies/sweep/sweep_ranks.h"
 

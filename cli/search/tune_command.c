@@ -1,7 +1,6 @@
 /* `fraglab tune`: options, recordings, and where what was found is printed. */
 #include <stdlib.h>
 
-#include "base/bytes.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/threads.h"

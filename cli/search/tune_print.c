@@ -1,7 +1,6 @@
 #include "cli/search/tune_print.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/bytes.h"

@@ -1,5 +1,4 @@
 /* `fraglab trace cut`: writes a part of a recording as a recording of its own. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/bytes.h"

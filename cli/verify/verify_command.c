@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "base/text_stream.h"

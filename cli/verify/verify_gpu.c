@@ -1,11 +1,9 @@
 #include "cli/verify/verify_gpu.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/bytes.h"
-#include "base/memory.h"
 #include "cli/gpu_run.h"
 #include "studies/verify/verify_json.h"
 

@@ -1,7 +1,6 @@
 #include "plots/parts/plot_groups.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 
 #include "base/bits.h"
 #include "base/memory.h"

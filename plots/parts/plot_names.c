@@ -1,7 +1,6 @@
 #include "plots/parts/plot_names.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"

@@ -1,7 +1,5 @@
 #include "plots/parts/plot_raster.h"
 
-#include <stdlib.h>
-
 #include "base/memory.h"
 
 typedef struct pixel {

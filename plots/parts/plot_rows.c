@@ -1,7 +1,5 @@
 #include "plots/parts/plot_rows.h"
 
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "allocators/registry.h"

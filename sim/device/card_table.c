@@ -1,8 +1,6 @@
 #include "sim/device/card_table.h"
 
 #include <ctype.h>
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"

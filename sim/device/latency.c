@@ -1,7 +1,6 @@
 #include "sim/device/latency.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 
 #include "base/bytes.h"
 

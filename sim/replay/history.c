@@ -1,6 +1,5 @@
 #include "sim/replay/history.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"

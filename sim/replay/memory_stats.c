@@ -1,6 +1,5 @@
 #include "sim/replay/memory_stats.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/bytes.h"
 #include "base/memory.h"
 #include "sim/policy_engine.h"
 #include "sim/replay/replay_loop.h"

@@ -8,7 +8,6 @@
 
 #include "base/memory.h"
 #include "sim/device/latency.h"
-#include "sim/replay/replay.h"
 #include "sim/replay/replay_state.h"
 
 /* What the note of a free says about its block. */

@@ -1,10 +1,8 @@
 /* The state at the start of a trace that begins in the middle of a program: the recorded layout,
  * taken over by a policy that can, or the blocks requested anew, in order of address. */
-#include <stdlib.h>
 
 #include "base/bytes.h"
 #include "base/memory.h"
-#include "sim/replay/replay.h"
 #include "sim/replay/replay_state.h"
 
 static bool start_fails(const frag_trace *trace, uint64_t event, const char *what,

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "sim/replay/replay.h"
 #include "sim/replay/replay_state.h"
 
 #define NONE UINT32_MAX

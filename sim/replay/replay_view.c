@@ -1,5 +1,4 @@
 /* The current state of a run: the policy's layout, with what the program knows of each block. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"

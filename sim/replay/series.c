@@ -1,6 +1,5 @@
 #include "sim/replay/series.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"

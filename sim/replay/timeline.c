@@ -1,7 +1,5 @@
 #include "sim/replay/timeline.h"
 
-#include <stdlib.h>
-
 #include "base/memory.h"
 #include "sim/replay/series.h"
 

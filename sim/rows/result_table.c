@@ -1,7 +1,6 @@
 /* The table for people, on a terminal or as Markdown: rows of one trace together, with its bound.
  */
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/bytes.h"

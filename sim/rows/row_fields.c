@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/bytes.h"
 #include "base/error.h"
 #include "sim/device/device_description.h"
 #include "sim/device/latency.h"

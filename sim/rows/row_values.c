@@ -4,7 +4,6 @@
 
 #include "base/error.h"
 #include "sim/device/device_description.h"
-#include "sim/rows/result.h"
 #include "sim/rows/row_fields.h"
 
 static const frag_row_value unknown = {0};

@@ -1,7 +1,5 @@
 #include "sim/trace/demand.h"
 
-#include <stdlib.h>
-
 #include "base/memory.h"
 
 void frag_demand_begin(frag_demand *demand, const frag_trace *trace)

@@ -1,7 +1,6 @@
 #include "sim/trace/trace.h"
 
 #include <float.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/bits.h"

@@ -1,6 +1,5 @@
 /* The digest of a trace: everything it says, in one order whatever the form it was read from. */
 #include <stddef.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/bits.h"

@@ -1,7 +1,5 @@
 #include "studies/capacity/bounds.h"
 
-#include <stdlib.h>
-
 #include "base/bytes.h"
 #include "base/memory.h"
 #include "planner/plan.h"

@@ -4,8 +4,6 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "base/memory.h"
-#include "sim/version.h"
 
 enum { COLUMNS = 96, LABEL_COLUMNS = 11, FOUND_LINES = 10 };
 

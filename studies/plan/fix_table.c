@@ -4,8 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/bytes.h"
-
 enum { CAPABILITY_BF16 = 80, TOKENS_MIN = 32, HALVINGS_MAX = 24 };
 
 const char *frag_fix_price_name(frag_fix_price price)

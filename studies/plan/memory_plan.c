@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "base/bytes.h"
 #include "base/memory.h"
 #include "workload/tape_card.h"
 

@@ -5,7 +5,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/bytes.h"
 #include "base/memory.h"
 
 static bool is_digit(char letter)

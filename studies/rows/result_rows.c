@@ -1,7 +1,6 @@
 #include "studies/rows/result_rows.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/bytes.h"

@@ -1,6 +1,5 @@
 #include "studies/sweep/sweep_order.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/threads.h"

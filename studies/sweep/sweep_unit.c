@@ -1,7 +1,6 @@
 #include "studies/sweep/sweep_unit.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/digest.h"

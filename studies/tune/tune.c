@@ -1,7 +1,5 @@
 #include "studies/tune/tune.h"
 
-#include <stdlib.h>
-
 #include "base/memory.h"
 #include "base/threads.h"
 

@@ -1,7 +1,6 @@
 #include "studies/tune/tune_search.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/random.h"

@@ -1,7 +1,6 @@
 #include "studies/verify/golden_compare.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "allocators/pytorch/pytorch_options.h"

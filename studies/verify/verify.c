@@ -1,7 +1,5 @@
 #include "studies/verify/verify.h"
 
-#include <stdlib.h>
-
 #include "base/bytes.h"
 #include "base/memory.h"
 

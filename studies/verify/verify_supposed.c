@@ -1,6 +1,5 @@
 #include "studies/verify/verify_supposed.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/bytes.h"

@@ -1,7 +1,6 @@
 #include "traces/exchange/chrome_write.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 
 #include "base/bytes.h"
 #include "base/json.h"

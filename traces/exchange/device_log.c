@@ -1,6 +1,5 @@
 #include "traces/exchange/device_log.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"

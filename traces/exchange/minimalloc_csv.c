@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/bits.h"
-#include "base/bytes.h"
 #include "base/memory.h"
 #include "sim/policy_engine.h"
 #include "traces/builder.h"

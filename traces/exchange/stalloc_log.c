@@ -8,7 +8,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "traces/exchange/csv_lines.h"
 #include "traces/exchange/live_blocks.h"
 #include "traces/formats.h"

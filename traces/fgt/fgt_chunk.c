@@ -1,6 +1,5 @@
 #include "traces/fgt/fgt_chunk.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"

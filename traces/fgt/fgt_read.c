@@ -1,6 +1,5 @@
 /* The reader of .fgt files: sections, tables and chunks; every count is checked before memory is
  * taken. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/formats/codec.h"

@@ -8,7 +8,6 @@
 #include "base/memory.h"
 #include "traces/fgt/fgt.h"
 #include "traces/fgt/fgt_chunk.h"
-#include "traces/formats.h"
 
 /* Tables are cut into sections of about this size. */
 #define TABLE_BYTES ((size_t)1 << 20)

@@ -5,12 +5,10 @@
  * and the rules of the device (docs/trace-format.md, "golden logs"). Streams are the script's
  * numbers; the raw handle of stream k is 4096 k. */
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/bits.h"
-#include "base/memory.h"
 #include "base/text.h"
 #include "traces/golden/golden_reader.h"
 

@@ -1,7 +1,6 @@
 /* A golden log as a recording: requests become events of the trace of their device, and what the
  * library did is kept beside them as observed events, as in recordings of whole programs. */
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/bytes.h"

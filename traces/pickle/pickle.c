@@ -1,6 +1,5 @@
 #include "traces/pickle/pickle.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/bits.h"

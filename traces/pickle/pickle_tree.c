@@ -1,6 +1,5 @@
 #include "traces/pickle/pickle_tree.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/bits.h"

@@ -1,6 +1,5 @@
 #include "traces/pickle/pickle_write.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "traces/formats.h"
 #include "traces/text/text_trace.h"
 
 static void write_string(FILE *stream, const frag_strings *strings, uint32_t id)

@@ -1,7 +1,6 @@
 #include "traces/torch/plot_page.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"

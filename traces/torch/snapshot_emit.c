@@ -1,7 +1,5 @@
 #include "traces/torch/snapshot_emit.h"
 
-#include <stdlib.h>
-
 #include "base/memory.h"
 #include "traces/torch/history/snapshot_bursts.h"
 

@@ -1,6 +1,5 @@
 #include "traces/torch/snapshot_page.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"

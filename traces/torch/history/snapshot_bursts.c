@@ -1,6 +1,5 @@
 #include "traces/torch/history/snapshot_bursts.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/bits.h"

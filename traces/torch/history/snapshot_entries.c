@@ -1,7 +1,6 @@
 /* Reads the history entries of a torch snapshot, one dictionary each, into an array. */
 #include "traces/torch/history/snapshot_parse.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/bits.h"

@@ -1,6 +1,5 @@
 #include "traces/torch/history/snapshot_ranges.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"

@@ -1,6 +1,5 @@
 #include "traces/torch/pools/snapshot_colours.h"
 
-#include "base/error.h"
 #include "base/memory.h"
 
 /* Pieces whose colour is in question; choosing among them is quadratic. */

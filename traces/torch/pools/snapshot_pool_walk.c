@@ -1,6 +1,5 @@
 #include "traces/torch/pools/snapshot_pool_walk.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/bytes.h"
