@@ -10,11 +10,7 @@
 enum { OPTION_ALIGN };
 
 static const frag_option my_options[] = {
-    [OPTION_ALIGN] = {.key = "align",
-                      .type = FRAG_OPTION_BYTES,
-                      .default_text = "2MiB",
-                      .min = 512,
-                      .max = (uint64_t)1 << 40,
+    [OPTION_ALIGN] = {"align", FRAG_OPTION_BYTES, "2MiB", .min = 512, .max = (uint64_t)1 << 40,
                       .help = "requests are multiples of this"},
     {.key = NULL},
 };

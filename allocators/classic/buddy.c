@@ -16,22 +16,11 @@ enum { OPTION_MIN_BLOCK, OPTION_GROW, OPTION_SIZES };
 #define RANGE_BYTES_MAX ((uint64_t)1 << 43)
 
 static const frag_option buddy_options[] = {
-    {.key = "min_block",
-     .type = FRAG_OPTION_BYTES,
-     .default_text = "512",
-     .min = 1,
-     .max = FRAG_GIB,
+    {"min_block", FRAG_OPTION_BYTES, "512", .min = 1, .max = FRAG_GIB,
      .help = "smallest block, a power of two"},
-    {.key = "grow",
-     .type = FRAG_OPTION_BYTES,
-     .default_text = "2MiB",
-     .min = 1,
-     .max = 1024 * FRAG_GIB,
+    {"grow", FRAG_OPTION_BYTES, "2MiB", .min = 1, .max = 1024 * FRAG_GIB,
      .help = "the mapped part of the range grows in steps of this, where there is room"},
-    {.key = "sizes",
-     .type = FRAG_OPTION_ENUM,
-     .default_text = "binary",
-     .choices = "binary|weighted|fibonacci",
+    {"sizes", FRAG_OPTION_ENUM, "binary", .choices = "binary|weighted|fibonacci",
      .help =
          "times min_block: 1, 2, 4, 8; weighted: 1, 2, 3, 4, 6, 8, 12; fibonacci: 1, 2, 3, 5, 8"},
     {.key = NULL},

@@ -20,23 +20,11 @@
 enum { OPTION_SIZE, OPTION_ALIGN, OPTION_GROW };
 
 static const frag_option conte_options[] = {
-    {.key = "size",
-     .type = FRAG_OPTION_BYTES,
-     .default_text = "unlimited",
-     .min = 40,
-     .max = FRAG_UNLIMITED,
+    {"size", FRAG_OPTION_BYTES, "unlimited", .min = 40, .max = FRAG_UNLIMITED,
      .help = "bytes of the pool, one device malloc at the start; unlimited: a range that grows"},
-    {.key = "align",
-     .type = FRAG_OPTION_BYTES,
-     .default_text = "8",
-     .min = 1,
-     .max = FRAG_GIB,
+    {"align", FRAG_OPTION_BYTES, "8", .min = 1, .max = FRAG_GIB,
      .help = "power of two; above 8 every request is a tlsf_memalign"},
-    {.key = "grow",
-     .type = FRAG_OPTION_BYTES,
-     .default_text = "2MiB",
-     .min = 1,
-     .max = 1024 * FRAG_GIB,
+    {"grow", FRAG_OPTION_BYTES, "2MiB", .min = 1, .max = 1024 * FRAG_GIB,
      .help = "the range grows by at least this much; without size"},
     {.key = NULL}};
 

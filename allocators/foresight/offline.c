@@ -19,17 +19,10 @@
 enum { OPTION_ALIGN, OPTION_STEPS, OPTION_COUNT };
 
 static const frag_option offline_options[] = {
-    [OPTION_ALIGN] = {.key = "align",
-                      .type = FRAG_OPTION_BYTES,
-                      .default_text = "512",
-                      .min = 1,
-                      .max = 1 << 30,
+    [OPTION_ALIGN] = {"align", FRAG_OPTION_BYTES, "512", .min = 1, .max = 1 << 30,
                       .help = "blocks are multiples of this, and begin at one; a packing problem "
                               "has its own alignments instead"},
-    [OPTION_STEPS] = {.key = "steps",
-                      .type = FRAG_OPTION_COUNT,
-                      .default_text = "1000000",
-                      .max = FRAG_UNLIMITED,
+    [OPTION_STEPS] = {"steps", FRAG_OPTION_COUNT, "1000000", .max = FRAG_UNLIMITED,
                       .help =
                           "budget of the search for a lower packing; one step places one block"},
     [OPTION_COUNT] = {.key = NULL},

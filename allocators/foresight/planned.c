@@ -25,16 +25,9 @@ extern const frag_policy_ops frag_policy_best_fit;
 enum { OPTION_ALIGN, OPTION_STEPS, OPTION_COUNT };
 
 static const frag_option planned_options[] = {
-    [OPTION_ALIGN] = {.key = "align",
-                      .type = FRAG_OPTION_BYTES,
-                      .default_text = "512",
-                      .min = 1,
-                      .max = 1 << 30,
+    [OPTION_ALIGN] = {"align", FRAG_OPTION_BYTES, "512", .min = 1, .max = 1 << 30,
                       .help = "requests are rounded up to a multiple of this power of two"},
-    [OPTION_STEPS] = {.key = "steps",
-                      .type = FRAG_OPTION_COUNT,
-                      .default_text = "1000000",
-                      .max = FRAG_UNLIMITED,
+    [OPTION_STEPS] = {"steps", FRAG_OPTION_COUNT, "1000000", .max = FRAG_UNLIMITED,
                       .help = "budget of the search for a lower packing of the iteration"},
     [OPTION_COUNT] = {.key = NULL},
 };

@@ -10,11 +10,7 @@
 enum { OPTION_LIMIT };
 
 static const frag_option cupy_options[] = {
-    {.key = "limit",
-     .type = FRAG_OPTION_BYTES,
-     .default_text = "unlimited",
-     .min = 0,
-     .max = FRAG_UNLIMITED,
+    {"limit", FRAG_OPTION_BYTES, "unlimited", .min = 0, .max = FRAG_UNLIMITED,
      .help = "most bytes of all segments (set_limit, CUPY_GPU_MEMORY_LIMIT); 0: unlimited"},
     {.key = NULL},
 };

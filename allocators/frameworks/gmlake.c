@@ -17,27 +17,14 @@
 enum { OPTION_LIMIT, OPTION_REUSE, OPTION_LEVEL, OPTION_COLLECT };
 
 static const frag_option gmlake_options[] = {
-    [OPTION_LIMIT] = {.key = "fragLimit",
-                      .type = FRAG_OPTION_BYTES,
-                      .default_text = "512MiB",
-                      .max = FRAG_UNLIMITED,
+    [OPTION_LIMIT] = {"fragLimit", FRAG_OPTION_BYTES, "512MiB", .max = FRAG_UNLIMITED,
                       .help = "smaller requests are never stitched"},
-    [OPTION_REUSE] = {.key = "reuseLimit",
-                      .type = FRAG_OPTION_RATIO,
-                      .default_text = "10",
-                      .ratio_min = 1,
-                      .ratio_max = 1e6,
+    [OPTION_REUSE] = {"reuseLimit", FRAG_OPTION_RATIO, "10", .ratio_min = 1, .ratio_max = 1e6,
                       .help = "a stitched range serves requests down to its size divided by this"},
-    [OPTION_LEVEL] = {.key = "defragLevel",
-                      .type = FRAG_OPTION_COUNT,
-                      .default_text = "0",
-                      .max = 2,
+    [OPTION_LEVEL] = {"defragLevel", FRAG_OPTION_COUNT, "0", .max = 2,
                       .help = "0: stitch before asking for new memory; 1: after that failed; 2: "
                               "after cached memory was given back as well"},
-    [OPTION_COLLECT] = {.key = "autoGC",
-                        .type = FRAG_OPTION_COUNT,
-                        .default_text = "1000",
-                        .max = INT32_MAX,
+    [OPTION_COLLECT] = {"autoGC", FRAG_OPTION_COUNT, "1000", .max = INT32_MAX,
                         .help = "GiB; ranges that nobody has are taken apart when more than that "
                                 "was stitched together"},
     {.key = NULL},

@@ -15,16 +15,10 @@
 enum { OPTION_SIZE, OPTION_CLASSES };
 
 static const frag_option rmm_arena_options[] = {
-    {.key = "arena_size",
-     .type = FRAG_OPTION_BYTES,
-     .default_text = "0",
-     .min = 0,
-     .max = 1024 * FRAG_GIB,
+    {"arena_size", FRAG_OPTION_BYTES, "0", .min = 0, .max = 1024 * FRAG_GIB,
      .help = "what is taken at construction; 0: half of what the device has free, or, on one "
              "without limit, twice the peak of requested bytes"},
-    {.key = "size_classes",
-     .type = FRAG_OPTION_FLAG,
-     .default_text = "false",
+    {"size_classes", FRAG_OPTION_FLAG, "false",
      .help =
          "requests are rounded to size classes, four to a power of two (a build option of RMM)"},
     {.key = NULL},

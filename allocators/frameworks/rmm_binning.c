@@ -336,17 +336,9 @@ static bool fixed_check(const frag_policy *policy, frag_error *error)
 enum { FIXED_BLOCK_SIZE, FIXED_BLOCKS, FIXED_ORDER };
 
 static const frag_option fixed_options[] = {
-    {.key = "block_size",
-     .type = FRAG_OPTION_BYTES,
-     .default_text = "1MiB",
-     .min = 1,
-     .max = 1024 * FRAG_GIB,
+    {"block_size", FRAG_OPTION_BYTES, "1MiB", .min = 1, .max = 1024 * FRAG_GIB,
      .help = "of every block, rounded up to 256; larger requests fail"},
-    {.key = "blocks_to_preallocate",
-     .type = FRAG_OPTION_COUNT,
-     .default_text = "128",
-     .min = 1,
-     .max = BLOCKS_MAX,
+    {"blocks_to_preallocate", FRAG_OPTION_COUNT, "128", .min = 1, .max = BLOCKS_MAX,
      .help = "blocks of a device malloc, one made at construction"},
     FRAG_RMM_ORDER_OPTION,
     {.key = NULL},
@@ -403,22 +395,11 @@ enum {
 };
 
 static const frag_option binning_options[] = {
-    {.key = "min_size_exponent",
-     .type = FRAG_OPTION_COUNT,
-     .default_text = "18",
-     .min = 8,
-     .max = EXPONENT_MAX,
+    {"min_size_exponent", FRAG_OPTION_COUNT, "18", .min = 8, .max = EXPONENT_MAX,
      .help = "the smallest bin has blocks of two to this power"},
-    {.key = "max_size_exponent",
-     .type = FRAG_OPTION_COUNT,
-     .default_text = "22",
-     .min = 8,
-     .max = EXPONENT_MAX,
+    {"max_size_exponent", FRAG_OPTION_COUNT, "22", .min = 8, .max = EXPONENT_MAX,
      .help = "the largest; bins are for every power between them"},
-    {.key = "upstream",
-     .type = FRAG_OPTION_ENUM,
-     .default_text = "pool",
-     .choices = "pool|cuda",
+    {"upstream", FRAG_OPTION_ENUM, "pool", .choices = "pool|cuda",
      .help =
          "what serves larger requests and gives slabs of 128 blocks: RMM's pool, or the device"},
     FRAG_RMM_INITIAL_OPTION,

@@ -15,31 +15,17 @@
 enum { OPTION_LIMIT, OPTION_GROWTH, OPTION_COLLECTION, OPTION_FRACTION, OPTION_COALESCES };
 
 static const frag_option tf_bfc_options[] = {
-    {.key = "memory_limit",
-     .type = FRAG_OPTION_BYTES,
-     .default_text = "unlimited",
-     .min = 1,
-     .max = FRAG_UNLIMITED,
+    {"memory_limit", FRAG_OPTION_BYTES, "unlimited", .min = 1, .max = FRAG_UNLIMITED,
      .help = "most bytes of all regions; unlimited: what the device has"},
-    {.key = "allow_growth",
-     .type = FRAG_OPTION_FLAG,
-     .default_text = "true",
+    {"allow_growth", FRAG_OPTION_FLAG, "true",
      .help = "regions begin at 2 MiB and double; false, TensorFlow's own default: the first "
              "request takes the whole limit"},
-    {.key = "garbage_collection",
-     .type = FRAG_OPTION_FLAG,
-     .default_text = "false",
+    {"garbage_collection", FRAG_OPTION_FLAG, "false",
      .help = "idle regions go back to the device before a request fails"},
-    {.key = "fragmentation_fraction",
-     .type = FRAG_OPTION_RATIO,
-     .default_text = "0",
-     .ratio_min = 0,
-     .ratio_max = 1,
+    {"fragmentation_fraction", FRAG_OPTION_RATIO, "0", .ratio_min = 0, .ratio_max = 1,
      .help = "share of the limit that a chunk may have more than the request and stay whole; 0: "
              "128 MiB"},
-    {.key = "sub_allocator_coalesces",
-     .type = FRAG_OPTION_FLAG,
-     .default_text = "false",
+    {"sub_allocator_coalesces", FRAG_OPTION_FLAG, "false",
      .help = "a region that begins where another ends becomes part of it, for devices that free "
              "them as one"},
     {.key = NULL},

@@ -15,33 +15,16 @@
 enum { OPTION_SIZE, OPTION_ALIGN, OPTION_ROUND, OPTION_STRATEGY, OPTION_GROW };
 
 static const frag_option tlsf_vma_options[] = {
-    {.key = "size",
-     .type = FRAG_OPTION_BYTES,
-     .default_text = "unlimited",
-     .min = 1,
-     .max = FRAG_UNLIMITED,
+    {"size", FRAG_OPTION_BYTES, "unlimited", .min = 1, .max = FRAG_UNLIMITED,
      .help = "bytes of the block, one device malloc at the start; unlimited: a range that grows"},
-    {.key = "align",
-     .type = FRAG_OPTION_BYTES,
-     .default_text = "64",
-     .min = 1,
-     .max = FRAG_GIB,
+    {"align", FRAG_OPTION_BYTES, "64", .min = 1, .max = FRAG_GIB,
      .help = "power of two that offsets are multiples of"},
-    {.key = "round",
-     .type = FRAG_OPTION_FLAG,
-     .default_text = "true",
+    {"round", FRAG_OPTION_FLAG, "true",
      .help =
          "sizes are rounded up to align, too; false: what lies before an offset becomes a hole"},
-    {.key = "strategy",
-     .type = FRAG_OPTION_ENUM,
-     .default_text = "default",
-     .choices = FRAG_VMA_STRATEGIES,
+    {"strategy", FRAG_OPTION_ENUM, "default", .choices = FRAG_VMA_STRATEGIES,
      .help = "VMA_VIRTUAL_ALLOCATION_CREATE_STRATEGY_*"},
-    {.key = "grow",
-     .type = FRAG_OPTION_BYTES,
-     .default_text = "2MiB",
-     .min = 1,
-     .max = 1024 * FRAG_GIB,
+    {"grow", FRAG_OPTION_BYTES, "2MiB", .min = 1, .max = 1024 * FRAG_GIB,
      .help = "the range grows by at least this much; without size"},
     {.key = NULL}};
 
