@@ -90,13 +90,12 @@ void frag_policy_write_json(const frag_policy_ops *policy, FILE *stream)
          option++) {
         frag_text range = {.bytes = NULL};
         frag_option_add_range(&range, option);
-        frag_json *item = frag_json_create();
+        frag_json *item = frag_json_add(json, "options");
         frag_json_text(item, "key", option->key);
         frag_json_text(item, "type", type_names[option->type]);
         frag_json_text(item, "default", option->default_text);
         frag_json_text(item, "range", range.bytes);
         frag_json_text(item, "help", option->help);
-        frag_json_append(json, "options", item);
         frag_text_destroy(&range);
     }
     frag_json_write(json, stream, false);

@@ -208,7 +208,7 @@ static void add_findings(frag_json *json, const frag_findings *findings)
     frag_json_array(json, "findings");
     for (uint32_t i = 0; i < findings->count; i++) {
         const frag_finding *finding = &findings->items[i];
-        frag_json *item = frag_json_create();
+        frag_json *item = frag_json_add(json, "findings");
         frag_json_text(item, "kind", finding->kind);
         frag_json_text(item, "meaning", finding->meaning);
         frag_json_number(item, "count", finding->count);
@@ -216,14 +216,13 @@ static void add_findings(frag_json *json, const frag_findings *findings)
         frag_json_number(item, "entry", finding->event);
         frag_json_text(item, "first", finding->first);
         frag_json_flag(item, "is_inconsistency", finding->is_inconsistency);
-        frag_json_append(json, "findings", item);
     }
 }
 
 static void add_trace(frag_json *json, const frag_trace *trace)
 {
     fraglab_trace_facts facts;
-    frag_json *item = frag_json_create();
+    frag_json *item = frag_json_add(json, "traces");
     fill_facts(trace, &facts);
     frag_json_number(item, "device", facts.device);
     frag_json_text(item, "digest", facts.digest);
@@ -237,7 +236,6 @@ static void add_trace(frag_json *json, const frag_trace *trace)
     frag_json_number(item, "peak_requested_event", facts.peak_requested_event);
     frag_json_number(item, "bound_bytes", facts.bound_bytes);
     frag_json_number(item, "observed_reserved_peak_bytes", facts.observed_reserved_peak_bytes);
-    frag_json_append(json, "traces", item);
 }
 
 static bool json_work(void *arguments, frag_error *error)

@@ -158,11 +158,12 @@ static json_t *array_at(frag_json *json, const char *path)
     return array;
 }
 
-void frag_json_append(frag_json *json, const char *path, frag_json *item)
+frag_json *frag_json_add(frag_json *json, const char *path)
 {
     json_t *array = array_at(json, path);
-    frag_scope_disown(item);
-    done(json_array_append_new(array, root_of(item)));
+    json_t *item = have(json_object());
+    done(json_array_append_new(array, item));
+    return (frag_json *)(void *)item;
 }
 
 void frag_json_append_text(frag_json *json, const char *path, const char *value)

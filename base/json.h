@@ -27,8 +27,8 @@ void frag_json_flag(frag_json *json, const char *path, bool value);
  */
 void frag_json_entry(frag_json *json, const char *path, const char *name, int64_t value);
 void frag_json_null(frag_json *json, const char *path);
-/* Appends item to the array at path (made when first named); item is used up. */
-void frag_json_append(frag_json *json, const char *path, frag_json *item);
+/* Appends an object to the array at path, made when first named; it lives as long as json. */
+frag_json *frag_json_add(frag_json *json, const char *path);
 /* Appends a text to the array at path, made when first named. */
 void frag_json_append_text(frag_json *json, const char *path, const char *value);
 /* The same with a number of at most 63 bits. */

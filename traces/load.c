@@ -152,11 +152,10 @@ void frag_recording_add_metadata(frag_json *json, const frag_recording *recordin
 {
     frag_json_array(json, "metadata");
     for (uint32_t i = 0; i < recording->metadata_count; i++) {
-        frag_json *item = frag_json_create();
+        frag_json *item = frag_json_add(json, "metadata");
         frag_json_text(item, "key",
                        frag_strings_get(&recording->strings, recording->metadata[i][0]));
         frag_json_text(item, "value",
                        frag_strings_get(&recording->strings, recording->metadata[i][1]));
-        frag_json_append(json, "metadata", item);
     }
 }

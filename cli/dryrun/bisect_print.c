@@ -117,14 +117,13 @@ static void add_changes(frag_json *json, const frag_bisect_release *before,
     for (size_t i = 0; i < count; i++) {
         if (changes[i].inner == NULL)
             continue;
-        frag_json *item = frag_json_create();
+        frag_json *item = frag_json_add(json, "sites");
         frag_json_text(item, "caller", changes[i].caller);
         frag_json_text(item, "site", changes[i].inner);
         frag_json_number(item, "bytes_before", changes[i].before.live_bytes);
         frag_json_number(item, "bytes_after", changes[i].after.live_bytes);
         frag_json_number(item, "blocks_before", changes[i].before.live_count);
         frag_json_number(item, "blocks_after", changes[i].after.live_count);
-        frag_json_append(json, "sites", item);
     }
     frag_free(changes);
 }

@@ -66,10 +66,9 @@ static void add_phases(frag_json *json, const frag_dryrun_answer *answer)
 {
     frag_json_array(json, "phases");
     for (size_t i = 0; i < answer->phase_count; i++) {
-        frag_json *item = frag_json_create();
+        frag_json *item = frag_json_add(json, "phases");
         frag_json_text(item, "name", answer->phases[i].name);
         add_peak(item, "", &answer->phases[i].peak);
-        frag_json_append(json, "phases", item);
     }
 }
 
@@ -77,11 +76,10 @@ static void add_devices(frag_json *json, const frag_dryrun_process *process)
 {
     frag_json_array(json, "devices");
     for (uint32_t i = 0; i < process->recording.trace_count; i++) {
-        frag_json *item = frag_json_create();
+        frag_json *item = frag_json_add(json, "devices");
         frag_json_number(item, "device", process->recording.traces[i].device);
         frag_json_number(item, "requests", process->recording.traces[i].stats.request_count);
         add_peak(item, "peak", &process->answers[i].run.peak);
-        frag_json_append(json, "devices", item);
     }
 }
 
@@ -90,30 +88,27 @@ static void add_notes(frag_json *json, const frag_dryrun_facts *facts)
     frag_json_array(json, "uncertain");
     for (size_t i = 0; i < facts->uncertain_count; i++) {
         const frag_dryrun_uncertain *size = &facts->uncertain[i];
-        frag_json *item = frag_json_create();
+        frag_json *item = frag_json_add(json, "uncertain");
         frag_json_text(item, "function", size->function);
         frag_json_text(item, "what", size->what);
         frag_json_number(item, "low_bytes", size->low_bytes);
         frag_json_number(item, "high_bytes", size->high_bytes);
         frag_json_number(item, "answered_bytes", size->answered_bytes);
         frag_json_number(item, "count", size->count);
-        frag_json_append(json, "uncertain", item);
     }
     frag_json_array(json, "selections");
     for (size_t i = 0; i < facts->selection_count; i++) {
-        frag_json *item = frag_json_create();
+        frag_json *item = frag_json_add(json, "selections");
         frag_json_text(item, "where", facts->selections[i].where);
         frag_json_number(item, "elements", facts->selections[i].elements);
         frag_json_number(item, "count", facts->selections[i].count);
-        frag_json_append(json, "selections", item);
     }
     frag_json_array(json, "notes");
     for (size_t i = 0; i < facts->note_count; i++) {
-        frag_json *item = frag_json_create();
+        frag_json *item = frag_json_add(json, "notes");
         frag_json_text(item, "kind", facts->notes[i].kind);
         frag_json_text(item, "text", facts->notes[i].text);
         frag_json_number(item, "count", facts->notes[i].count);
-        frag_json_append(json, "notes", item);
     }
 }
 

@@ -57,13 +57,12 @@ static bool add_value(const char *text, frag_json *json, frag_error *error)
     bool ok = frag_count_parse(part.bytes != NULL ? part.bytes : "", 1, UINT32_MAX, &line, error) &&
               frag_ratio_parse(equals + 1 + is_negative, 0, 1e300, &value, error);
     if (ok) {
-        frag_json *item = frag_json_create();
+        frag_json *item = frag_json_add(json, "values");
         frag_text_clear(&part);
         frag_text_add_bytes(&part, text, (size_t)(colon - text));
         frag_json_text(item, "file", part.bytes);
         frag_json_number(item, "line", line);
         frag_json_ratio(item, "value", is_negative ? -value : value);
-        frag_json_append(json, "values", item);
     }
     frag_text_destroy(&part);
     return ok || frag_error_in(error, "--value");

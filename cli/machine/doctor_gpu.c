@@ -134,14 +134,13 @@ static void print_object(const frag_nvml *nvml, const frag_gpu_view *view, const
         frag_json_array(json, "processes");
     for (size_t i = 0; i < view->process_count; i++) {
         const frag_gpu_process *process = &view->processes[i];
-        frag_json *item = frag_json_create();
+        frag_json *item = frag_json_add(json, "processes");
         frag_json_number(item, "pid", process->pid);
         frag_json_number(item, "bytes", process->bytes);
         frag_json_text(item, "name", process->name[0] != '\0' ? process->name : NULL);
         frag_json_text(item, "user", process->user[0] != '\0' ? process->user : NULL);
         frag_json_flag(item, "is_mine", process->is_mine);
         frag_json_flag(item, "is_pytorch", process->is_pytorch);
-        frag_json_append(json, "processes", item);
     }
     frag_json_write(json, stdout, false);
 }

@@ -11,12 +11,12 @@
 #define TABLE_ROWS_MAX 12 /* of streams, pools and marks; jsonl has them all */
 
 /* ---- one JSON object for each trace */
-static frag_json *share_json(const frag_share *share)
+static frag_json *add_share(frag_json *json, const char *path, const frag_share *share)
 {
-    frag_json *json = frag_json_create();
-    frag_json_number(json, "requests", share->count);
-    frag_json_number(json, "bytes", share->bytes);
-    return json;
+    frag_json *item = frag_json_add(json, path);
+    frag_json_number(item, "requests", share->count);
+    frag_json_number(item, "bytes", share->bytes);
+    return item;
 }
 
 static void add_stats_json(frag_json *json, const frag_trace *trace)
@@ -64,35 +64,31 @@ static void add_facts_json(frag_json *json, const frag_recording *recording,
     frag_json_array(json, "sizes");
     for (uint32_t i = 0; i < FRAG_SIZE_CLASSES; i++)
         if (figures->sizes[i].count > 0) {
-            frag_json *item = share_json(&figures->sizes[i]);
+            frag_json *item = add_share(json, "sizes", &figures->sizes[i]);
             frag_json_number(item, "from_bytes", (uint64_t)1 << i);
-            frag_json_append(json, "sizes", item);
         }
     frag_json_array(json, "streams");
     for (uint32_t i = 0; i < trace->stream_count; i++) {
         char handle[32];
         snprintf(handle, sizeof handle, "0x%" PRIx64, trace->stream_handles[i]);
-        frag_json *item = share_json(&figures->streams[i]);
+        frag_json *item = add_share(json, "streams", &figures->streams[i]);
         frag_json_text(item, "handle", handle);
-        frag_json_append(json, "streams", item);
     }
     frag_json_array(json, "pools");
     for (uint32_t i = 0; i < trace->pool_count; i++) {
         char id[64];
         snprintf(id, sizeof id, "%" PRIu64 ":%" PRIu64, trace->pool_ids[i].high,
                  trace->pool_ids[i].low);
-        frag_json *item = share_json(&figures->pools[i]);
+        frag_json *item = add_share(json, "pools", &figures->pools[i]);
         frag_json_text(item, "id", id);
-        frag_json_append(json, "pools", item);
     }
     frag_json_array(json, "marks");
     for (uint32_t i = 0; i < figures->mark_count; i++) {
         const frag_mark_share *mark = &figures->marks[i];
-        frag_json *item = frag_json_create();
+        frag_json *item = frag_json_add(json, "marks");
         frag_json_text(item, "name", frag_strings_get(&recording->strings, mark->name));
         frag_json_number(item, "count", mark->count);
         frag_json_number(item, "first_event", mark->first_event);
-        frag_json_append(json, "marks", item);
     }
 }
 

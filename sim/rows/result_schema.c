@@ -150,9 +150,8 @@ void frag_row_schema_write(FILE *stream)
     for (size_t i = 0; i < count; i++) {
         char reference[64];
         snprintf(reference, sizeof reference, "#/$defs/%s", kinds[i].name);
-        frag_json *item = frag_json_create();
+        frag_json *item = frag_json_add(json, "oneOf");
         frag_json_text(item, "$ref", reference);
-        frag_json_append(json, "oneOf", item);
     }
     for (size_t i = 0; i < count; i++)
         put_kind(json, &kinds[i]);

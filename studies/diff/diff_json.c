@@ -30,9 +30,9 @@ static void add_run(frag_json *item, const frag_diff_side *side)
         frag_json_null(item, "oom");
 }
 
-static frag_json *make_side(const frag_diff_side *side)
+static void add_side(frag_json *json, const frag_diff_side *side)
 {
-    frag_json *item = frag_json_create();
+    frag_json *item = frag_json_add(json, "sides");
     frag_json_text(item, "name", side->source.recording->name);
     frag_json_text(item, "digest", side->source.trace->digest);
     frag_json_number(item, "device", side->source.trace->device);
@@ -42,16 +42,15 @@ static frag_json *make_side(const frag_diff_side *side)
     frag_json_number(item, "requested_bytes", side->requested_bytes);
     frag_json_number(item, "requests", side->request_count);
     add_run(item, side);
-    return item;
 }
 
-static frag_json *make_request(const frag_diff_side *side, uint64_t event)
+static void add_request(frag_json *json, const frag_diff_side *side, uint64_t event)
 {
-    frag_json *item = frag_json_create();
+    frag_json *item = frag_json_add(json, "requests.part");
     const frag_trace *trace = side->source.trace;
     frag_json_number(item, "event", event);
     if (event == FRAG_UNLIMITED)
-        return item;
+        return;
     frag_json_number(item, "bytes", trace->events[event].bytes);
     frag_json_number(item, "stream", frag_trace_stream_handle(trace, trace->events[event].stream));
     frag_text name = {0};
@@ -61,7 +60,6 @@ static frag_json *make_request(const frag_diff_side *side, uint64_t event)
         frag_frame_add(side->source.recording, frame - 1, &name);
     frag_json_text(item, "site", name.bytes);
     frag_text_destroy(&name);
-    return item;
 }
 
 /* ---- groups */
@@ -91,13 +89,12 @@ static void add_groups(frag_json *json, const frag_diff *diff)
     frag_json_array(json, "groups");
     frag_site_changes_sort(pairs, count);
     for (size_t i = 0; i < count; i++) {
-        frag_json *item = frag_json_create();
+        frag_json *item = frag_json_add(json, "groups");
         frag_json_text(item, "name", pairs[i].caller);
         if (pairs[i].inner[0] != '\0')
             frag_json_text(item, "inner", pairs[i].inner);
         add_use(item, "before", &pairs[i].before);
         add_use(item, "after", &pairs[i].after);
-        frag_json_append(json, "groups", item);
     }
     frag_free(pairs);
 }
@@ -109,13 +106,12 @@ void frag_diff_print_json(FILE *stream, const frag_diff *diff)
     frag_json_text(json, "kind", "diff");
     frag_json_text(json, "by", frag_use_grouping_name(diff->grouping));
     for (size_t i = 0; i < 2; i++)
-        frag_json_append(json, "sides", make_side(&diff->sides[i]));
+        add_side(json, &diff->sides[i]);
     frag_json_number(json, "requests.same", diff->same_requests);
     frag_json_flag(json, "requests.are_equal", !diff->has_parting);
     frag_json_array(json, "requests.part");
     for (size_t i = 0; i < 2 && diff->has_parting; i++)
-        frag_json_append(json, "requests.part",
-                         make_request(&diff->sides[i], diff->part_events[i]));
+        add_request(json, &diff->sides[i], diff->part_events[i]);
     add_groups(json, diff);
     frag_json_write(json, stream, false);
 }

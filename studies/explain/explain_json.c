@@ -27,12 +27,11 @@ void frag_explain_add_advice(frag_json *json, const frag_advice *advice)
     frag_json_array(json, "advice");
     for (size_t i = 0; i < advice->count; i++) {
         const frag_advice_step *step = &advice->steps[i];
-        frag_json *item = frag_json_create();
+        frag_json *item = frag_json_add(json, "advice");
         frag_json_text(item, "action", step->action);
         frag_json_text(item, "setting", step->setting);
         add_amount(item, "gain_bytes", step->gain);
         frag_json_text(item, "text", step->text.bytes);
-        frag_json_append(json, "advice", item);
     }
 }
 
@@ -42,17 +41,15 @@ static void add_sizes(frag_json *json, const frag_message *message)
     frag_json_array(json, "sizes");
     for (uint32_t i = 0; message != NULL && i < message->size_count; i++) {
         const frag_message_quantity *size = &message->sizes[i];
-        frag_json *item = frag_json_create();
+        frag_json *item = frag_json_add(json, "sizes");
         frag_json_number(item, "bytes", size->amount.bytes);
         frag_json_text(item, "as", size->is_labelled ? frag_figure_field(size->figure) : NULL);
-        frag_json_append(json, "sizes", item);
     }
     frag_json_array(json, "processes");
     for (uint32_t i = 0; message != NULL && i < message->process_count; i++) {
-        frag_json *item = frag_json_create();
+        frag_json *item = frag_json_add(json, "processes");
         frag_json_number(item, "pid", message->process_ids[i]);
         frag_json_number(item, "bytes", message->processes[i]);
-        frag_json_append(json, "processes", item);
     }
 }
 
@@ -79,7 +76,7 @@ static void add_found(frag_json *json, const frag_messages *messages)
     frag_json_array(json, "found");
     for (size_t i = 0; i < messages->count; i++) {
         const frag_message *message = &messages->items[i];
-        frag_json *item = frag_json_create();
+        frag_json *item = frag_json_add(json, "found");
         frag_diagnosis diagnosis;
         frag_diagnose(message, &diagnosis);
         frag_json_number(item, "line", message->line);
@@ -87,7 +84,6 @@ static void add_found(frag_json *json, const frag_messages *messages)
         frag_json_number(item, "device", message->has_device ? message->device : FRAG_UNLIMITED);
         frag_json_text(item, "judged", frag_oom_verdict_name(diagnosis.verdict));
         add_amount(item, "requested_bytes", message->figures[FRAG_FIGURE_REQUESTED]);
-        frag_json_append(json, "found", item);
         frag_diagnosis_destroy(&diagnosis);
     }
 }

@@ -10,14 +10,13 @@ static void add_sites(frag_json *json, const char *path, const frag_trace_explan
 {
     frag_json_array(json, path);
     for (size_t i = 0; i < count; i++) {
-        frag_json *item = frag_json_create();
+        frag_json *item = frag_json_add(json, path);
         frag_text name = {0};
         frag_site_text(explanation->recording, &explanation->sites, items[i].key, &name);
         frag_json_text(item, "name", name.bytes);
         frag_json_number(item, "live_bytes", items[i].live_bytes);
         frag_json_number(item, "live_blocks", items[i].live_count);
         frag_json_number(item, "held_open_bytes", items[i].held_open_bytes);
-        frag_json_append(json, path, item);
         frag_text_destroy(&name);
     }
 }
@@ -48,7 +47,7 @@ static void add_candidates(frag_json *json, const frag_trace_explanation *explan
         const frag_candidate *candidate = &explanation->candidates[i];
         if (!candidate->is_run)
             continue;
-        frag_json *item = frag_json_create();
+        frag_json *item = frag_json_add(json, "candidates");
         const char *recorded = frag_recording_get(explanation->recording, "torch.conf");
         frag_json_text(item, "policy", candidate->spec.ops->name);
         frag_json_text(item, "label", candidate->spec.text);
@@ -58,7 +57,6 @@ static void add_candidates(frag_json *json, const frag_trace_explanation *explan
                        explanation->fraction != NULL ? explanation->fraction : candidate->fraction);
         frag_json_flag(item, "is_recorded", i == 0);
         add_outcome(item, explanation->rest, candidate);
-        frag_json_append(json, "candidates", item);
     }
 }
 
@@ -69,11 +67,10 @@ static void add_ideals(frag_json *json, const frag_ideals *ideals)
         const frag_ideal *ideal = &ideals->items[i];
         if (!ideal->is_known)
             continue;
-        frag_json *item = frag_json_create();
+        frag_json *item = frag_json_add(json, "ideals");
         frag_json_text(item, "policy", ideal->policy);
         frag_json_number(item, "needs_bytes", ideal->needs_bytes);
         frag_json_flag(item, "fits", ideal->fits);
-        frag_json_append(json, "ideals", item);
     }
     frag_json_number(json, "live_peak_bytes",
                      ideals->live_bytes != 0 ? ideals->live_bytes : FRAG_UNLIMITED);
@@ -84,13 +81,11 @@ static void add_purposes(frag_json *json, const frag_trace_explanation *explanat
     const uint64_t *bytes = explanation->sites.purposes;
     frag_json_array(json, "purposes");
     for (frag_purpose i = 0; i < FRAG_PURPOSE_COUNT; i++) {
-        frag_json *item = frag_json_create();
+        if (bytes[i] == 0)
+            continue;
+        frag_json *item = frag_json_add(json, "purposes");
         frag_json_text(item, "purpose", frag_purpose_name(i));
         frag_json_number(item, "live_bytes", bytes[i]);
-        if (bytes[i] > 0)
-            frag_json_append(json, "purposes", item);
-        else
-            frag_json_destroy(item);
     }
     uint64_t missing = frag_explain_missing_bytes(explanation);
     frag_json_number(json, "figures.missing_bytes", missing > 0 ? missing : FRAG_UNLIMITED);
@@ -151,13 +146,12 @@ void frag_explain_print_trace_json(FILE *stream, const frag_trace_explanation *e
                          explanation->least.is_found ? explanation->least.capacity_bytes
                                                      : FRAG_UNLIMITED);
         if (explanation->has_halved) {
-            frag_json *item = frag_json_create();
+            frag_json *item = frag_json_add(json, "halved");
             /* What a smaller program would have asked later, another recording does not say. */
             add_outcome(item,
                         explanation->rest == FRAG_REST_HERE ? FRAG_REST_HERE : FRAG_REST_UNKNOWN,
                         &explanation->halved);
             frag_json_array(json, "halved");
-            frag_json_append(json, "halved", item);
         }
     } else {
         frag_json_null(json, "oom");

@@ -24,19 +24,17 @@ static void describe_leak(frag_json *item, const char *field, const frag_leak *l
 
 static void add_leak(frag_json *json, const frag_leak *leak)
 {
-    frag_json *item = frag_json_create();
+    frag_json *item = frag_json_add(json, "leaks");
     describe_leak(item, "name", leak);
-    frag_json_append(json, "leaks", item);
 }
 
 static void add_lookalike(frag_json *json, const frag_leak_lookalike *lookalike)
 {
-    frag_json *item = frag_json_create();
+    frag_json *item = frag_json_add(json, "no_leaks");
     frag_json_text(item, "kind", lookalike->levels_off ? "levels-off" : "once");
     add_name(item, "name", lookalike->name);
     frag_json_number(item, "step", lookalike->step + 1);
     frag_json_number(item, "bytes", lookalike->bytes);
-    frag_json_append(json, "no_leaks", item);
 }
 
 void frag_leaks_print_json(FILE *stream, const frag_recording *recording, const frag_trace *trace,

@@ -58,7 +58,7 @@ static void add_fixes(frag_json *json, const frag_memory_plan *plan)
     for (size_t i = 0; i < plan->fix_count; i++) {
         const frag_plan_fix *fix = &plan->fixes[i];
         const frag_level *after = &fix->trial.result.peak;
-        frag_json *item = frag_json_create();
+        frag_json *item = frag_json_add(json, "fixes");
         add_fix_names(item, fix->fix, &fix->trial);
         frag_json_flag(item, "fits", fix->trial.fits);
         add_needs(item, "", plan, &fix->trial);
@@ -67,7 +67,6 @@ static void add_fixes(frag_json *json, const frag_memory_plan *plan)
         add_saving(item, "reserved_bytes", before->reserved_bytes, after->reserved_bytes);
         add_saving(item, "needed_bytes", plan->as_is.result.needed_bytes,
                    fix->trial.result.needed_bytes);
-        frag_json_append(json, "fixes", item);
     }
 }
 
@@ -75,11 +74,10 @@ static void add_steps(frag_json *json, const frag_memory_plan *plan)
 {
     frag_json_array(json, "steps");
     for (size_t i = 0; i < plan->answer.step_count; i++) {
-        frag_json *item = frag_json_create();
+        frag_json *item = frag_json_add(json, "steps");
         add_fix_names(item, plan->answer.steps[i].fix, &plan->steps[i]);
         frag_json_flag(item, "fits", plan->steps[i].fits);
         add_needs(item, "", plan, &plan->steps[i]);
-        frag_json_append(json, "steps", item);
     }
 }
 
@@ -89,11 +87,10 @@ static void add_lines(frag_json *json, const frag_memory_plan *plan, const frag_
         frag_text text = {0};
         fix->write_line(&plan->base, &plan->fixed.setting, (frag_fix_place)place, &text);
         if (text.length > 0) {
-            frag_json *item = frag_json_create();
+            frag_json *item = frag_json_add(json, "cheapest.lines");
             frag_json_text(item, "fix", fix->name);
             frag_json_text(item, "place", frag_fix_place_name((frag_fix_place)place));
             frag_json_text(item, "text", text.bytes);
-            frag_json_append(json, "cheapest.lines", item);
         }
         frag_text_destroy(&text);
     }
@@ -108,9 +105,8 @@ static void add_combination(frag_json *json, const frag_memory_plan *plan)
     for (size_t i = 0; i < frag_fix_count(); i++) {
         if (plan->answer.choice.levels[i] == 0)
             continue;
-        frag_json *item = frag_json_create();
+        frag_json *item = frag_json_add(json, "cheapest.fixes");
         add_fix_names(item, i, &plan->fixed);
-        frag_json_append(json, "cheapest.fixes", item);
         add_lines(json, plan, &frag_fixes[i]);
     }
 }

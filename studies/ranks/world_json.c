@@ -15,7 +15,7 @@ static void add_rank(frag_json *json, const frag_world *world, size_t index)
 {
     const frag_world_rank *rank = &world->ranks[index];
     const frag_replay_result *replay = &rank->run.replay;
-    frag_json *item = frag_json_create();
+    frag_json *item = frag_json_add(json, "ranks");
     frag_json_number(item, "rank", rank->number);
     frag_json_text(item, "name", rank->name);
     frag_json_text(item, "digest", rank->digest);
@@ -38,7 +38,6 @@ static void add_rank(frag_json *json, const frag_world *world, size_t index)
     } else {
         frag_json_null(item, "oom");
     }
-    frag_json_append(json, "ranks", item);
 }
 
 static void add_figure(frag_json *item, const frag_world *world, const frag_world_figure *figure)
@@ -60,7 +59,7 @@ static void add_figure(frag_json *item, const frag_world *world, const frag_worl
 
 static void add_site(frag_json *stage, const frag_site_change *site)
 {
-    frag_json *item = frag_json_create();
+    frag_json *item = frag_json_add(stage, "sites");
     frag_json_text(item, "name", site->caller);
     if (site->inner[0] != '\0')
         frag_json_text(item, "inner", site->inner);
@@ -68,7 +67,6 @@ static void add_site(frag_json *stage, const frag_site_change *site)
     frag_json_number(item, "most_rank_bytes", site->after.live_bytes);
     frag_json_number(item, "least_rank_blocks", site->before.live_count);
     frag_json_number(item, "most_rank_blocks", site->after.live_count);
-    frag_json_append(stage, "sites", item);
 }
 
 /* Those that differ, the most first. */
@@ -88,14 +86,13 @@ static void add_sites(frag_json *item, const frag_world *world, const frag_world
 
 static void add_stage(frag_json *json, const frag_world *world, const frag_world_stage *stage)
 {
-    frag_json *item = frag_json_create();
+    frag_json *item = frag_json_add(json, "stages");
     frag_json_array(item, "ranks");
     for (size_t i = 0; i < stage->count; i++)
         frag_json_append_number(item, "ranks", world->ranks[stage->ranks[i]].number);
     for (size_t f = 0; f < FRAG_WORLD_FIGURES; f++)
         add_figure(item, world, &stage->figures[f]);
     add_sites(item, world, stage);
-    frag_json_append(json, "stages", item);
 }
 
 void frag_world_print_json(FILE *stream, const frag_world *world)

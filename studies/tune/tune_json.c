@@ -39,7 +39,7 @@ static void add_traces(frag_json *json, const frag_tuned *tuned)
     frag_json_array(json, "traces");
     for (size_t i = 0; i < tuned->subject_count; i++) {
         const frag_tune_subject *subject = &tuned->subjects[i];
-        frag_json *item = frag_json_create();
+        frag_json *item = frag_json_add(json, "traces");
         frag_json_text(item, "name", subject->recording->name);
         frag_json_text(item, "digest", subject->trace->digest);
         frag_json_number(item, "device", subject->trace->device);
@@ -58,7 +58,6 @@ static void add_traces(frag_json *json, const frag_tuned *tuned)
             add_outcome(item, "advised", &subject->outcomes[FRAG_TUNE_ADVISED]);
         else
             frag_json_null(item, "advised");
-        frag_json_append(json, "traces", item);
     }
 }
 
@@ -75,7 +74,7 @@ static void add_front(frag_json *json, const frag_tuned *tuned)
         const frag_tune_point *point;
         if (!frag_tune_find_step(tuned, changed, &point))
             continue;
-        frag_json *item = frag_json_create();
+        frag_json *item = frag_json_add(json, "front");
         bool is_comparable = before->failed == 0 && point->score.failed == 0 && before->size > 0;
         add_point(item, tuned, point);
         frag_json_number(item, "failed_traces", point->score.failed);
@@ -85,7 +84,6 @@ static void add_front(frag_json *json, const frag_tuned *tuned)
                         is_comparable ? point->score.size / before->size : NAN);
         frag_json_number(item, "device_calls",
                          tuned->goal == FRAG_TUNE_PEAK ? point->score.calls : FRAG_UNLIMITED);
-        frag_json_append(json, "front", item);
     }
 }
 
@@ -95,7 +93,7 @@ static void add_costs(frag_json *json, const frag_tuned *tuned)
     size_t count = frag_tune_front(tuned->found, tuned->has_latency, &points);
     frag_json_array(json, "memory_against_cost");
     for (size_t i = 0; i < count && tuned->goal == FRAG_TUNE_PEAK; i++) {
-        frag_json *item = frag_json_create();
+        frag_json *item = frag_json_add(json, "memory_against_cost");
         add_point(item, tuned, points[i]);
         frag_json_ratio(item, "over_bound", points[i]->score.size);
         add_over_packing(item, tuned, points[i]);
@@ -103,7 +101,6 @@ static void add_costs(frag_json *json, const frag_tuned *tuned)
         frag_json_number(item, "modelled_time_ns",
                          tuned->has_latency ? (uint64_t)(points[i]->score.time_ns + 0.5)
                                             : FRAG_UNLIMITED);
-        frag_json_append(json, "memory_against_cost", item);
     }
     frag_free(points);
 }

@@ -59,9 +59,9 @@ static void write_target(frag_json *json, double target, bool is_over)
     frag_json_flag(json, "is_target_missed", is_over);
 }
 
-static frag_json *load_json(const bench_load_row *row)
+static void add_load(frag_json *rows, const bench_load_row *row)
 {
-    frag_json *json = frag_json_create();
+    frag_json *json = frag_json_add(rows, "loads");
     frag_json_text(json, "trace", row->trace);
     frag_json_text(json, "form", row->kind);
     frag_json_number(json, strcmp(row->kind, BENCH_SNAPSHOT_KIND) == 0 ? "entries" : "events",
@@ -71,12 +71,11 @@ static frag_json *load_json(const bench_load_row *row)
     bench_spread_json(json, "megabytes_per_second", row->mb_per_s);
     frag_json_number(json, "peak_resident_bytes", row->peak_bytes);
     write_target(json, row->target, row->is_over);
-    return json;
 }
 
-static frag_json *replay_json(const bench_replay_row *row)
+static void add_replay(frag_json *rows, const bench_replay_row *row)
 {
-    frag_json *json = frag_json_create();
+    frag_json *json = frag_json_add(rows, "replays");
     frag_json_text(json, "trace", row->trace);
     frag_json_text(json, "policy", row->policy);
     frag_json_number(json, "events", row->events);
@@ -85,7 +84,6 @@ static frag_json *replay_json(const bench_replay_row *row)
     frag_json_number(json, "host_bytes", row->host_bytes > 0 ? row->host_bytes : FRAG_UNLIMITED);
     frag_json_number(json, "live_blocks_max", row->live_blocks_max);
     write_target(json, row->target_ns, row->is_over);
-    return json;
 }
 
 bool bench_rows_write_json(const bench_rows *rows, const char *path, const char *processor,
@@ -104,10 +102,10 @@ bool bench_rows_write_json(const bench_rows *rows, const char *path, const char 
     frag_json_number(json, "repetitions", rows->repetitions);
     frag_json_array(json, "loads");
     for (size_t i = 0; i < rows->load_count; i++)
-        frag_json_append(json, "loads", load_json(&rows->loads[i]));
+        add_load(json, &rows->loads[i]);
     frag_json_array(json, "replays");
     for (size_t i = 0; i < rows->replay_count; i++)
-        frag_json_append(json, "replays", replay_json(&rows->replays[i]));
+        add_replay(json, &rows->replays[i]);
     frag_json_write(json, frag_output_stream(output), true);
     return frag_output_finish(output, error);
 }
