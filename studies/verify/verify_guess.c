@@ -92,7 +92,7 @@ bool frag_guess_find_limits(const frag_guessing *search, const frag_guess *tried
     if (tried->mark_bytes != FRAG_UNLIMITED && !find_threshold(search, tried, found))
         return false;
     uint64_t limit = found->limit_bytes;
-    if (has_capacity && (share > 0 || tried->capacity_bytes > limit))
+    if (has_capacity && tried->capacity_bytes > limit)
         return true;
     if (share > 0 && limit != FRAG_UNLIMITED)
         return find_whole(limit, share, &found->capacity_bytes);
