@@ -98,6 +98,8 @@ typedef struct frag_policy_setup {
     /* What its planner made of this trace; outlives the policy. NULL: no trace is known in advance,
      * and the policy serves requests as they come. */
     const frag_policy_plan *plan;
+    /* The table itself, for one that stands for several policies. */
+    const struct frag_policy_ops *ops;
 } frag_policy_setup;
 
 /* ---- private pools: what the program does with one */

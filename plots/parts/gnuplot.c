@@ -59,8 +59,9 @@ static bool find_program(frag_gnuplot *gnuplot, frag_error *error)
     frag_free(folders);
     return gnuplot->program != NULL ||
            frag_fail(error, FRAG_E_SYSTEM,
-                     "gnuplot is not installed; install gnuplot-nox (apt install gnuplot-nox), or "
-                     "write the data as CSV (--format csv)");
+                     "gnuplot is not installed; install gnuplot-nox (apt install gnuplot-nox), "
+                     "write the data as CSV (--format csv), or look at timelines and maps in the "
+                     "page that 'fraglab report' writes without it");
 }
 
 static bool find_scripts(frag_gnuplot *gnuplot, const char *kind, frag_error *error)

@@ -13,13 +13,14 @@ from __future__ import annotations
 
 from fraglab._native import Cancelled, Error, HostMemoryError, InputError, InputWarning, SystemFailure, UsageError, library
 from fraglab._places import find_bin, find_library
+from fraglab._policy import Device, Policy
 from fraglab._record import OomWatch, Session, record
 from fraglab._recording import Recording, Trace, open
 from fraglab._results import Columns, Fields, Layout, Result, Timeline
 from fraglab._studies import Comparison, Tuned, cards, compare, diff, explain, plan, policies, ranks, sweep, tune
 
 __all__ = [
-    "Cancelled", "Columns", "Comparison", "Error", "Fields", "HostMemoryError", "InputError", "InputWarning", "Layout", "OomWatch", "Recording", "Result", "Session", "SystemFailure", "Timeline", "Trace", "Tuned", "UsageError",
+    "Cancelled", "Columns", "Comparison", "Device", "Error", "Fields", "HostMemoryError", "InputError", "InputWarning", "Layout", "OomWatch", "Policy", "Recording", "Result", "Session", "SystemFailure", "Timeline", "Trace", "Tuned", "UsageError",
     "cards", "commit", "compare", "diff", "explain", "find_bin", "find_library", "open", "plan", "policies", "ranks", "record", "sweep", "tune", "version",
 ]
 

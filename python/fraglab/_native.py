@@ -108,6 +108,18 @@ class BuilderOptions(Sized):
     _fields_ = [("size", c_size_t), ("name", c_char_p), ("device", c_uint32)]
 
 
+class PolicyRequest(ctypes.Structure):
+    _fields_ = [("bytes", c_uint64), ("stream", c_uint32), ("pool", c_uint32)]
+
+
+class PolicyGrant(ctypes.Structure):
+    _fields_ = [("address", c_uint64), ("bytes", c_uint64)]
+
+
+class PolicyFunctions(Sized):
+    _fields_ = [("size", c_size_t), ("name", c_char_p), ("user", c_void_p), ("begin", c_void_p), ("alloc", c_void_p), ("free", c_void_p), ("empty_cache", c_void_p)]
+
+
 class RunOptions(Sized):
     _fields_ = [("size", c_size_t), ("capacity_bytes", c_uint64), ("used_by_others_bytes", c_uint64), ("label", c_char_p), ("gpu", c_char_p), ("latency", c_char_p),
                 ("address_rule", c_char_p), ("fail_call", c_uint64), ("check_every", c_uint64), ("skip_oom", c_int32), ("with_bounds", c_int32), ("stats_at", c_char_p), ("with_timing", c_int32)]
@@ -205,6 +217,11 @@ _FUNCTIONS = {
     "builder_mark": (c_int, [c_void_p, c_char_p, c_uint64, _E]),
     "builder_finish": (c_int, [c_void_p, _H, _E]),
     "builder_destroy": (None, [c_void_p]),
+    "policy_create": (c_int, [c_void_p, _H, _E]),
+    "device_malloc": (c_int, [c_void_p, c_uint64, POINTER(c_uint64)]),
+    "device_free": (c_int, [c_void_p, c_uint64]),
+    "device_synchronize": (c_int, [c_void_p]),
+    "device_capacity": (c_uint64, [c_void_p]),
     "policy_parse": (c_int, [c_char_p, _H, _E]),
     "policy_destroy": (None, [c_void_p]),
     "policies_json": (c_int, [c_char_p, _H, _E]),
@@ -266,13 +283,27 @@ class Library:
 library = Library()
 
 
+# What a method of a policy in Python has raised, by thread, until the call of the library has returned.
+_raised: dict[int, BaseException] = {}
+
+
+def keep_raised(error: BaseException) -> None:
+    _raised.setdefault(threading.get_ident(), error)
+
+
 def check(code: int, record: ErrorRecord) -> None:
     """Raises what the code says; 0 is fine."""
     if code == 0:
         return
+    if _raised:
+        raised = _raised.pop(threading.get_ident(), None)
+        if raised is not None:
+            raise raised
     text = ctypes.create_string_buffer(1024)
     library.error_text(byref(record), text, len(text))
-    raise KINDS.get(code, Error)(text.value.decode("utf-8", "replace"), code, record.where.decode("utf-8", "replace"), record.sentence.decode("utf-8", "replace"),
+    # Of the simulated device a run is ended by the functions of a policy alone.
+    kind = UsageError if record.sentence.startswith(b"the run ended at event") else KINDS.get(code, Error)
+    raise kind(text.value.decode("utf-8", "replace"), code, record.where.decode("utf-8", "replace"), record.sentence.decode("utf-8", "replace"),
                                  record.line or None, record.column or None, record.offset if record.has_offset else None)
 
 
@@ -387,6 +418,8 @@ def call(function, *arguments, threads: int = 1) -> None:
         known = _plain.__dict__
         context = known.get(threads) or known.setdefault(threads, _Plain(threads)) if threads > 1 else None
         code = function(context.handle if context else None, *arguments, byref(error))
+        if _deferred and not _busy:
+            _destroy_deferred()
         if code:
             check(code, error)
         return

@@ -14,6 +14,7 @@ from fraglab import _native
 from fraglab._arguments import count, flag, path, size, text
 from fraglab._native import UsageError, library
 from fraglab._pictures import show_bytes, table
+from fraglab._policy import Policy, python_policy
 from fraglab._results import MOST_DRAWN, Fields, Result
 
 
@@ -33,10 +34,13 @@ def _parse(name: str) -> _native.Handle:
     return stored_by(library.policy_parse, library.policy_destroy, arguments=(text(name, "policy"),))
 
 
-def parse_policy(name: str) -> _native.Handle:
-    """The policy of a text as after --policy. Those of a file are read anew, as it may have changed."""
+def parse_policy(name: str | type[Policy], *, takes_python: bool = False) -> _native.Handle:
+    """The policy of a text as after --policy, or of a class. Those of a file are read anew, as it may have changed."""
+    if takes_python and isinstance(name, type) and issubclass(name, Policy):
+        return python_policy(name)
     if not isinstance(name, str):
-        raise TypeError(f"policy is {type(name).__name__}; expected str, as after --policy")
+        expected = "str, as after --policy" + (", or a class derived from fraglab.Policy" if takes_python else "")
+        raise TypeError(f"policy is {type(name).__name__}; expected {expected}")
     return _parse.__wrapped__(name) if "/" in name else _parse(name)
 
 
@@ -90,7 +94,8 @@ class Recording:
 
     Never changed by what uses it: several threads may use one at a time. ``trace`` as an argument is the
     number of a trace; None is that of the device which requests most at one time. Policies are texts as
-    after ``--policy``: "best-fit", "pytorch:expandable_segments=true", "pytorch:recorded", "./mine.so".
+    after ``--policy``: "best-fit", "pytorch:expandable_segments=true", "pytorch:recorded", "./mine.so"; ``run`` and
+    ``min_capacity`` take a class derived from ``fraglab.Policy``, too.
     Sizes are bytes or texts like "24GiB". Failures are ``fraglab.Error``, wrong types TypeError.
     """
 
@@ -147,7 +152,7 @@ class Recording:
         members = {name: getattr(facts, name) for name, _ in facts._fields_ if name != "size"}
         return Fields({**members, "digest": facts.digest.decode()})
 
-    def run(self, policy: str = "pytorch", *, trace: int | None = None, capacity: int | str | None = None, gpu: str | os.PathLike | None = None, **options: Any) -> Result:
+    def run(self, policy: str | type[Policy] = "pytorch", *, trace: int | None = None, capacity: int | str | None = None, gpu: str | os.PathLike | None = None, **options: Any) -> Result:
         """Replay a trace with a policy on the simulated device.
 
         capacity: bytes of the device (None: unlimited, or what the card has); gpu: a card by name or file
@@ -160,7 +165,7 @@ class Recording:
         """
         handle = self._handle
         number = self._trace(handle, trace)
-        parsed = parse_policy(policy)
+        parsed = parse_policy(policy) if type(policy) is str else parse_policy(policy, takes_python=True)
         is_plain = not options and type(capacity) in _PLAIN and type(gpu) in _PLAIN
         given = _device_options(capacity, gpu) if is_plain else run_options(capacity, gpu, **options)
         stored = c_void_p()
@@ -171,15 +176,16 @@ class Recording:
             library.result_destroy(stored)
         return Result(line, (handle, number, parsed, given))
 
-    def min_capacity(self, policy: str = "pytorch", *, trace: int | None = None, **options: Any) -> Fields:
+    def min_capacity(self, policy: str | type[Policy] = "pytorch", *, trace: int | None = None, **options: Any) -> Fields:
         """Find the least capacity with which no request fails. Options are those of ``run`` but capacity and bounds.
 
         Fields: capacity_bytes (None: none is enough), failing_above_bytes (the largest capacity above it that fails;
         None: none), enough_bytes, runs, below_event and below_requested_bytes (of the failure with one page less).
         """
         handle = self._handle
+        parsed = parse_policy(policy, takes_python=True)
         found = _native.Capacity()
-        _native.call(library.min_capacity, handle.value, self._trace(handle, trace), parse_policy(policy).value, byref(run_options(**options)), byref(found))
+        _native.call(library.min_capacity, handle.value, self._trace(handle, trace), parsed.value, byref(run_options(**options)), byref(found))
         members = {name: getattr(found, name) for name, _ in found._fields_ if name != "size"}
         return Fields({name: None if value == _native.UNLIMITED else value for name, value in members.items()})
 

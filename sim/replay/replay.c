@@ -467,7 +467,8 @@ frag_replay *frag_replay_create_planned(const frag_run_setup *of, const frag_pol
     frag_policy_setup setup = {.values = of->values,
                                .device = device,
                                .recorded_version = frag_recorded_version(of->recording),
-                               .plan = plan};
+                               .plan = plan,
+                               .ops = ops};
     count_limits(trace, ops, &setup.limits);
     size_t bytes = ops->arena_bytes(&setup.limits, of->values) +
                    ((size_t)trace->slot_count + 1) * sizeof(frag_slot) + 4096;

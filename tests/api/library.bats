@@ -66,7 +66,7 @@ build() { ${CC:-cc} -std=c11 -Wall -Wextra -Werror $(pkg-config --cflags fraglab
     nm -D --defined-only "$LIB/libfraglab.so" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' | sort >"$out/shown"
     nm --defined-only --extern-only "$LIB/libfraglab.a" | awk 'NF == 3 { print $3 }' | sort >"$out/archived"
     cmp "$out/shown" "$out/archived"
-    grep -oE '\bfraglab_[a-z_0-9]+\(' include/fraglab.h | tr -d '(' | sort -u >"$out/declared"
+    grep -ohE '\bfraglab_[a-z_0-9]+\(' include/*.h | tr -d '(' | sort -u >"$out/declared"
     grep '^fraglab_' "$out/shown" >"$out/ours"
     cmp "$out/ours" "$out/declared"
     grep -v '^fraglab_' "$out/shown" >"$out/contract"

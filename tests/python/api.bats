@@ -6,3 +6,8 @@ setup() { cd "$BATS_TEST_DIRNAME/../.."; }
     make --no-print-directory -s fraglab library >/dev/null
     python3 tests/python/test_api.py
 }
+
+@test "python: a policy written in Python does what the same one in C does; its mistakes end the run with a sentence" {
+    make --no-print-directory -s fraglab library >/dev/null
+    python3 tests/python/test_policy.py
+}

@@ -527,7 +527,7 @@ class Behaviour(unittest.TestCase):
 
     def test_structures_are_as_large_as_those_of_the_header(self):
         names = {"ErrorRecord": "error", "ContextOptions": "context_options", "OpenOptions": "open_options", "Facts": "trace_facts", "CutOptions": "cut_options", "Event": "event", "Frame": "frame",
-                 "BuilderOptions": "builder_options", "RunOptions": "run_options", "RunFileOptions": "run_file_options", "Capacity": "capacity", "VerifyOptions": "verify_options", "Sample": "sample",
+                 "BuilderOptions": "builder_options", "PolicyRequest": "policy_request", "PolicyGrant": "policy_grant", "PolicyFunctions": "policy_functions", "RunOptions": "run_options", "RunFileOptions": "run_file_options", "Capacity": "capacity", "VerifyOptions": "verify_options", "Sample": "sample",
                  "Placement": "placement", "Segment": "segment", "Span": "span", "ExplainOptions": "explain_options", "DiffOptions": "diff_options", "LeaksOptions": "leaks_options", "RanksOptions": "ranks_options", "PlanOptions": "plan_options", "SweepOptions": "sweep_options", "TuneOptions": "tune_options",
                  "CompareOptions": "compare_options"}
         from fraglab import _native
@@ -540,7 +540,7 @@ class Behaviour(unittest.TestCase):
             checks.append(f'_Static_assert(sizeof(fraglab_{c}) {">=" if is_sized else "=="} {ctypes.sizeof(structure)}, "{python}");')
             checks += [f'_Static_assert(offsetof(fraglab_{c}, {name}) == {getattr(structure, name).offset}, "{python}.{name}");' for name, _ in structure._fields_]
         compiler = os.environ.get("CC", "cc")
-        done = subprocess.run([compiler, "-std=c11", "-fsyntax-only", "-Iinclude", "-x", "c", "-"], input='#include "fraglab.h"\n' + "\n".join(checks) + "\n", text=True, capture_output=True,
+        done = subprocess.run([compiler, "-std=c11", "-fsyntax-only", "-Iinclude", "-x", "c", "-"], input='#include "fraglab.h"\n#include "fraglab_policy.h"\n' + "\n".join(checks) + "\n", text=True, capture_output=True,
                               cwd=ROOT, check=False)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
 
