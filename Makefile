@@ -134,7 +134,8 @@ $(BUILD)/shared/%.o: %.c | setup
 # ---- libfraglab: include/fraglab.h over all of it, for other programs. Only what api/fraglab.map names shows, in the archive too.
 LIBRARY = $(BUILD)/library
 library_objects = $(patsubst %.c,$(BUILD)/shared/%.o,$(CORE) $(API) $(FIGURES)) $(BUILD)/shared/report/page/page_parts.o
-library: $(LIBRARY)/libfraglab.so $(LIBRARY)/libfraglab.a
+# STATIC=no: without the archive, which the tools of another architecture cannot make.
+library: $(LIBRARY)/libfraglab.so $(if $(filter no,$(STATIC)),,$(LIBRARY)/libfraglab.a)
 $(LIBRARY)/libfraglab.so.0: $(library_objects) api/fraglab.map
 	@mkdir -p $(@D)
 	$(call quiet,LINK)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -shared -Wl,-soname,libfraglab.so.0 -Wl,-Bsymbolic-functions -Wl,--as-needed -Wl,--version-script=api/fraglab.map -o $@ $(filter %.o,$^) $(LIBS)
@@ -586,31 +587,33 @@ DOCDIR = $(DESTDIR)$(PREFIX)/share/doc/fraglab
 # What sim/policy.h reaches: enough to build a policy outside this tree.
 POLICY_HEADERS = sim/policy.h sim/device.h sim/device_call.h sim/pool_id.h base/error.h base/memory.h base/bits.h base/bytes.h
 
-# Documentation is installed as it lies here, so that links from one page to another hold.
-install: fraglab library software-cuda
+# Prints the manual page and completions: another one where this one is built for another machine.
+PAGES_FROM ?= ./fraglab
+# DRYRUN=no: without the software CUDA. Documentation is installed as it lies here, so that links from one page to another hold.
+install: fraglab library $(if $(filter no,$(DRYRUN)),,software-cuda)
 	install -d "$(LIBDIR)/pkgconfig"
 	install -m 755 $(LIBRARY)/libfraglab.so.0 "$(LIBDIR)/libfraglab.so.0"
 	ln -sf libfraglab.so.0 "$(LIBDIR)/libfraglab.so"
-	install -m 644 $(LIBRARY)/libfraglab.a "$(LIBDIR)/libfraglab.a"
+	[ "$(STATIC)" = no ] || install -m 644 $(LIBRARY)/libfraglab.a "$(LIBDIR)/libfraglab.a"
 	sed 's|@PREFIX@|$(PREFIX)|; s|@LIB@|$(LIB)|; s|@VERSION@|$(VERSION)|; s|@LIBS@|$(LIBS)|' api/fraglab.pc.in > "$(LIBDIR)/pkgconfig/fraglab.pc"
 	install -d "$(BINDIR)" "$(MANDIR)" "$(COMPLETIONDIR)" "$(ZSHDIR)" "$(FISHDIR)" "$(INCLUDEDIR)/sim" "$(INCLUDEDIR)/base" "$(DATADIR)/plots" "$(DATADIR)/devices" "$(DATADIR)/schemas" "$(DATADIR)/examples" "$(DOCDIR)"
 	install -m 755 fraglab "$(BINDIR)/fraglab"
 	[ -z "$(gpu_targets)" ] || { install -d "$(MODULEDIR)" && install -m 755 fraglab_cuda.so libfraglab_torch.so "$(MODULEDIR)/" && \
 	    install -m 644 gpu_replay/torch/fraglab_torch.py "$(DATADIR)/"; }
 	[ -z "$(mpi_targets)" ] || { install -d "$(MODULEDIR)" && install -m 755 fraglab_mpi.so "$(MODULEDIR)/"; }
-	for file in site/sitecustomize.py $(patsubst gpu_replay/dryrun/%,%,$(wildcard gpu_replay/dryrun/site/fraglab_dryrun/*.py)) probe.py environments.py; do \
+	[ "$(DRYRUN)" = no ] || for file in site/sitecustomize.py $(patsubst gpu_replay/dryrun/%,%,$(wildcard gpu_replay/dryrun/site/fraglab_dryrun/*.py)) probe.py environments.py; do \
 	    install -D -m 644 gpu_replay/dryrun/$$file "$(DATADIR)/dryrun/$$file" || exit 1; done
-	install -D -m 755 gpu_replay/dryrun/tools/nvidia-smi "$(DATADIR)/dryrun/tools/nvidia-smi"
-	install -d "$(MODULEDIR)/software-cuda"
-	install -m 755 $(SOFTWARE)/libcuda.so.1 $(SOFTWARE)/libnvidia-ml.so.1 $(SOFTWARE)/libfraglab-objects.so.1 "$(MODULEDIR)/software-cuda/"
-	for major in 12 13; do install -d "$(MODULEDIR)/software-cuda/$$major" && cp -P $(SOFTWARE)/$$major/* "$(MODULEDIR)/software-cuda/$$major/" || exit 1; done
+	[ "$(DRYRUN)" = no ] || { install -D -m 755 gpu_replay/dryrun/tools/nvidia-smi "$(DATADIR)/dryrun/tools/nvidia-smi" && install -d "$(MODULEDIR)/software-cuda" && \
+	    install -m 755 $(SOFTWARE)/libcuda.so.1 $(SOFTWARE)/libnvidia-ml.so.1 $(SOFTWARE)/libfraglab-objects.so.1 "$(MODULEDIR)/software-cuda/"; }
+	[ "$(DRYRUN)" = no ] || for major in 12 13; do install -d "$(MODULEDIR)/software-cuda/$$major" && cp -P $(SOFTWARE)/$$major/* "$(MODULEDIR)/software-cuda/$$major/" || exit 1; done
 	for file in $(notdir $(record_targets)); do install -m 755 $$file "$(MODULEDIR)/" || exit 1; done
 	install -m 644 share/fraglab_record.py "$(DATADIR)/"
-	./fraglab help --man > "$(MANDIR)/fraglab.1"
-	./fraglab help --completion > "$(COMPLETIONDIR)/fraglab"
-	./fraglab help --completion zsh > "$(ZSHDIR)/_fraglab"
-	./fraglab help --completion fish > "$(FISHDIR)/fraglab.fish"
+	$(PAGES_FROM) help --man > "$(MANDIR)/fraglab.1"
+	$(PAGES_FROM) help --completion > "$(COMPLETIONDIR)/fraglab"
+	$(PAGES_FROM) help --completion zsh > "$(ZSHDIR)/_fraglab"
+	$(PAGES_FROM) help --completion fish > "$(FISHDIR)/fraglab.fish"
 	install -m 644 include/fraglab.h "$(DESTDIR)$(PREFIX)/include/fraglab.h"
+	install -m 644 include/fraglab_policy.h "$(DESTDIR)$(PREFIX)/include/fraglab_policy.h"
 	for header in $(POLICY_HEADERS); do install -m 644 $$header "$(INCLUDEDIR)/$$header" || exit 1; done
 	install -m 644 $(wildcard examples/*.c) "$(DATADIR)/examples/"
 	sed 's|^PREFIX ?=.*|PREFIX ?= $(PREFIX)|' examples/Makefile > "$(DATADIR)/examples/Makefile"
@@ -622,13 +625,26 @@ install: fraglab library software-cuda
 
 # ---- for Python: a wheel that runs on any Linux with glibc 2.17 or newer, and a source distribution that builds (docs/release.md)
 # SOURCES=folder with the source packages of the libraries; without it they are fetched. Compiler and libraries stay in build/wheel.
+# TARGET=aarch64-linux-gnu.2.17, or another of packaging/wheel.sh; wheels: all of them.
 wheel:
-	@MAKE="$(MAKE)" JOBS="$(JOBS)" bash packaging/wheel.sh $(SOURCES)
+	@MAKE="$(MAKE)" JOBS="$(JOBS)" bash packaging/wheel.sh "$(SOURCES)" $(TARGET)
+WHEEL_TARGETS = $(foreach libc,gnu.2.17 musl,x86_64-linux-$(libc) aarch64-linux-$(libc))
+wheels:
+	@for target in $(WHEEL_TARGETS); do MAKE="$(MAKE)" JOBS="$(JOBS)" bash packaging/wheel.sh "$(SOURCES)" $$target || exit 1; done
 sdist:
 	@python3 packaging/backend.py build/wheel
 # Of the wheel: every Python here, and systems of their own (fetched) where debootstrap can make them.
 wheel-test: wheel sdist
 	@bash tests/packaging/wheel_test.sh build/wheel $(PYTHONS)
+
+# A wheel for another machine beside this one's: what both print must be the same bytes (qemu, packages of Debian for that machine).
+foreign-wheel-test:
+	@[ -n "$(TARGET)" ] || { echo "name it: make foreign-wheel-test TARGET=aarch64-linux-gnu.2.17" >&2; exit 2; }
+	@MAKE="$(MAKE)" JOBS="$(JOBS)" bash packaging/wheel.sh "$(SOURCES)" $(TARGET)
+	@bash tests/packaging/foreign_wheel_test.sh build/wheel $(TARGET)
+# The Containerfile, carried out in folders of debootstrap.
+container-test:
+	@bash tests/packaging/container_test.sh
 
 # Packages for Debian, built from the source distribution in build/deb and checked by lintian; deb-test installs them into a bare Debian (docs/release.md).
 deb:
@@ -638,7 +654,7 @@ deb-test: deb
 
 uninstall:
 	rm -f "$(BINDIR)/fraglab" "$(MANDIR)/fraglab.1" "$(COMPLETIONDIR)/fraglab" "$(ZSHDIR)/_fraglab" "$(FISHDIR)/fraglab.fish"
-	rm -f "$(LIBDIR)/libfraglab.so.0" "$(LIBDIR)/libfraglab.so" "$(LIBDIR)/libfraglab.a" "$(LIBDIR)/pkgconfig/fraglab.pc" "$(DESTDIR)$(PREFIX)/include/fraglab.h"
+	rm -f "$(LIBDIR)/libfraglab.so.0" "$(LIBDIR)/libfraglab.so" "$(LIBDIR)/libfraglab.a" "$(LIBDIR)/pkgconfig/fraglab.pc" "$(DESTDIR)$(PREFIX)/include/fraglab.h" "$(DESTDIR)$(PREFIX)/include/fraglab_policy.h"
 	rm -rf "$(INCLUDEDIR)" "$(DATADIR)" "$(DOCDIR)" "$(MODULEDIR)"
 
 clean:
@@ -681,7 +697,9 @@ help:
 	@echo 'make software-cuda  CUDA libraries that account for memory with no GPU, for tests'
 	@echo 'make debug      build/debug/fraglab; also: make asan, make tsan (sanitizers)'
 	@echo 'make install    into PREFIX (/usr/local), below DESTDIR; make uninstall takes it away'
-	@echo 'make wheel      the wheel for Python into build/wheel, for any Linux with glibc 2.17; make sdist: its source; make wheel-test: in bare environments'
+	@echo 'make wheel      the wheel for Python into build/wheel, for any Linux with glibc 2.17; make wheels: for other machines, too; make sdist: its source; make wheel-test: in bare environments'
+	@echo 'make foreign-wheel-test TARGET=aarch64-linux-gnu.2.17  a wheel for another machine prints the same bytes (qemu)'
+	@echo 'make container-test  the Containerfile, in folders of debootstrap'
 	@echo 'make deb        packages for Debian into build/deb, checked by lintian; make deb-test: installed into a bare Debian'
 	@echo 'make macos-proof  does the program build for macOS (not run)?'
 	@echo 'make viewer     a page that opens recordings in a browser, with the library as WebAssembly; make viewer-test: against the command line'
@@ -692,7 +710,7 @@ help:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 FORCE:
 .PHONY: software-cuda all library setup setup-harness setup-test debug asan tsan test-programs fuzz-programs test check format tidy fuzz fuzz-policies mutants golden golden-logs oracle \
-        golden-update $(PINNED:%=%-golden) conformance bench bench-patterns big-snapshot bench-page predictions evidence explain-truth torch-dryrun dryrun-test dryrun-bench leaks-truth regressions-truth foreign-tests hostile-calls workloads-truth plan-truth claims truth gpu-report demo wheel sdist wheel-test deb deb-test macos-proof viewer viewer-test install uninstall clean distclean help FORCE
+        golden-update $(PINNED:%=%-golden) conformance bench bench-patterns big-snapshot bench-page predictions evidence explain-truth torch-dryrun dryrun-test dryrun-bench leaks-truth regressions-truth foreign-tests hostile-calls workloads-truth plan-truth claims truth gpu-report demo wheel wheels sdist wheel-test foreign-wheel-test container-test deb deb-test macos-proof viewer viewer-test install uninstall clean distclean help FORCE
 # Objects of tests are kept. Not all targets: one that is secondary and missing is not built where what
 # needs it is newer, as when MPI is installed after the program was built.
 .SECONDARY: $(patsubst %.c,$(BUILD)/%.o,$(TESTS) $(FUZZERS))

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Checks what a wheel promises: packaging/check_wheel.py [--glibc 2.17] [--bytes 12000000] [--without TEXT]... FILE
+"""Checks what a wheel promises: packaging/check_wheel.py [--glibc 2.17 | --musl] [--bytes 12000000] [--without TEXT]... FILE
 
-Of every program and library in it: the newest version of a glibc symbol, that nothing but glibc and the
-wheel's own libraries is needed, that no run path leads out of the wheel, and that none of the texts
+Of every program and library in it: that it is of the architecture in the wheel's name, the newest version of a
+glibc symbol, that nothing but the C library and the wheel's own libraries is needed, that no run path leads out of the wheel, and that none of the texts
 (a folder of the build machine) stands in it. Of the file: its size, sorted entries, one time, and that
 RECORD lists every file with its digest. Prints a line for each thing that is wrong, and exits 1.
 """
@@ -19,6 +19,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from wheel import digest  # noqa: E402
 
 GLIBC = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
+MUSL = {"libc.so"}  # musl's loader answers to this name itself
+MACHINES = {62: "x86_64", 183: "aarch64"}
 DYNAMIC, DYNAMIC_NEEDED, DYNAMIC_STRINGS, DYNAMIC_RPATH, DYNAMIC_RUNPATH, DYNAMIC_VERNEED = 2, 1, 5, 15, 29, 0x6FFFFFFE
 
 
@@ -29,6 +31,8 @@ class Elf:
         self.data = data
         if data[4:6] != b"\x02\x01":
             raise ValueError("expected a 64-bit little-endian ELF file")
+        machine, = struct.unpack_from("<H", data, 18)
+        self.machine = MACHINES.get(machine, f"machine {machine}")
         offset, = struct.unpack_from("<Q", data, 32)
         size, count = struct.unpack_from("<HH", data, 54)
         self.segments = [struct.unpack_from("<IIQQQQQQ", data, offset + i * size) for i in range(count)]
@@ -71,16 +75,19 @@ def newer(version: str, limit: str) -> bool:
     return [int(part) for part in version.split(".")] > [int(part) for part in limit.split(".")]
 
 
-def check_binary(name: str, data: bytes, own: set[str], glibc: str) -> list[str]:
+def check_binary(name: str, data: bytes, own: set[str], glibc: str | None, machine: str) -> list[str]:
+    """glibc None: musl."""
     elf = Elf(data)
     wrong = []
+    if elf.machine != machine:
+        wrong.append(f"{name}: is for {elf.machine}; expected {machine}")
     for version in elf.versions():
         match = re.fullmatch(r"GLIBC_([0-9.]+)", version)
-        if match is None or newer(match.group(1), glibc):
-            wrong.append(f"{name}: needs {version}; expected GLIBC_{glibc} or older")
+        if glibc is None or match is None or newer(match.group(1), glibc):
+            wrong.append(f"{name}: needs {version}; expected " + (f"GLIBC_{glibc} or older" if glibc else "no versions, as of musl"))
     for library in elf.texts(DYNAMIC_NEEDED):
-        if library not in GLIBC and library not in own:
-            wrong.append(f"{name}: needs {library}, which is neither of glibc nor in the wheel")
+        if library not in (GLIBC if glibc else MUSL) and library not in own:
+            wrong.append(f"{name}: needs {library}, which is neither of {'glibc' if glibc else 'musl'} nor in the wheel")
     for path in elf.texts(DYNAMIC_RPATH) + elf.texts(DYNAMIC_RUNPATH):
         if any(not part.startswith("$ORIGIN") for part in path.split(":")):
             wrong.append(f"{name}: looks for libraries in {path}; expected $ORIGIN")
@@ -104,7 +111,7 @@ def check_record(files: dict[str, bytes]) -> list[str]:
     return wrong
 
 
-def check_wheel(path: pathlib.Path, glibc: str, size: int, without: list[str]) -> list[str]:
+def check_wheel(path: pathlib.Path, glibc: str | None, size: int, without: list[str]) -> list[str]:
     with zipfile.ZipFile(path) as archive:
         infos = archive.infolist()
         files = {info.filename: archive.read(info) for info in infos}
@@ -116,10 +123,11 @@ def check_wheel(path: pathlib.Path, glibc: str, size: int, without: list[str]) -
     plain = [info.filename for info in infos if ".dist-info/" not in info.filename]
     if plain != sorted(plain) or len(files) != len(infos):
         wrong.append("its entries are not sorted, or one is there twice")
+    machine = "aarch64" if path.stem.endswith("aarch64") else "x86_64"
     own = {name.rsplit("/", 1)[-1] for name in files if ".so" in name}
     for name, data in files.items():
         if data[:4] == b"\x7fELF":
-            wrong += check_binary(name, data, own, glibc)
+            wrong += check_binary(name, data, own, glibc, machine)
         for text in without:
             if text.encode() in data:
                 wrong.append(f"{name}: holds '{text}', a path of the machine that built it")
@@ -129,6 +137,7 @@ def check_wheel(path: pathlib.Path, glibc: str, size: int, without: list[str]) -
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description="Check what a wheel promises.")
     parser.add_argument("--glibc", default="2.17")
+    parser.add_argument("--musl", dest="glibc", action="store_const", const=None)
     parser.add_argument("--bytes", type=int, default=12000000)
     parser.add_argument("--without", action="append", default=[])
     parser.add_argument("wheel", type=pathlib.Path)
@@ -137,7 +146,7 @@ def main(arguments: list[str]) -> int:
     for line in wrong:
         print(f"{given.wheel.name}: {line}", file=sys.stderr)
     if not wrong:
-        print(f"{given.wheel}: {given.wheel.stat().st_size} bytes, glibc {given.glibc}")
+        print(f"{given.wheel}: {given.wheel.stat().st_size} bytes, {'glibc ' + given.glibc if given.glibc else 'musl'}")
     return 1 if wrong else 0
 
 

@@ -27,7 +27,7 @@ EOF
 done
 
 if ! cmp -s packaging/libraries.sha256 "$work/libraries/built.sha256"; then
-    AR="$work/zig-ar" sh packaging/libraries.sh "$work/zig-cc" "$work/libraries" "${2:-$PWD/build/wheel/libraries/sources}"
+    AR="$work/zig-ar" sh packaging/libraries.sh "$work/zig-cc" "$work/libraries" "${2:-$PWD/build/wheel/sources}"
 fi
 ${MAKE:-make} --no-print-directory -s -j"${JOBS:-2}" SETUP=no CC="$work/zig-cc" AR="$work/zig-ar" BUILD="build/cross/$target/objects" CUDA=no MPI=no \
     CFLAGS="-g0 -Wno-error -isystem $work/libraries/include" LDFLAGS="-L$work/libraries/lib" "build/cross/$target/objects/fraglab"

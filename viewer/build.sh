@@ -28,7 +28,7 @@ chmod +x "$work/zig-cc.new"
 cmp -s "$work/zig-cc.new" "$work/zig-cc" || mv "$work/zig-cc.new" "$work/zig-cc"
 
 if ! cmp -s packaging/libraries.sha256 "$work/libraries/built.sha256"; then
-    sh packaging/libraries.sh "$work/zig-cc" "$work/libraries" "${1:-$PWD/build/wheel/libraries/sources}" sqlite3
+    sh packaging/libraries.sh "$work/zig-cc" "$work/libraries" "${1:-$PWD/build/wheel/sources}" sqlite3
 fi
 
 # Deep recursion is rare, but a stack of 1 MiB is what the code is used to; memory may grow to all that 32 bits reach.

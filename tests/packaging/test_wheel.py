@@ -126,9 +126,13 @@ class Wheel(unittest.TestCase):
         elf = check_wheel.Elf(data)
         self.assertIn("libc.so.6", elf.texts(check_wheel.DYNAMIC_NEEDED))
         self.assertTrue(any(re.fullmatch(r"GLIBC_2[.0-9]+", version) for version in elf.versions()))
-        wrong = check_wheel.check_binary("fraglab", data, set(), "2.1")
+        wrong = check_wheel.check_binary("fraglab", data, set(), "2.1", elf.machine)
         self.assertTrue(any("expected GLIBC_2.1 or older" in line for line in wrong))
         self.assertTrue(any("neither of glibc nor in the wheel" in line for line in wrong))
+        self.assertIn(f"fraglab: is for {elf.machine}; expected m68k", check_wheel.check_binary("fraglab", data, set(), "2.99", "m68k"))
+        wrong = check_wheel.check_binary("fraglab", data, set(), None, elf.machine)
+        self.assertTrue(any("expected no versions, as of musl" in line for line in wrong))
+        self.assertTrue(any("needs libc.so.6, which is neither of musl" in line for line in wrong))
 
     def test_source_distribution_is_reproducible_and_has_what_builds(self):
         first = backend.build_sdist(str(self.folder / "a"))

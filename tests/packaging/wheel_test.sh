@@ -9,7 +9,7 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 folder=$(cd "$1" && pwd)
 shift
-wheel=$(ls "$folder"/fraglab-*-manylinux*.whl)
+wheel=$(ls "$folder"/fraglab-*-manylinux_2_17_"$(uname -m)".whl)
 work=$(mktemp -d "${TMPDIR:-/tmp}/fraglab-wheel-test-XXXXXX")
 trap 'rm -rf "$work"' EXIT
 passed=0 failed=0 skipped=0
@@ -27,7 +27,7 @@ check() { # name, command...
 
 same_bytes() {
     cp "$wheel" "$work/first.whl"
-    rm -rf build/wheel/source/build
+    rm -rf "build/wheel/$(uname -m)-linux-gnu.2.17/source/build"
     MAKE="${MAKE:-make}" bash packaging/wheel.sh
     cmp "$work/first.whl" "$wheel"
 }
