@@ -32,6 +32,7 @@ struct frag_input {
     size_t raw_end;
     size_t raw_capacity;
     bool is_raw_at_end;
+    bool is_seekable; /* from its first byte on, were it not compressed */
     const unsigned char *memory;
     size_t memory_left;
     unsigned char *window;
@@ -179,6 +180,7 @@ frag_input *frag_input_open(const char *path, frag_error *error)
     if (input->owns_descriptor)
         frag_scope_own(input, 0, release_descriptor);
     input->raw_bytes = S_ISREG(status.st_mode) ? (uint64_t)status.st_size : 0;
+    input->is_seekable = S_ISREG(status.st_mode) && !is_stdin;
     return start(input, error);
 }
 
@@ -210,6 +212,7 @@ frag_input *frag_input_from_memory(const void *bytes, size_t count, const char *
     input->memory = bytes;
     input->memory_left = count;
     input->raw_bytes = count;
+    input->is_seekable = true;
     frag_error none = {0};
     return start(input, &none);
 }
@@ -333,6 +336,25 @@ bool frag_input_read(frag_input *input, void *out, size_t count, frag_error *err
 size_t frag_input_visible_bytes(const frag_input *input)
 {
     return input->window_end - input->window_start;
+}
+
+bool frag_input_seek(frag_input *input, uint64_t offset)
+{
+    if (!input->is_seekable || input->decoder != NULL || offset > input->raw_bytes)
+        return false;
+    if (offset >= input->offset && offset - input->offset <= frag_input_visible_bytes(input)) {
+        frag_input_skip(input, (size_t)(offset - input->offset));
+        return true;
+    }
+    if (input->descriptor < 0) {
+        input->memory = input->memory - input->raw_offset + offset;
+        input->memory_left = (size_t)(input->raw_bytes - offset);
+    } else if (lseek(input->descriptor, (off_t)offset, SEEK_SET) < 0) {
+        return false;
+    }
+    input->window_start = input->window_end = 0;
+    input->offset = input->raw_offset = offset;
+    return true;
 }
 
 uint64_t frag_input_offset(const frag_input *input)

@@ -35,6 +35,10 @@ void frag_input_skip(frag_input *input, size_t count);
 /* Copies exactly count bytes; at the end of the input FRAG_E_INPUT "ends at byte N". */
 bool frag_input_read(frag_input *input, void *out, size_t count, frag_error *error);
 
+/* Goes on reading at that byte, wherever it has read so far. false: this input cannot (a pipe,
+ * compressed), or the byte is not within it; then it goes on as before. */
+bool frag_input_seek(frag_input *input, uint64_t offset);
+
 /* Unread bytes that are in memory already, after decompression: all of a small compressed file,
  * else less than follow. Tells how large arrays may have to be. */
 size_t frag_input_visible_bytes(const frag_input *input);

@@ -59,11 +59,23 @@ typedef struct plot_load {
 static bool open_recording(const plot_load *drawn, frag_error *error)
 {
     const frag_plot_request *request = drawn->request;
-    if (request->operand_count > 0)
-        return frag_recording_load_plain(request->operands[0], request->input_format,
-                                         drawn->with_columns, drawn->recording, error);
-    *drawn->recording = *request->recordings[0];
-    return true;
+    if (request->operand_count == 0) {
+        *drawn->recording = *request->recordings[0];
+        return true;
+    }
+    const frag_window_texts texts = {
+        .events = frag_plot_setting_text(request, "events"),
+        .time = frag_plot_setting_text(request, "time"),
+        .marks = frag_plot_setting_text(request, "marks"),
+        .device = frag_plot_setting_text(request, "trace-device"),
+        .device_option = "--trace-device",
+    };
+    frag_window window;
+    bool ok = frag_window_parse(&texts, &window, error) &&
+              frag_recording_load_part(request->operands[0], request->input_format,
+                                       drawn->with_columns, &window, drawn->recording, error);
+    frag_window_destroy(&window);
+    return ok;
 }
 
 static void close_recording(const plot_load *drawn)

@@ -329,6 +329,7 @@ static bool draw(const frag_plot_request *request, frag_error *error)
 
 static const frag_command_option options[] = {
     FRAG_LOAD_OPTIONS,
+    FRAG_WINDOW_OR_ALL_OPTIONS,
     FRAG_PLOT_DEVICE_OPTION,
     {"at", "WHERE",
      .help = "what is held: end; N, right after that event; A..B, a mark's name ('step 3') or "

@@ -404,6 +404,7 @@ static const frag_command_option options[] = {
     FRAG_POLICY_OPTIONS,
     FRAG_DEVICE_OPTIONS,
     FRAG_LOAD_OPTIONS,
+    FRAG_WINDOW_OR_ALL_OPTIONS,
     FRAG_PLOT_DEVICE_OPTION,
     FRAG_PLOT_AXIS_OPTION,
     {"colour", "WHAT", .choices = "size|site|stream",

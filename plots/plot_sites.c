@@ -446,6 +446,7 @@ static bool draw(const frag_plot_request *request, frag_error *error)
 
 static const frag_command_option options[] = {
     FRAG_LOAD_OPTIONS,
+    FRAG_WINDOW_OR_ALL_OPTIONS,
     FRAG_PLOT_DEVICE_OPTION,
     {"by", "WHAT", .choices = "site|purpose|stream|pool|size-class",
      .help =

@@ -280,6 +280,7 @@ static const frag_command_option options[] = {
     FRAG_POLICY_OPTIONS,
     FRAG_DEVICE_OPTIONS,
     FRAG_LOAD_OPTIONS,
+    FRAG_WINDOW_OR_ALL_OPTIONS,
     FRAG_PLOT_DEVICE_OPTION,
     {"samples", "N",
      .help = "replays of each policy at most. If the result changes at more capacities than that, "

@@ -15,13 +15,22 @@ static frag_report_source *add_source(frag_report_state *report, const char *pat
     return source;
 }
 
+static frag_window part_of(const frag_report_state *report)
+{
+    const frag_window *window = report->wishes->window;
+    return window != NULL ? *window : (frag_window){.kind = FRAG_WINDOW_ALL};
+}
+
 /* stdin is read here: it cannot be opened again. */
 static bool load_stream(frag_report_state *report, frag_input *input, frag_error *error)
 {
     frag_report_source *source = add_source(report, "-");
     frag_findings findings = {0};
-    frag_load_options options = {
-        .format = report->wishes->format, .with_sites = true, .with_columns = true};
+    frag_window window = part_of(report);
+    frag_load_options options = {.format = report->wishes->format,
+                                 .with_sites = true,
+                                 .with_columns = true,
+                                 .window = window.kind != FRAG_WINDOW_ALL ? &window : NULL};
     source->is_loaded =
         frag_recording_load_input(input, &options, &source->recording, &findings, error);
     return source->is_loaded;
@@ -83,9 +92,10 @@ static void load_source(void *context, uint64_t index)
 {
     frag_report_state *report = context;
     frag_report_source *source = &report->sources[index];
+    frag_window window = part_of(report);
     if (!source->is_loaded)
-        source->is_loaded = frag_recording_load_plain(source->path, report->wishes->format, true,
-                                                      &source->recording, &source->error);
+        source->is_loaded = frag_recording_load_part(source->path, report->wishes->format, true,
+                                                     &window, &source->recording, &source->error);
     if (source->is_loaded)
         frag_recorded_by(&source->recording, source->recorded_by);
     frag_progress_add(report->progress, 1);

@@ -19,6 +19,7 @@ typedef struct frag_report_wishes {
     const frag_policy_list *policies; /* NULL: a few that are worth a look, by recording */
     const frag_device_spec *device;
     frag_trace_format format;
+    const frag_window *window; /* NULL: recordings are shown whole */
     bool is_oom_skipped;
     bool has_bounds;
     uint64_t page_limit_bytes; /* 0: the usual one; FRAG_UNLIMITED: none */

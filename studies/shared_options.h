@@ -55,6 +55,19 @@
                                   " (docs/exchange.md)"                                            \
     }
 
+/* A part of the recording; what: what else is said of --events. */
+#define FRAG_WINDOW_OPTIONS(what)                                                                  \
+    {"events", "A..B",                                                                             \
+     .help = "events from index A up to, not including, B; either may be left out" what},          \
+        {"time", "S..E",                                                                           \
+         .help = "events recorded from time S up to, not including, E, in ns of Unix time"},       \
+    {                                                                                              \
+        "marks", "NAME[..NAME]",                                                                   \
+            .help = "from the first mark of that name to its end, or to the end of a second one"   \
+    }
+/* Of commands that take whole recordings otherwise. */
+#define FRAG_WINDOW_OR_ALL_OPTIONS FRAG_WINDOW_OPTIONS("; as 'fraglab trace cut' takes them out")
+
 #define FRAG_BOUNDS_OPTION                                                                         \
     {                                                                                              \
         .name = "bounds", .help = "also pack the whole trace offline: the memory that a "          \

@@ -7,32 +7,15 @@
 #include "base/bits.h"
 #include "base/bytes.h"
 #include "base/memory.h"
+#include "sim/trace/trace_opening.h"
 #include "traces/builder.h"
-
-/* A piece of device memory that the recorded allocator held. */
-typedef struct held_range {
-    uint64_t address;
-    uint64_t bytes;
-    uint64_t event; /* that got it */
-    bool is_mapped;
-} held_range;
-
-typedef struct block_record {
-    uint64_t alloc_event;
-    uint64_t free_event; /* the deferred one, when is_waiting */
-    bool is_live;
-    bool is_waiting;
-    uint32_t slot; /* as in the piece */
-} block_record;
 
 typedef struct cut_state {
     const frag_recording *recording;
     const frag_trace *trace;
     frag_builder *builder;
-    block_record *blocks; /* by slot of the whole trace */
-    held_range *held;
-    size_t held_capacity;
-    size_t held_count;
+    frag_opening *opening;      /* where the piece starts */
+    uint32_t *slots;            /* of the piece, by slot of the whole trace */
     bool is_torch;              /* the recorded allocator's sizes of blocks are known */
     uint64_t start_block_bytes; /* of the live block being added; 0: as in the trace */
 } cut_state;
@@ -45,64 +28,6 @@ static uint64_t value_64(const uint64_t *column, uint64_t index)
 static uint32_t value_32(const uint32_t *column, uint64_t index)
 {
     return column == NULL ? 0 : column[index];
-}
-
-/* ---- what was held and live where the piece starts */
-static void hold(cut_state *cutter, held_range range)
-{
-    cutter->held = frag_grow(cutter->held, &cutter->held_capacity, cutter->held_count + 1,
-                             sizeof *cutter->held);
-    cutter->held[cutter->held_count++] = range;
-}
-
-/* A mapped range may be given back in pieces other than those it was got in. */
-static void unhold(cut_state *cutter, uint64_t address, uint64_t bytes, bool is_mapped)
-{
-    uint64_t end = address + bytes;
-    for (size_t i = cutter->held_count; i-- > 0;) {
-        held_range range = cutter->held[i];
-        uint64_t range_end = range.address + range.bytes;
-        if (range.is_mapped != is_mapped || range_end <= address || range.address >= end)
-            continue;
-        cutter->held[i] = cutter->held[--cutter->held_count];
-        if (range.address < address)
-            hold(cutter,
-                 (held_range){range.address, address - range.address, range.event, is_mapped});
-        if (range_end > end)
-            hold(cutter, (held_range){end, range_end - end, range.event, is_mapped});
-    }
-}
-
-static void follow_event(cut_state *cutter, uint64_t index)
-{
-    const frag_event *event = &cutter->trace->events[index];
-    uint64_t address = value_64(cutter->trace->addresses, index);
-    block_record *block =
-        &cutter->blocks[event->slot < cutter->trace->slot_count ? event->slot : 0];
-    switch ((frag_op)event->op) {
-    case FRAG_OP_ALLOC:
-        if (event->slot != FRAG_SLOT_NONE)
-            *block = (block_record){.alloc_event = index, .is_live = true};
-        break;
-    case FRAG_OP_FREE:
-        block->is_live = false;
-        block->is_waiting = (event->flags & FRAG_EVENT_DEFERRED) != 0;
-        block->free_event = index;
-        break;
-    case FRAG_OP_COMPLETE:
-        block->is_waiting = false;
-        break;
-    case FRAG_OP_SEGMENT_ALLOC:
-    case FRAG_OP_SEGMENT_MAP:
-        hold(cutter, (held_range){address, event->bytes, index, event->op == FRAG_OP_SEGMENT_MAP});
-        break;
-    case FRAG_OP_SEGMENT_FREE:
-    case FRAG_OP_SEGMENT_UNMAP:
-        unhold(cutter, address, event->bytes, event->op == FRAG_OP_SEGMENT_UNMAP);
-        break;
-    default:
-        break;
-    }
 }
 
 /* ---- writing the piece */
@@ -138,11 +63,11 @@ static void add_event(cut_state *cutter, uint64_t index, uint8_t more_flags)
     bool has_block =
         event.op == FRAG_OP_FREE || event.op == FRAG_OP_USE || event.op == FRAG_OP_COMPLETE;
     if (event.op == FRAG_OP_ALLOC && event.slot != FRAG_SLOT_NONE) {
-        block_record *block = &cutter->blocks[event.slot];
-        block->slot = frag_builder_slot_take(cutter->builder);
-        event.slot = block->slot;
+        uint32_t slot = frag_builder_slot_take(cutter->builder);
+        cutter->slots[event.slot] = slot;
+        event.slot = slot;
     } else if (has_block) {
-        event.slot = cutter->blocks[event.slot].slot;
+        event.slot = cutter->slots[event.slot];
     }
     frag_builder_add(cutter->builder, &event);
     if (is_release)
@@ -151,14 +76,15 @@ static void add_event(cut_state *cutter, uint64_t index, uint8_t more_flags)
 
 static int compare_held(const void *left, const void *right)
 {
-    const held_range *a = left;
-    const held_range *b = right;
+    const frag_held_range *a = left;
+    const frag_held_range *b = right;
     if (a->address != b->address)
         return frag_compare(a->address, b->address);
     return frag_compare(a->event, b->event);
 }
 
-static bool is_one_range(const cut_state *cutter, const held_range *a, const held_range *b)
+static bool is_one_range(const cut_state *cutter, const frag_held_range *a,
+                         const frag_held_range *b)
 {
     const frag_trace *trace = cutter->trace;
     return a->is_mapped && b->is_mapped && a->address + a->bytes == b->address &&
@@ -166,23 +92,29 @@ static bool is_one_range(const cut_state *cutter, const held_range *a, const hel
            value_32(trace->pools, a->event) == value_32(trace->pools, b->event);
 }
 
-/* Sorts what is held by address and joins mapped pages in a row. */
-static void join_held(cut_state *cutter)
+/* What is held, sorted by address, with mapped pages in a row joined. The caller frees it. */
+static frag_held_range *join_held(const cut_state *cutter, size_t *joined)
 {
+    size_t held_count = 0;
+    const frag_held_range *given = frag_opening_held(cutter->opening, &held_count);
+    frag_held_range *held = frag_alloc(held_count, sizeof *held);
     size_t count = 0;
-    if (cutter->held_count > 0)
-        qsort(cutter->held, cutter->held_count, sizeof *cutter->held, compare_held);
-    for (size_t i = 0; i < cutter->held_count;) {
-        held_range range = cutter->held[i++];
-        while (i < cutter->held_count && is_one_range(cutter, &range, &cutter->held[i]) &&
-               range.bytes + cutter->held[i].bytes <= FRAG_REQUEST_BYTES_MAX)
-            range.bytes += cutter->held[i++].bytes;
-        cutter->held[count++] = range;
+    if (held_count > 0) {
+        memcpy(held, given, held_count * sizeof *held);
+        qsort(held, held_count, sizeof *held, compare_held);
     }
-    cutter->held_count = count;
+    for (size_t i = 0; i < held_count;) {
+        frag_held_range range = held[i++];
+        while (i < held_count && is_one_range(cutter, &range, &held[i]) &&
+               range.bytes + held[i].bytes <= FRAG_REQUEST_BYTES_MAX)
+            range.bytes += held[i++].bytes;
+        held[count++] = range;
+    }
+    *joined = count;
+    return held;
 }
 
-static void add_held(cut_state *cutter, const held_range *range)
+static void add_held(cut_state *cutter, const frag_held_range *range)
 {
     frag_build_event event = copy_of(cutter, range->event);
     event.flags |= FRAG_EVENT_INITIAL;
@@ -209,7 +141,7 @@ static int compare_live(const void *left, const void *right)
 /* A live block of the start. PyTorch's blocks are multiples of 512 bytes; in a large cudaMalloc'ed
  * segment a remainder of up to 1 MiB is not split off, so a small gap behind a block is taken for
  * its own. */
-static void add_live(cut_state *cutter, const live_block *live, const held_range *range,
+static void add_live(cut_state *cutter, const live_block *live, const frag_held_range *range,
                      uint64_t limit)
 {
     const frag_trace *trace = cutter->trace;
@@ -226,8 +158,9 @@ static void add_live(cut_state *cutter, const live_block *live, const held_range
     cutter->start_block_bytes = bytes;
     add_event(cutter, live->event, FRAG_EVENT_INITIAL);
     cutter->start_block_bytes = 0;
-    if (cutter->blocks[live->slot].is_waiting)
-        add_event(cutter, cutter->blocks[live->slot].free_event, FRAG_EVENT_INITIAL);
+    const frag_open_block *block = &frag_opening_blocks(cutter->opening)[live->slot];
+    if (block->is_waiting)
+        add_event(cutter, block->free_event, FRAG_EVENT_INITIAL);
 }
 
 /* Each segment held, followed by the blocks that live in it; blocks whose place is not known first.
@@ -238,18 +171,19 @@ static void add_start(cut_state *cutter)
     live_block *live = frag_alloc(trace->slot_count, sizeof *live);
     size_t count = 0;
     for (uint32_t slot = 0; slot < trace->slot_count; slot++) {
-        const block_record *block = &cutter->blocks[slot];
+        const frag_open_block *block = &frag_opening_blocks(cutter->opening)[slot];
         if (block->is_live || block->is_waiting)
             live[count++] = (live_block){value_64(trace->addresses, block->alloc_event),
                                          block->alloc_event, slot};
     }
     if (count > 0)
         qsort(live, count, sizeof *live, compare_live);
-    join_held(cutter);
+    size_t held_count = 0;
+    frag_held_range *held = join_held(cutter, &held_count);
     size_t next = 0;
-    for (size_t i = 0; i <= cutter->held_count; i++) {
-        uint64_t start = i < cutter->held_count ? cutter->held[i].address : UINT64_MAX;
-        const held_range *range = i > 0 ? &cutter->held[i - 1] : NULL;
+    for (size_t i = 0; i <= held_count; i++) {
+        uint64_t start = i < held_count ? held[i].address : UINT64_MAX;
+        const frag_held_range *range = i > 0 ? &held[i - 1] : NULL;
         for (; next < count && live[next].address < start; next++) {
             bool is_inside = range != NULL && live[next].address - range->address < range->bytes;
             uint64_t limit = is_inside ? range->address + range->bytes : 0;
@@ -257,101 +191,23 @@ static void add_start(cut_state *cutter)
                 limit = live[next + 1].address;
             add_live(cutter, &live[next], is_inside ? range : NULL, limit);
         }
-        if (i < cutter->held_count)
-            add_held(cutter, &cutter->held[i]);
+        if (i < held_count)
+            add_held(cutter, &held[i]);
     }
+    frag_free(held);
     frag_free(live);
 }
 
-/* Which events before the cut still have a say behind it. */
-typedef struct force_state {
-    uint64_t config; /* the last of its kind; UINT64_MAX: none */
-    uint64_t limit;
-    uint64_t capture;    /* the last capture_begin that has no end */
-    uint64_t *on_oom;    /* by pool, event + 1: it serves OOMs since */
-    uint64_t *forgotten; /* by pool, event + 1: nobody owned it any more */
-    uint32_t *owners;    /* by pool */
-} force_state;
-
-static void follow_pool(force_state *state, const frag_event *event, uint64_t index)
-{
-    uint32_t pool = event->slot;
-    switch (event->op) {
-    case FRAG_OP_POOL_BEGIN:
-    case FRAG_OP_POOL_CREATE:
-        state->owners[pool]++;
-        break;
-    case FRAG_OP_POOL_RELEASE:
-        state->owners[pool] -= state->owners[pool] > 0 ? 1 : 0;
-        if (state->owners[pool] == 0)
-            state->forgotten[pool] = index + 1;
-        break;
-    case FRAG_OP_POOL_ON_OOM:
-        state->on_oom[pool] = (event->flags & FRAG_EVENT_BEGIN) != 0 ? index + 1 : 0;
-        break;
-    default:
-        break;
-    }
-}
-
-static void follow(force_state *state, const frag_event *event, uint64_t index)
-{
-    if (event->op == FRAG_OP_CONFIG)
-        state->config = index;
-    else if (event->op == FRAG_OP_LIMIT)
-        state->limit = index;
-    else if (event->op == FRAG_OP_CAPTURE_BEGIN)
-        state->capture = index;
-    else if (event->op == FRAG_OP_CAPTURE_END)
-        state->capture = UINT64_MAX;
-    else
-        follow_pool(state, event, index);
-}
-
-/* Owners of a pool that somebody still owns: every event since nobody did is needed to count them.
- */
-static bool is_pool_in_force(const force_state *state, const frag_event *event, uint64_t index)
-{
-    switch (event->op) {
-    case FRAG_OP_POOL_ON_OOM:
-        return state->on_oom[event->slot] == index + 1;
-    case FRAG_OP_POOL_BEGIN:
-    case FRAG_OP_POOL_END:
-    case FRAG_OP_POOL_CREATE:
-    case FRAG_OP_POOL_RELEASE:
-    case FRAG_OP_POOL_NO_SPLIT:
-        return index >= state->forgotten[event->slot] && state->owners[event->slot] > 0;
-    default:
-        return false;
-    }
-}
-
 /* Settings, pools and uses that were in force, in the order in which they came about. */
-static void add_in_force(cut_state *cutter, uint64_t first)
+static void add_in_force(cut_state *cutter)
 {
-    const frag_trace *trace = cutter->trace;
-    force_state state = {.config = UINT64_MAX, .limit = UINT64_MAX, .capture = UINT64_MAX};
-    state.on_oom = frag_alloc(trace->pool_count, sizeof *state.on_oom);
-    state.forgotten = frag_alloc(trace->pool_count, sizeof *state.forgotten);
-    state.owners = frag_alloc(trace->pool_count, sizeof *state.owners);
-    for (uint64_t i = 0; i < first; i++)
-        follow(&state, &trace->events[i], i);
-    for (uint64_t i = 0; i < first; i++) {
-        const frag_event *event = &trace->events[i];
-        bool is_in_force = i == state.config || i == state.limit || i == state.capture ||
-                           is_pool_in_force(&state, event, i);
-        if (event->op == FRAG_OP_USE)
-            is_in_force =
-                cutter->blocks[event->slot].is_live && cutter->blocks[event->slot].alloc_event < i;
-        if (is_in_force)
-            add_event(cutter, i, 0);
-    }
-    frag_free(state.on_oom);
-    frag_free(state.forgotten);
-    frag_free(state.owners);
+    size_t count = 0;
+    const uint64_t *events = frag_opening_in_force(cutter->opening, &count);
+    for (size_t i = 0; i < count; i++)
+        add_event(cutter, events[i], 0);
 }
 
-static void copy_tables(cut_state *cutter, frag_cut_range range)
+static void copy_tables(cut_state *cutter, frag_cut_range range, uint64_t left_out)
 {
     const frag_recording *recording = cutter->recording;
     const frag_trace *trace = cutter->trace;
@@ -368,8 +224,8 @@ static void copy_tables(cut_state *cutter, frag_cut_range range)
         frag_builder_site(builder, recording->site_frames + recording->sites[i].first,
                           recording->sites[i].count);
     frag_text origin = {0};
-    frag_text_add(&origin, "events %" PRIu64 "..%" PRIu64 " of %s", range.first, range.end,
-                  trace->digest);
+    frag_text_add(&origin, "events %" PRIu64 "..%" PRIu64 " of %s", range.first + left_out,
+                  range.end + left_out, trace->digest);
     frag_builder_metadata(builder, "cut", origin.bytes);
     frag_text_destroy(&origin);
     frag_builder_device(builder, trace->device);
@@ -378,8 +234,9 @@ static void copy_tables(cut_state *cutter, frag_cut_range range)
         frag_builder_pool(builder, trace->pool_ids[i]);
 }
 
-bool frag_cut(const frag_recording *recording, const frag_trace *trace, frag_cut_range range,
-              frag_recording *piece, frag_error *error)
+/* left_out: events of the whole trace before the first that this one lacks. */
+static bool cut(const frag_recording *recording, const frag_trace *trace, frag_cut_range range,
+                uint64_t left_out, frag_recording *piece, frag_error *error)
 {
     *piece = (frag_recording){0};
     if (range.first > range.end || range.end > trace->event_count)
@@ -391,17 +248,23 @@ bool frag_cut(const frag_recording *recording, const frag_trace *trace, frag_cut
     const char *source = frag_recording_get(recording, "source");
     cutter.is_torch = source != NULL && strcmp(source, "torch-snapshot") == 0;
     cutter.builder = frag_builder_create(piece);
-    cutter.blocks = frag_alloc((size_t)trace->slot_count + 1, sizeof *cutter.blocks);
-    copy_tables(&cutter, range);
-    for (uint64_t i = 0; i < range.first; i++)
-        follow_event(&cutter, i);
+    cutter.opening = frag_opening_create(trace);
+    cutter.slots = frag_alloc((size_t)trace->slot_count + 1, sizeof *cutter.slots);
+    copy_tables(&cutter, range, left_out);
+    frag_opening_follow_to(cutter.opening, range.first);
     add_start(&cutter);
-    add_in_force(&cutter, range.first);
+    add_in_force(&cutter);
     for (uint64_t i = range.first; i < range.end; i++)
         add_event(&cutter, i, 0);
-    frag_free(cutter.blocks);
-    frag_free(cutter.held);
+    frag_opening_destroy(cutter.opening);
+    frag_free(cutter.slots);
     return frag_builder_finish(cutter.builder, recording->name, error);
+}
+
+bool frag_cut(const frag_recording *recording, const frag_trace *trace, frag_cut_range range,
+              frag_recording *piece, frag_error *error)
+{
+    return cut(recording, trace, range, 0, piece, error);
 }
 
 /* ---- finding the range */
@@ -487,4 +350,61 @@ bool frag_cut_find_marks(const frag_recording *recording, const frag_trace *trac
         return fail_mark(recording, trace, name, error);
     range->end = end + 1;
     return true;
+}
+
+/* ---- a window */
+static bool fail_device(const frag_recording *recording, const frag_window *window,
+                        frag_error *error)
+{
+    const frag_trace *main = frag_recording_main_trace(recording);
+    if (window->has_device)
+        frag_fail(error, FRAG_E_USAGE,
+                  "the recording has no device %u; of those it has, device %u requests most",
+                  window->device, main->device);
+    else
+        frag_fail(error, FRAG_E_USAGE,
+                  "the recording has %u devices; choose one (device %u requests most)",
+                  recording->trace_count, main->device);
+    return frag_error_in(error, window->device_option);
+}
+
+static bool find_window(const frag_recording *recording, const frag_trace *trace,
+                        const frag_window *window, frag_cut_range *range, frag_error *error)
+{
+    *range = (frag_cut_range){0, trace->event_count};
+    switch (window->kind) {
+    case FRAG_WINDOW_EVENTS:
+        range->first = window->first;
+        range->end = window->end == UINT64_MAX ? trace->event_count : window->end;
+        return true;
+    case FRAG_WINDOW_TIMES:
+        return frag_cut_find_times(trace, (frag_cut_times){window->first, window->end}, range,
+                                   error) ||
+               frag_error_in(error, "--time");
+    case FRAG_WINDOW_MARKS:
+        return frag_cut_find_marks(recording, trace, window->first_mark, window->last_mark, range,
+                                   error) ||
+               frag_error_in(error, "--marks");
+    default:
+        return true;
+    }
+}
+
+bool frag_cut_window(const frag_recording *recording, const frag_window *window,
+                     frag_recording *piece, frag_error *error)
+{
+    *piece = (frag_recording){0};
+    if (window->is_found)
+        return cut(recording, &recording->traces[window->trace],
+                   (frag_cut_range){window->found_first, window->found_end}, window->left_out,
+                   piece, error);
+    const frag_trace *trace = window->has_device
+                                  ? frag_recording_device_trace(recording, window->device)
+                              : recording->trace_count == 1 ? &recording->traces[0]
+                                                            : NULL;
+    frag_cut_range range;
+    if (trace == NULL)
+        return fail_device(recording, window, error);
+    return find_window(recording, trace, window, &range, error) &&
+           frag_cut(recording, trace, range, piece, error);
 }

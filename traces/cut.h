@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "sim/trace/trace.h"
+#include "traces/window.h"
 
 typedef struct frag_cut_range {
     uint64_t first; /* index of the first event kept */
@@ -30,5 +31,9 @@ bool frag_cut_find_marks(const frag_recording *recording, const frag_trace *trac
  * becomes its prologue: segments, blocks at their recorded addresses, deferred frees. */
 bool frag_cut(const frag_recording *recording, const frag_trace *trace, frag_cut_range range,
               frag_recording *piece, frag_error *error);
+
+/* The piece that the window names, of a recording that was loaded with it. */
+bool frag_cut_window(const frag_recording *recording, const frag_window *window,
+                     frag_recording *piece, frag_error *error);
 
 #endif

@@ -48,6 +48,7 @@ typedef struct frag_load_options {
     bool with_columns; /* false: only what replay needs: events, pools, and what adoption needs */
     /* What trace->figures hold is enough: a trace whose file has them may come without events. */
     bool figures_only;
+    struct frag_window *window; /* NULL: everything (traces/window.h) */
 } frag_load_options;
 
 /* Takes memory in proportion to the file. FRAG_E_INPUT names the place of what is wrong; what does

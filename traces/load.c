@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "sim/replay/lifetimes.h"
+#include "traces/cut.h"
 
 #define PROBLEM_PAGE_BYTES_MAX 512u
 
@@ -35,7 +36,7 @@ static void drop_unwanted(frag_recording *recording, const frag_load_options *op
     for (uint32_t i = 0; i < recording->trace_count; i++) {
         frag_trace *trace = &recording->traces[i];
         if (!keeps_columns) {
-            if (!frag_trace_format_table(format)->keeps_what_is_asked)
+            if (options->window != NULL || !frag_trace_format_table(format)->keeps_what_is_asked)
                 keep_held_addresses(trace);
             frag_free(trace->times_ns);
             frag_free(trace->notes);
@@ -91,15 +92,32 @@ static void name_recording(frag_recording *recording, const char *path)
     frag_text_make_plain(recording->name);
 }
 
+/* Puts the part that is asked for in the place of what was loaded. */
+static bool take_window(frag_recording *recording, const frag_window *window, frag_error *error)
+{
+    frag_recording piece = {0};
+    bool ok = frag_cut_window(recording, window, &piece, error);
+    frag_recording_destroy(recording);
+    *recording = piece;
+    return ok;
+}
+
 bool frag_recording_load_input(frag_input *input, const frag_load_options *options,
                                frag_recording *recording, frag_findings *findings,
                                frag_error *error)
 {
     *recording = (frag_recording){0};
     frag_trace_format format = options->format;
+    frag_load_options whole = *options;
+    if (options->window != NULL) { /* where blocks are at its start is known from addresses */
+        options->window->is_found = false;
+        whole.with_columns = true;
+        whole.figures_only = false;
+    }
     bool ok =
         (format != FRAG_FORMAT_AUTO || frag_trace_format_detect_input(input, &format, error)) &&
-        frag_trace_format_table(format)->read(input, options, recording, findings, error);
+        frag_trace_format_table(format)->read(input, &whole, recording, findings, error) &&
+        (options->window == NULL || take_window(recording, options->window, error));
     if (!ok)
         return frag_error_in(error, frag_input_name(input));
     drop_unwanted(recording, options, format);
@@ -123,8 +141,19 @@ bool frag_recording_load(const char *path, const frag_load_options *options,
 bool frag_recording_load_plain(const char *path, frag_trace_format format, bool with_sites,
                                frag_recording *recording, frag_error *error)
 {
-    frag_load_options options = {
-        .format = format, .with_sites = with_sites, .with_columns = with_sites};
+    const frag_window all = {.kind = FRAG_WINDOW_ALL};
+    return frag_recording_load_part(path, format, with_sites, &all, recording, error);
+}
+
+bool frag_recording_load_part(const char *path, frag_trace_format format, bool with_sites,
+                              const frag_window *window, frag_recording *recording,
+                              frag_error *error)
+{
+    frag_window own = *window;
+    frag_load_options options = {.format = format,
+                                 .with_sites = with_sites,
+                                 .with_columns = with_sites,
+                                 .window = own.kind != FRAG_WINDOW_ALL ? &own : NULL};
     frag_findings findings = {0};
     return frag_recording_load(path, &options, recording, &findings, error) ||
            frag_error_in(error, path);

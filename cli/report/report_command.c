@@ -14,12 +14,17 @@ typedef struct report_call {
     frag_policy_list policies;
     frag_device_spec device;
     frag_device_description gpu;
+    frag_window window;
 } report_call;
 
 static const frag_command_option options[] = {
     FRAG_POLICY_OPTIONS,
     FRAG_DEVICE_OPTIONS,
     FRAG_LOAD_OPTIONS,
+    FRAG_WINDOW_OR_ALL_OPTIONS,
+    {"trace-device", "N",
+     .help = "the GPU of the program whose part is shown, if there are several", .min = 0,
+     .max = UINT32_MAX},
     {"on-oom", "WHAT", .choices = "stop|skip",
      .help = "after the first request that cannot be served: stop the run, or skip the request and "
              "go on (default: stop)"},
@@ -50,6 +55,23 @@ static bool read_page_limit(const frag_arguments *arguments, uint64_t *limit, fr
                      frag_arguments_value(arguments, "page-limit"));
 }
 
+static bool read_window(const frag_arguments *arguments, frag_window *window, frag_error *error)
+{
+    const frag_window_texts texts = {
+        .events = frag_arguments_value(arguments, "events"),
+        .time = frag_arguments_value(arguments, "time"),
+        .marks = frag_arguments_value(arguments, "marks"),
+        .device = frag_arguments_value(arguments, "trace-device"),
+        .device_option = "--trace-device",
+    };
+    if (!frag_window_parse(&texts, window, error))
+        return false;
+    return window->kind != FRAG_WINDOW_ALL || !window->has_device ||
+           frag_fail(error, FRAG_E_USAGE,
+                     "--trace-device goes with --events, --time or --marks; the page has all "
+                     "devices otherwise");
+}
+
 static bool read_options(const frag_arguments *arguments, report_call *report, frag_error *error)
 {
     uint64_t threads = frag_core_count();
@@ -60,12 +82,14 @@ static bool read_options(const frag_arguments *arguments, report_call *report, f
         !frag_inputs_device(arguments, &report->device, &report->gpu, error) ||
         !frag_inputs_format(arguments, &wishes->format, error) ||
         !frag_arguments_count(arguments, "jobs", 1, 4096, &threads, error) ||
-        !read_page_limit(arguments, &wishes->page_limit_bytes, error))
+        !read_page_limit(arguments, &wishes->page_limit_bytes, error) ||
+        !read_window(arguments, &report->window, error))
         return false;
     report->context.threads = (uint32_t)threads;
     wishes->context = &report->context;
     wishes->policies = has_policies ? &report->policies : NULL;
     wishes->device = &report->device;
+    wishes->window = &report->window;
     wishes->is_oom_skipped = frag_arguments_is(arguments, "on-oom", "skip");
     wishes->has_bounds = frag_arguments_has(arguments, "bounds");
     wishes->title = frag_arguments_value(arguments, "title");
@@ -77,9 +101,10 @@ static bool read_options(const frag_arguments *arguments, report_call *report, f
 /* What makes the page again. Where it is written to is left out: it is the same page anywhere. */
 static void spell_command(const frag_arguments *arguments, frag_text *text)
 {
-    static const char *const kept[] = {"capacity",     "gpu",       "used-by-others",
-                                       "address-rule", "fail-call", "latency",
-                                       "from",         "on-oom",    "page-limit"};
+    static const char *const kept[] = {"capacity",    "gpu",     "used-by-others", "address-rule",
+                                       "fail-call",   "latency", "from",           "on-oom",
+                                       "page-limit",  "events",  "time",           "marks",
+                                       "trace-device"};
     frag_text_add(text, "fraglab report");
     for (size_t i = 0; i < frag_arguments_operand_count(arguments); i++)
         frag_text_add(text, " %s", frag_arguments_operand(arguments, i));
@@ -175,6 +200,7 @@ static int report_command(const frag_arguments *arguments)
         code = ok || frag_is_interrupted() ? 0 : frag_report(&error);
     }
     frag_policy_list_destroy(&report.policies);
+    frag_window_destroy(&report.window);
     return frag_is_interrupted() ? 130 : code;
 }
 

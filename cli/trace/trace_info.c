@@ -250,7 +250,12 @@ static int info_one(const frag_arguments *arguments, const char *path, bool is_j
     frag_error error = {0};
     frag_recording recording = {0};
     frag_findings findings = {0};
-    frag_load_options options = {.with_columns = true, .figures_only = true};
+    frag_window window = {0};
+    frag_load_options options = {.with_columns = true, .figures_only = true, .window = &window};
+    if (!frag_trace_tools_window(arguments, &window, &error))
+        return frag_report(&error);
+    if (window.kind == FRAG_WINDOW_ALL && !window.has_device)
+        options.window = NULL;
     if (!frag_trace_tools_load_as(arguments, path, &options, &recording, &findings, &error))
         return frag_report(&error);
     if (!is_json)
@@ -258,6 +263,7 @@ static int info_one(const frag_arguments *arguments, const char *path, bool is_j
     for (uint32_t i = 0; i < recording.trace_count; i++)
         info_trace(&recording, &recording.traces[i], is_json);
     frag_recording_destroy(&recording);
+    frag_window_destroy(&window);
     return 0;
 }
 
@@ -278,6 +284,9 @@ static const frag_command_option info_options[] = {
     {"format", "FORMAT", .choices = "table|jsonl",
      .help = "a page for people, or one JSON object for each trace (default: table)"},
     FRAG_LOAD_OPTIONS,
+    FRAG_WINDOW_OR_ALL_OPTIONS,
+    {"device", "N", .help = "the device whose trace is taken, if there are several", .min = 0,
+     .max = UINT32_MAX},
     {.name = NULL},
 };
 

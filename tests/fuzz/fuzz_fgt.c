@@ -50,6 +50,38 @@ static void try_figures(const unsigned char *bytes, size_t count)
     frag_recording_destroy(&recording);
 }
 
+/* A piece that is found with an index or without one is a recording of its own. */
+static void try_window(const unsigned char *bytes, size_t count, frag_window window)
+{
+    frag_error error = {.code = FRAG_E_NONE};
+    frag_recording piece;
+    frag_load_options options = {.with_sites = true, .with_columns = true, .window = &window};
+    if (!sample_load_as(bytes, count, &options, &piece, &error)) {
+        FRAG_ASSERT((error.code == FRAG_E_INPUT || error.code == FRAG_E_USAGE) &&
+                    error.sentence[0] != '\0');
+        return;
+    }
+    FRAG_ASSERT(piece.trace_count == 1 && piece.traces[0].digest[0] != '\0');
+    frag_recording_destroy(&piece);
+}
+
+static void try_windows(const unsigned char *bytes, size_t count)
+{
+    for (uint32_t device = 0; device < 4; device += 3) {
+        frag_window window = {.has_device = true, .device = device, .device_option = "--device"};
+        window.kind = FRAG_WINDOW_EVENTS;
+        window.first = frag_hash_bytes(bytes, count) % 64;
+        window.end = window.first + 5;
+        try_window(bytes, count, window);
+        window.kind = FRAG_WINDOW_TIMES;
+        window.end = UINT64_MAX;
+        try_window(bytes, count, window);
+        window.kind = FRAG_WINDOW_MARKS;
+        window.first_mark = "";
+        try_window(bytes, count, window);
+    }
+}
+
 int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t count)
 {
     if (count < FRAG_FGT_HEADER_BYTES || count > FRAG_MIB)
@@ -69,6 +101,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t count)
     try_load(copy, count, true);
     try_load(copy, count, false);
     try_figures(copy, count);
+    try_windows(copy, count);
     free(copy);
     return 0;
 }

@@ -18,7 +18,7 @@
     "FGT\r\n\x1a\n"
 #define FRAG_FGT_MAGIC_BYTES 8
 #define FRAG_FGT_MAJOR 3 /* what is written; files of versions 1 and 2 are read too */
-#define FRAG_FGT_MINOR 1
+#define FRAG_FGT_MINOR 2
 #define FRAG_FGT_HEADER_BYTES 16
 #define FRAG_FGT_SECTION_BYTES 24
 #define FRAG_FGT_CHUNK_BYTES 12 /* before the column headers */
@@ -38,7 +38,11 @@ typedef enum frag_fgt_section {
     FRAG_FGT_TABLES = 6, /* streams and pools of one trace */
     FRAG_FGT_EVENTS = 7, /* one chunk */
     FRAG_FGT_END = 8,
-    FRAG_FGT_FIGURES = 9, /* of one trace */
+    FRAG_FGT_FIGURES = 9,        /* of one trace */
+    FRAG_FGT_OPENING = 10,       /* events from before a chunk that have a say in it */
+    FRAG_FGT_OPENING_SLOTS = 11, /* the free slots there; ends an opening */
+    FRAG_FGT_INDEX = 12,
+    FRAG_FGT_KIND_LAST = FRAG_FGT_INDEX
 } frag_fgt_section;
 
 typedef enum frag_fgt_column {
@@ -162,6 +166,35 @@ void frag_fgt_summary_numbers(frag_trace_stats *stats, uint64_t *numbers[FRAG_FG
 void frag_fgt_figures_put(const frag_trace_figures *figures, frag_text *table);
 frag_trace_figures *frag_fgt_figures_get(const unsigned char *in, size_t bytes);
 
+/* ---- the index */
+
+/* Where a chunk is, and what tells whether a window needs it. */
+#define FRAG_FGT_INDEX_ENTRY_BYTES 48u
+#define FRAG_FGT_INDEX_TAIL_BYTES 8u /* its size once more, in front of the end mark */
+typedef struct frag_fgt_index_entry {
+    uint32_t trace;
+    uint32_t count;
+    uint64_t first;         /* event */
+    uint64_t offset;        /* of its section */
+    uint64_t time_first_ns; /* the earliest; 0: no event has a time */
+    uint64_t time_last_ns;  /* the latest */
+    uint64_t opening;       /* offset of the first section of its opening; 0: it has none */
+} frag_fgt_index_entry;
+
+/* The payload of the index. */
+void frag_fgt_index_put(const frag_fgt_index_entry *entries, size_t count, frag_text *payload);
+/* The entries, for the caller to free; NULL: the payload is none. */
+frag_fgt_index_entry *frag_fgt_index_get(const unsigned char *payload, size_t bytes, size_t *count);
+
 bool frag_fgt_write(const frag_recording *recording, FILE *stream, frag_error *error);
+
+/* The same with other sizes than the usual ones, which suit large traces. */
+typedef struct frag_fgt_sizes {
+    uint32_t chunk_events;   /* up to FRAG_FGT_CHUNK_EVENTS */
+    uint64_t opening_events; /* there is an opening after so many, */
+    uint32_t opening_ratio;  /* and so many times the events that one has */
+} frag_fgt_sizes;
+bool frag_fgt_write_sized(const frag_recording *recording, frag_fgt_sizes sizes, FILE *stream,
+                          frag_error *error);
 
 #endif

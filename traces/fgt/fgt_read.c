@@ -5,10 +5,8 @@
 #include "base/formats/codec.h"
 #include "base/digest.h"
 #include "base/memory.h"
-#include "traces/fgt/fgt.h"
-#include "traces/fgt/fgt_chunk.h"
+#include "traces/fgt/fgt_reader.h"
 #include "traces/format_look.h"
-#include "traces/formats.h"
 
 #define SUMMARY_BYTES (16 + 32 + FRAG_FGT_SUMMARY_NUMBERS * 8 + 4)
 
@@ -20,49 +18,14 @@
 #define OUTER_EVENTS_PER_BYTE 1024
 #define OUTER_EVENTS_FREE ((uint64_t)1 << 20)
 
-/* What the file says of a trace, beside the trace itself. */
-typedef struct trace_state {
-    frag_trace_stats stats; /* as the summary has it */
-    uint64_t event_count;
-    uint32_t slot_count;
-    size_t capacity;
-    frag_fgt_slots slots;
-    frag_trace_scan *scan; /* once there are tables */
-    bool has_tables;
-    bool leaves_out_events; /* decided at the first chunk: the figures are there and enough */
-} trace_state;
-
-typedef struct fgt_reader {
-    frag_input *input;
-    const frag_load_options *options;
-    frag_recording *recording;
-    frag_error *error;
-    uint32_t major;
-    uint32_t trace_count; /* as the header has it */
-    trace_state *states;
-    size_t state_capacity;
-    size_t trace_capacity;
-    size_t metadata_capacity;
-    size_t frame_capacity;
-    size_t site_capacity;
-    size_t site_frame_capacity;
-    const unsigned char *payload; /* in the input's window, or what of it was read */
-    size_t payload_bytes;
-    unsigned char *copy; /* of a payload that is too large for the window */
-    size_t copy_capacity;
-    frag_fgt_chunk_reader *chunks;
-    uint64_t event_total;
-    bool is_at_end;
-} fgt_reader;
-
-static bool fail(fgt_reader *reader, const char *what)
+bool frag_fgt_fail(frag_fgt_reader *reader, const char *what)
 {
     return frag_fail_at(reader->error, frag_input_offset(reader->input), "%s; the file is damaged",
                         what);
 }
 
 /* A large payload is read piece by piece: a length that the file does not keep costs no memory. */
-static bool copy_payload(fgt_reader *reader, uint64_t bytes)
+static bool copy_payload(frag_fgt_reader *reader, uint64_t bytes)
 {
     while (bytes > 0) {
         size_t piece = bytes < WINDOW_BYTES ? (size_t)bytes : WINDOW_BYTES;
@@ -78,7 +41,7 @@ static bool copy_payload(fgt_reader *reader, uint64_t bytes)
     return true;
 }
 
-static bool read_payload(fgt_reader *reader, uint64_t bytes)
+static bool read_payload(frag_fgt_reader *reader, uint64_t bytes)
 {
     reader->payload_bytes = 0;
     if (bytes > WINDOW_BYTES)
@@ -93,7 +56,7 @@ static bool read_payload(fgt_reader *reader, uint64_t bytes)
     return true;
 }
 
-static bool skip_payload(fgt_reader *reader, uint64_t bytes)
+static bool skip_payload(frag_fgt_reader *reader, uint64_t bytes)
 {
     while (bytes > 0) {
         const unsigned char *seen = NULL;
@@ -101,7 +64,7 @@ static bool skip_payload(fgt_reader *reader, uint64_t bytes)
         if (!frag_input_peek(reader->input, 1, &seen, &count, reader->error))
             return false;
         if (count == 0)
-            return fail(reader, "the file ends inside a section");
+            return frag_fgt_fail(reader, "the file ends inside a section");
         count = count < bytes ? count : (size_t)bytes;
         frag_input_skip(reader->input, count);
         bytes -= count;
@@ -109,31 +72,31 @@ static bool skip_payload(fgt_reader *reader, uint64_t bytes)
     return true;
 }
 
-static bool read_summary(fgt_reader *reader)
+static bool read_summary(frag_fgt_reader *reader)
 {
     const unsigned char *in = reader->payload;
     if (reader->payload_bytes < SUMMARY_BYTES)
-        return fail(reader, "the summary of a trace is too short");
+        return frag_fgt_fail(reader, "the summary of a trace is too short");
     frag_recording *recording = reader->recording;
     uint32_t number = recording->trace_count;
     if (number == reader->trace_count)
-        return fail(reader, "there are more summaries than traces");
+        return frag_fgt_fail(reader, "there are more summaries than traces");
     reader->states = frag_grow(reader->states, &reader->state_capacity, (size_t)number + 1,
                                sizeof *reader->states);
     recording->traces = frag_grow(recording->traces, &reader->trace_capacity, (size_t)number + 1,
                                   sizeof *recording->traces);
     frag_trace *trace = &recording->traces[number];
-    trace_state *state = &reader->states[number];
+    frag_fgt_trace_state *state = &reader->states[number];
     *trace = (frag_trace){.device = (uint32_t)frag_fgt_get(in, 4)};
-    *state = (trace_state){0};
+    *state = (frag_fgt_trace_state){0};
     recording->trace_count++;
     state->slot_count = (uint32_t)frag_fgt_get(in + 4, 4);
     state->event_count = frag_fgt_get(in + 8, 8);
     memcpy(trace->digest, in + 16, FRAG_DIGEST_TEXT_BYTES - 1);
     if (strspn(trace->digest, "0123456789abcdef") != FRAG_DIGEST_TEXT_BYTES - 1)
-        return fail(reader, "the digest of a trace is not 32 hexadecimal digits");
+        return frag_fgt_fail(reader, "the digest of a trace is not 32 hexadecimal digits");
     if (number > 0 && trace->device <= trace[-1].device)
-        return fail(reader, "the devices of the traces do not ascend");
+        return frag_fgt_fail(reader, "the devices of the traces do not ascend");
     frag_trace_stats *stats = &state->stats;
     uint64_t *numbers[FRAG_FGT_SUMMARY_NUMBERS];
     frag_fgt_summary_numbers(stats, numbers);
@@ -141,21 +104,21 @@ static bool read_summary(fgt_reader *reader)
         *numbers[i] = frag_fgt_get(in + 48 + 8 * i, 8);
     uint64_t op_count = frag_fgt_get(in + SUMMARY_BYTES - 4, 4);
     if (reader->payload_bytes - SUMMARY_BYTES < op_count * 8)
-        return fail(reader, "the summary of a trace is too short");
+        return frag_fgt_fail(reader, "the summary of a trace is too short");
     for (uint32_t i = 0; i < op_count && i < FRAG_OP_COUNT; i++)
         stats->op_counts[i] = frag_fgt_get(in + SUMMARY_BYTES + 8 * i, 8);
     return true;
 }
 
 /* Opens a table section: *table is the caller's to free. */
-static bool unpack_table(fgt_reader *reader, unsigned char **table, size_t *bytes)
+static bool unpack_table(frag_fgt_reader *reader, unsigned char **table, size_t *bytes)
 {
     if (reader->payload_bytes < 8)
-        return fail(reader, "a table is too short");
+        return frag_fgt_fail(reader, "a table is too short");
     uint64_t raw_bytes = frag_fgt_get(reader->payload, 8);
     size_t stored = reader->payload_bytes - 8;
     if (raw_bytes < stored || raw_bytes / FRAG_FGT_TABLE_RATIO > stored)
-        return fail(reader, "a table has an impossible size");
+        return frag_fgt_fail(reader, "a table has an impossible size");
     *bytes = (size_t)raw_bytes;
     *table = frag_alloc(*bytes, 1);
     if (raw_bytes == stored)
@@ -168,16 +131,16 @@ static bool unpack_table(fgt_reader *reader, unsigned char **table, size_t *byte
     return true;
 }
 
-static bool read_strings(fgt_reader *reader, const unsigned char *in, size_t left)
+static bool read_strings(frag_fgt_reader *reader, const unsigned char *in, size_t left)
 {
     frag_strings *strings = &reader->recording->strings;
     while (left > 0) {
         uint64_t length = left < 8 ? UINT64_MAX : frag_fgt_get(in, 8);
         if (length > left - 8)
-            return fail(reader, "a string reaches beyond its table");
+            return frag_fgt_fail(reader, "a string reaches beyond its table");
         uint32_t expected = strings->count;
         if (frag_strings_add(strings, (const char *)in + 8, (size_t)length) != expected)
-            return fail(reader, "a string is in the table twice");
+            return frag_fgt_fail(reader, "a string is in the table twice");
         in += 8 + length;
         left -= 8 + (size_t)length;
     }
@@ -185,12 +148,12 @@ static bool read_strings(fgt_reader *reader, const unsigned char *in, size_t lef
 }
 
 /* A packing problem is nothing without its times and names. */
-static bool keeps_columns(const fgt_reader *reader)
+static bool keeps_columns(const frag_fgt_reader *reader)
 {
     return reader->options->with_columns || frag_recording_is_problem(reader->recording);
 }
 
-static bool read_metadata(fgt_reader *reader, const unsigned char *in, size_t left)
+static bool read_metadata(frag_fgt_reader *reader, const unsigned char *in, size_t left)
 {
     frag_recording *recording = reader->recording;
     for (; left >= 8; left -= 8, in += 8) {
@@ -201,10 +164,10 @@ static bool read_metadata(fgt_reader *reader, const unsigned char *in, size_t le
         recording->metadata[recording->metadata_count][1] = (uint32_t)frag_fgt_get(in + 4, 4);
         recording->metadata_count++;
     }
-    return left == 0 || fail(reader, "the metadata table ends inside an entry");
+    return left == 0 || frag_fgt_fail(reader, "the metadata table ends inside an entry");
 }
 
-static bool read_frames(fgt_reader *reader, const unsigned char *in, size_t left)
+static bool read_frames(frag_fgt_reader *reader, const unsigned char *in, size_t left)
 {
     frag_recording *recording = reader->recording;
     for (; left >= 12; left -= 12, in += 12) {
@@ -217,16 +180,16 @@ static bool read_frames(fgt_reader *reader, const unsigned char *in, size_t left
             .line = (uint32_t)frag_fgt_get(in + 8, 4),
         };
     }
-    return left == 0 || fail(reader, "the table of frames ends inside a frame");
+    return left == 0 || frag_fgt_fail(reader, "the table of frames ends inside a frame");
 }
 
-static bool read_sites(fgt_reader *reader, const unsigned char *in, size_t left)
+static bool read_sites(frag_fgt_reader *reader, const unsigned char *in, size_t left)
 {
     frag_recording *recording = reader->recording;
     while (left > 0) {
         uint64_t count = left < 4 ? UINT64_MAX : frag_fgt_get(in, 4);
         if (left < 4 || count > (left - 4) / 4 || count > UINT32_MAX - recording->site_frame_count)
-            return fail(reader, "a call site reaches beyond its table");
+            return frag_fgt_fail(reader, "a call site reaches beyond its table");
         recording->sites = frag_grow(recording->sites, &reader->site_capacity,
                                      (size_t)recording->site_count + 1, sizeof *recording->sites);
         recording->sites[recording->site_count++] =
@@ -243,17 +206,17 @@ static bool read_sites(fgt_reader *reader, const unsigned char *in, size_t left)
     return true;
 }
 
-static bool read_trace_tables(fgt_reader *reader, const unsigned char *in, size_t bytes)
+static bool read_trace_tables(frag_fgt_reader *reader, const unsigned char *in, size_t bytes)
 {
     if (bytes < 12)
-        return fail(reader, "the tables of a trace are too short");
+        return frag_fgt_fail(reader, "the tables of a trace are too short");
     uint64_t number = frag_fgt_get(in, 4);
     uint64_t streams = frag_fgt_get(in + 4, 4);
     uint64_t pools = frag_fgt_get(in + 8, 4);
     if (number >= reader->recording->trace_count || reader->states[number].has_tables)
-        return fail(reader, "tables are given for no trace, or twice for one");
+        return frag_fgt_fail(reader, "tables are given for no trace, or twice for one");
     if (bytes != 12 + streams * 8 + pools * 16 || pools == 0)
-        return fail(reader, "the tables of a trace have the wrong size");
+        return frag_fgt_fail(reader, "the tables of a trace have the wrong size");
     frag_trace *trace = &reader->recording->traces[number];
     reader->states[number].has_tables = true;
     reader->states[number].scan = frag_trace_scan_create();
@@ -269,19 +232,20 @@ static bool read_trace_tables(fgt_reader *reader, const unsigned char *in, size_
     return true;
 }
 
-static bool read_figures(fgt_reader *reader, const unsigned char *in, size_t bytes)
+static bool read_figures(frag_fgt_reader *reader, const unsigned char *in, size_t bytes)
 {
     uint64_t number = bytes < 4 ? UINT64_MAX : frag_fgt_get(in, 4);
     if (number >= reader->recording->trace_count ||
         reader->recording->traces[number].figures != NULL)
-        return fail(reader, "figures are given for no trace, or twice for one");
+        return frag_fgt_fail(reader, "figures are given for no trace, or twice for one");
     frag_trace *trace = &reader->recording->traces[number];
     trace->figures = frag_fgt_figures_get(in + 4, bytes - 4);
-    return trace->figures != NULL || fail(reader, "the figures of a trace have the wrong size");
+    return trace->figures != NULL ||
+           frag_fgt_fail(reader, "the figures of a trace have the wrong size");
 }
 
 /* ---- one chunk of events */
-static bool find_columns(fgt_reader *reader, uint32_t count,
+static bool find_columns(frag_fgt_reader *reader, uint32_t count,
                          frag_fgt_place places[FRAG_FGT_COLUMN_COUNT])
 {
     const unsigned char *in = reader->payload + FRAG_FGT_CHUNK_BYTES;
@@ -289,7 +253,7 @@ static bool find_columns(fgt_reader *reader, uint32_t count,
     uint32_t known_columns = reader->major > 1 ? FRAG_FGT_COLUMN_COUNT : FRAG_FGT_COLUMN_TAKEN_SLOT;
     size_t left = reader->payload_bytes - FRAG_FGT_CHUNK_BYTES;
     if (column_count * FRAG_FGT_COLUMN_BYTES > left)
-        return fail(reader, "a chunk of events is too short for its columns");
+        return frag_fgt_fail(reader, "a chunk of events is too short for its columns");
     const unsigned char *stored = in + column_count * FRAG_FGT_COLUMN_BYTES;
     left -= (size_t)column_count * FRAG_FGT_COLUMN_BYTES;
     for (uint64_t i = 0; i < column_count; i++, in += FRAG_FGT_COLUMN_BYTES) {
@@ -301,25 +265,25 @@ static bool find_columns(fgt_reader *reader, uint32_t count,
             .stored = stored,
         };
         if (place.stored_bytes > left)
-            return fail(reader, "a chunk of events is too short for its columns");
+            return frag_fgt_fail(reader, "a chunk of events is too short for its columns");
         stored += place.stored_bytes;
         left -= place.stored_bytes;
         /* Columns that a newer minor version added say nothing that this version knows of. */
         if (in[0] == 0 || in[0] >= known_columns)
             continue;
         if (places[in[0]].stored != NULL)
-            return fail(reader, "a chunk of events has a column twice");
+            return frag_fgt_fail(reader, "a chunk of events has a column twice");
         if (reader->major == 1 && in[1] > FRAG_FGT_PLANES)
-            return fail(reader, "a column has an encoding that version 1 does not know");
+            return frag_fgt_fail(reader, "a column has an encoding that version 1 does not know");
         if (place.raw_bytes > FRAG_FGT_RAW_BYTES_MAX(count) || place.raw_bytes < place.stored_bytes)
-            return fail(reader, "a column has an impossible size");
+            return frag_fgt_fail(reader, "a column has an impossible size");
         places[in[0]] = place;
     }
     return places[FRAG_FGT_COLUMN_OP].stored != NULL ||
-           fail(reader, "a chunk of events has no ops");
+           frag_fgt_fail(reader, "a chunk of events has no ops");
 }
 
-static void grow_trace(frag_trace *trace, trace_state *state, uint64_t count)
+static void grow_trace(frag_trace *trace, frag_fgt_trace_state *state, uint64_t count)
 {
     size_t old = state->capacity;
     if (count <= old)
@@ -331,7 +295,8 @@ static void grow_trace(frag_trace *trace, trace_state *state, uint64_t count)
     frag_trace_grow_columns(trace, old, capacity);
 }
 
-static bool read_events(fgt_reader *reader, frag_trace *trace, trace_state *state, uint32_t count)
+bool frag_fgt_read_events(frag_fgt_reader *reader, frag_trace *trace, frag_fgt_trace_state *state,
+                          uint32_t count)
 {
     frag_fgt_place places[FRAG_FGT_COLUMN_COUNT] = {{{0}, 0, 0, NULL}};
     if (!find_columns(reader, count, places))
@@ -361,38 +326,78 @@ static bool read_events(fgt_reader *reader, frag_trace *trace, trace_state *stat
     return true;
 }
 
-static bool read_chunk(fgt_reader *reader)
+/* Keeps where a chunk was, for the index to be compared with. */
+static void note_chunk(frag_fgt_reader *reader, uint32_t number, uint32_t count, uint64_t first)
+{
+    reader->met =
+        frag_grow(reader->met, &reader->met_capacity, reader->met_count + 1, sizeof *reader->met);
+    reader->met[reader->met_count++] = (frag_fgt_index_entry){.trace = number,
+                                                              .count = count,
+                                                              .first = first,
+                                                              .offset = reader->section_offset,
+                                                              .opening = reader->opening_offset};
+    reader->opening_offset = 0;
+}
+
+bool frag_fgt_read_chunk_head(frag_fgt_reader *reader, uint32_t *number, uint32_t *count)
 {
     if (reader->payload_bytes < FRAG_FGT_CHUNK_BYTES)
-        return fail(reader, "a chunk of events is too short");
-    uint64_t number = frag_fgt_get(reader->payload, 4);
-    uint32_t count = (uint32_t)frag_fgt_get(reader->payload + 4, 4);
-    if (number >= reader->recording->trace_count)
-        return fail(reader, "a chunk of events is of no trace");
+        return frag_fgt_fail(reader, "a chunk of events is too short");
+    *number = (uint32_t)frag_fgt_get(reader->payload, 4);
+    *count = (uint32_t)frag_fgt_get(reader->payload + 4, 4);
+    if (*number >= reader->recording->trace_count)
+        return frag_fgt_fail(reader, "a chunk of events is of no trace");
+    return (*count > 0 && *count <= FRAG_FGT_CHUNK_EVENTS &&
+            *count / FRAG_FGT_EVENTS_PER_BYTE <= reader->payload_bytes) ||
+           frag_fgt_fail(reader, "a chunk claims more events than its bytes can hold");
+}
+
+static bool read_chunk(frag_fgt_reader *reader)
+{
+    uint32_t number = 0;
+    uint32_t count = 0;
+    if (!frag_fgt_read_chunk_head(reader, &number, &count))
+        return false;
     frag_trace *trace = &reader->recording->traces[number];
-    trace_state *state = &reader->states[number];
-    if (count == 0 || count > FRAG_FGT_CHUNK_EVENTS ||
-        count / FRAG_FGT_EVENTS_PER_BYTE > reader->payload_bytes)
-        return fail(reader, "a chunk claims more events than its bytes can hold");
+    frag_fgt_trace_state *state = &reader->states[number];
     if (count > state->event_count - trace->event_count)
-        return fail(reader, "a trace has more events than its summary says");
+        return frag_fgt_fail(reader, "a trace has more events than its summary says");
+    note_chunk(reader, number, count, trace->event_count);
     reader->event_total += count;
     if (frag_input_is_compressed(reader->input) && reader->event_total > OUTER_EVENTS_FREE &&
         (reader->event_total - OUTER_EVENTS_FREE) / OUTER_EVENTS_PER_BYTE >
             frag_input_raw_offset(reader->input))
-        return fail(reader, "there are more events than the compressed file can hold");
+        return frag_fgt_fail(reader, "there are more events than the compressed file can hold");
     if (trace->event_count == 0)
         state->leaves_out_events = reader->options->figures_only && trace->figures != NULL;
     if (state->leaves_out_events) {
         trace->event_count += count;
         return true;
     }
-    return read_events(reader, trace, state, count);
+    return frag_fgt_read_events(reader, trace, state, count);
 }
-/* ---- sections */
-typedef bool read_table(fgt_reader *reader, const unsigned char *in, size_t bytes);
 
-static bool read_unpacked(fgt_reader *reader, read_table *read)
+/* What a reader of everything does with an index: it must tell where the chunks are. */
+static bool check_index(frag_fgt_reader *reader)
+{
+    size_t count = 0;
+    frag_fgt_index_entry *index =
+        frag_fgt_index_get(reader->payload, reader->payload_bytes, &count);
+    if (index == NULL)
+        return frag_fgt_fail(reader, "the index has the wrong size");
+    bool ok = count == reader->met_count;
+    for (size_t i = 0; ok && i < count; i++) {
+        const frag_fgt_index_entry *met = &reader->met[i];
+        ok = index[i].trace == met->trace && index[i].count == met->count &&
+             index[i].first == met->first && index[i].offset == met->offset &&
+             index[i].opening == met->opening;
+    }
+    frag_free(index);
+    return ok || frag_fgt_fail(reader, "the index does not tell where the events are");
+}
+
+/* ---- sections */
+bool frag_fgt_read_unpacked(frag_fgt_reader *reader, frag_fgt_table_reader *read)
 {
     unsigned char *table = NULL;
     size_t bytes = 0;
@@ -403,52 +408,68 @@ static bool read_unpacked(fgt_reader *reader, read_table *read)
     return ok;
 }
 
-static bool read_known(fgt_reader *reader, uint32_t kind)
+bool frag_fgt_read_known(frag_fgt_reader *reader, uint32_t kind)
 {
     if (kind != FRAG_FGT_SUMMARY && reader->recording->trace_count < reader->trace_count)
-        return fail(reader, "a trace has no summary");
+        return frag_fgt_fail(reader, "a trace has no summary");
     switch (kind) {
     case FRAG_FGT_SUMMARY:
         return read_summary(reader);
     case FRAG_FGT_STRINGS:
-        return read_unpacked(reader, read_strings);
+        return frag_fgt_read_unpacked(reader, read_strings);
     case FRAG_FGT_METADATA:
-        return read_unpacked(reader, read_metadata);
+        return frag_fgt_read_unpacked(reader, read_metadata);
     case FRAG_FGT_FRAMES:
-        return !reader->options->with_sites || read_unpacked(reader, read_frames);
+        return !reader->options->with_sites || frag_fgt_read_unpacked(reader, read_frames);
     case FRAG_FGT_SITES:
-        return !reader->options->with_sites || read_unpacked(reader, read_sites);
+        return !reader->options->with_sites || frag_fgt_read_unpacked(reader, read_sites);
     case FRAG_FGT_TABLES:
-        return read_unpacked(reader, read_trace_tables);
+        return frag_fgt_read_unpacked(reader, read_trace_tables);
     case FRAG_FGT_EVENTS:
         return read_chunk(reader);
     case FRAG_FGT_FIGURES:
-        return read_unpacked(reader, read_figures);
+        return frag_fgt_read_unpacked(reader, read_figures);
+    case FRAG_FGT_OPENING:
+    case FRAG_FGT_OPENING_SLOTS:
+        if (reader->opening_offset == 0)
+            reader->opening_offset = reader->section_offset;
+        return true;
+    case FRAG_FGT_INDEX:
+        return check_index(reader);
     default:
         reader->is_at_end = true;
-        return reader->payload_bytes == 0 || fail(reader, "the end mark is not empty");
+        return reader->payload_bytes == 0 || frag_fgt_fail(reader, "the end mark is not empty");
     }
 }
 
-static bool read_section(fgt_reader *reader)
+bool frag_fgt_next_section(frag_fgt_reader *reader, uint32_t *kind)
 {
     unsigned char head[FRAG_FGT_SECTION_BYTES];
+    reader->section_offset = frag_input_offset(reader->input);
+    reader->payload_bytes = 0;
     if (!frag_input_read(reader->input, head, sizeof head, reader->error))
         return false;
-    uint32_t kind = (uint32_t)frag_fgt_get(head, 4);
+    *kind = (uint32_t)frag_fgt_get(head, 4);
     uint64_t bytes = frag_fgt_get(head + 8, 8);
-    if (kind == 0 || frag_fgt_get(head + 4, 4) != 0)
-        return fail(reader, "what should be the head of a section is not one");
-    if (kind > FRAG_FGT_FIGURES)
+    if (*kind == 0 || frag_fgt_get(head + 4, 4) != 0)
+        return frag_fgt_fail(reader, "what should be the head of a section is not one");
+    if (*kind > FRAG_FGT_KIND_LAST)
         return skip_payload(reader, bytes);
     if (!read_payload(reader, bytes))
         return false;
     if (frag_hash_bytes(reader->payload, reader->payload_bytes) != frag_fgt_get(head + 16, 8))
-        return fail(reader, "a section does not match its checksum");
-    return read_known(reader, kind);
+        return frag_fgt_fail(reader, "a section does not match its checksum");
+    return true;
 }
 
-static bool read_header(fgt_reader *reader)
+static bool read_section(frag_fgt_reader *reader)
+{
+    uint32_t kind = 0;
+    return frag_fgt_next_section(reader, &kind) &&
+           (kind > FRAG_FGT_KIND_LAST || frag_fgt_read_known(reader, kind));
+}
+
+static bool read_header(frag_fgt_reader *reader)
 {
     unsigned char head[FRAG_FGT_HEADER_BYTES];
     if (!frag_input_read(reader->input, head, sizeof head, reader->error))
@@ -462,7 +483,7 @@ static bool read_header(fgt_reader *reader)
                             "the file has format version %u; this fraglab reads versions 1 to %u",
                             reader->major, FRAG_FGT_MAJOR);
     reader->trace_count = (uint32_t)frag_fgt_get(head + 12, 4);
-    return reader->trace_count > 0 || fail(reader, "the file holds no trace");
+    return reader->trace_count > 0 || frag_fgt_fail(reader, "the file holds no trace");
 }
 
 /* A column without a value other than 0 says nothing: it is as if absent, which is how we write it.
@@ -477,7 +498,7 @@ static void drop_if_zero(void **column, uint64_t bytes)
     *column = NULL;
 }
 
-static void drop_zero_columns(frag_trace *trace)
+void frag_fgt_drop_zero_columns(frag_trace *trace)
 {
     uint64_t count = trace->event_count;
     void *columns[] = {trace->addresses, trace->times_ns, trace->block_bytes,
@@ -493,13 +514,13 @@ static void drop_zero_columns(frag_trace *trace)
 }
 
 /* Figures that nobody asked for are looked at and dropped: events may change, they would not. */
-static bool finish_figures(fgt_reader *reader, frag_trace *trace)
+static bool finish_figures(frag_fgt_reader *reader, frag_trace *trace)
 {
     const char *doubt = trace->figures == NULL
                             ? NULL
                             : frag_trace_figures_doubt(trace->figures, reader->recording, trace);
     if (doubt != NULL)
-        return fail(reader, doubt);
+        return frag_fgt_fail(reader, doubt);
     if (!reader->options->figures_only) {
         frag_free(trace->figures);
         trace->figures = NULL;
@@ -508,20 +529,20 @@ static bool finish_figures(fgt_reader *reader, frag_trace *trace)
 }
 
 /* Validates one trace and compares it with what its summary promised. */
-static bool finish_trace(fgt_reader *reader, uint32_t number)
+static bool finish_trace(frag_fgt_reader *reader, uint32_t number)
 {
     frag_trace *trace = &reader->recording->traces[number];
-    trace_state *state = &reader->states[number];
+    frag_fgt_trace_state *state = &reader->states[number];
     if (!state->has_tables)
-        return fail(reader, "a trace has no tables");
+        return frag_fgt_fail(reader, "a trace has no tables");
     if (trace->event_count != state->event_count)
-        return fail(reader, "a trace has fewer events than its summary says");
+        return frag_fgt_fail(reader, "a trace has fewer events than its summary says");
     if (state->leaves_out_events) {
         trace->stats = state->stats;
         trace->slot_count = state->slot_count;
         return finish_figures(reader, trace);
     }
-    drop_zero_columns(trace);
+    frag_fgt_drop_zero_columns(trace);
     if (!frag_trace_accept(reader->recording, trace, state->scan, reader->error))
         return false;
     if (trace->times_ns == NULL && !keeps_columns(reader)) {
@@ -532,7 +553,7 @@ static bool finish_trace(fgt_reader *reader, uint32_t number)
     state->stats.peak_attempted_bytes = trace->stats.peak_attempted_bytes;
     if (memcmp(&trace->stats, &state->stats, sizeof trace->stats) != 0 ||
         trace->slot_count != state->slot_count)
-        return fail(reader, "the events of a trace do not add up to its summary");
+        return frag_fgt_fail(reader, "the events of a trace do not add up to its summary");
     if (!finish_figures(reader, trace))
         return false;
     if (!keeps_columns(reader))
@@ -541,13 +562,17 @@ static bool finish_trace(fgt_reader *reader, uint32_t number)
     memcpy(promised, trace->digest, sizeof promised);
     frag_trace_digest(reader->recording, trace);
     return strcmp(promised, trace->digest) == 0 ||
-           fail(reader, "the content of a trace does not match its digest");
+           frag_fgt_fail(reader, "the content of a trace does not match its digest");
 }
 
-static bool read_all(fgt_reader *reader)
+static bool read_all(frag_fgt_reader *reader)
 {
-    if (!read_header(reader))
+    bool is_read = false;
+    if (!read_header(reader) ||
+        (reader->options->window != NULL && !frag_fgt_read_window(reader, &is_read)))
         return false;
+    if (is_read)
+        return true;
     while (!reader->is_at_end)
         if (!read_section(reader))
             return false;
@@ -556,7 +581,7 @@ static bool read_all(fgt_reader *reader)
     if (!frag_input_peek(reader->input, 1, &rest, &count, reader->error))
         return false;
     if (count > 0)
-        return fail(reader, "the file goes on after its end mark");
+        return frag_fgt_fail(reader, "the file goes on after its end mark");
     for (uint32_t i = 0; i < reader->recording->trace_count; i++)
         if (!finish_trace(reader, i))
             return false;
@@ -567,7 +592,7 @@ static bool read_fgt(frag_input *input, const frag_load_options *options, frag_r
                      frag_findings *findings, frag_error *error)
 {
     (void)findings;
-    fgt_reader reader = {
+    frag_fgt_reader reader = {
         .input = input, .options = options, .recording = recording, .error = error};
     reader.chunks = frag_fgt_chunk_reader_create();
     *recording = (frag_recording){0};
@@ -581,6 +606,8 @@ static bool read_fgt(frag_input *input, const frag_load_options *options, frag_r
         frag_trace_scan_destroy(reader.states[i].scan);
     }
     frag_free(reader.states);
+    frag_free(reader.index);
+    frag_free(reader.met);
     frag_free(reader.copy);
     frag_fgt_chunk_reader_destroy(reader.chunks);
     if (!ok) {
@@ -606,7 +633,7 @@ static const char *lacks_line_ends(const unsigned char *bytes, size_t count)
 
 const frag_format frag_format_fgt = {
     .what = "fraglab's binary columns",
-    .page = "trace-format.md#the-fgt-form-version-31",
+    .page = "trace-format.md#the-fgt-form-version-32",
     .is_like = is_like_fgt,
     .has_magic = true,
     .lacks = lacks_line_ends,

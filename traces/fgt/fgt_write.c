@@ -1,4 +1,4 @@
-/* The writer of .fgt files: summaries, tables, then the events in chunks. */
+/* The writer of .fgt files: summaries, tables, then the events in chunks, and an index of these. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,6 +6,7 @@
 #include "base/formats/codec.h"
 #include "base/digest.h"
 #include "base/memory.h"
+#include "sim/trace/trace_opening.h"
 #include "traces/fgt/fgt.h"
 #include "traces/fgt/fgt_chunk.h"
 
@@ -16,6 +17,7 @@
 
 typedef struct fgt_writer {
     const frag_recording *recording;
+    frag_fgt_sizes sizes;
     FILE *stream;
     frag_text payload; /* of the section being made */
     frag_text table;
@@ -25,6 +27,10 @@ typedef struct fgt_writer {
     uint64_t *values;
     uint64_t *guesses;
     uint32_t *slots;
+    uint64_t offset; /* bytes written */
+    frag_fgt_index_entry *index;
+    size_t index_count;
+    size_t index_capacity;
 } fgt_writer;
 
 static void add_number(frag_text *text, uint64_t value, uint32_t bytes)
@@ -44,6 +50,7 @@ static void write_section(fgt_writer *writer, frag_fgt_section kind)
     frag_fgt_put(head + 16, frag_hash_bytes(writer->payload.bytes, writer->payload.length), 8);
     fwrite(head, 1, sizeof head, writer->stream);
     fwrite(writer->payload.bytes, 1, writer->payload.length, writer->stream);
+    writer->offset += sizeof head + writer->payload.length;
     frag_text_clear(&writer->payload);
 }
 
@@ -327,27 +334,176 @@ static void add_column(fgt_writer *writer, const frag_trace *trace, uint64_t fir
                         form.stored_bytes);
 }
 
-static void write_chunk(fgt_writer *writer, uint32_t number, uint64_t first, uint32_t count,
-                        frag_fgt_slots *slots)
+/* The piece of a trace that a section holds. */
+typedef struct chunk_range {
+    uint32_t number; /* of the trace */
+    uint32_t count;
+    uint64_t first;
+} chunk_range;
+
+/* Goes on to the next piece; false: there is none. */
+static bool next_chunk(const fgt_writer *writer, const frag_trace *trace, chunk_range *range)
 {
-    const frag_trace *trace = &writer->recording->traces[number];
+    range->first += range->count;
+    uint64_t left = trace->event_count - range->first;
+    range->count = left < writer->sizes.chunk_events ? (uint32_t)left : writer->sizes.chunk_events;
+    return left > 0;
+}
+
+static void write_columns(fgt_writer *writer, const frag_trace *trace, chunk_range range,
+                          bool is_foreseen, frag_fgt_section kind)
+{
     frag_text heads = {0};
     frag_text data = {0};
-    bool is_foreseen = foresee_slots(slots, trace->events + first, count);
     for (uint32_t column = 1; column < FRAG_FGT_COLUMN_COUNT; column++)
         if (column != FRAG_FGT_COLUMN_TAKEN_SLOT || !is_foreseen)
-            add_column(writer, trace, first, count, (frag_fgt_column)column, &heads, &data);
+            add_column(writer, trace, range.first, range.count, (frag_fgt_column)column, &heads,
+                       &data);
     frag_text *payload = &writer->payload;
-    add_number(payload, number, 4);
-    add_number(payload, count, 4);
+    add_number(payload, range.number, 4);
+    add_number(payload, range.count, 4);
     add_number(payload, heads.length / FRAG_FGT_COLUMN_BYTES, 4);
     frag_text_add_bytes(payload, heads.bytes, heads.length);
     frag_text_add_bytes(payload, data.bytes, data.length);
-    while (payload->length * FRAG_FGT_EVENTS_PER_BYTE < count)
+    while (payload->length * FRAG_FGT_EVENTS_PER_BYTE < range.count)
         add_number(payload, 0, 8);
     frag_text_destroy(&heads);
     frag_text_destroy(&data);
-    write_section(writer, FRAG_FGT_EVENTS);
+    write_section(writer, kind);
+}
+
+/* ---- openings and the index */
+
+/* Openings take little of the file, and little is read in vain. */
+static const frag_fgt_sizes usual_sizes = {
+    .chunk_events = FRAG_FGT_CHUNK_EVENTS,
+    .opening_events = 4 * FRAG_FGT_CHUNK_EVENTS,
+    .opening_ratio = 16,
+};
+
+/* Where keeping track of the memory held costs more than so many steps an event, there are no more
+ * openings: a window is then read from the last one on. */
+#define OPENING_COST_MAX 256u
+
+typedef struct opening_state {
+    frag_opening *opening;
+    uint64_t last;      /* event of the last one */
+    size_t event_count; /* of the one that was looked at last */
+} opening_state;
+
+/* The events of an opening as a trace; the caller frees its columns. */
+static frag_trace opening_trace(const frag_trace *whole, const frag_open_event *open, size_t count)
+{
+    frag_trace trace = {.event_count = count};
+    trace.events = frag_alloc(count, sizeof *trace.events);
+    trace.addresses = frag_alloc(count, sizeof *trace.addresses);
+    trace.times_ns = frag_alloc(count, sizeof *trace.times_ns);
+    trace.sites = frag_alloc(count, sizeof *trace.sites);
+    trace.pools = frag_alloc(count, sizeof *trace.pools);
+    trace.notes = frag_alloc(count, sizeof *trace.notes);
+    trace.block_bytes = frag_alloc(count, sizeof *trace.block_bytes);
+    for (size_t i = 0; i < count; i++) {
+        uint64_t event = open[i].event;
+        trace.events[i] = whole->events[event];
+        trace.events[i].bytes = open[i].bytes;
+        trace.addresses[i] = open[i].address;
+        trace.times_ns[i] = column_value(whole, FRAG_FGT_COLUMN_TIME, event);
+        trace.sites[i] = (uint32_t)column_value(whole, FRAG_FGT_COLUMN_SITE, event);
+        trace.pools[i] = (uint32_t)column_value(whole, FRAG_FGT_COLUMN_POOL, event);
+        trace.notes[i] = (uint32_t)column_value(whole, FRAG_FGT_COLUMN_NOTE, event);
+        trace.block_bytes[i] = column_value(whole, FRAG_FGT_COLUMN_BLOCK_BYTES, event);
+    }
+    return trace;
+}
+
+/* Slots below fresh that are in the stack just as if they had never been taken are left out. */
+static void write_slots(fgt_writer *writer, uint32_t number, const frag_fgt_slots *slots)
+{
+    size_t first = 0;
+    uint32_t fresh = slots->fresh;
+    for (; first < slots->count && fresh > 0 && slots->free[first] == fresh - 1; first++)
+        fresh--;
+    add_number(&writer->table, number, 4);
+    add_number(&writer->table, fresh, 4);
+    for (size_t i = first; i < slots->count; i++)
+        add_number(&writer->table, slots->free[i], 4);
+    write_table(writer, FRAG_FGT_OPENING_SLOTS);
+}
+
+/* Writes the opening of the chunk that begins at first, if it is time for one. Returns its offset,
+ * or 0. */
+static uint64_t write_opening(fgt_writer *writer, opening_state *state, uint32_t number,
+                              uint64_t first, const frag_fgt_slots *slots)
+{
+    const frag_trace *trace = &writer->recording->traces[number];
+    uint64_t since = first - state->last;
+    if (state->opening == NULL)
+        return 0;
+    frag_opening_follow_to(state->opening, first);
+    if (frag_opening_cost(state->opening) / OPENING_COST_MAX > first) {
+        frag_opening_destroy(state->opening);
+        state->opening = NULL;
+        return 0;
+    }
+    if (since < writer->sizes.opening_events ||
+        since < writer->sizes.opening_ratio * state->event_count)
+        return 0;
+    frag_open_event *open = frag_opening_list(state->opening, &state->event_count);
+    uint64_t offset = 0;
+    if (since >= writer->sizes.opening_ratio * state->event_count) {
+        offset = writer->offset;
+        frag_trace opening = opening_trace(trace, open, state->event_count);
+        for (chunk_range range = {number, 0, 0}; next_chunk(writer, &opening, &range);)
+            write_columns(writer, &opening, range, false, FRAG_FGT_OPENING);
+        write_slots(writer, number, slots);
+        frag_trace_destroy(&opening);
+        state->last = first;
+    }
+    frag_free(open);
+    return offset;
+}
+
+static void add_to_index(fgt_writer *writer, chunk_range range, uint64_t opening)
+{
+    const uint64_t *times = writer->recording->traces[range.number].times_ns;
+    frag_fgt_index_entry entry = {
+        .trace = range.number,
+        .count = range.count,
+        .first = range.first,
+        .offset = writer->offset,
+        .opening = opening,
+    };
+    for (uint64_t i = range.first; times != NULL && i < range.first + range.count; i++) {
+        if (times[i] == 0)
+            continue;
+        if (entry.time_first_ns == 0 || times[i] < entry.time_first_ns)
+            entry.time_first_ns = times[i];
+        entry.time_last_ns = times[i] > entry.time_last_ns ? times[i] : entry.time_last_ns;
+    }
+    writer->index = frag_grow(writer->index, &writer->index_capacity, writer->index_count + 1,
+                              sizeof *writer->index);
+    writer->index[writer->index_count++] = entry;
+}
+
+static void write_index(fgt_writer *writer)
+{
+    frag_fgt_index_put(writer->index, writer->index_count, &writer->payload);
+    write_section(writer, FRAG_FGT_INDEX);
+}
+
+/* ---- the events of a trace */
+static void write_events(fgt_writer *writer, uint32_t number)
+{
+    const frag_trace *trace = &writer->recording->traces[number];
+    frag_fgt_slots slots = {0};
+    opening_state state = {.opening = frag_opening_create(trace)};
+    for (chunk_range range = {number, 0, 0}; next_chunk(writer, trace, &range);) {
+        add_to_index(writer, range, write_opening(writer, &state, number, range.first, &slots));
+        bool is_foreseen = foresee_slots(&slots, trace->events + range.first, range.count);
+        write_columns(writer, trace, range, is_foreseen, FRAG_FGT_EVENTS);
+    }
+    frag_opening_destroy(state.opening);
+    frag_fgt_slots_destroy(&slots);
 }
 
 static void write_header(fgt_writer *writer)
@@ -358,11 +514,18 @@ static void write_header(fgt_writer *writer)
     frag_fgt_put(head + 10, FRAG_FGT_MINOR, 2);
     frag_fgt_put(head + 12, writer->recording->trace_count, 4);
     fwrite(head, 1, sizeof head, writer->stream);
+    writer->offset += sizeof head;
 }
 
 bool frag_fgt_write(const frag_recording *recording, FILE *stream, frag_error *error)
 {
-    fgt_writer writer = {.recording = recording, .stream = stream};
+    return frag_fgt_write_sized(recording, usual_sizes, stream, error);
+}
+
+bool frag_fgt_write_sized(const frag_recording *recording, frag_fgt_sizes sizes, FILE *stream,
+                          frag_error *error)
+{
+    fgt_writer writer = {.recording = recording, .sizes = sizes, .stream = stream};
     writer.encoder = frag_fgt_encoder_create();
     writer.raw = frag_alloc(RAW_BYTES_MAX, 1);
     writer.packed = frag_alloc(frag_compress_bound(RAW_BYTES_MAX), 1);
@@ -378,17 +541,9 @@ bool frag_fgt_write(const frag_recording *recording, FILE *stream, frag_error *e
         write_trace_tables(&writer, i);
     for (uint32_t i = 0; i < recording->trace_count; i++)
         write_figures(&writer, i);
-    for (uint32_t i = 0; i < recording->trace_count; i++) {
-        uint64_t left = recording->traces[i].event_count;
-        frag_fgt_slots slots = {0};
-        for (uint64_t first = 0; left > 0;) {
-            uint32_t count = left < FRAG_FGT_CHUNK_EVENTS ? (uint32_t)left : FRAG_FGT_CHUNK_EVENTS;
-            write_chunk(&writer, i, first, count, &slots);
-            first += count;
-            left -= count;
-        }
-        frag_fgt_slots_destroy(&slots);
-    }
+    for (uint32_t i = 0; i < recording->trace_count; i++)
+        write_events(&writer, i);
+    write_index(&writer);
     write_section(&writer, FRAG_FGT_END);
     frag_text_destroy(&writer.payload);
     frag_text_destroy(&writer.table);
@@ -398,6 +553,7 @@ bool frag_fgt_write(const frag_recording *recording, FILE *stream, frag_error *e
     frag_free(writer.values);
     frag_free(writer.guesses);
     frag_free(writer.slots);
+    frag_free(writer.index);
     if (ferror(stream) != 0)
         return frag_fail(error, FRAG_E_SYSTEM, "writing failed (%s); is the disk full?",
                          strerror(errno));

@@ -8,6 +8,7 @@
 
 #include "base/digest.h"
 #include "base/memory.h"
+#include "tests/fgt/fgt_sections.h"
 #include "tests/support/sample_recording.h"
 #include "tests/support/text_recording.h"
 #include "traces/fgt/fgt.h"
@@ -372,16 +373,6 @@ static void keeps_an_empty_trace(void **state)
     frag_recording_destroy(&again);
 }
 
-/* Where the n-th section begins. */
-static size_t section_at(const char *file, size_t number)
-{
-    size_t at = FRAG_FGT_HEADER_BYTES;
-    while (number-- > 0)
-        at +=
-            FRAG_FGT_SECTION_BYTES + (size_t)frag_fgt_get((const unsigned char *)file + at + 8, 8);
-    return at;
-}
-
 /* Chunks in which all events, or all but the requests, are of one kind. */
 static void keeps_events_of_one_kind(void **state)
 {
@@ -476,13 +467,13 @@ static void reads_tables_wherever_they_are(void **state)
     size_t events = tables;
     for (size_t number = 2; file[events] != FRAG_FGT_EVENTS; number++)
         events = section_at(file, number + 1);
-    size_t end = bytes - FRAG_FGT_SECTION_BYTES;
+    size_t end = index_at(file, bytes); /* it is left out, as it names places */
     char *turned = frag_alloc(bytes, 1);
     memcpy(turned, file, tables);
     memcpy(turned + tables, file + events, end - events);
     memcpy(turned + tables + (end - events), file + tables, events - tables);
-    memcpy(turned + end, file + end, FRAG_FGT_SECTION_BYTES);
-    assert_true(sample_load(turned, bytes, true, &again, &error));
+    memcpy(turned + end, file + bytes - FRAG_FGT_SECTION_BYTES, FRAG_FGT_SECTION_BYTES);
+    assert_true(sample_load(turned, end + FRAG_FGT_SECTION_BYTES, true, &again, &error));
     assert_true(same_recording(&recording, &again));
     free(turned);
     free(file);
@@ -704,7 +695,7 @@ static void skips_sections_of_newer_minor_versions(void **state)
     sample_recording(&recording);
     size_t bytes = 0;
     char *file = sample_written(&recording, frag_fgt_write, &bytes);
-    size_t at = section_at(file, 2);
+    size_t at = bytes - FRAG_FGT_SECTION_BYTES; /* before the end mark: the index stays true */
     unsigned char *longer = frag_alloc(bytes + FRAG_FGT_SECTION_BYTES + 5, 1);
     memcpy(longer, file, at);
     frag_fgt_put(longer + 10, 9, 2);
@@ -777,20 +768,6 @@ static void refuses_a_file_that_is_cut_anywhere(void **state)
     }
     free(file);
     frag_recording_destroy(&recording);
-}
-
-/* Damages bytes behind the checksums, which are repaired: the reader itself must stand it. */
-static void repair_checksums(unsigned char *file, size_t bytes)
-{
-    size_t at = FRAG_FGT_HEADER_BYTES;
-    while (bytes - at >= FRAG_FGT_SECTION_BYTES) {
-        uint64_t length = frag_fgt_get(file + at + 8, 8);
-        if (length > bytes - at - FRAG_FGT_SECTION_BYTES)
-            return;
-        frag_fgt_put(file + at + 16,
-                     frag_hash_bytes(file + at + FRAG_FGT_SECTION_BYTES, (size_t)length), 8);
-        at += FRAG_FGT_SECTION_BYTES + (size_t)length;
-    }
 }
 
 static uint32_t damage_often(const frag_recording *recording, uint32_t times)
