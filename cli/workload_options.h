@@ -12,25 +12,35 @@
         {"batch", "N", .help = "sequences in a batch"},                                            \
         {"tokens", "LENGTHS",                                                                      \
          .help = "tokens in a sequence: N, N,N,... for batch after batch, or MIN..MAX at random"}, \
+        {"target-tokens", "N", .help = "tokens that a decoder learns behind an encoder"},          \
         {"new-tokens", "N", .help = "tokens that generation adds to each sequence"},               \
         {"steps", "N", .help = "steps"},                                                           \
         {"accumulate", "N", .help = "batches whose gradients are added up in one step"},           \
         {"precision", "TYPE", .choices = "fp32|tf32|bf16|fp16|amp-bf16|amp-fp16",                  \
          .help = "of weights and activations; amp: weights in fp32, autocast"},                    \
-        {"optimizer", "NAME", .choices = "adamw|adam|sgd|momentum|rmsprop|adafactor",              \
-         .help = "as in torch.optim"},                                                             \
+        {"optimizer", "NAME",                                                                      \
+         .choices =                                                                                \
+             "adamw|adam|sgd|momentum|rmsprop|adafactor|adamw-8bit|paged-adamw|paged-adamw-8bit",  \
+         .help = "as in torch.optim; 8bit and paged as in bitsandbytes"},                          \
         {"optimizer-loop", "HOW", .choices = "foreach|fused|single",                               \
          .help = "how the optimizer goes over the parameters"},                                    \
         {"amsgrad", "FLAG", .choices = "true|false",                                               \
          .help = "adam and adamw keep the largest average"},                                       \
         {"checkpoint", "WHAT", .choices = "none|blocks",                                           \
          .help = "activations of each block are made anew in backward"},                           \
+        {"checkpoint-every", "N", .help = "so of every N-th block only, the first among them"},    \
+        {"leak", "WHAT", .choices = "none|losses",                                                 \
+         .help = "losses are added up as tensors, with what they hang on"},                        \
         {"lora-rank", "N", .help = "rank of LoRA's adapters, which alone are trained"},            \
         {"lora-targets", "LAYERS",                                                                 \
          .help = "layers they stand beside, or all-linear; else those that peft takes"},           \
         {"lora-dropout", "P", .help = "of what goes into the adapters"},                           \
-        {"quantize", "TYPE", .choices = "none|nf4|nf4-double",                                     \
-         .help = "weights of 4 bits in the layers of blocks, as bitsandbytes has them"},           \
+        {"quantize", "TYPE", .choices = "none|nf4|nf4-double|int8",                                \
+         .help = "weights of 4 or 8 bits in the layers of blocks, as bitsandbytes has them"},      \
+        {"experts-implementation", "NAME", .choices = "grouped_mm|eager",                          \
+         .help = "all experts in one product, or those that are hit one after the other"},         \
+        {"expert-shares", "SHARES",                                                                \
+         .help = "of tokens, with eager experts: N,N,... for each expert, or MIN..MAX at random"}, \
         {"keep-gradients", "FLAG", .choices = "true|false",                                        \
          .help = "zero_grad(set_to_none=False)"},                                                  \
         {"no-grad", "FLAG", .choices = "true|false", .help = "evaluate under torch.no_grad()"},    \

@@ -17,6 +17,8 @@ static const frag_family *const families[FRAG_FAMILY_COUNT] = {
     [FRAG_FAMILY_GEMMA2] = &frag_family_llama,      [FRAG_FAMILY_OPT] = &frag_family_opt,
     [FRAG_FAMILY_GPT_NEOX] = &frag_family_gpt_neox, [FRAG_FAMILY_VIT] = &frag_family_vit,
     [FRAG_FAMILY_RESNET] = &frag_family_resnet,     [FRAG_FAMILY_UNET] = &frag_family_unet,
+    [FRAG_FAMILY_MIXTRAL] = &frag_family_llama,     [FRAG_FAMILY_QWEN3_MOE] = &frag_family_llama,
+    [FRAG_FAMILY_BART] = &frag_family_bart,
 };
 
 /* A program that runs: its model, its names. */
@@ -27,10 +29,12 @@ typedef struct program {
     frag_model model;
     frag_batch batch;
     frag_tensor loss;
+    frag_tensor total; /* of losses, where they leak */
     frag_tensor scale; /* of a GradScaler, once it is there */
     frag_optimizer_state *optimizer;
-    frag_ddp *ddp; /* NULL: the model is not wrapped */
+    frag_ddp *ddp;  /* NULL: the model is not wrapped */
     uint64_t drawn; /* batches so far */
+    uint64_t passes;
     uint64_t random;
 } program;
 
@@ -61,6 +65,7 @@ static frag_dtype autocast_type(const frag_workload *workload)
 static void load_batch(program *running)
 {
     running->batch.count = running->workload->batch;
+    running->batch.number = running->passes++;
     running->batch.tokens = next_length(running);
     frag_tape_set_kind(running->tape, FRAG_REQUEST_INPUT);
     running->family->load(running->tape, &running->model, &running->batch);
@@ -76,12 +81,17 @@ static void run_forward(program *running)
     frag_tape_set_autocast(tape, autocast_type(running->workload));
     if (running->ddp != NULL)
         frag_ddp_begin_forward(tape, running->ddp);
+    frag_tape_begin_checkpoints(tape, running->workload->checkpoint_every);
     const frag_family *family = running->family;
     frag_tape_set(tape, &running->loss,
                   family->loss != NULL
                       ? family->loss(tape, &running->model, &running->batch)
                       : frag_decoder_loss(tape, family, &running->model, &running->batch));
     frag_tape_set_autocast(tape, FRAG_F32);
+    if (running->workload->leak == FRAG_LEAK_LOSSES) /* total += loss, from 0 on */
+        running->total = running->total != 0
+                             ? frag_aten_add_in_place(tape, running->total, running->loss)
+                             : frag_aten_add_scalar(tape, running->loss);
     frag_tape_end(tape, "forward");
 }
 
@@ -192,6 +202,7 @@ static void run_generation(program *running)
         frag_tape_end(tape, phase);
         pass.past += pass.tokens;
         pass.tokens = 1;
+        pass.number = running->passes++;
     }
     frag_tape_set_autocast(tape, FRAG_F32);
     frag_tape_drop(tape, next);
@@ -220,7 +231,7 @@ static void run_steps(program *running)
         frag_tape_begin(tape, name);
         if (is_training)
             train_step(running);
-        else if (workload->task == FRAG_TASK_GENERATE && 
+        else if (workload->task == FRAG_TASK_GENERATE &&
                  frag_families[workload->network.family].is_diffusion)
             run_denoising(running);
         else if (workload->task == FRAG_TASK_GENERATE)

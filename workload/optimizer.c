@@ -5,6 +5,7 @@
 struct frag_optimizer_state {
     const frag_model *model;
     bool has_state; /* the first step has been */
+    bool has_maps;  /* what 8 bits stand for, on the GPU */
 };
 
 frag_optimizer_state *frag_optimizer_create(const frag_model *model)
@@ -151,6 +152,31 @@ static void step_adafactor(frag_tape *tape, const frag_optimizer_state *state)
     frag_tape_drop(tape, names.update);
 }
 
+/* ---- bitsandbytes: averages in fp32 or, of large parameters, in 8 bits; paged ones are in memory
+ * that PyTorch knows nothing of */
+static void make_bitsandbytes(frag_tape *tape, frag_optimizer_state *state)
+{
+    enum { LARGE = 4096, PAGED = 100000, BLOCK = 256, MAP = 256 };
+    const frag_model *model = state->model;
+    uint64_t optimizer = model->workload->optimizer;
+    bool is_paged = optimizer != FRAG_OPTIMIZER_ADAMW_8BIT;
+    frag_tape_set_kind(tape, FRAG_REQUEST_OPTIMIZER);
+    for (uint32_t i = 0; i < model->parameter_count && !state->has_state; i++) {
+        if (!is_trained(tape, model, i))
+            continue;
+        uint64_t count = frag_tape_count(tape, model->parameters[i]);
+        bool is_small = optimizer != FRAG_OPTIMIZER_PAGED_ADAMW && count >= LARGE;
+        for (uint32_t map = 0; map < 2 && is_small && !state->has_maps; map++)
+            (void)frag_tape_empty(tape, MAP, FRAG_F32);
+        state->has_maps |= is_small;
+        for (uint32_t average = 0; average < 2 && (!is_paged || count < PAGED); average++)
+            (void)frag_tape_empty(tape, count, is_small ? FRAG_BOOL : FRAG_F32);
+        for (uint32_t average = 0; average < 2 && is_small; average++)
+            (void)frag_tape_empty(tape, (count + BLOCK - 1) / BLOCK, FRAG_F32);
+    }
+    frag_tape_set_kind(tape, FRAG_REQUEST_TEMPORARY);
+}
+
 void frag_optimizer_step(frag_tape *tape, frag_optimizer_state *state)
 {
     const frag_model *model = state->model;
@@ -166,6 +192,11 @@ void frag_optimizer_step(frag_tape *tape, frag_optimizer_state *state)
         break;
     case FRAG_OPTIMIZER_ADAFACTOR:
         step_adafactor(tape, state);
+        break;
+    case FRAG_OPTIMIZER_ADAMW_8BIT:
+    case FRAG_OPTIMIZER_PAGED_ADAMW:
+    case FRAG_OPTIMIZER_PAGED_ADAMW_8BIT:
+        make_bitsandbytes(tape, state);
         break;
     case FRAG_OPTIMIZER_MOMENTUM:
         frag_tape_set_kind(tape, FRAG_REQUEST_OPTIMIZER);

@@ -8,7 +8,8 @@ import sys
 
 import torch
 from transformers import initialization as init
-from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageClassification, AutoModelForMaskedLM, DynamicCache
+from transformers.modeling_layers import GradientCheckpointingLayer
+from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageClassification, AutoModelForMaskedLM, AutoModelForSeq2SeqLM, DynamicCache
 
 knobs = dict(word.split("=", 1) for word in sys.argv[2:])
 with open(sys.argv[1]) as file:
@@ -24,11 +25,13 @@ is_training = knobs.get("task", "train") == "train"
 has_images = config.model_type in ("vit", "resnet")
 kind = AutoModelForMaskedLM if config.model_type in ("bert", "roberta", "xlm-roberta", "distilbert") else AutoModelForCausalLM
 kind = AutoModelForImageClassification if has_images else kind
+kind = AutoModelForSeq2SeqLM if not is_unet and config.is_encoder_decoder else kind
 parallel = knobs.get("parallel", "none")
 if parallel != "none":
     torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     torch.distributed.init_process_group("nccl")
 quantize = knobs.get("quantize", "none")
+experts = {key: knobs[key] for key in ("experts_implementation",) if key in knobs}
 if is_unet:
     from diffusers import UNet2DConditionModel
 
@@ -37,25 +40,33 @@ if is_unet:
     model = model.to_empty(device="cpu")
 else:
     with init.no_init_weights():
-        model = kind.from_config(config, dtype=weights if quantize == "none" else autocast or weights)
+        model = kind.from_config(config, dtype=weights if quantize == "none" else autocast or weights, **experts)
     model.tie_weights()
 if knobs.get("checkpoint", "none") == "blocks" and is_unet:
     model.enable_gradient_checkpointing()
 elif knobs.get("checkpoint", "none") == "blocks":
     model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
-if quantize != "none":  # weights of linear layers but the head's in 4 bits, as load_in_4bit has them
-    from bitsandbytes.nn import Linear4bit, Params4bit
+    blocks = [module for module in model.modules() if isinstance(module, GradientCheckpointingLayer)]
+    for i, block in enumerate(blocks):
+        block.gradient_checkpointing = i % int(knobs.get("checkpoint_every", 1)) == 0
+if quantize != "none":  # weights of linear layers but the head's in 4 or 8 bits, as load_in_4bit and load_in_8bit have them
+    from bitsandbytes.nn import Int8Params, Linear4bit, Linear8bitLt, Params4bit
     from peft import prepare_model_for_kbit_training
 
     for parent in list(model.modules()):
         for name, layer in list(parent.named_children()):
-            if type(layer) is torch.nn.Linear and name != "lm_head":
+            if type(layer) is not torch.nn.Linear or name == "lm_head":
+                continue
+            if quantize == "int8":
+                small = Linear8bitLt(layer.in_features, layer.out_features, layer.bias is not None, has_fp16_weights=False, threshold=6.0)
+                small.weight = Int8Params(layer.weight.data, requires_grad=False)
+            else:
                 small = Linear4bit(layer.in_features, layer.out_features, bias=layer.bias is not None, compute_dtype=autocast or weights)
                 small.weight = Params4bit(layer.weight.data, requires_grad=False, compress_statistics=quantize == "nf4-double", quant_type="nf4", module=small)
-                small.bias = layer.bias
-                setattr(parent, name, small)
+            small.bias = layer.bias
+            setattr(parent, name, small)
     model.cuda()
-    model.is_loaded_in_4bit = True
+    model.is_loaded_in_4bit, model.is_loaded_in_8bit = quantize != "int8", quantize == "int8"
 if quantize != "none" and int(knobs.get("lora_rank", 0)) > 0:
     model = prepare_model_for_kbit_training(model, knobs.get("checkpoint", "none") == "blocks", {"use_reentrant": False})
 if int(knobs.get("lora_rank", 0)) > 0:
@@ -70,6 +81,67 @@ model = (model if quantize != "none" else model.cuda()).train(is_training)
 if parallel == "ddp":
     model = torch.nn.parallel.DistributedDataParallel(model, device_ids=[torch.cuda.current_device()])
 
+
+def count_rows(rows, router, draw):
+    """How many rows each expert gets: by expert_shares, a list or MIN..MAX drawn by the seed, none of them more than all."""
+    shares = knobs.get("expert_shares", "1")
+    low, high = (int(end) for end in shares.split("..")) if ".." in shares else (0, 0)
+    weights = [int(share) for share in shares.split(",")] if ".." not in shares else []
+    parts = []
+    for expert in range(router.num_experts):
+        state = int(knobs.get("seed", 1)) + (draw * router.num_experts + expert + 1) * 0x9E3779B97F4A7C15
+        parts.append(weights[expert % len(weights)] if weights else low + split_mix(state) % (high - low + 1))
+    pairs, total, before, left, counts = rows * router.top_k, sum(parts), 0, 0, []
+    for part in parts:
+        left += pairs * (before + part) // total - pairs * before // total
+        before += part
+        counts.append(min(left, rows))
+        left -= counts[-1]
+    for expert, count in enumerate(counts):
+        counts[expert] = min(count + left, rows)
+        left -= counts[expert] - count
+    return counts
+
+
+def split_mix(state):
+    state &= 2**64 - 1
+    state = (state ^ (state >> 30)) * 0xBF58476D1CE4E5B9 & 2**64 - 1
+    state = (state ^ (state >> 27)) * 0x94D049BB133111EB & 2**64 - 1
+    return state ^ (state >> 31)
+
+
+def fix_routing(router, layer, layers):
+    """Which experts the rows behind this router go to; of what it chose itself a dry run knows no values."""
+    passes = 0
+
+    def hook(module, arguments, output):
+        global routes
+        nonlocal passes
+        passes += torch._C._current_graph_task_id() == -1  # not where a block is made anew
+        chosen = output[2]
+        counts = count_rows(chosen.shape[0], module, (passes - 1) * layers + layer)
+        ids = [expert for expert, count in enumerate(counts) for _ in range(count)]
+        routes = torch.tensor(ids).view(module.top_k, -1).t()
+
+    router.register_forward_hook(hook)
+
+
+def mark_routes(chosen, num_classes):
+    """one_hot, with the routes written over what came out."""
+    made = one_hot(chosen, num_classes)
+    made.data.copy_(one_hot(routes, num_classes))
+    return made
+
+
+if knobs.get("experts_implementation") == "eager":
+    routers = [module for module in model.modules() if type(module).__name__.endswith("TopKRouter")]
+    one_hot, torch.nn.functional.one_hot = torch.nn.functional.one_hot, mark_routes
+    for layer, router in enumerate(routers):
+        fix_routing(router, layer, len(routers))
+
+if knobs.get("optimizer", "adamw") not in ("adamw", "adam", "sgd", "momentum", "rmsprop", "adafactor"):
+    import bitsandbytes
+
 loop = {"foreach": {}, "fused": {"fused": True}, "single": {"foreach": False}}[knobs.get("optimizer_loop", "foreach")]
 amsgrad = knobs.get("amsgrad", "false") == "true"
 optimizer = {
@@ -77,6 +149,9 @@ optimizer = {
     "adam": lambda p: torch.optim.Adam(p, amsgrad=amsgrad, **loop),
     "rmsprop": lambda p: torch.optim.RMSprop(p, **loop),
     "adafactor": lambda p: torch.optim.Adafactor(p, **loop),
+    "adamw-8bit": lambda p: bitsandbytes.optim.AdamW8bit(p),
+    "paged-adamw": lambda p: bitsandbytes.optim.PagedAdamW(p),
+    "paged-adamw-8bit": lambda p: bitsandbytes.optim.PagedAdamW8bit(p),
     "sgd": lambda p: torch.optim.SGD(p, lr=0.1, **loop),
     "momentum": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, **loop),
 }[knobs.get("optimizer", "adamw")]([p for p in model.parameters() if p.requires_grad])
@@ -84,8 +159,10 @@ scaler = torch.amp.GradScaler("cuda", enabled=precision == "amp-fp16")
 
 lengths = [int(length) for length in knobs.get("tokens", "128").split(",")]
 accumulate = int(knobs.get("accumulate", 1))
+leaks = knobs.get("leak") == "losses"
 every = int(knobs.get("empty_cache", 0))
 drawn = 0
+total = 0
 
 
 def forward_images():
@@ -133,15 +210,19 @@ def denoise():
 
 
 def forward():
-    global drawn, ids, loss
+    global drawn, ids, labels, loss
     if is_unet:
         return forward_latents()
     if has_images:
         return forward_images()
     ids = torch.randint(0, config.vocab_size, (int(knobs.get("batch", 1)), lengths[drawn % len(lengths)])).cuda()
     drawn += 1
+    targets = ids
+    if config.is_encoder_decoder:
+        length = int(knobs.get("target_tokens", ids.shape[1]))
+        targets = labels = torch.randint(0, config.vocab_size, (ids.shape[0], length)).cuda()
     with torch.autocast("cuda", dtype=autocast) if autocast else contextlib.nullcontext():
-        loss = model(input_ids=ids, labels=ids).loss
+        loss = model(input_ids=ids, labels=targets).loss
 
 
 def generate():
@@ -160,6 +241,8 @@ for step in range(1, int(knobs.get("steps", 3)) + 1):
     if is_training:
         for _ in range(accumulate):
             forward()
+            if leaks:
+                total += loss
             if accumulate > 1:
                 loss = loss / accumulate
             scaler.scale(loss).backward()
@@ -172,5 +255,7 @@ for step in range(1, int(knobs.get("steps", 3)) + 1):
                 forward()
             else:
                 denoise() if is_unet else generate()
+            if leaks:
+                total += loss
     if every > 0 and step % every == 0:
         torch.cuda.empty_cache()

@@ -206,7 +206,7 @@ static bool check_optimizer(const frag_workload *workload, frag_error *error)
     if (workload->has_amsgrad && !is_adam)
         return frag_fail(error, FRAG_E_INPUT,
                          "amsgrad is true; expected it with the optimizer adamw or adam");
-    bool is_fusible = optimizer != FRAG_OPTIMIZER_RMSPROP && optimizer != FRAG_OPTIMIZER_ADAFACTOR;
+    bool is_fusible = optimizer < FRAG_OPTIMIZER_RMSPROP;
     if (!is_fusible && workload->optimizer_loop == FRAG_LOOP_FUSED)
         return frag_fail(
             error, FRAG_E_INPUT,

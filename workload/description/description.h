@@ -28,7 +28,10 @@ typedef enum frag_family_id {
     FRAG_FAMILY_GEMMA2,   /* llama */
     FRAG_FAMILY_VIT,
     FRAG_FAMILY_RESNET,
-    FRAG_FAMILY_UNET, /* of diffusion */
+    FRAG_FAMILY_UNET,    /* of diffusion */
+    FRAG_FAMILY_MIXTRAL, /* llama whose feed-forward parts are mixtures of experts */
+    FRAG_FAMILY_QWEN3_MOE,
+    FRAG_FAMILY_BART,
     FRAG_FAMILY_COUNT
 } frag_family_id;
 
@@ -61,14 +64,24 @@ typedef struct frag_network {
     uint64_t heads;
     uint64_t key_heads; /* fewer than heads: grouped queries */
     uint64_t head_width;
+    uint64_t experts;        /* a layer has so many; 0: none */
+    uint64_t experts_chosen; /* for each token */
+    uint64_t expert_inner;   /* as inner, of an expert */
+    uint64_t expert_every;   /* every so many layers have experts */
+    bool has_typed_routing;  /* weights of experts come in the type of the hidden states */
+    bool has_normed_routing; /* those of a token are divided by their sum */
+    bool is_router_last;     /* its weight lies behind those of the experts */
+    uint64_t encoder_layers; /* of an encoder before a decoder */
+    uint64_t encoder_heads;
+    uint64_t encoder_inner;
     uint64_t embedding_width; /* of words; projected to width (OPT) */
     uint64_t classes;         /* of a classifier */
     uint64_t image;           /* pixels along a side */
     uint64_t image_channels;
-    uint64_t patch;          /* pixels along a side */
-    frag_stages depths;      /* layers of each stage (ResNet) */
-    frag_stages channels;    /* that each stage hands on */
-    frag_stages stage_heads; /* attention heads of each; one number: of all (U-Net) */
+    uint64_t patch;             /* pixels along a side */
+    frag_stages depths;         /* layers of each stage (ResNet) */
+    frag_stages channels;       /* that each stage hands on */
+    frag_stages stage_heads;    /* attention heads of each; one number: of all (U-Net) */
     frag_stages down_attention; /* 1: its layers have attention */
     frag_stages up_attention;   /* the same of the stages on the way up, the smallest first */
     uint64_t groups;            /* of channels in a norm */
@@ -77,15 +90,15 @@ typedef struct frag_network {
     uint64_t text_width;
     uint64_t added_width; /* of what is added to the time: pooled text, sizes; 0: nothing (SDXL) */
     uint64_t added_time_width; /* of each of the six sizes */
-    bool is_linear; /* linear layers around a transformer, not convolutions of 1 x 1 */
-    uint64_t layer;          /* frag_layer_kind */
-    bool is_first_halved;    /* the first stage halves the image too */
-    bool is_narrowed_halved; /* the first of the three convolutions halves, not the second */
-    uint64_t activation;     /* frag_activation */
-    bool counts_positions;   /* from the ids, behind two that are taken (RoBERTa) */
-    bool is_tied;            /* the head shares the embedding's weight */
-    bool has_attention_bias; /* all four layers of attention */
-    bool has_query_bias;     /* those of queries, keys and values */
+    bool is_linear;            /* linear layers around a transformer, not convolutions of 1 x 1 */
+    uint64_t layer;            /* frag_layer_kind */
+    bool is_first_halved;      /* the first stage halves the image too */
+    bool is_narrowed_halved;   /* the first of the three convolutions halves, not the second */
+    uint64_t activation;       /* frag_activation */
+    bool counts_positions;     /* from the ids, behind two that are taken (RoBERTa) */
+    bool is_tied;              /* the head shares the embedding's weight */
+    bool has_attention_bias;   /* all four layers of attention */
+    bool has_query_bias;       /* those of queries, keys and values */
     bool has_inner_bias;
     bool has_norms_first; /* a block's norms are before its parts, not behind them (OPT) */
     bool has_head_norms;  /* of the queries and keys of each head */
@@ -105,6 +118,7 @@ typedef struct frag_network {
     double embedding_dropout;
     double attention_dropout;
     double residual_dropout;
+    double activation_dropout; /* within the feed-forward part */
 } frag_network;
 
 typedef enum frag_task { FRAG_TASK_TRAIN, FRAG_TASK_EVALUATE, FRAG_TASK_GENERATE } frag_task;
@@ -125,6 +139,9 @@ typedef enum frag_optimizer {
     FRAG_OPTIMIZER_MOMENTUM,
     FRAG_OPTIMIZER_RMSPROP,
     FRAG_OPTIMIZER_ADAFACTOR,
+    FRAG_OPTIMIZER_ADAMW_8BIT, /* these are bitsandbytes' */
+    FRAG_OPTIMIZER_PAGED_ADAMW,
+    FRAG_OPTIMIZER_PAGED_ADAMW_8BIT,
 } frag_optimizer;
 
 typedef enum frag_optimizer_loop {
@@ -169,6 +186,9 @@ typedef enum frag_lora_target {
 
 typedef enum frag_checkpoint { FRAG_CHECKPOINT_NONE, FRAG_CHECKPOINT_BLOCKS } frag_checkpoint;
 
+/* What a training loop keeps by mistake. */
+typedef enum frag_leak { FRAG_LEAK_NONE, FRAG_LEAK_LOSSES } frag_leak;
+
 enum { FRAG_TOKENS_MAX = 256, FRAG_TOKENS_INITIAL = 128 };
 
 /* Types of the weights of linear layers but the head's, as bitsandbytes has them. */
@@ -176,6 +196,7 @@ typedef enum frag_quantize {
     FRAG_QUANTIZE_NONE,
     FRAG_QUANTIZE_NF4,
     FRAG_QUANTIZE_NF4_DOUBLE, /* the scales of its blocks are quantised as well */
+    FRAG_QUANTIZE_INT8,       /* LLM.int8(): inputs are quantised as well */
 } frag_quantize;
 
 /* How several devices share the work. */
@@ -183,6 +204,12 @@ typedef enum frag_parallel {
     FRAG_PARALLEL_NONE,
     FRAG_PARALLEL_DDP, /* DistributedDataParallel: each has the model, gradients go in buckets */
 } frag_parallel;
+
+/* How experts are computed, named as in transformers. */
+typedef enum frag_experts_implementation {
+    FRAG_EXPERTS_GROUPED, /* all in one product; the default there */
+    FRAG_EXPERTS_EAGER,   /* those that are hit, one after the other */
+} frag_experts_implementation;
 
 /* Lengths of batches, one after the other and again from the first; or drawn by the seed. */
 typedef struct frag_lengths {
@@ -196,6 +223,7 @@ typedef struct frag_workload {
     uint64_t task;
     uint64_t batch;
     frag_lengths tokens;
+    uint64_t target_tokens; /* that a decoder learns behind an encoder; 0: as tokens */
     uint64_t steps;
     uint64_t new_tokens; /* that generation adds to each sequence */
     uint64_t accumulate;
@@ -204,13 +232,17 @@ typedef struct frag_workload {
     uint64_t optimizer_loop;
     bool has_amsgrad;
     uint64_t checkpoint;
-    uint64_t lora_rank;    /* 0: all weights are trained */
-    uint64_t lora_targets; /* frag_lora_target; 0: those of the family */
+    uint64_t checkpoint_every; /* of blocks, the first among them */
+    uint64_t leak;             /* frag_leak */
+    uint64_t lora_rank;        /* 0: all weights are trained */
+    uint64_t lora_targets;     /* frag_lora_target; 0: those of the family */
     double lora_dropout;
-    uint64_t quantize;    /* frag_quantize */
-    bool keeps_gradients; /* zero_grad(set_to_none=False) */
-    bool has_no_grad;     /* evaluation under torch.no_grad() */
-    uint64_t empty_cache; /* every so many steps; 0: never */
+    uint64_t quantize; /* frag_quantize */
+    uint64_t experts_implementation;
+    frag_lengths expert_shares; /* of the tokens, for expert after expert; or drawn by the seed */
+    bool keeps_gradients;       /* zero_grad(set_to_none=False) */
+    bool has_no_grad;           /* evaluation under torch.no_grad() */
+    uint64_t empty_cache;       /* every so many steps; 0: never */
     uint64_t seed;
     uint64_t parallel; /* frag_parallel */
     uint64_t devices;  /* that share it */
@@ -255,9 +287,10 @@ typedef struct frag_family_fields {
     bool is_encoder;                    /* it generates nothing */
     uint64_t lora_default; /* targets that peft has for the family, and all that there are */
     uint64_t lora_targets; /* 0: adapters are not described */
+    bool has_pairs;        /* batches are a source and a target */
     bool has_images;       /* batches are images, not sequences of tokens */
     bool has_no_blocks;    /* nothing that transformers can checkpoint */
-    bool is_quantised;     /* weights of 4 bits are described */
+    bool is_quantised;     /* weights of 4 and 8 bits are described */
     bool is_diffusion;     /* batches are latents with a text; generating is denoising */
 } frag_family_fields;
 

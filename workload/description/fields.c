@@ -11,6 +11,7 @@
     "c_attn|c_proj|c_fc|query|key|value|dense|q_lin|k_lin|v_lin|out_lin|lin1|lin2|"                \
     "query_key_value|dense_h_to_4h|dense_4h_to_h|to_q|to_k|to_v|to_out.0|all-linear"
 #define LORA_QV (FRAG_LORA_Q | FRAG_LORA_V)
+#define LORA_ATTENTION (LORA_QV | FRAG_LORA_K | FRAG_LORA_O)
 #define LORA_LLAMA                                                                                 \
     (LORA_QV | FRAG_LORA_K | FRAG_LORA_O | FRAG_LORA_GATE | FRAG_LORA_UP | FRAG_LORA_DOWN)
 #define LORA_PHI (FRAG_LORA_QKV | FRAG_LORA_O | FRAG_LORA_GATE_UP | FRAG_LORA_DOWN)
@@ -99,7 +100,33 @@ static const frag_field llama_fields[] = {
      "scores of eager attention are kept within it by tanh; 0: are not"},
     {"logit_cap", "final_logit_softcapping", FRAG_FIELD_RATIO, NETWORK(logit_cap), 0, 0, 1e6, NULL,
      "so are logits; 0: are not"},
+    {"experts", "num_local_experts|num_experts", FRAG_FIELD_COUNT, NETWORK(experts), 0, 0, 1024,
+     NULL, "in each feed-forward part; 0: it is one whole"},
+    {"experts_chosen", "num_experts_per_tok", FRAG_FIELD_COUNT, NETWORK(experts_chosen), 2, 1, 64,
+     NULL, "experts that each token goes to"},
+    {"expert_inner", "moe_intermediate_size", FRAG_FIELD_COUNT, NETWORK(expert_inner), 0, 0,
+     1 << 20, NULL, "width of an expert; 0: inner"},
+    {"expert_every", "decoder_sparse_step", FRAG_FIELD_COUNT, NETWORK(expert_every), 1, 1, 1000,
+     NULL, "every so many layers have experts, the others have none"},
+    {"typed_routing", NULL, FRAG_FIELD_FLAG, NETWORK(has_typed_routing), 0, 0, 1, NULL,
+     "weights of a token's experts are brought into the type of the hidden states"},
+    {"normed_routing", "norm_topk_prob", FRAG_FIELD_FLAG, NETWORK(has_normed_routing), 1, 0, 1,
+     NULL, "weights of a token's experts are divided by their sum"},
+    {"router_last", NULL, FRAG_FIELD_FLAG, NETWORK(is_router_last), 0, 0, 1, NULL,
+     "the router's weight comes behind those of the experts"},
     {.key = NULL},
+};
+
+static const frag_field_default mixtral_defaults[] = {
+    {"positions", 131072}, {"inner", 14336}, {"key_heads", 8}, {"use_window", 1},
+    {"window", 0},         {"experts", 8},   {.key = NULL},
+};
+
+static const frag_field_default qwen3_moe_defaults[] = {
+    {"vocabulary", 151936}, {"positions", 32768},  {"width", 2048},      {"inner", 6144},
+    {"layers", 24},         {"key_heads", 4},      {"head_norms", 1},    {"experts", 128},
+    {"experts_chosen", 8},  {"expert_inner", 768}, {"typed_routing", 1}, {"normed_routing", 0},
+    {"router_last", 1},     {.key = NULL},
 };
 
 static const frag_field_default mistral_defaults[] = {
@@ -263,6 +290,36 @@ static const frag_field distilbert_fields[] = {
      1, NULL, "0 to 1"},
     {"residual_dropout", "dropout", FRAG_FIELD_RATIO, NETWORK(residual_dropout), 0.1, 0, 1, NULL,
      "0 to 1"},
+    {.key = NULL},
+};
+
+static const frag_field bart_fields[] = {
+    {"vocabulary", "vocab_size", FRAG_FIELD_COUNT, NETWORK(vocabulary), 50265, 2, COUNT_MAX, NULL,
+     "entries of the vocabulary"},
+    {"positions", "max_position_embeddings", FRAG_FIELD_COUNT, NETWORK(positions), 1024, 1,
+     COUNT_MAX, NULL, "the longest sequence"},
+    {"width", "d_model", FRAG_FIELD_COUNT, NETWORK(width), 1024, 1, 65536, NULL,
+     "of the hidden states"},
+    {"layers", "decoder_layers", FRAG_FIELD_COUNT, NETWORK(layers), 12, 1, 1000, NULL,
+     "blocks of the decoder"},
+    {"heads", "decoder_attention_heads", FRAG_FIELD_COUNT, NETWORK(heads), 16, 1, 1024, NULL,
+     "attention heads of the decoder"},
+    {"inner", "decoder_ffn_dim", FRAG_FIELD_COUNT, NETWORK(inner), 4096, 1, 1 << 20, NULL,
+     "width of the decoder's feed-forward part"},
+    {"encoder_layers", "encoder_layers", FRAG_FIELD_COUNT, NETWORK(encoder_layers), 12, 1, 1000,
+     NULL, "blocks of the encoder"},
+    {"encoder_heads", "encoder_attention_heads", FRAG_FIELD_COUNT, NETWORK(encoder_heads), 16, 1,
+     1024, NULL, "attention heads of the encoder"},
+    {"encoder_inner", "encoder_ffn_dim", FRAG_FIELD_COUNT, NETWORK(encoder_inner), 4096, 1, 1 << 20,
+     NULL, "width of the encoder's feed-forward part"},
+    {"activation", "activation_function", FRAG_FIELD_CHOICE, NETWORK(activation), FRAG_GELU, 0, 0,
+     ACTIVATIONS, "of the feed-forward part"},
+    {"attention_dropout", "attention_dropout", FRAG_FIELD_RATIO, NETWORK(attention_dropout), 0, 0,
+     1, NULL, "0 to 1"},
+    {"residual_dropout", "dropout", FRAG_FIELD_RATIO, NETWORK(residual_dropout), 0.1, 0, 1, NULL,
+     "0 to 1"},
+    {"activation_dropout", "activation_dropout", FRAG_FIELD_RATIO, NETWORK(activation_dropout), 0,
+     0, 1, NULL, "within the feed-forward part, 0 to 1"},
     {.key = NULL},
 };
 
@@ -447,6 +504,22 @@ const frag_family_fields frag_families[FRAG_FAMILY_COUNT] = {
          .lora_default = LORA_QV,
          .lora_targets = LORA_LLAMA,
          .is_quantised = true},
+    [FRAG_FAMILY_MIXTRAL] = {.name = "mixtral",
+                             .model_types = "mixtral",
+                             .summary = "llama with a mixture of experts in each layer",
+                             .fields = llama_fields,
+                             .defaults = mixtral_defaults,
+                             .lora_default = LORA_QV,
+                             .lora_targets = LORA_ATTENTION,
+                             .is_quantised = true},
+    [FRAG_FAMILY_QWEN3_MOE] = {.name = "qwen3_moe",
+                               .model_types = "qwen3_moe",
+                               .summary = "qwen3 with a mixture of experts in each layer",
+                               .fields = llama_fields,
+                               .defaults = qwen3_moe_defaults,
+                               .lora_default = LORA_QV,
+                               .lora_targets = LORA_ATTENTION,
+                               .is_quantised = true},
     [FRAG_FAMILY_GPT_NEOX] = {.name = "gpt_neox",
                               .model_types = "gpt_neox",
                               .summary =
@@ -455,6 +528,15 @@ const frag_family_fields frag_families[FRAG_FAMILY_COUNT] = {
                               .lora_default = FRAG_LORA_QUERY_KEY_VALUE,
                               .lora_targets = FRAG_LORA_QUERY_KEY_VALUE | FRAG_LORA_DENSE |
                                               FRAG_LORA_H_TO_4H | FRAG_LORA_4H_TO_H},
+    [FRAG_FAMILY_BART] = {.name = "bart",
+                          .model_types = "bart",
+                          .summary = "encoder and decoder transformer with learnt positions",
+                          .fields = bart_fields,
+                          .has_learnt_positions = true,
+                          .is_encoder = true,
+                          .has_pairs = true,
+                          .lora_default = LORA_QV,
+                          .lora_targets = LORA_QV | FRAG_LORA_K},
     [FRAG_FAMILY_VIT] = {.name = "vit",
                          .model_types = "vit",
                          .summary = "encoder transformer over patches of an image",
@@ -486,6 +568,8 @@ const frag_field frag_knobs[] = {
      "sequences or images in a batch"},
     {"tokens", NULL, FRAG_FIELD_LENGTHS, WORKLOAD(tokens), 128, 1, COUNT_MAX, NULL,
      "tokens in a sequence: N, a list for batch after batch, or MIN..MAX drawn by the seed"},
+    {"target_tokens", NULL, FRAG_FIELD_COUNT, WORKLOAD(target_tokens), 0, 0, COUNT_MAX, NULL,
+     "tokens that a decoder learns behind an encoder; 0: as many as tokens"},
     {"new_tokens", NULL, FRAG_FIELD_COUNT, WORKLOAD(new_tokens), 32, 1, 1 << 16, NULL,
      "tokens that generation adds to each sequence"},
     {"steps", NULL, FRAG_FIELD_COUNT, WORKLOAD(steps), 3, 1, 1 << 20, NULL, "steps"},
@@ -495,13 +579,18 @@ const frag_field frag_knobs[] = {
      "fp32|tf32|bf16|fp16|amp-bf16|amp-fp16",
      "type of weights and activations; amp: weights in fp32, autocast"},
     {"optimizer", NULL, FRAG_FIELD_CHOICE, WORKLOAD(optimizer), FRAG_OPTIMIZER_ADAMW, 0, 0,
-     "adamw|adam|sgd|momentum|rmsprop|adafactor", "as torch.optim has them"},
+     "adamw|adam|sgd|momentum|rmsprop|adafactor|adamw-8bit|paged-adamw|paged-adamw-8bit",
+     "as torch.optim has them; 8bit and paged as bitsandbytes"},
     {"optimizer_loop", NULL, FRAG_FIELD_CHOICE, WORKLOAD(optimizer_loop), FRAG_LOOP_FOREACH, 0, 0,
      "foreach|fused|single", "how the optimizer goes over the parameters"},
     {"amsgrad", NULL, FRAG_FIELD_FLAG, WORKLOAD(has_amsgrad), 0, 0, 1, NULL,
      "adam and adamw keep the largest average as well"},
     {"checkpoint", NULL, FRAG_FIELD_CHOICE, WORKLOAD(checkpoint), FRAG_CHECKPOINT_NONE, 0, 0,
      "none|blocks", "activations of each block are made anew in backward"},
+    {"checkpoint_every", NULL, FRAG_FIELD_COUNT, WORKLOAD(checkpoint_every), 1, 1, 1000, NULL,
+     "with checkpoint blocks: every so many of them, the first among them"},
+    {"leak", NULL, FRAG_FIELD_CHOICE, WORKLOAD(leak), FRAG_LEAK_NONE, 0, 0, "none|losses",
+     "losses: they are added up as tensors, total += loss"},
     {"lora_rank", NULL, FRAG_FIELD_COUNT, WORKLOAD(lora_rank), 0, 0, 65536, NULL,
      "rank of LoRA's adapters, which alone are trained; 0: none"},
     {"lora_targets", NULL, FRAG_FIELD_SET, WORKLOAD(lora_targets), 0, 0, 0, LORA_TARGETS,
@@ -509,8 +598,15 @@ const frag_field frag_knobs[] = {
     {"lora_dropout", NULL, FRAG_FIELD_RATIO, WORKLOAD(lora_dropout), 0, 0, 0.99, NULL,
      "of what goes into the adapters"},
     {"quantize", NULL, FRAG_FIELD_CHOICE, WORKLOAD(quantize), FRAG_QUANTIZE_NONE, 0, 0,
-     "none|nf4|nf4-double",
-     "linear layers of blocks have weights of 4 bits, whose scales may be quantised as well"},
+     "none|nf4|nf4-double|int8",
+     "linear layers of blocks have weights of 4 bits, whose scales may be quantised as well, or of "
+     "8"},
+    {"experts_implementation", NULL, FRAG_FIELD_CHOICE, WORKLOAD(experts_implementation),
+     FRAG_EXPERTS_GROUPED, 0, 0, "grouped_mm|eager",
+     "all experts in one product, or those that are hit one after the other"},
+    {"expert_shares", NULL, FRAG_FIELD_LENGTHS, WORKLOAD(expert_shares), 1, 0, COUNT_MAX, NULL,
+     "of tokens, with eager experts: N, a list for expert after expert, or MIN..MAX drawn by the "
+     "seed"},
     {"keep_gradients", NULL, FRAG_FIELD_FLAG, WORKLOAD(keeps_gradients), 0, 0, 1, NULL,
      "zero_grad(set_to_none=False)"},
     {"no_grad", NULL, FRAG_FIELD_FLAG, WORKLOAD(has_no_grad), 1, 0, 1, NULL,

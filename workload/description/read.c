@@ -226,7 +226,8 @@ static void set_defaults(frag_network *network)
 
 void frag_workload_init(frag_workload *workload)
 {
-    *workload = (frag_workload){.tokens = {.values = {FRAG_TOKENS_INITIAL}, .count = 1}};
+    *workload = (frag_workload){.tokens = {.values = {FRAG_TOKENS_INITIAL}, .count = 1},
+                                .expert_shares = {.values = {1}, .count = 1}};
     set_initial(frag_knobs, workload);
 }
 
@@ -254,6 +255,8 @@ static void complete(frag_network *network)
         network->key_heads = network->heads;
     if (network->head_width == 0 && network->heads > 0)
         network->head_width = network->width / network->heads;
+    if (network->expert_inner == 0)
+        network->expert_inner = network->inner;
     if (!network->has_window)
         network->window = 0;
     if (network->patch > 0) /* a token for each patch, and one for the class */

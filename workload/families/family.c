@@ -19,6 +19,16 @@ void frag_family_load_tokens(frag_tape *tape, const frag_model *model, frag_batc
     batch->labels = batch->ids;
 }
 
+void frag_family_load_pairs(frag_tape *tape, const frag_model *model, frag_batch *batch)
+{
+    uint64_t tokens = model->workload->target_tokens;
+    frag_tensor ids = frag_tape_empty(tape, batch->count * batch->tokens, FRAG_I64);
+    frag_tape_set(tape, &batch->ids, ids);
+    frag_tape_set(
+        tape, &batch->labels,
+        frag_tape_empty(tape, batch->count * (tokens > 0 ? tokens : batch->tokens), FRAG_I64));
+}
+
 void frag_family_load_images(frag_tape *tape, const frag_model *model, frag_batch *batch)
 {
     const frag_network *of = &model->workload->network;

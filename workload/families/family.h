@@ -35,9 +35,11 @@ typedef struct frag_model {
     frag_dtype dtype;         /* of parameters */
     frag_dtype product_dtype; /* beside quantised weights */
     bool has_packed;          /* one at least */
+    frag_tensor logits_bias;  /* a buffer (BART) */
 } frag_model;
 
 typedef struct frag_batch {
+    uint64_t number;    /* of forward passes so far */
     frag_tensor ids;    /* what the program made of it: token ids, or images and their labels */
     frag_tensor labels; /* the same tensor where the task has no others */
     frag_tensor times;  /* of a diffusion: the step of each image, */
@@ -84,8 +86,8 @@ extern const frag_family frag_family_vit;
 extern const frag_family frag_family_resnet;
 extern const frag_family frag_family_unet;
 /* Its generation, from noise to latents in so many steps. */
-void frag_unet_denoise(frag_tape *tape, const frag_model *model, frag_batch *batch,
-                       uint64_t steps);
+void frag_unet_denoise(frag_tape *tape, const frag_model *model, frag_batch *batch, uint64_t steps);
+extern const frag_family frag_family_bart;
 
 /* ---- linear layers (linear.c), named once for building a model and for running it */
 typedef struct frag_linear {
@@ -125,6 +127,18 @@ frag_dtype frag_model_loaded_type(const frag_model *model);
 /* What peft does to a quantised model that is built: the rest is widened, adapters come. */
 void frag_model_prepare(frag_tape *tape, frag_model *model);
 
+/* ---- mixtures of experts (experts.c) */
+typedef struct frag_experts {
+    frag_tensor router;
+    frag_tensor gate_up; /* of all experts */
+    frag_tensor down;
+    uint64_t place; /* among the layers with experts */
+} frag_experts;
+
+frag_experts frag_walk_experts(frag_walk *at, const frag_network *of, uint64_t place);
+frag_tensor frag_experts_apply(frag_tape *tape, const frag_model *model, const frag_experts *at,
+                               frag_tensor x, const frag_batch *batch);
+
 /* ---- decoders (decoder.c): keys and values of past tokens, loss, logits of the last token */
 frag_cache frag_cache_create(const frag_model *model);
 /* What a layer has of keys and values behind those of before; the names become all of them. */
@@ -158,6 +172,8 @@ void frag_model_require_inputs(frag_tape *tape, const frag_model *model, frag_te
 bool frag_model_has_checkpoints(const frag_model *model);
 /* ids of tokens made on the host and copied; name = ..., so that the old ones go afterwards. */
 void frag_family_load_tokens(frag_tape *tape, const frag_model *model, frag_batch *batch);
+/* The same for a source and a target, of which the labels are. */
+void frag_family_load_pairs(frag_tape *tape, const frag_model *model, frag_batch *batch);
 /* Images of the model's type and their classes; a transformer over them has as many tokens as
  * positions. */
 void frag_family_load_images(frag_tape *tape, const frag_model *model, frag_batch *batch);

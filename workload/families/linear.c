@@ -1,5 +1,5 @@
 /* Parameters of a model in order, and its linear layers: whole, with LoRA's adapters beside them,
- * or with weights of 4 bits. */
+ * or with weights of 4 or 8 bits. */
 #include "base/memory.h"
 #include "workload/families/family.h"
 
@@ -109,6 +109,7 @@ frag_linear frag_walk_linear(frag_walk *at, frag_shape shape, bool has_bias,
     next.packed = (frag_aten_packed){.rows = shape.rows,
                                      .columns = shape.columns,
                                      .dtype = frag_model_product_type(workload),
+                                     .is_int8 = workload->quantize == FRAG_QUANTIZE_INT8,
                                      .is_nested = workload->quantize == FRAG_QUANTIZE_NF4_DOUBLE};
     next.weight = next.is_packed ? walk_packed(at, &next.packed) : frag_walk_parameter(at, shape);
     if (has_bias) {
@@ -142,9 +143,10 @@ void frag_model_prepare(frag_tape *tape, frag_model *model)
         if (model->roles[i] == FRAG_PARAMETER_PLAIN)
             frag_tape_set(tape, &model->parameters[i],
                           frag_tape_to(tape, model->parameters[i], FRAG_F32));
-    /* Adapters come in the type of products, and are widened when all are there. */
+    /* Beside 4 bits adapters come in the type of products, and are widened when all are there. */
+    bool is_int8 = model->workload->quantize == FRAG_QUANTIZE_INT8;
     for (uint32_t i = 0; i < model->parameter_count; i++)
-        if (is_adapter(model, i))
+        if (is_adapter(model, i) && !is_int8)
             model->parameters[i] =
                 frag_tape_empty(tape, count_elements(model->shapes[i]), model->product_dtype);
     for (uint32_t i = 0; i < model->parameter_count; i++)
@@ -181,11 +183,12 @@ static frag_tensor adapt(frag_tape *tape, frag_tensor x, const frag_linear *of, 
     return made;
 }
 
-/* peft's lora.Linear4bit: result.clone() + adapter(x) */
+/* peft's lora.Linear4bit: result.clone() + adapter(x), and lora.Linear8bitLt without the copy */
 static frag_tensor adapt_packed(frag_tape *tape, frag_tensor x, const frag_linear *of,
                                 frag_tensor result)
 {
-    frag_tape_set(tape, &result, frag_aten_contiguous(tape, result));
+    if (!of->packed.is_int8)
+        frag_tape_set(tape, &result, frag_aten_contiguous(tape, result));
     frag_tensor inner = run_adapter(tape, x, of);
     frag_tensor made = frag_aten_add(tape, result, inner);
     frag_tape_drop(tape, result);

@@ -8,6 +8,8 @@ typedef struct block {
     frag_tensor query_norm, key_norm; /* of each head; 0: not there */
     frag_tensor norm, norm2;
     frag_tensor post_norm, post_norm2; /* behind each part; 0: not there */
+    bool has_experts;
+    frag_experts experts; /* in the place of gate, up and down */
 } block;
 
 static void walk_attention(frag_walk *at, const frag_network *of, block *next)
@@ -33,21 +35,30 @@ static void walk_attention(frag_walk *at, const frag_network *of, block *next)
     }
 }
 
-static block walk_block(frag_walk *at, const frag_network *of)
+static void walk_feed(frag_walk *at, const frag_network *of, uint64_t layer, block *next)
 {
-    block next = {.norm = 0};
-    walk_attention(at, of, &next);
-    if (of->is_fused) {
-        next.gate = frag_walk_linear(at, (frag_shape){2 * of->inner, of->width}, of->has_inner_bias,
-                                     FRAG_LORA_GATE_UP);
-    } else {
-        next.gate = frag_walk_linear(at, (frag_shape){of->inner, of->width}, of->has_inner_bias,
-                                     FRAG_LORA_GATE);
-        next.up = frag_walk_linear(at, (frag_shape){of->inner, of->width}, of->has_inner_bias,
-                                   FRAG_LORA_UP);
+    if (next->has_experts) {
+        next->experts = frag_walk_experts(at, of, (layer + 1) / of->expert_every - 1);
+        return;
     }
-    next.down = frag_walk_linear(at, (frag_shape){of->width, of->inner}, of->has_inner_bias,
-                                 FRAG_LORA_DOWN);
+    if (of->is_fused) {
+        next->gate = frag_walk_linear(at, (frag_shape){2 * of->inner, of->width},
+                                      of->has_inner_bias, FRAG_LORA_GATE_UP);
+    } else {
+        next->gate = frag_walk_linear(at, (frag_shape){of->inner, of->width}, of->has_inner_bias,
+                                      FRAG_LORA_GATE);
+        next->up = frag_walk_linear(at, (frag_shape){of->inner, of->width}, of->has_inner_bias,
+                                    FRAG_LORA_UP);
+    }
+    next->down = frag_walk_linear(at, (frag_shape){of->width, of->inner}, of->has_inner_bias,
+                                  FRAG_LORA_DOWN);
+}
+
+static block walk_block(frag_walk *at, const frag_network *of, uint64_t layer)
+{
+    block next = {.has_experts = of->experts > 0 && (layer + 1) % of->expert_every == 0};
+    walk_attention(at, of, &next);
+    walk_feed(at, of, layer, &next);
     next.norm = frag_walk_parameter(at, (frag_shape){0, of->width});
     next.norm2 = frag_walk_parameter(at, (frag_shape){0, of->width});
     if (of->has_post_norms) { /* named in the order in which they run */
@@ -94,7 +105,7 @@ static void build(frag_tape *tape, frag_model *model)
     frag_walk at = {.tape = tape, .workload = model->workload, .model = model};
     (void)walk_words(&at, of);
     for (uint64_t i = 0; i < of->layers; i++)
-        (void)walk_block(&at, of);
+        (void)walk_block(&at, of, i);
     (void)frag_walk_parameter(&at, (frag_shape){0, of->width});
     /* Two buffers of the rotary embedding, always fp32. */
     for (uint32_t i = 0; i < 2; i++)
@@ -339,7 +350,10 @@ static frag_tensor run_block(frag_tape *tape, const block_call *call, frag_tenso
     frag_tape_set(tape, &hidden, frag_aten_add(tape, residual, hidden));
     frag_tape_set(tape, &residual, frag_tape_keep(tape, hidden));
     frag_tape_set(tape, &hidden, normalise(tape, of, hidden, at->norm2, of->width));
-    frag_tape_set(tape, &hidden, feed(tape, call->model, at, hidden));
+    frag_tape_set(tape, &hidden,
+                  at->has_experts
+                      ? frag_experts_apply(tape, call->model, &at->experts, hidden, &call->batch)
+                      : feed(tape, call->model, at, hidden));
     if (of->has_post_norms)
         frag_tape_set(tape, &hidden, normalise(tape, of, hidden, at->post_norm2, of->width));
     frag_tape_set(tape, &hidden, frag_aten_add(tape, residual, hidden));
@@ -395,7 +409,7 @@ static frag_tensor run_blocks(frag_tape *tape, const frag_model *model, const fr
         frag_rope_make(tape, rotary_width(of), batch->tokens, frag_tape_dtype(tape, hidden));
     for (uint64_t i = 0; i < of->layers; i++) {
         bool has_window = of->is_alternating && of->window > 0 && i % 2 == 0;
-        block_call call = {model, walk_block(&at, of), angles, masks[has_window], *batch};
+        block_call call = {model, walk_block(&at, of, i), angles, masks[has_window], *batch};
         frag_tape_set(tape, &hidden, call_block(tape, &call, hidden, positions, past));
     }
     frag_tape_set(tape, &hidden,

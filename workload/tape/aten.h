@@ -67,12 +67,13 @@ frag_tensor frag_aten_linear_apart(frag_tape *tape, frag_tensor x, const frag_te
 /* Products of as many matrices, count elements in all. */
 frag_tensor frag_aten_bmm(frag_tape *tape, frag_tensor self, frag_tensor other, uint64_t count);
 
-/* ---- weights of 4 bits (aten_packed.c) */
+/* ---- weights of 4 and 8 bits (aten_packed.c) */
 typedef struct frag_aten_packed {
     uint64_t rows;
     uint64_t columns;
     frag_dtype dtype;  /* that products are made in */
-    bool is_nested;    /* the scales of blocks are quantised too */
+    bool is_int8;      /* with 8 bits; else with 4 */
+    bool is_nested;    /* the scales of blocks of 4 bits are quantised too */
     frag_tensor *bias; /* NULL: none; the first product brings it into its type */
 } frag_aten_packed;
 
@@ -171,6 +172,9 @@ frag_tensor frag_aten_eager_attention(frag_tape *tape, const frag_tensor qkv[3],
 frag_tensor frag_aten_causal_mask(frag_tape *tape, const frag_attention_shape *shape,
                                   bool has_window, frag_dtype dtype);
 
+/* softmax in fp32; is_cast: of scores.float(), where else fp16 is read as it is. */
+frag_tensor frag_aten_softmax(frag_tape *tape, frag_tensor scores, bool is_cast);
+
 /* What a running sum of so many elements, FRAG_I64 or FRAG_F32, takes besides its result. */
 void frag_aten_scan(frag_tape *tape, uint64_t items, frag_dtype dtype);
 
@@ -187,5 +191,26 @@ typedef struct frag_reduction {
     uint64_t bytes; /* of what is carried for each sum; 0: 4 */
 } frag_reduction;
 void frag_aten_reduce_buffers(frag_tape *tape, const frag_reduction *reduction);
+frag_tensor frag_aten_sum(frag_tape *tape, frag_tensor self, const frag_reduction *of);
+
+/* ---- experts (aten_experts.c) */
+/* The largest of each row, count in all, and their places. */
+frag_tensor frag_aten_topk(frag_tape *tape, frag_tensor self, uint64_t count, frag_tensor *indices);
+/* self /= other: self is used up. */
+frag_tensor frag_aten_divide_in_place(frag_tape *tape, frag_tensor self, frag_tensor other);
+/* self[index], rows of that width. */
+frag_tensor frag_aten_gather(frag_tape *tape, frag_tensor self, frag_tensor index, uint64_t width);
+/* self.index_add_(0, index, source): self is used up. */
+frag_tensor frag_aten_index_add_in_place(frag_tape *tape, frag_tensor self, frag_tensor index,
+                                         frag_tensor source);
+/* The places of so many of items that are not 0, a number for each dimension. */
+frag_tensor frag_aten_nonzero(frag_tape *tape, uint64_t items, uint64_t found, uint64_t dimensions);
+/* torch._grouped_mm of rows with a matrix for each group of them. */
+frag_tensor frag_aten_grouped_mm(frag_tape *tape, frag_tensor x, frag_tensor weight,
+                                 frag_tensor offsets, const frag_matrix_shape *shape);
+/* What torch.sort of so many numbers takes besides its results; and index_put_, which adds up rows
+ * of equal numbers. */
+void frag_aten_sort(frag_tape *tape, uint64_t count);
+void frag_aten_sort_rows(frag_tape *tape, uint64_t count);
 
 #endif

@@ -43,10 +43,9 @@ static void softmax_backward(frag_tape *tape, frag_node *node, const frag_tensor
     frag_tape_drop(tape, frag_tape_empty(tape, count, FRAG_F32)); /* gradient times result */
 }
 
-/* softmax(scores, dtype=float32), which reads fp16 as it is. */
-static frag_tensor wide_softmax(frag_tape *tape, frag_tensor scores)
+frag_tensor frag_aten_softmax(frag_tape *tape, frag_tensor scores, bool is_cast)
 {
-    bool is_read = frag_tape_dtype(tape, scores) == FRAG_F16;
+    bool is_read = !is_cast && frag_tape_dtype(tape, scores) == FRAG_F16;
     frag_tensor typed =
         is_read ? frag_tape_keep(tape, scores) : frag_tape_to(tape, scores, FRAG_F32);
     frag_tensor made = frag_tape_empty(tape, frag_tape_count(tape, typed), FRAG_F32);
@@ -78,7 +77,7 @@ static frag_tensor score(frag_tape *tape, frag_tensor query, frag_tensor key,
         frag_tape_set(tape, &made, frag_aten_mul_scalar(tape, made));
     }
     frag_tape_set(tape, &made, frag_aten_add(tape, made, how->mask));
-    frag_tensor wide = wide_softmax(tape, made);
+    frag_tensor wide = frag_aten_softmax(tape, made, false);
     frag_tensor typed = frag_tape_to(tape, wide, frag_tape_dtype(tape, query));
     frag_tape_drop(tape, wide);
     frag_tape_set(tape, &made, typed);

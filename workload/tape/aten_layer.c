@@ -7,6 +7,8 @@
 enum {
     UNSORTED_MAX = 3072,
     PART_ROWS = 10,
+    SORT_SMALL_MAX = 4096,
+    TILE_ROWS_MAX = 2048,
     SORT_FIXED_BYTES = 16896,
     SUM_TILE = 896,
     SUM_TILE_F32 = 1920
@@ -134,6 +136,28 @@ void frag_aten_scan(frag_tape *tape, uint64_t items, frag_dtype dtype)
     uint64_t bytes =
         dtype == FRAG_F32 ? scan_states(items, SUM_TILE_F32, 8) : scan_bytes(items, SUM_TILE);
     frag_tape_drop(tape, bytes_of(tape, bytes));
+}
+
+void frag_aten_sort(frag_tape *tape, uint64_t count)
+{
+    frag_tensor range = frag_tape_empty(tape, count, FRAG_I64);
+    if (count > SORT_SMALL_MAX)
+        frag_tape_drop(tape, bytes_of(tape, sort_bytes(count, get_tiles(tape).sort)));
+    frag_tape_drop(tape, range);
+}
+
+void frag_aten_sort_rows(frag_tape *tape, uint64_t count)
+{
+    frag_tensor wrapped = frag_tape_empty(tape, count, FRAG_I64);
+    frag_tensor made[4]; /* places, sorted, order, a range */
+    for (uint32_t i = 0; i < 4; i++) {
+        made[i] = frag_tape_empty(tape, count, FRAG_I64);
+        frag_tape_clear(tape, &wrapped);
+    }
+    bool is_tile = count <= TILE_ROWS_MAX;
+    frag_tape_drop(tape, bytes_of(tape, is_tile ? 1 : sort_bytes(count, get_tiles(tape).sort)));
+    for (uint32_t i = 0; i < 4; i++)
+        frag_tape_drop(tape, made[i]);
 }
 
 /* ---- layer norm: inputs x, weight, bias; mean and 1/deviation of each row are kept in fp32 */

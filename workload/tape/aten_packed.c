@@ -1,5 +1,7 @@
-/* Products with weights of 4 bits, as bitsandbytes 0.50 makes them (autograd/_functions.py,
- * backends/cuda/ops.py): the weight is unpacked before, unless there are a few rows only. */
+/* Products with weights of 4 and 8 bits, as bitsandbytes 0.50 makes them (autograd/_functions.py,
+ * backends/cuda/ops.py). A weight of 4 bits is unpacked before, unless there are a few rows only.
+ * With 8 bits the input is quantised too, but for columns with outliers, of which there are none
+ * here. */
 #include "workload/tape/aten.h"
 
 enum { BLOCK = 64, KERNEL_ROWS_MAX = 4 };
@@ -49,8 +51,80 @@ static frag_tensor multiply(frag_tape *tape, frag_tensor x, const frag_aten_pack
     return made;
 }
 
+/* ---- 8 bits */
+/* int8_vectorwise_quant: a scale for each row; outliers are looked for in inputs. */
+static frag_tensor quantise(frag_tape *tape, frag_tensor x, uint64_t rows, bool is_input,
+                            frag_tensor *scales)
+{
+    uint64_t count = frag_tape_count(tape, x);
+    *scales = frag_tape_empty(tape, rows, FRAG_F32);
+    frag_tensor made = frag_tape_empty(tape, count, FRAG_BOOL);
+    if (is_input) {
+        frag_tensor positive = frag_tape_empty(tape, count, FRAG_F16);
+        frag_tensor is_outlier = frag_tape_empty(tape, count, FRAG_BOOL);
+        frag_tape_drop(tape, positive);
+        frag_tensor any = frag_tape_empty(tape, 1, FRAG_BOOL);
+        frag_aten_reduce_buffers(tape, &(frag_reduction){1, count, true, 1});
+        frag_tape_drop(tape, any);
+        if (rows > 1) /* columns of outliers are set to 0 */
+            frag_tape_drop(tape, frag_tape_empty(tape, 1, FRAG_BOOL));
+        frag_tape_drop(tape, is_outlier);
+    }
+    return made;
+}
+
+/* The weight in the type of the input, times its scales; it has no gradient. */
+static void int8_backward(frag_tape *tape, frag_node *node, const frag_tensor *in, frag_tensor *out)
+{
+    uint64_t rows = node->numbers[0];
+    uint64_t columns = node->numbers[1];
+    frag_dtype dtype = frag_tape_dtype(tape, in[0]);
+    frag_tensor weight = frag_tape_empty(tape, rows * columns, dtype);
+    frag_tape_drop(tape, frag_tape_empty(tape, rows, FRAG_F32));
+    out[0] = frag_tape_empty(tape, frag_tape_count(tape, in[0]) / rows * columns, dtype);
+    frag_tape_use_blas(tape);
+    frag_tape_drop(tape, weight);
+}
+
+static frag_tensor multiply_int8(frag_tape *tape, frag_tensor x, const frag_aten_packed *of)
+{
+    uint64_t rows = frag_tape_count(tape, x) / of->columns;
+    frag_tensor half = frag_tape_to(tape, x, FRAG_F16);
+    frag_tensor scales = 0;
+    frag_tensor small = quantise(tape, half, rows, true, &scales);
+    frag_tape_drop(tape, half);
+    frag_tensor sums = frag_tape_empty(tape, rows * of->rows, FRAG_I32);
+    frag_tensor made = frag_tape_empty(tape, rows * of->rows, FRAG_F16);
+    if (frag_tape_dtype(tape, x) != FRAG_F16)
+        frag_tape_set(tape, &made,
+                      frag_tape_empty(tape, rows * of->rows, frag_tape_dtype(tape, x)));
+    frag_tape_drop(tape, sums);
+    frag_tape_drop(tape, scales);
+    frag_tape_drop(tape, small);
+    return made;
+}
+
+/* The input is an attribute of the node and no saved tensor: it stays as long as the graph. */
+static frag_tensor linear_int8(frag_tape *tape, frag_tensor x, const frag_aten_packed *of)
+{
+    if (of->bias != NULL)
+        frag_tape_set(tape, of->bias, frag_tape_to(tape, *of->bias, frag_tape_dtype(tape, x)));
+    bool was_recording = frag_tape_set_recording(tape, false);
+    frag_tensor made = multiply_int8(tape, x, of);
+    frag_tape_set_recording(tape, was_recording);
+    frag_node *node = frag_tape_record(tape, int8_backward, &x, 1, &made, 1);
+    if (node != NULL) {
+        frag_tape_hold(tape, node, x);
+        node->numbers[0] = of->rows;
+        node->numbers[1] = of->columns;
+    }
+    return made;
+}
+
 frag_tensor frag_aten_linear_packed(frag_tape *tape, frag_tensor x, const frag_aten_packed *of)
 {
+    if (of->is_int8)
+        return linear_int8(tape, x, of);
     frag_tensor typed = frag_tape_to(tape, x, of->dtype);
     if (of->bias != NULL)
         frag_tape_set(tape, of->bias, frag_tape_to(tape, *of->bias, of->dtype));
@@ -66,8 +140,20 @@ frag_tensor frag_aten_linear_packed(frag_tape *tape, frag_tensor x, const frag_a
     return made;
 }
 
+/* Scales come before what they are of. */
+static frag_tensor pack_int8(frag_tape *tape, const frag_aten_packed *of)
+{
+    frag_tensor scales = 0;
+    frag_tensor weight = frag_tape_empty(tape, of->rows * of->columns, FRAG_F16);
+    frag_tensor packed = quantise(tape, weight, of->rows, false, &scales);
+    frag_tape_drop(tape, weight);
+    return packed;
+}
+
 frag_tensor frag_aten_pack(frag_tape *tape, const frag_aten_packed *of, bool is_first)
 {
+    if (of->is_int8)
+        return pack_int8(tape, of);
     enum { CODE = 16, MAP = 256 };
     uint64_t blocks = count_blocks(of);
     frag_tensor weight = frag_tape_empty(tape, of->rows * of->columns, of->dtype);

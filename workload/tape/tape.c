@@ -69,6 +69,8 @@ struct frag_tape {
     uint32_t visit;
     uint64_t allocation_count;
     frag_checkpoint_frame *frame; /* that runs */
+    uint64_t checkpoint_every;    /* calls; 0: each */
+    uint64_t checkpoint_calls;
     bool is_remaking;
     bool is_recording;
     bool is_backward_thread;
@@ -539,6 +541,12 @@ void frag_tape_save_made(frag_tape *tape, frag_node *node, frag_tensor id)
     save(tape, node, id, 0);
 }
 
+void frag_tape_hold(frag_tape *tape, frag_node *node, frag_tensor id)
+{
+    turn_kind(tape, id, FRAG_REQUEST_ACTIVATION);
+    node->held = frag_tape_alias(tape, id, tape->tensors[id].count);
+}
+
 void frag_tape_save_output(frag_tape *tape, frag_node *node, frag_tensor id)
 {
     frag_tensor alias = frag_tape_alias(tape, id, tape->tensors[id].count);
@@ -560,9 +568,17 @@ static void drop_frame(frag_tape *tape, frag_checkpoint_frame *frame)
     frag_free(frame);
 }
 
+void frag_tape_begin_checkpoints(frag_tape *tape, uint64_t every)
+{
+    tape->checkpoint_every = every;
+    tape->checkpoint_calls = 0;
+}
+
 frag_tensor frag_tape_checkpoint(frag_tape *tape, const frag_region_call *call, frag_tensor input)
 {
-    if (!tape->is_recording)
+    bool is_skipped =
+        tape->checkpoint_every > 0 && tape->checkpoint_calls++ % tape->checkpoint_every != 0;
+    if (!tape->is_recording || is_skipped)
         return call->run(tape, call->context, input);
     FRAG_ASSERT(tape->frame == NULL && call->kept_count <= KEPT_MAX);
     frag_checkpoint_frame *frame = frag_alloc(1, sizeof *frame);
@@ -652,6 +668,7 @@ void frag_tape_node_drop(frag_tape *tape, uint32_t id)
                 if (node->edges[i].node != 0)
                     left[count++] = node->edges[i].node;
             frag_tape_release_saved(tape, node);
+            frag_tape_clear(tape, &node->held);
             if (node->holds_parameter) {
                 tape->tensors[node->parameter].node = 0;
                 frag_tape_drop(tape, node->parameter);

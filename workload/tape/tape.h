@@ -86,6 +86,7 @@ struct frag_node {
     uint32_t edge_count;
     frag_tensor saved[FRAG_NODE_SAVED_MAX]; /* given back in this order */
     uint32_t saved_count;
+    frag_tensor held;                     /* by the node itself, as long as it is there */
     frag_checkpoint_frame *frame;         /* what is saved is made anew; NULL: it is there */
     uint32_t places[FRAG_NODE_SAVED_MAX]; /* in the frame, from 1; 0: nothing */
     uint64_t numbers[FRAG_NODE_NUMBERS_MAX];
@@ -170,6 +171,9 @@ frag_node *frag_tape_record(frag_tape *tape, frag_backward *run, const frag_tens
                             uint32_t output_count);
 void frag_tape_save(frag_tape *tape, frag_node *node, frag_tensor tensor);
 void frag_tape_save_made(frag_tape *tape, frag_node *node, frag_tensor tensor); /* by itself */
+/* Kept beside what is saved, which goes when the node has run: an attribute of a Python function.
+ */
+void frag_tape_hold(frag_tape *tape, frag_node *node, frag_tensor tensor);
 /* What the node itself made and returns is saved as another tensor on the storage, else the graph
  * would hold itself. */
 void frag_tape_save_output(frag_tape *tape, frag_node *node, frag_tensor tensor);
@@ -193,6 +197,9 @@ typedef struct frag_region_call {
     const frag_tensor *kept;
     uint32_t kept_count; /* at most 4 */
 } frag_region_call;
+/* A forward pass begins, in which every so many calls of the following, from the first on, do so;
+ * the others run the region as it is. */
+void frag_tape_begin_checkpoints(frag_tape *tape, uint64_t every);
 frag_tensor frag_tape_checkpoint(frag_tape *tape, const frag_region_call *call, frag_tensor input);
 /* For backward.c: saved tensors of such a node, before it runs and after. */
 void frag_tape_unpack(frag_tape *tape, frag_node *node);

@@ -1,0 +1,285 @@
+/* BART as transformers 5 has it (models/bart/modeling_bart.py): an encoder, and a decoder that
+ * looks at what the encoder made; with attention by scaled_dot_product_attention. */
+#include "workload/families/family.h"
+
+enum { TAKEN_POSITIONS = 2 }; /* before the first that is used */
+
+typedef struct norm {
+    frag_tensor weight;
+    frag_tensor bias;
+} norm;
+
+typedef struct attention {
+    frag_linear k, v, q, out;
+    norm last;
+} attention;
+
+typedef struct block {
+    attention self, cross;
+    frag_linear feed, back;
+    norm last;
+} block;
+
+/* Of encoder or decoder: what stands before its blocks, how many and how wide they are. */
+typedef struct stack {
+    frag_tensor places;
+    norm first;
+    uint64_t layers, heads, inner;
+    bool is_decoder;
+} stack;
+
+static norm walk_norm(frag_walk *at, const frag_network *of)
+{
+    norm next = {.weight = frag_walk_parameter(at, (frag_shape){0, of->width})};
+    next.bias = frag_walk_parameter(at, (frag_shape){0, of->width});
+    return next;
+}
+
+static attention walk_attention(frag_walk *at, const frag_network *of)
+{
+    const frag_shape square = {of->width, of->width};
+    attention next = {.k = frag_walk_linear(at, square, true, FRAG_LORA_K)};
+    next.v = frag_walk_linear(at, square, true, FRAG_LORA_V);
+    next.q = frag_walk_linear(at, square, true, FRAG_LORA_Q);
+    next.out = frag_walk_linear(at, square, true, 0);
+    next.last = walk_norm(at, of);
+    return next;
+}
+
+static block walk_block(frag_walk *at, const frag_network *of, const stack *in)
+{
+    block next = {.self = walk_attention(at, of)};
+    if (in->is_decoder)
+        next.cross = walk_attention(at, of);
+    next.feed = frag_walk_linear(at, (frag_shape){in->inner, of->width}, true, 0);
+    next.back = frag_walk_linear(at, (frag_shape){of->width, in->inner}, true, 0);
+    next.last = walk_norm(at, of);
+    return next;
+}
+
+static stack name_stack(const frag_network *of, bool is_decoder)
+{
+    if (is_decoder)
+        return (stack){
+            .layers = of->layers, .heads = of->heads, .inner = of->inner, .is_decoder = true};
+    return (stack){
+        .layers = of->encoder_layers, .heads = of->encoder_heads, .inner = of->encoder_inner};
+}
+
+static void build(frag_tape *tape, frag_model *model)
+{
+    const frag_network *of = &model->workload->network;
+    frag_walk at = {.tape = tape, .workload = model->workload, .model = model};
+    (void)frag_walk_parameter(&at, (frag_shape){of->vocabulary, of->width});
+    for (uint32_t i = 0; i < 2; i++) {
+        stack in = name_stack(of, i == 1);
+        (void)frag_walk_parameter(&at, (frag_shape){of->positions + TAKEN_POSITIONS, of->width});
+        for (uint64_t layer = 0; layer < in.layers; layer++)
+            (void)walk_block(&at, of, &in);
+        (void)walk_norm(&at, of);
+    }
+    model->logits_bias = frag_tape_empty(tape, of->vocabulary, frag_model_loaded_type(model));
+}
+
+static bool is_training(const frag_model *model)
+{
+    return model->workload->task == FRAG_TASK_TRAIN;
+}
+
+static frag_tensor drop_out(frag_tape *tape, const frag_model *model, frag_tensor x)
+{
+    bool is_active = is_training(model) && model->workload->network.residual_dropout > 0;
+    return frag_aten_dropout(tape, x, is_active);
+}
+
+static frag_tensor normalise(frag_tape *tape, frag_tensor x, const norm *at, uint64_t width)
+{
+    return frag_aten_layer_norm(tape, x, at->weight, at->bias, width);
+}
+
+/* A block in its stack, with what it looks at besides its hidden states. */
+typedef struct block_call {
+    const frag_model *model;
+    stack in;
+    block at;
+    frag_batch batch;
+    uint64_t tokens;     /* of this stack */
+    frag_tensor encoded; /* 0: in the encoder */
+} block_call;
+
+static frag_tensor split_heads(frag_tape *tape, frag_tensor x)
+{
+    frag_tape_set(tape, &x, frag_aten_view(tape, x));
+    frag_tape_set(tape, &x, frag_aten_view(tape, x));
+    return x;
+}
+
+/* seen: what keys and values are made of. */
+static frag_tensor attend(frag_tape *tape, const block_call *call, const attention *at,
+                          frag_tensor x, frag_tensor seen)
+{
+    const frag_network *of = &call->model->workload->network;
+    frag_tensor qkv[3] = {split_heads(tape, frag_walk_apply(tape, x, &at->q))};
+    qkv[1] = frag_walk_apply(tape, seen, &at->k);
+    qkv[2] = frag_walk_apply(tape, seen, &at->v);
+    for (uint32_t i = 1; i < 3; i++)
+        qkv[i] = split_heads(tape, qkv[i]);
+    frag_attention_shape shape = {
+        .batch = call->batch.count,
+        .heads = call->in.heads,
+        .key_heads = call->in.heads,
+        .queries = call->tokens,
+        .keys = frag_tape_count(tape, seen) / of->width / call->batch.count,
+        .width = of->width / call->in.heads,
+        .has_dropout = is_training(call->model) && of->attention_dropout > 0,
+        .is_causal = call->in.is_decoder && x == seen,
+    };
+    frag_tensor made = frag_aten_attention(tape, qkv, &shape);
+    frag_tape_set(tape, &made, frag_aten_view(tape, made));
+    frag_tape_set(tape, &made, frag_walk_apply(tape, made, &at->out));
+    for (uint32_t i = 0; i < 3; i++)
+        frag_tape_drop(tape, qkv[i]);
+    return made;
+}
+
+/* norm(residual + dropout(made)); made is used up. */
+static frag_tensor join(frag_tape *tape, const frag_model *model, frag_tensor residual,
+                        frag_tensor made, const norm *last)
+{
+    frag_tape_set(tape, &made, drop_out(tape, model, made));
+    frag_tape_set(tape, &made, frag_aten_add(tape, residual, made));
+    frag_tape_set(tape, &made, normalise(tape, made, last, model->workload->network.width));
+    return made;
+}
+
+static frag_tensor feed(frag_tape *tape, const block_call *call, frag_tensor x)
+{
+    const frag_network *of = &call->model->workload->network;
+    frag_tensor made = frag_walk_apply(tape, x, &call->at.feed);
+    frag_tape_set(tape, &made, frag_family_activate(tape, made, (frag_activation)of->activation));
+    frag_tape_set(
+        tape, &made,
+        frag_aten_dropout(tape, made, is_training(call->model) && of->activation_dropout > 0));
+    frag_tape_set(tape, &made, frag_walk_apply(tape, made, &call->at.back));
+    return made;
+}
+
+static frag_tensor run_region(frag_tape *tape, const void *context, frag_tensor input)
+{
+    const block_call *call = context;
+    const block *at = &call->at;
+    frag_tensor hidden = frag_tape_keep(tape, input);
+    frag_tape_set(tape, &hidden,
+                  join(tape, call->model, hidden, attend(tape, call, &at->self, hidden, hidden),
+                       &at->self.last));
+    if (call->in.is_decoder)
+        frag_tape_set(tape, &hidden,
+                      join(tape, call->model, hidden,
+                           attend(tape, call, &at->cross, hidden, call->encoded), &at->cross.last));
+    frag_tape_set(tape, &hidden,
+                  join(tape, call->model, hidden, feed(tape, call, hidden), &at->last));
+    return hidden;
+}
+
+static frag_tensor call_block(frag_tape *tape, const block_call *call, frag_tensor input)
+{
+    if (!frag_model_has_checkpoints(call->model))
+        return run_region(tape, call, input);
+    return frag_tape_checkpoint(
+        tape, &(frag_region_call){run_region, call, sizeof *call, &call->encoded, 1}, input);
+}
+
+/* Numbers of positions, moved by those that are taken. */
+static frag_tensor count_positions(frag_tape *tape, const frag_batch *batch, bool is_decoder,
+                                   uint64_t tokens, frag_tensor *mask)
+{
+    if (!is_decoder) {
+        frag_tensor range = frag_tape_empty(tape, tokens, FRAG_I64);
+        frag_tensor moved = frag_tape_empty(tape, batch->count * tokens, FRAG_I64);
+        frag_tape_drop(tape, range);
+        return moved;
+    }
+    frag_tensor positions = frag_family_positions(tape, tokens);
+    *mask = frag_tape_empty(tape, batch->count * tokens, FRAG_F32);
+    frag_tensor moved = frag_tape_empty(tape, tokens, FRAG_I64);
+    frag_tape_drop(tape, positions);
+    return moved;
+}
+
+/* words(ids) * scale + places(positions), normalised */
+static frag_tensor embed(frag_tape *tape, const frag_model *model, const stack *in,
+                         const frag_batch *batch, frag_tensor ids, frag_tensor names[2])
+{
+    const frag_network *of = &model->workload->network;
+    frag_tensor mask = 0;
+    names[0] = frag_aten_embedding(tape, model->parameters[0], ids, of->width);
+    frag_tape_set(tape, &names[0], frag_aten_mul_scalar(tape, names[0]));
+    uint64_t tokens = frag_tape_count(tape, ids) / batch->count;
+    frag_tensor moved = count_positions(tape, batch, in->is_decoder, tokens, &mask);
+    names[1] = frag_aten_embedding(tape, in->places, moved, of->width);
+    frag_tape_drop(tape, moved);
+    frag_tape_drop(tape, mask);
+    frag_tensor made = frag_aten_add(tape, names[0], names[1]);
+    frag_tape_set(tape, &made, normalise(tape, made, &in->first, of->width));
+    frag_tape_set(tape, &made, drop_out(tape, model, made));
+    return made;
+}
+
+static frag_tensor run_stack(frag_tape *tape, const frag_model *model, frag_walk *at,
+                             const frag_batch *batch, frag_tensor ids, frag_tensor encoded)
+{
+    const frag_network *of = &model->workload->network;
+    stack in = name_stack(of, encoded != 0);
+    in.places = frag_walk_parameter(at, (frag_shape){0, 0});
+    frag_walk behind = *at; /* the norm comes behind the blocks */
+    for (uint64_t i = 0; i < in.layers; i++)
+        (void)walk_block(&behind, of, &in);
+    in.first = walk_norm(&behind, of);
+    frag_tensor names[2];
+    frag_tensor hidden = embed(tape, model, &in, batch, ids, names);
+    for (uint64_t i = 0; i < in.layers; i++) {
+        block_call call = {.model = model,
+                           .in = in,
+                           .at = walk_block(at, of, &in),
+                           .batch = *batch,
+                           .encoded = encoded};
+        call.tokens = frag_tape_count(tape, ids) / batch->count;
+        frag_tape_set(tape, &hidden, call_block(tape, &call, hidden));
+    }
+    *at = behind;
+    frag_tape_drop(tape, names[0]);
+    frag_tape_drop(tape, names[1]);
+    return hidden;
+}
+
+/* The labels, moved by one. */
+static frag_tensor shift(frag_tape *tape, const frag_batch *batch)
+{
+    uint64_t count = frag_tape_count(tape, batch->labels);
+    frag_tensor made = frag_tape_empty(tape, count, FRAG_I64);
+    frag_tape_drop(tape, frag_tape_empty(tape, count - batch->count, FRAG_I64));
+    frag_tape_drop(tape, frag_tape_empty(tape, count, FRAG_BOOL));
+    return made;
+}
+
+static frag_tensor compute_loss(frag_tape *tape, const frag_model *model, const frag_batch *batch)
+{
+    const frag_network *of = &model->workload->network;
+    frag_walk at = {.tape = tape, .workload = model->workload, .at = model->parameters};
+    (void)frag_walk_parameter(&at, (frag_shape){0, 0});
+    frag_tensor shifted = shift(tape, batch);
+    frag_tensor encoded = run_stack(tape, model, &at, batch, batch->ids, 0);
+    frag_tensor hidden = run_stack(tape, model, &at, batch, shifted, encoded);
+    frag_tensor logits = frag_aten_linear(tape, hidden, model->parameters[0], 0, of->vocabulary);
+    frag_tape_set(tape, &logits, frag_aten_add(tape, logits, model->logits_bias));
+    frag_tensor flat = frag_aten_view(tape, logits);
+    frag_tensor loss = frag_aten_cross_entropy(tape, flat, batch->labels);
+    frag_tape_drop(tape, flat);
+    frag_tape_drop(tape, logits);
+    frag_tape_drop(tape, hidden);
+    frag_tape_drop(tape, encoded);
+    frag_tape_drop(tape, shifted);
+    return loss;
+}
+
+const frag_family frag_family_bart = {build, frag_family_load_pairs, compute_loss, NULL};

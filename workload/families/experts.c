@@ -1,0 +1,238 @@
+/* Mixtures of experts as transformers 5 has them (integrations/moe.py, models/mixtral): a router
+ * chooses experts for each token; all are computed in one product over sorted rows, or those that
+ * are hit one after the other. */
+#include "base/memory.h"
+#include "base/random.h"
+#include "workload/families/family.h"
+
+frag_experts frag_walk_experts(frag_walk *at, const frag_network *of, uint64_t place)
+{
+    frag_experts next = {.place = place};
+    if (!of->is_router_last)
+        next.router = frag_walk_parameter(at, (frag_shape){of->experts, of->width});
+    next.gate_up =
+        frag_walk_parameter(at, (frag_shape){of->experts * 2 * of->expert_inner, of->width});
+    next.down = frag_walk_parameter(at, (frag_shape){of->experts * of->width, of->expert_inner});
+    if (of->is_router_last)
+        next.router = frag_walk_parameter(at, (frag_shape){of->experts, of->width});
+    return next;
+}
+
+/* What the router hands back. */
+typedef struct routing {
+    frag_tensor logits;
+    frag_tensor weights; /* of the chosen experts of each row */
+    frag_tensor chosen;
+} routing;
+
+static routing route(frag_tape *tape, const frag_network *of, const frag_experts *at, frag_tensor x)
+{
+    uint64_t rows = frag_tape_count(tape, x) / of->width;
+    uint64_t pairs = rows * of->experts_chosen;
+    routing made = {.logits = frag_aten_linear(tape, x, at->router, 0, of->experts)};
+    frag_tensor shares = frag_aten_softmax(tape, made.logits, !of->has_typed_routing);
+    made.weights = frag_aten_topk(tape, shares, pairs, &made.chosen);
+    if (of->has_normed_routing) {
+        frag_tensor sum =
+            frag_aten_sum(tape, made.weights, &(frag_reduction){rows, of->experts_chosen, true, 0});
+        made.weights = frag_aten_divide_in_place(tape, made.weights, sum);
+        frag_tape_drop(tape, sum);
+    }
+    if (of->has_typed_routing)
+        frag_tape_set(tape, &made.weights,
+                      frag_tape_to(tape, made.weights, frag_tape_dtype(tape, made.logits)));
+    frag_tape_drop(tape, shares);
+    return made;
+}
+
+/* act(gate) * up, of both halves */
+static frag_tensor apply_gate(frag_tape *tape, const frag_network *of, frag_tensor both)
+{
+    frag_tensor parts[2];
+    frag_aten_split(tape, both, parts, 2);
+    frag_tensor active = frag_family_activate(tape, parts[0], (frag_activation)of->activation);
+    frag_tensor made = frag_aten_mul(tape, active, parts[1]);
+    frag_tape_drop(tape, active);
+    frag_tape_drop(tape, parts[0]);
+    frag_tape_drop(tape, parts[1]);
+    return made;
+}
+
+/* grouped_mm_experts_forward */
+static frag_tensor run_grouped(frag_tape *tape, const frag_network *of, const frag_experts *at,
+                               frag_tensor x, const routing *by)
+{
+    uint64_t rows = frag_tape_count(tape, x) / of->width;
+    uint64_t pairs = rows * of->experts_chosen;
+    frag_tensor flat_weights = frag_aten_view(tape, by->weights);
+    frag_tensor sorted = frag_tape_empty(tape, pairs, FRAG_I64);
+    frag_tensor order = frag_tape_empty(tape, pairs, FRAG_I64);
+    frag_aten_sort(tape, pairs);
+    frag_tensor row_of = frag_tape_empty(tape, pairs, FRAG_I64);
+    frag_tensor selected = frag_aten_gather(tape, x, row_of, of->width);
+    frag_tape_drop(tape, row_of);
+    frag_tensor sorted_weights = frag_aten_gather(tape, flat_weights, order, 1);
+    frag_tape_set_column(tape, sorted_weights);
+    frag_tensor small = frag_tape_empty(tape, pairs, FRAG_I32);
+    frag_tensor counts = frag_tape_empty(tape, of->experts, FRAG_I32);
+    frag_tensor offsets = frag_tape_empty(tape, of->experts, FRAG_I32);
+    frag_aten_scan(tape, of->experts, FRAG_F32);
+    frag_tensor made =
+        frag_aten_grouped_mm(tape, selected, at->gate_up, offsets,
+                             &(frag_matrix_shape){pairs, of->width, 2 * of->expert_inner});
+    frag_tape_set(tape, &made, apply_gate(tape, of, made));
+    frag_tape_set(tape, &made,
+                  frag_aten_grouped_mm(tape, made, at->down, offsets,
+                                       &(frag_matrix_shape){pairs, of->expert_inner, of->width}));
+    frag_tensor weighted = frag_aten_mul(tape, made, sorted_weights);
+    frag_tensor inverse = frag_tape_empty(tape, pairs, FRAG_I64);
+    frag_tape_drop(tape, frag_tape_empty(tape, pairs, FRAG_I64));
+    frag_tape_set(tape, &weighted, frag_aten_gather(tape, weighted, inverse, of->width));
+    frag_tensor shaped = frag_aten_view_copied(tape, weighted);
+    frag_tensor sum = frag_aten_sum(
+        tape, shaped, &(frag_reduction){rows * of->width, of->experts_chosen, false, 0});
+    frag_tape_drop(tape, shaped);
+    frag_tape_set(tape, &made, frag_tape_keep(tape, made));
+    frag_tensor typed = frag_tape_to(tape, sum, frag_tape_dtype(tape, x));
+    const frag_tensor names[] = {flat_weights, sorted,  order, selected, sorted_weights, small,
+                                 counts,       offsets, made,  weighted, inverse,        sum};
+    for (uint32_t i = 0; i < sizeof names / sizeof *names; i++)
+        frag_tape_drop(tape, names[i]);
+    return typed;
+}
+
+/* ---- one after the other */
+static uint64_t draw_share(const frag_workload *workload, uint64_t place, uint64_t expert)
+{
+    const frag_lengths *shares = &workload->expert_shares;
+    if (!shares->is_range)
+        return shares->values[expert % shares->count];
+    uint64_t state = workload->seed + place * FRAG_RANDOM_STEP;
+    return shares->values[0] +
+           frag_random_next(&state) % (shares->values[1] - shares->values[0] + 1);
+}
+
+/* How many rows each expert gets: by its share, none more than there are. Where all shares are 0
+ * the first get all. */
+static uint64_t *count_rows(const frag_model *model, const frag_experts *at, uint64_t rows,
+                            const frag_batch *batch)
+{
+    const frag_network *of = &model->workload->network;
+    uint64_t draw = batch->number * (of->layers / of->expert_every) + at->place;
+    uint64_t *counts = frag_alloc(of->experts, sizeof *counts);
+    uint64_t total = 0;
+    for (uint64_t i = 0; i < of->experts; i++) {
+        counts[i] = draw_share(model->workload, draw * of->experts + i, i);
+        total += counts[i];
+    }
+    uint64_t pairs = rows * of->experts_chosen;
+    uint64_t before = 0;
+    uint64_t left = total == 0 ? pairs : 0;
+    for (uint64_t i = 0; i < of->experts; i++) {
+        uint64_t until = before + counts[i];
+        if (total > 0)
+            left += pairs * until / total - pairs * before / total;
+        before = until;
+        counts[i] = left < rows ? left : rows;
+        left -= counts[i];
+    }
+    for (uint64_t i = 0; i < of->experts; i++) {
+        uint64_t more = left < rows - counts[i] ? left : rows - counts[i];
+        counts[i] += more;
+        left -= more;
+    }
+    return counts;
+}
+
+/* Names of Python that last until the next expert has made its own. */
+typedef struct one_expert {
+    frag_tensor places; /* rows and their choices, in one */
+    frag_tensor hidden;
+    frag_tensor rows;
+    frag_tensor parts[2];
+} one_expert;
+
+static void run_expert(frag_tape *tape, const frag_network *of, const frag_experts *at,
+                       frag_tensor x, const routing *by, uint64_t count, one_expert *names,
+                       frag_tensor *sum)
+{
+    frag_tape_drop(tape, frag_tape_empty(tape, 1, FRAG_BOOL)); /* is it one more than there are? */
+    frag_tape_set(tape, &names->places,
+                  frag_aten_nonzero(tape, frag_tape_count(tape, by->chosen), count, 2));
+    frag_tensor row_of = frag_tape_view(tape, names->places, count);
+    frag_tape_set(tape, &names->rows, frag_aten_gather(tape, x, row_of, of->width));
+    uint64_t inner = 2 * of->expert_inner;
+    frag_tensor weight = frag_aten_slice(tape, at->gate_up, inner * of->width);
+    frag_tensor both = frag_aten_linear(tape, names->rows, weight, 0, inner);
+    frag_tape_drop(tape, weight);
+    frag_tensor parts[2];
+    frag_aten_split(tape, both, parts, 2);
+    frag_tape_drop(tape, both);
+    for (uint32_t i = 0; i < 2; i++)
+        frag_tape_set(tape, &names->parts[i], parts[i]);
+    frag_tensor active = frag_family_activate(tape, parts[0], (frag_activation)of->activation);
+    frag_tape_set(tape, &names->hidden, frag_aten_mul(tape, active, parts[1]));
+    frag_tape_drop(tape, active);
+    weight = frag_aten_slice(tape, at->down, of->expert_inner * of->width);
+    frag_tape_set(tape, &names->hidden,
+                  frag_aten_linear(tape, names->hidden, weight, 0, of->width));
+    frag_tape_drop(tape, weight);
+    frag_tensor share = frag_aten_gather(tape, by->weights, row_of, 1);
+    frag_tape_set_column(tape, share);
+    frag_tape_set(tape, &names->hidden, frag_aten_mul(tape, names->hidden, share));
+    frag_tape_drop(tape, share);
+    frag_tensor typed = frag_tape_to(tape, names->hidden, frag_tape_dtype(tape, *sum));
+    *sum = frag_aten_index_add_in_place(tape, *sum, row_of, typed);
+    frag_tape_drop(tape, typed);
+    frag_tape_drop(tape, row_of);
+}
+
+/* The forward pass of the module itself. */
+static frag_tensor run_eager(frag_tape *tape, const frag_model *model, const frag_experts *at,
+                             frag_tensor x, const routing *by, const frag_batch *batch)
+{
+    const frag_network *of = &model->workload->network;
+    uint64_t rows = frag_tape_count(tape, x) / of->width;
+    uint64_t *counts = count_rows(model, at, rows, batch);
+    uint64_t hit_count = 0;
+    for (uint64_t i = 0; i < of->experts; i++)
+        hit_count += counts[i] > 0;
+    frag_tensor sum = frag_tape_empty(tape, rows * of->width, frag_tape_dtype(tape, x));
+    frag_tensor mask =
+        frag_tape_empty(tape, rows * of->experts_chosen * (of->experts + 1), FRAG_I64);
+    frag_tensor hits = frag_tape_empty(tape, of->experts + 1, FRAG_I64);
+    frag_tensor is_hit = frag_tape_empty(tape, of->experts + 1, FRAG_BOOL);
+    frag_tape_drop(tape, hits);
+    frag_tensor hit = frag_aten_nonzero(tape, of->experts + 1, hit_count, 1);
+    frag_tape_drop(tape, is_hit);
+    one_expert names = {0};
+    for (uint64_t i = 0; i < of->experts; i++)
+        if (counts[i] > 0)
+            run_expert(tape, of, at, x, by, counts[i], &names, &sum);
+    frag_free(counts);
+    frag_tape_drop(tape, mask);
+    frag_tape_drop(tape, hit);
+    frag_tape_drop(tape, names.places);
+    frag_tape_drop(tape, names.rows);
+    frag_tape_drop(tape, names.parts[0]);
+    frag_tape_drop(tape, names.parts[1]);
+    frag_tape_drop(tape, names.hidden);
+    return sum;
+}
+
+frag_tensor frag_experts_apply(frag_tape *tape, const frag_model *model, const frag_experts *at,
+                               frag_tensor x, const frag_batch *batch)
+{
+    const frag_network *of = &model->workload->network;
+    frag_tensor rows = frag_aten_view(tape, x);
+    routing by = route(tape, of, at, rows);
+    bool is_grouped = model->workload->experts_implementation == FRAG_EXPERTS_GROUPED;
+    frag_tensor made = is_grouped ? run_grouped(tape, of, at, rows, &by)
+                                  : run_eager(tape, model, at, rows, &by, batch);
+    frag_tape_drop(tape, rows);
+    frag_tape_set(tape, &made, frag_aten_view(tape, made));
+    frag_tape_drop(tape, by.logits);
+    frag_tape_drop(tape, by.weights);
+    frag_tape_drop(tape, by.chosen);
+    return made;
+}

@@ -1,0 +1,163 @@
+/* Operators of mixtures of experts: choosing, gathering rows, products in groups. */
+#include "workload/tape/aten.h"
+
+/* ---- topk and what follows from it */
+/* Zeros, into which the gradients of the chosen are scattered. */
+static void choose_backward(frag_tape *tape, frag_node *node, const frag_tensor *in,
+                            frag_tensor *out)
+{
+    out[0] = frag_tape_empty(tape, node->numbers[0], frag_tape_dtype(tape, in[0]));
+}
+
+frag_tensor frag_aten_topk(frag_tape *tape, frag_tensor self, uint64_t count, frag_tensor *indices)
+{
+    frag_tensor made = frag_tape_empty(tape, count, frag_tape_dtype(tape, self));
+    *indices = frag_tape_empty(tape, count, FRAG_I64);
+    frag_node *node = frag_tape_record(tape, choose_backward, &self, 1, &made, 1);
+    if (node != NULL) {
+        frag_tape_save_made(tape, node, *indices);
+        node->numbers[0] = frag_tape_count(tape, self);
+    }
+    return made;
+}
+
+static void sum_backward(frag_tape *tape, frag_node *node, const frag_tensor *in, frag_tensor *out)
+{
+    out[0] = frag_tape_view(tape, in[0], node->numbers[0]); /* expanded */
+}
+
+frag_tensor frag_aten_sum(frag_tape *tape, frag_tensor self, const frag_reduction *of)
+{
+    frag_tensor made = frag_tape_empty(tape, of->outputs, frag_tape_dtype(tape, self));
+    if (of->is_fastest)
+        frag_tape_set_column(tape, made);
+    frag_aten_reduce_buffers(tape, of);
+    frag_node *node = frag_tape_record(tape, sum_backward, &self, 1, &made, 1);
+    if (node != NULL)
+        node->numbers[0] = frag_tape_count(tape, self);
+    return made;
+}
+
+/* saved: other, self as it was. other: -grad * ((self / other) / other) */
+static void divide_backward(frag_tape *tape, frag_node *node, const frag_tensor *in,
+                            frag_tensor *out)
+{
+    uint64_t count = frag_tape_count(tape, in[0]);
+    frag_dtype dtype = frag_tape_dtype(tape, in[0]);
+    frag_tensor parts[3]; /* -grad, the inner quotient, the outer one */
+    (void)node;
+    for (uint32_t i = 0; i < 3; i++)
+        parts[i] = frag_tape_empty(tape, count, dtype);
+    out[1] = frag_tape_empty(tape, count, dtype);
+    for (uint32_t i = 0; i < 3; i++)
+        frag_tape_drop(tape, parts[i]);
+    out[0] = frag_tape_empty(tape, count, dtype);
+}
+
+frag_tensor frag_aten_divide_in_place(frag_tape *tape, frag_tensor self, frag_tensor other)
+{
+    uint64_t count = frag_tape_count(tape, self);
+    bool is_saved = frag_tape_is_recording(tape) && frag_tape_needs_gradient(tape, other);
+    frag_tensor before = is_saved ? frag_tape_empty(tape, count, frag_tape_dtype(tape, self)) : 0;
+    frag_tensor made = frag_tape_alias(tape, self, count);
+    frag_node *node =
+        frag_tape_record(tape, divide_backward, (frag_tensor[]){self, other}, 2, &made, 1);
+    if (node != NULL) {
+        frag_tape_save(tape, node, other);
+        frag_tape_save_made(tape, node, before);
+    }
+    frag_tape_drop(tape, before);
+    frag_tape_drop(tape, self);
+    return made;
+}
+
+/* ---- rows by their numbers: self[index] */
+/* Into zeros: the numbers are sorted, so that equal ones are added up. */
+static void gather_backward(frag_tape *tape, frag_node *node, const frag_tensor *in,
+                            frag_tensor *out)
+{
+    uint64_t rows = frag_tape_count(tape, node->saved[0]);
+    out[0] = frag_tape_empty(tape, node->numbers[0], frag_tape_dtype(tape, in[0]));
+    frag_aten_sort_rows(tape, rows);
+}
+
+frag_tensor frag_aten_gather(frag_tape *tape, frag_tensor self, frag_tensor index, uint64_t width)
+{
+    uint64_t rows = frag_tape_count(tape, index);
+    frag_tensor made = frag_tape_empty(tape, rows * width, frag_tape_dtype(tape, self));
+    frag_node *node = frag_tape_record(tape, gather_backward, &self, 1, &made, 1);
+    if (node != NULL) {
+        frag_tape_save(tape, node, index);
+        node->numbers[0] = frag_tape_count(tape, self);
+    }
+    return made;
+}
+
+/* ---- rows added up by their numbers */
+static void index_add_backward(frag_tape *tape, frag_node *node, const frag_tensor *in,
+                               frag_tensor *out)
+{
+    if (node->edges[0].node != 0)
+        out[0] = frag_tape_keep(tape, in[0]);
+    if (node->edges[1].node != 0)
+        out[1] = frag_tape_empty(tape, node->numbers[0], frag_tape_dtype(tape, in[0]));
+}
+
+frag_tensor frag_aten_index_add_in_place(frag_tape *tape, frag_tensor self, frag_tensor index,
+                                         frag_tensor source)
+{
+    frag_tensor made = frag_tape_alias(tape, self, frag_tape_count(tape, self));
+    frag_node *node =
+        frag_tape_record(tape, index_add_backward, (frag_tensor[]){self, source}, 2, &made, 1);
+    if (node != NULL) {
+        frag_tape_save(tape, node, index);
+        node->numbers[0] = frag_tape_count(tape, source);
+    }
+    frag_tape_drop(tape, self);
+    return made;
+}
+
+frag_tensor frag_aten_nonzero(frag_tape *tape, uint64_t items, uint64_t found, uint64_t dimensions)
+{
+    (void)items;
+    return frag_tape_empty(tape, found * dimensions, FRAG_I64);
+}
+
+/* ---- torch._grouped_mm: rows of x in groups, each with a matrix of its own */
+static uint64_t align(uint64_t count, uint64_t columns, frag_dtype dtype)
+{
+    uint64_t step = 16 / frag_dtype_bytes(dtype);
+    return count / columns * ((columns + step - 1) / step * step);
+}
+
+/* saved: weight, offsets, x */
+static void grouped_backward(frag_tape *tape, frag_node *node, const frag_tensor *in,
+                             frag_tensor *out)
+{
+    frag_dtype dtype = frag_tape_dtype(tape, in[0]);
+    if (node->edges[1].node != 0)
+        out[1] = frag_tape_empty(tape, align(node->numbers[1], node->numbers[2], dtype), dtype);
+    if (node->edges[0].node != 0)
+        out[0] = frag_tape_empty(tape, align(node->numbers[0], node->numbers[2], dtype), dtype);
+    frag_tape_use_blas(tape);
+}
+
+frag_tensor frag_aten_grouped_mm(frag_tape *tape, frag_tensor x, frag_tensor weight,
+                                 frag_tensor offsets, const frag_matrix_shape *shape)
+{
+    frag_dtype dtype = frag_tape_dtype(tape, x);
+    frag_tensor made =
+        frag_tape_empty(tape, align(shape->rows * shape->columns, shape->columns, dtype), dtype);
+    frag_tape_use_blas(tape);
+    frag_node *node =
+        frag_tape_record(tape, grouped_backward, (frag_tensor[]){x, weight}, 2, &made, 1);
+    if (node != NULL) {
+        frag_tape_save(tape, node, frag_tape_needs_gradient(tape, x) ? weight : 0);
+        frag_tape_save(tape, node, offsets);
+        frag_tape_save(tape, node, frag_tape_needs_gradient(tape, weight) ? x : 0);
+        node->numbers[0] = frag_tape_count(tape, x);
+        node->numbers[1] = frag_tape_count(tape, weight);
+        node->numbers[2] = shape->inner;
+    }
+    return made;
+}
