@@ -129,13 +129,22 @@ def fix_routing(router, layer, layers):
 def mark_routes(chosen, num_classes):
     """one_hot, with the routes written over what came out."""
     made = one_hot(chosen, num_classes)
-    made.data.copy_(one_hot(routes, num_classes))
+    made.copy_(one_hot(routes, num_classes))
+    return made
+
+
+def find_hits(mask):
+    """nonzero of which experts are hit, with their numbers written over what came out."""
+    made = nonzero(mask)
+    made.copy_(routes.unique().unsqueeze(1))
     return made
 
 
 if knobs.get("experts_implementation") == "eager":
     routers = [module for module in model.modules() if type(module).__name__.endswith("TopKRouter")]
     one_hot, torch.nn.functional.one_hot = torch.nn.functional.one_hot, mark_routes
+    nonzero, torch.Tensor.nonzero = torch.Tensor.nonzero, find_hits
+    torch.greater = torch.gt  # the same, of which a dry run knows what comes out
     for layer, router in enumerate(routers):
         fix_routing(router, layer, len(routers))
 

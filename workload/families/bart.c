@@ -191,16 +191,14 @@ static frag_tensor call_block(frag_tape *tape, const block_call *call, frag_tens
 
 /* Numbers of positions, moved by those that are taken. */
 static frag_tensor count_positions(frag_tape *tape, const frag_batch *batch, bool is_decoder,
-                                   uint64_t tokens, frag_tensor *mask)
+                                   uint64_t tokens, frag_tensor *held)
 {
     if (!is_decoder) {
-        frag_tensor range = frag_tape_empty(tape, tokens, FRAG_I64);
-        frag_tensor moved = frag_tape_empty(tape, batch->count * tokens, FRAG_I64);
-        frag_tape_drop(tape, range);
-        return moved;
+        *held = frag_tape_empty(tape, tokens, FRAG_I64);
+        return frag_tape_empty(tape, batch->count * tokens, FRAG_I64);
     }
     frag_tensor positions = frag_family_positions(tape, tokens);
-    *mask = frag_tape_empty(tape, batch->count * tokens, FRAG_F32);
+    *held = frag_tape_empty(tape, batch->count * tokens, FRAG_F32);
     frag_tensor moved = frag_tape_empty(tape, tokens, FRAG_I64);
     frag_tape_drop(tape, positions);
     return moved;
@@ -211,14 +209,14 @@ static frag_tensor embed(frag_tape *tape, const frag_model *model, const stack *
                          const frag_batch *batch, frag_tensor ids, frag_tensor names[2])
 {
     const frag_network *of = &model->workload->network;
-    frag_tensor mask = 0;
+    frag_tensor held = 0;
     names[0] = frag_aten_embedding(tape, model->parameters[0], ids, of->width);
     frag_tape_set(tape, &names[0], frag_aten_mul_scalar(tape, names[0]));
     uint64_t tokens = frag_tape_count(tape, ids) / batch->count;
-    frag_tensor moved = count_positions(tape, batch, in->is_decoder, tokens, &mask);
+    frag_tensor moved = count_positions(tape, batch, in->is_decoder, tokens, &held);
     names[1] = frag_aten_embedding(tape, in->places, moved, of->width);
     frag_tape_drop(tape, moved);
-    frag_tape_drop(tape, mask);
+    frag_tape_drop(tape, held);
     frag_tensor made = frag_aten_add(tape, names[0], names[1]);
     frag_tape_set(tape, &made, normalise(tape, made, &in->first, of->width));
     frag_tape_set(tape, &made, drop_out(tape, model, made));

@@ -29,7 +29,8 @@ static routing route(frag_tape *tape, const frag_network *of, const frag_experts
 {
     uint64_t rows = frag_tape_count(tape, x) / of->width;
     uint64_t pairs = rows * of->experts_chosen;
-    routing made = {.logits = frag_aten_linear(tape, x, at->router, 0, of->experts)};
+    frag_tensor flat = frag_aten_view(tape, x);
+    routing made = {.logits = frag_aten_linear(tape, flat, at->router, 0, of->experts)};
     frag_tensor shares = frag_aten_softmax(tape, made.logits, !of->has_typed_routing);
     made.weights = frag_aten_topk(tape, shares, pairs, &made.chosen);
     if (of->has_normed_routing) {
@@ -42,6 +43,7 @@ static routing route(frag_tape *tape, const frag_network *of, const frag_experts
         frag_tape_set(tape, &made.weights,
                       frag_tape_to(tape, made.weights, frag_tape_dtype(tape, made.logits)));
     frag_tape_drop(tape, shares);
+    frag_tape_drop(tape, flat);
     return made;
 }
 

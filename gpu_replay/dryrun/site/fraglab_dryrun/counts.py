@@ -9,11 +9,24 @@ import threading
 from . import values
 
 
+# Of a view with gaps: the most elements between its first and its last.
+SPAN_MAX = 32768
+
+
+def strided(torch, view):
+    """A view with gaps, by way of all between its first and its last byte."""
+    span = 1 + sum((size - 1) * stride for size, stride in zip(view.shape, view.stride()))
+    flat = on_host(torch, torch.as_strided(view.detach(), (span,), (1,))) if span <= SPAN_MAX else None
+    return torch.as_strided(flat, view.shape, view.stride()).clone() if flat is not None else None
+
+
 def on_host(torch, tensor):
     """A copy of a tensor on the device all of whose bytes the host wrote; None: not known."""
     read = values.software("frag_software_read")
-    if read is None or not tensor.is_contiguous() or tensor.numel() == 0:
+    if read is None or tensor.numel() == 0:
         return None
+    if not tensor.is_contiguous():
+        return strided(torch, tensor)
     read.restype = ctypes.c_size_t
     read.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]
     held = torch.empty(tensor.shape, dtype=tensor.dtype, device="cpu")

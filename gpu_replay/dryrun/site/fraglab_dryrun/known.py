@@ -13,7 +13,7 @@ OPERATORS = ("sum", "prod", "max", "min", "amax", "amin", "any", "all", "count_n
              "diff", "isin", "sort", "argsort", "bitwise_and", "bitwise_or", "bitwise_not", "add", "sub", "mul", "cat", "stack")
 METHODS = ("long", "int", "bool", "clone", "contiguous", "float", "mean", "__eq__", "__ne__", "__lt__", "__le__", "__gt__",
            "__ge__", "__and__", "__or__", "__xor__", "__invert__", "__add__", "__radd__", "__sub__", "__rsub__", "__mul__",
-           "__rmul__", "__floordiv__", "__mod__", "__neg__", "reshape")
+           "__rmul__", "__floordiv__", "__mod__", "__neg__", "reshape", "to")
 CREATORS = ("zeros", "ones", "full", "arange", "zeros_like", "ones_like", "full_like")
 IN_PLACE = ("add_", "sub_", "mul_", "__iadd__", "__isub__", "__imul__", "__iand__", "__ior__", "__ixor__", "logical_and_",
             "logical_or_", "logical_not_", "clamp_", "clamp_min_", "clamp_max_", "fill_", "zero_", "masked_fill_", "scatter_",
@@ -47,27 +47,18 @@ class Known:
         """An argument as it is on the host."""
         if isinstance(value, (tuple, list)):
             return type(value)(self.on_host(part) for part in value)
+        if isinstance(value, self.torch.device):
+            return self.torch.device("cpu")
         if not isinstance(value, self.torch.Tensor) or not value.is_cuda:
             return value
         if not self.is_watched(value):
             raise Unknown
         held = counts.on_host(self.torch, value)
-        if held is None and value.numel() > 0 and not value.is_contiguous():
-            held = self.strided(value)
         if held is None:
             if value.numel() > 0:
                 raise Unknown
             return self.torch.empty(value.shape, dtype=value.dtype, device="cpu")
         return held
-
-    def strided(self, value):
-        """A view with gaps, by way of all between its first and its last byte."""
-        torch = self.torch
-        span = 1 + sum((size - 1) * stride for size, stride in zip(value.shape, value.stride()))
-        if span > 4 * ELEMENTS_MAX:
-            return None
-        flat = counts.on_host(torch, torch.as_strided(value, (span,), (1,)))
-        return torch.as_strided(flat, value.shape, value.stride()).clone() if flat is not None else None
 
     def keep(self, result, held):
         """Notes what the bytes of a result on the device are."""
@@ -149,6 +140,10 @@ class Known:
 
         setattr(self.torch.Tensor, name, pick)
 
+    def names_device(self, arguments, named):
+        """to() with a device as a word or a number."""
+        return any(isinstance(value, (int, str)) and not isinstance(value, bool) for value in (*arguments[1:], *named.values()))
+
     def wrap(self, owner, name):
         function = getattr(owner, name, None)
         if function is None:
@@ -158,7 +153,7 @@ class Known:
         def computed(*arguments, **named):
             if owner is self.torch and self.is_compiling():
                 return function(*arguments, **named)
-            if not self.is_wanted(arguments) or "out" in named:
+            if not self.is_wanted(arguments) or "out" in named or (name == "to" and self.names_device(arguments, named)):
                 return function(*arguments, **named)
             held = self.held(function, arguments, named)
             result = function(*arguments, **named)
