@@ -138,13 +138,6 @@ frag_builder *frag_builder_create(frag_recording *recording)
 }
 
 /* ---- the trace of one device */
-static int compare_streams(const void *left, const void *right)
-{
-    const uint64_t *a = left;
-    const uint64_t *b = right;
-    return frag_compare(a[0], b[0]);
-}
-
 /* The order in which streams happen to be used must not matter to what is replayed: two recordings
  * of the same program name them alike. */
 static void sort_streams(frag_trace *trace)
@@ -159,7 +152,7 @@ static void sort_streams(frag_trace *trace)
         is_sorted = is_sorted && (i == 0 || pairs[i - 1][0] < pairs[i][0]);
     }
     if (!is_sorted) {
-        qsort(pairs, count, sizeof *pairs, compare_streams);
+        qsort(pairs, count, sizeof *pairs, frag_compare_numbers);
         for (uint32_t i = 0; i < count; i++) {
             trace->stream_handles[i] = pairs[i][0];
             moved_to[pairs[i][1]] = (uint16_t)i;

@@ -262,20 +262,13 @@ static void offline_empty_cache(frag_policy *policy, uint32_t pool)
     policy->range_bytes = 0;
 }
 
-static int compare_addresses(const void *one, const void *other)
-{
-    uint64_t a = *(const uint64_t *)one;
-    uint64_t b = *(const uint64_t *)other;
-    return frag_compare(a, b);
-}
-
 static void sort_live(const frag_policy *policy)
 {
     for (uint32_t i = 0; i < policy->live_count; i++) {
         policy->sorted[(size_t)i * 2] = policy->blocks[policy->live[i]].address;
         policy->sorted[(size_t)i * 2 + 1] = policy->live[i];
     }
-    qsort(policy->sorted, policy->live_count, 2 * sizeof *policy->sorted, compare_addresses);
+    qsort(policy->sorted, policy->live_count, 2 * sizeof *policy->sorted, frag_compare_numbers);
 }
 
 static void walk_range(const frag_policy *policy, frag_span_visitor *visit, void *context)

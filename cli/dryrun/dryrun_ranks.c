@@ -4,18 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bits.h"
 #include "base/bytes.h"
 #include "base/memory.h"
 #include "base/text.h"
 
 #define CARDS_MAX 8
 #define EXIT_SIGNAL 128
-
-static int compare_ranks(const void *left, const void *right)
-{
-    const uint64_t *a = left, *b = right;
-    return *a < *b ? -1 : *a > *b;
-}
 
 /* "0,63": each once, in any order. */
 static bool read_list(const char *text, frag_dryrun_ranks *ranks, frag_error *error)
@@ -43,7 +38,7 @@ static bool read_list(const char *text, frag_dryrun_ranks *ranks, frag_error *er
     frag_text_destroy(&part);
     if (!ok)
         return frag_error_in(error, "--only");
-    qsort(ranks->chosen, ranks->chosen_count, sizeof *ranks->chosen, compare_ranks);
+    qsort(ranks->chosen, ranks->chosen_count, sizeof *ranks->chosen, frag_compare_numbers);
     for (size_t i = 1; i < ranks->chosen_count; i++) {
         if (ranks->chosen[i] != ranks->chosen[i - 1])
             continue;

@@ -44,11 +44,6 @@ static void add_lifetime(lifetime_counts *all, uint64_t lifetime)
     all->longer[all->longer_count++] = lifetime;
 }
 
-static int compare_lifetimes(const void *left, const void *right)
-{
-    return frag_compare(*(const uint64_t *)left, *(const uint64_t *)right);
-}
-
 /* The one that has so many below it; longer is sorted. */
 static uint64_t lifetime_at(const lifetime_counts *all, uint64_t place)
 {
@@ -64,7 +59,7 @@ static void find_quantiles(lifetime_counts *all, frag_trace_figures *figures)
 {
     static const uint64_t percents[FRAG_LIFETIME_QUANTILES] = {50, 90, 99, 100};
     if (all->longer_count > 0)
-        qsort(all->longer, all->longer_count, sizeof *all->longer, compare_lifetimes);
+        qsort(all->longer, all->longer_count, sizeof *all->longer, frag_compare_numbers);
     for (uint32_t i = 0; all->total > 0 && i < FRAG_LIFETIME_QUANTILES; i++)
         figures->lifetimes[i] = lifetime_at(all, (all->total - 1) * percents[i] / 100);
     figures->freed_count = all->total;

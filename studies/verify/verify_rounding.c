@@ -36,20 +36,13 @@ typedef struct live_set {
     uint32_t count;
 } live_set;
 
-static int compare_addresses(const void *left, const void *right)
-{
-    uint64_t a = *(const uint64_t *)left;
-    uint64_t b = *(const uint64_t *)right;
-    return (a > b) - (a < b);
-}
-
 static void create_live(live_set *live, const frag_trace *trace, uint64_t end)
 {
     live->addresses = frag_alloc(end + 1, sizeof *live->addresses);
     for (uint64_t i = 0; i < end; i++)
         if (trace->events[i].op == FRAG_OP_ALLOC && trace->addresses[i] != 0)
             live->addresses[live->count++] = trace->addresses[i];
-    qsort(live->addresses, live->count, sizeof *live->addresses, compare_addresses);
+    qsort(live->addresses, live->count, sizeof *live->addresses, frag_compare_numbers);
     uint32_t kept = 0;
     for (uint32_t i = 0; i < live->count; i++)
         if (kept == 0 || live->addresses[kept - 1] != live->addresses[i])
