@@ -574,3 +574,11 @@ void frag_output_abandon(frag_output *output)
     close_output(output, 0);
     destroy_output(output);
 }
+
+bool frag_output_end(frag_output *output, bool is_whole, frag_error *error)
+{
+    if (output != NULL && is_whole)
+        return frag_output_finish(output, error);
+    frag_output_abandon(output);
+    return true;
+}

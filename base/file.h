@@ -62,7 +62,10 @@ frag_output *frag_output_open(const char *path, bool may_overwrite, frag_error *
 FILE *frag_output_stream(frag_output *output);
 /* Flushes, puts in place, frees. false: nothing was put in place (disk full, ...). */
 bool frag_output_finish(frag_output *output, frag_error *error);
-/* Leaves the destination as it was and frees. */
+/* Leaves the destination as it was and frees. NULL is nothing. */
 void frag_output_abandon(frag_output *output);
+/* Finishes what is whole and abandons the rest; NULL is nothing. false: it could not be finished.
+ */
+bool frag_output_end(frag_output *output, bool is_whole, frag_error *error);
 
 #endif

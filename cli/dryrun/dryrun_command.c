@@ -72,8 +72,7 @@ static bool keep_recordings(const frag_dryrun *dryrun, frag_dryrun_result *resul
         ok = output != NULL && keep_recording(process, output, name.bytes, error);
         frag_text_destroy(&name);
     }
-    if (first != NULL)
-        frag_output_abandon(first);
+    frag_output_abandon(first);
     return ok;
 }
 
@@ -224,8 +223,7 @@ static int run_once(const frag_dryrun *dryrun)
     if ((path != NULL && (recording = frag_output_open(path, may_overwrite, &error)) == NULL) ||
         (report_path != NULL &&
          (report = frag_output_open(report_path, may_overwrite, &error)) == NULL)) {
-        if (recording != NULL)
-            frag_output_abandon(recording);
+        frag_output_abandon(recording);
         return frag_report(&error);
     }
     tell_start(dryrun);
@@ -239,10 +237,8 @@ static int run_once(const frag_dryrun *dryrun)
     } else {
         int reported = frag_report(&error);
         code = result.end.code != 0 ? result.end.code : reported;
-        if (recording != NULL)
-            frag_output_abandon(recording);
-        if (report != NULL)
-            frag_output_abandon(report);
+        frag_output_abandon(recording);
+        frag_output_abandon(report);
     }
     frag_dryrun_result_destroy(&result);
     frag_dryrun_remove(folder);

@@ -189,9 +189,7 @@ static int explain_command(const frag_arguments *arguments)
     } else {
         given.stream = frag_output_stream(output);
         code = explain_operand(frag_arguments_operand(arguments, 0), &given);
-        if (code != 0)
-            frag_output_abandon(output);
-        else if (!frag_output_finish(output, &error))
+        if (!frag_output_end(output, code == 0, &error))
             code = frag_report(&error);
     }
     frag_policy_list_destroy(&given.options.extra);

@@ -179,12 +179,10 @@ static int run_device_probe(const frag_arguments *arguments)
         return frag_report(&error);
     bool ok = frag_child_run(probe_in_child, &state, &bytes, &count, &error) &&
               read_answer(bytes, count, &error);
-    if (ok && !frag_is_interrupted()) {
+    bool is_whole = ok && !frag_is_interrupted();
+    if (is_whole)
         fwrite(bytes + sizeof error, 1, count - sizeof error, frag_output_stream(output));
-        ok = frag_output_finish(output, &error);
-    } else {
-        frag_output_abandon(output);
-    }
+    ok = frag_output_end(output, is_whole, &error) && ok;
     frag_free(bytes);
     return ok || frag_is_interrupted() ? 0 : frag_report(&error);
 }

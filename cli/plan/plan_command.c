@@ -185,9 +185,7 @@ static int plan_command(const frag_arguments *arguments)
     for (size_t i = 0; ok && i < state.card_count; i++)
         ok = plan_card(&state, &state.cards[i], &error);
     int code = frag_is_interrupted() ? 130 : !ok ? frag_report(&error) : state.fits ? 0 : 1;
-    if (output != NULL && (!ok || frag_is_interrupted()))
-        frag_output_abandon(output);
-    else if (output != NULL && !frag_output_finish(output, &error))
+    if (!frag_output_end(output, ok && !frag_is_interrupted(), &error))
         code = frag_report(&error);
     frag_fitter_destroy(state.fitter);
     frag_free(state.cards);

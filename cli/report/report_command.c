@@ -193,10 +193,7 @@ static int report_command(const frag_arguments *arguments)
         code = frag_report(&error);
     } else {
         bool ok = write_report(arguments, &report, frag_output_stream(output), &error);
-        if (!ok || frag_is_interrupted())
-            frag_output_abandon(output);
-        else
-            ok = frag_output_finish(output, &error);
+        ok = frag_output_end(output, ok && !frag_is_interrupted(), &error) && ok;
         code = ok || frag_is_interrupted() ? 0 : frag_report(&error);
     }
     frag_policy_list_destroy(&report.policies);

@@ -307,13 +307,9 @@ static int run_command(const frag_arguments *arguments)
             frag_stats_columns_write(state.columns, stream);
     }
     bool is_worth_keeping = !frag_is_interrupted() && (code == 0 || state.row_count > 0);
-    if (!is_worth_keeping)
-        frag_output_abandon(output);
-    else if (!frag_output_finish(output, &error))
+    if (!frag_output_end(output, is_worth_keeping, &error))
         code = code != 0 ? code : frag_report(&error);
-    if (!is_worth_keeping)
-        frag_output_abandon(log);
-    else if (log != NULL && !frag_output_finish(log, &error))
+    if (!frag_output_end(log, is_worth_keeping, &error))
         code = code != 0 ? code : frag_report(&error);
     int files_code = frag_run_files_close(&state.files);
     code = code != 0 ? code : files_code;

@@ -60,12 +60,7 @@ bool frag_run_files_open(const frag_arguments *arguments, const frag_policy_list
 static int close_file(frag_run_file *file)
 {
     frag_error error = {0};
-    if (file->output == NULL)
-        return 0;
-    if (file->is_whole)
-        return frag_output_finish(file->output, &error) ? 0 : frag_report(&error);
-    frag_output_abandon(file->output);
-    return 0;
+    return frag_output_end(file->output, file->is_whole, &error) ? 0 : frag_report(&error);
 }
 
 int frag_run_files_close(frag_run_files *files)

@@ -93,10 +93,7 @@ static void print(const frag_arguments *arguments, const frag_comparison *compar
 static bool finish_places(places *to, frag_error *error)
 {
     bool ok = frag_output_finish(to->output, error);
-    if (to->junit != NULL && ok)
-        ok = frag_output_finish(to->junit, error);
-    else if (to->junit != NULL)
-        frag_output_abandon(to->junit);
+    ok = frag_output_end(to->junit, ok, error) && ok;
     *to = (places){0};
     return ok;
 }
@@ -124,10 +121,8 @@ static int compare_command(const frag_arguments *arguments)
         bool has_finding = frag_comparison_has_finding(&comparison, view.is_missing_a_fault);
         code = !finish_places(&to, &error) ? frag_report(&error) : has_finding ? 1 : 0;
     }
-    if (to.output != NULL)
-        frag_output_abandon(to.output);
-    if (to.junit != NULL)
-        frag_output_abandon(to.junit);
+    frag_output_abandon(to.output);
+    frag_output_abandon(to.junit);
     if (comparison.kept != NULL)
         frag_comparison_destroy(&comparison);
     frag_comparison_wishes_destroy(&wishes);

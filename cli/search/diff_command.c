@@ -137,20 +137,13 @@ static bool print(diff_state *state, frag_error *error)
     frag_output *output = state->output, *stacks = state->stacks;
     state->output = state->stacks = NULL;
     bool ok = frag_output_finish(output, error);
-    if (stacks == NULL)
-        return ok;
-    if (ok)
-        return frag_output_finish(stacks, error);
-    frag_output_abandon(stacks);
-    return false;
+    return frag_output_end(stacks, ok, error) && ok;
 }
 
 static void destroy(diff_state *state)
 {
-    if (state->output != NULL)
-        frag_output_abandon(state->output);
-    if (state->stacks != NULL)
-        frag_output_abandon(state->stacks);
+    frag_output_abandon(state->output);
+    frag_output_abandon(state->stacks);
     frag_diff_destroy(&state->diff);
     for (size_t i = 0; i < state->recording_count; i++)
         frag_recording_destroy(&state->recordings[i]);

@@ -199,10 +199,7 @@ static int leaks_command(const frag_arguments *arguments)
                               &state.leaks);
     else if (ok)
         print_table(frag_output_stream(output), &state.leaks, &state.device);
-    if (output != NULL && ok)
-        ok = frag_output_finish(output, &error);
-    else if (output != NULL)
-        frag_output_abandon(output);
+    ok = frag_output_end(output, ok, &error) && ok;
     int code = ok ? (state.leaks.count > 0 ? 1 : 0) : is_cancelled ? 130 : frag_report(&error);
     frag_leaks_destroy(&state.leaks);
     if (state.is_loaded)

@@ -287,9 +287,8 @@ static int min_capacity_command(const frag_arguments *arguments)
             code = code != 0 ? code : failure;
         }
         frag_progress_end(state.progress);
-        if (frag_is_interrupted() || (code != 0 && state.row_count == 0))
-            frag_output_abandon(output);
-        else if (!frag_output_finish(output, &error))
+        bool is_whole = !frag_is_interrupted() && (code == 0 || state.row_count > 0);
+        if (!frag_output_end(output, is_whole, &error))
             code = code != 0 ? code : frag_report(&error);
     }
     frag_policy_list_destroy(&state.policies);

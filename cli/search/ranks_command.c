@@ -134,10 +134,7 @@ static int ranks_command(const frag_arguments *arguments)
     else if (ok)
         frag_world_print(frag_output_stream(output), &state.world, &state.device,
                          frag_arguments_number(arguments, "rows", ROWS_SHOWN));
-    if (output != NULL && ok)
-        ok = frag_output_finish(output, &error);
-    else if (output != NULL)
-        frag_output_abandon(output);
+    ok = frag_output_end(output, ok, &error) && ok;
     int code = is_cancelled ? 130 : !ok ? frag_report(&error) : is_finding(&state) ? 1 : 0;
     destroy(&state);
     return code;

@@ -129,9 +129,7 @@ static int tune_command(const frag_arguments *arguments)
                        print_tuned, &state, &error);
     }
     int code = ok || frag_is_interrupted() ? 0 : frag_report(&error);
-    if (output != NULL && (!ok || frag_is_interrupted()))
-        frag_output_abandon(output);
-    else if (output != NULL && !frag_output_finish(output, &error))
+    if (!frag_output_end(output, ok && !frag_is_interrupted(), &error))
         code = frag_report(&error);
     for (size_t i = 0; i < state.recording_count; i++)
         frag_recording_destroy(&state.recordings[i]);
