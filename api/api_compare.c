@@ -44,10 +44,8 @@ static bool read_rows(const compare_call *call, const frag_comparison_wishes *wi
     frag_input *now = base != NULL ? open_rows(&call->now, error) : NULL;
     bool ok =
         now != NULL && frag_comparison_read_inputs(base, now, &wishes->options, comparison, error);
-    if (now != NULL)
-        frag_input_close(now);
-    if (base != NULL)
-        frag_input_close(base);
+    frag_input_close(now);
+    frag_input_close(base);
     return ok && frag_comparison_wishes_check(wishes, comparison, error);
 }
 

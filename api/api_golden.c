@@ -39,8 +39,7 @@ static bool check(const golden_call *call, frag_golden_check_result *checked, fr
     ok = ok && frag_golden_check(input, log_name(call),
                                  call->policy != NULL ? &call->policy->spec : &recorded, &options,
                                  checked, error);
-    if (input != NULL)
-        frag_input_close(input);
+    frag_input_close(input);
     return (frag_call_goes_on(options.context, error) && ok) ||
            frag_error_in(error, call->path != NULL ? call->path : log_name(call));
 }

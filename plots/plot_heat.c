@@ -97,8 +97,7 @@ static bool read_rows(heat_figure *state, const frag_plot_request *request, frag
         const char *path = request->operands[i];
         frag_input *input = frag_input_open(path, error);
         ok = input != NULL && frag_plot_each_row(input, take_row, state, error);
-        if (input != NULL)
-            frag_input_close(input);
+        frag_input_close(input);
         if (!ok)
             frag_error_in(error, path);
     }

@@ -135,8 +135,7 @@ static bool write_view(const frag_arguments *arguments, const char *format, FILE
                            "is not a file of rows; 'fraglab run --format %s' replays a recording",
                            format);
         ok = ok && frag_stored_rows_read(input, &rows, error);
-        if (input != NULL)
-            frag_input_close(input);
+        frag_input_close(input);
         if (!ok)
             frag_error_in(error, path);
     }

@@ -108,8 +108,7 @@ static void read_context(golden_job *job)
         }
         frag_input_skip(input, line.taken);
     }
-    if (input != NULL)
-        frag_input_close(input);
+    frag_input_close(input);
 }
 
 static void verify_log(void *context, uint64_t index)
@@ -123,8 +122,7 @@ static void verify_log(void *context, uint64_t index)
     frag_input *input = frag_input_open(job->path, &job->error);
     job->is_ok = input != NULL && frag_golden_check(input, job->name, state->spec, &options,
                                                     &job->checked, &job->error);
-    if (input != NULL)
-        frag_input_close(input);
+    frag_input_close(input);
     if (!job->is_ok)
         frag_error_in(&job->error, job->path);
     else if (!job->checked.result.is_identical)

@@ -466,10 +466,8 @@ bool frag_comparison_read(const char *base_path, const char *now_path,
     frag_input *base = frag_input_open(base_path, error);
     frag_input *now = base != NULL ? frag_input_open(now_path, error) : NULL;
     bool ok = now != NULL && frag_comparison_read_inputs(base, now, options, comparison, error);
-    if (now != NULL)
-        frag_input_close(now);
-    if (base != NULL)
-        frag_input_close(base);
+    frag_input_close(now);
+    frag_input_close(base);
     return ok;
 }
 

@@ -258,8 +258,7 @@ bool frag_dryrun_facts_read(const char *path, const char *report, frag_dryrun_fa
         return false;
     frag_input *lines = access(report, R_OK) == 0 ? frag_input_open(report, &ignored) : NULL;
     bool ok = frag_dryrun_facts_read_inputs(input, lines, facts, error);
-    if (lines != NULL)
-        frag_input_close(lines);
+    frag_input_close(lines);
     frag_input_close(input);
     return ok;
 }
