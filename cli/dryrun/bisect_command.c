@@ -218,12 +218,12 @@ static const frag_command_option bisect_options[] = {
      .help = "releases of another package: transformers==4.50..4.57"},
     {"by", "PEAK", .choices = "reserved|allocated|requested",
      .help = "which peak is compared (default: reserved)"},
-    {"above", "PERCENT", .help = "take a difference up to this as none (default: 0)"},
-    {"good", "RELEASE", .help = "the last that is known to be as before (default: the first)"},
-    {"bad", "RELEASE", .help = "the first that is known to differ (default: the last)"},
-    {"all", .help = "run every release, so that a change that was taken back is seen too"},
+    {"above", "PERCENT", .help = "ignore differences up to this (default: 0)"},
+    {"good", "RELEASE", .help = "a release known to have the old peak (default: the first)"},
+    {"bad", "RELEASE", .help = "a release known to differ (default: the last)"},
+    {"all", .help = "run every release, which also finds a change that was reverted"},
     {"environments", "FOLDER",
-     .help = "virtual environments that are there, one in each folder of it; nothing is fetched"},
+     .help = "use the virtual environments in the folders of this one; nothing is fetched"},
     {"with", "REQUIREMENT",
      .help = "install this too in each environment, without its own requirements: torchvision; "
              "may be repeated"},
@@ -256,19 +256,20 @@ const frag_command frag_command_bisect = {
     .operands = "COMMAND...",
     .summary = "find the release of PyTorch or another package that changed the peak",
     .description =
-        "Runs a training script as 'fraglab dryrun' does, with one release of a package after the "
-        "other, and finds the first whose peak differs from that of the first release, by "
-        "halving. Says which call sites hold more or less at the peak than with the release "
-        "before: by function and file, so that lines may move (docs/bisect.md).\n"
+        "Runs a training script as 'fraglab dryrun' does, with different releases of a package, "
+        "and "
+        "finds by binary search the first whose peak differs from that of the first release. Says "
+        "which call sites hold more or less at the peak than with the release before it. They are "
+        "matched by function and file, so moved lines do not matter (docs/bisect.md).\n"
         "\n"
-        "The releases are those that pip offers to the Python of the command. Each that is run "
-        "gets a virtual environment of its own, which is kept in "
-        "$XDG_CACHE_HOME/fraglab/environments; what else the script imports comes from the Python "
-        "of the command. Their sizes are said first, and nothing is fetched without --yes.\n"
+        "The releases are those that pip offers to the Python of the command. Each one that is run "
+        "gets a virtual environment, which is kept in $XDG_CACHE_HOME/fraglab/environments; the "
+        "script's other packages come from the Python of the command. fraglab prints the sizes "
+        "first, and fetches nothing without --yes.\n"
         "\n"
-        "Exits with 0 when the peak is the same at both ends, 1 when a release was found, 2 for "
-        "wrong options and where --yes is missing, 3 when no two releases run the script, 4 when "
-        "an environment cannot be made.",
+        "Exits with 0 if the peak is the same at both ends, 1 if a release was found, 2 for wrong "
+        "options or a missing --yes, 3 if no two releases run the script, 4 if an environment "
+        "cannot be made.",
     .examples =
         "fraglab bisect --torch 2.6..2.15 -- python train.py --batch 16\n"
         "fraglab bisect --torch 2.6..2.9 --steps 3 --yes -- python train.py\n"

@@ -10,29 +10,30 @@ enum { ROWS_SHOWN = 20 };
 static const frag_command_option options[] = {
     {"at", "WHERE",
      .help =
-         "what is looked at: peak, the peak of requested bytes; end; N, right after that event; "
-         "A..B, a mark's name ('step 3') or NAME[N], its N-th up to the next: the peak in those "
-         "events. Given twice: of the first recording, then of the second (default: peak)"},
+         "the moment to compare: peak (of requested bytes), end, or N (right after event N). A..B, "
+         "a "
+         "mark's name ('step 3') or NAME[N] (from its N-th mark to the next) take the peak within "
+         "these events. Give it twice for another moment in the second recording (default: peak)"},
     {"by", "GROUP", .choices = "site|stack|purpose|size",
-     .help = "what blocks are added up by: the call site, the whole call stack, what they are for, "
-             "or their size (default: site)"},
+     .help = "how blocks are grouped: by call site, whole call stack, purpose or size (default: "
+             "site)"},
     {"policy", "NAME[:KEY=VALUE,...]", .letter = 'p',
-     .help = "what both are replayed with, for allocated and reserved memory (default: "
-             "pytorch, with the settings of the recording where it holds some)"},
+     .help = "policy for the replay of both, which gives allocated and reserved memory (default: "
+             "pytorch, with the settings in the recording, if any)"},
     FRAG_DEVICE_OPTIONS,
     FRAG_TRACE_DEVICE_OPTION,
     FRAG_LOAD_OPTIONS,
     {"fail-above", "AMOUNT",
-     .help = "exit 1 if requested, allocated or reserved memory grew by more: 1%, 16MiB, or a "
-             "share and an amount joined by a comma, of which both must be exceeded"},
+     .help = "exit 1 if requested, allocated or reserved memory grew by more than this: 1%, 16MiB, "
+             "or 1%,16MiB, where both must be exceeded"},
     {"stacks", "FILE",
-     .help = "also write collapsed stacks there, with the bytes of both: for difffolded.pl and "
+     .help = "also write collapsed stacks with the bytes of both, for difffolded.pl and "
              "flamegraph.pl",
      .writes = "stacks"},
     {"rows", "N", .help = "lines of the table of call sites (default: 20)", .min = 1,
      .max = 1000000},
     {"format", "FORMAT", .choices = "table|jsonl|json",
-     .help = "for a person; jsonl: one JSON object a line for each call site that changed, the "
+     .help = "table: for people; jsonl: a JSON object for each call site that changed, the "
              "largest change first; json: one object with everything (default: table)"},
     FRAG_OUTPUT_OPTIONS,
     {.name = NULL},
@@ -174,12 +175,13 @@ const frag_command frag_command_diff = {
     .operands = "TRACE [TRACE]",
     .summary = "what differs between two recordings: who holds the memory, the requests, the peaks",
     .description =
-        "Compares what two recordings of one program hold at their peaks, call site by call site, "
-        "the largest change first; says up to where their requests are equal, and replays both "
-        "for allocated and reserved memory. Call sites are matched by function and file, so moved "
-        "lines and other folders are no change; without call stacks blocks are added up by size. "
-        "With one recording two moments of it are compared: two steps, an event and the end. "
-        "docs/diff.md has examples.\n"
+        "Compares what two recordings of one program hold at their peaks, by call site, the "
+        "largest "
+        "change first. Says how many requests are equal from the start, and replays both for "
+        "allocated and reserved memory. Call sites are matched by function and file, so moved "
+        "lines and other folders do not matter; without call stacks blocks are grouped by size. "
+        "With one recording, two moments of it are compared, such as two steps. docs/diff.md has "
+        "examples.\n"
         "\n"
         "Exit: 0; 1 --fail-above is exceeded; 2 usage; 3 bad input; 4 the system refused.",
     .examples = "fraglab diff before.pickle after.pickle  # what did the change do?\n"

@@ -11,18 +11,18 @@ enum { ROWS_SHOWN = 12, LOOKALIKES_SHOWN = 5 };
 
 static const frag_command_option options[] = {
     {"mark", "NAME",
-     .help = "steps begin at the marks of that name; numbers in it do not count, so 'step 1' is "
-             "every 'step N' (default: marks with step in their name, else a request that comes "
-             "again and again)"},
+     .help = "steps begin at the marks of this name; numbers in it are ignored, so 'step 1' stands "
+             "for every 'step N' (default: marks with step in their name, else a request that "
+             "repeats)"},
     {"policy", "NAME[:KEY=VALUE,...]", .letter = 'p',
-     .help = "what the recording is replayed with (default: pytorch, with the settings of the "
-             "recording where it holds some)"},
+     .help =
+         "policy for the replay (default: pytorch, with the settings in the recording, if any)"},
     FRAG_DEVICE_OPTIONS,
     FRAG_TRACE_DEVICE_OPTION,
     FRAG_LOAD_OPTIONS,
     {"format", "FORMAT", .choices = "table|jsonl|json",
-     .help = "for a person; jsonl: one JSON object a line for each leak, the fastest first; json: "
-             "one object with everything (default: table)"},
+     .help = "table: for people; jsonl: a JSON object for each leak, the fastest first; json: one "
+             "object with everything (default: table)"},
     FRAG_OUTPUT_OPTIONS,
     {.name = NULL},
 };
@@ -213,10 +213,11 @@ const frag_command frag_command_leaks = {
     .operands = "TRACE",
     .summary = "what a program keeps step after step, why, and when its device is full",
     .description =
-        "Looks at what is live at the lowest point of each step of a recording, call site by call "
-        "site. What rises until the end is a leak; what rises once, levels off or falls again is "
-        "none, and is listed apart. With --capacity or --gpu the recording is replayed with its "
-        "last step repeated until memory runs out. docs/leaks.md has the rule and examples.\n"
+        "Compares the lowest points of live memory in the steps of a recording, by call site. A "
+        "call "
+        "site whose lowest points rise until the end is a leak; those that rise once, level off or "
+        "fall again are listed separately. With --capacity or --gpu the recording is replayed with "
+        "its last steps repeated until memory runs out. docs/leaks.md has the rule and examples.\n"
         "\n"
         "Exit: 0 no leak; 1 a leak; 2 usage; 3 bad input; 4 the system refused.",
     .examples = "fraglab leaks run.pickle --gpu rtx4090  # what is kept, and in which step is it "

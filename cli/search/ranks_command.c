@@ -15,19 +15,21 @@ enum { ROWS_SHOWN = 20, STAGES_MAX = 1024 };
 
 static const frag_command_option options[] = {
     {"stage", "RANKS",
-     .help = "ranks that are to be alike, as those of one pipeline stage: 0-3,8. Repeat it for "
-             "each stage; the ranks in none are one too (default: all ranks are one stage)"},
+     .help =
+         "ranks that should be equal, such as those of one pipeline stage: 0-3,8. Repeat it for "
+         "each stage; all other ranks form one more (default: all ranks are one stage)"},
     {"policy", "NAME[:KEY=VALUE,...]", .letter = 'p',
-     .help = "what all are replayed with (default: pytorch, with the settings of each recording "
-             "where it holds some)"},
+     .help = "policy for the replays (default: pytorch, with the settings in each recording, if "
+             "any)"},
     FRAG_DEVICE_OPTIONS,
     FRAG_LOAD_OPTIONS,
     {"fail-above", "AMOUNT",
-     .help = "exit 1 if in a stage the highest peak exceeds the lowest by more: 1%, 16MiB, or a "
-             "share and an amount joined by a comma, of which both must be exceeded"},
+     .help = "exit 1 if in a stage the highest peak exceeds the lowest by more than this: 1%, "
+             "16MiB, or 1%,16MiB, where both must be exceeded"},
     {"rows", "N", .help = "lines of each table (default: 20)", .min = 1, .max = 1000000},
     {"format", "FORMAT", .choices = "table|jsonl",
-     .help = "for a person, or one JSON object with every rank and call site (default: table)"},
+     .help = "table: for people; jsonl: one JSON object with every rank and call site (default: "
+             "table)"},
     FRAG_OUTPUT_OPTIONS,
     FRAG_JOBS_OPTION,
     {.name = NULL},
@@ -145,13 +147,13 @@ const frag_command frag_command_ranks = {
     .operands = "TRACE|FOLDER...",
     .summary = "the ranks of a job side by side: peaks, imbalance, who is out of memory first",
     .description =
-        "Takes the recordings of all ranks of one job: files, a folder of them, or one recording "
-        "of several devices. Replays each, and says what each needs at its peak, which ranks "
-        "request the same, how far the largest is above the mean, and what the rank with the "
-        "highest peak holds that the one with the lowest does not. With --capacity or --gpu: which "
-        "ranks run out of memory, which of them first, and in which step. The number of a rank is "
-        "the one behind 'rank' in its path, else the digits in which the paths differ. "
-        "docs/ranks.md has examples.\n"
+        "Replays the recordings of all ranks of one job: files, a folder of them, or one recording "
+        "of several devices. Says what each rank needs at its peak, which ranks make the same "
+        "requests, how far the largest is above the mean, and what the rank with the highest peak "
+        "holds that the one with the lowest does not. With --capacity or --gpu it also says which "
+        "ranks run out of memory, which of them first, and in which step. A rank's number follows "
+        "'rank' in its path; otherwise it is the digits in which the paths differ. docs/ranks.md "
+        "has examples.\n"
         "\n"
         "Exit: 0; 1 a rank runs out of memory, or --fail-above is exceeded; 2 usage; 3 bad input; "
         "4 the system refused.",
