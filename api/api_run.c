@@ -39,8 +39,7 @@ static bool run_planned(run_call *call, frag_error *error)
               (replay->options.with_bounds == 0 ||
                frag_bounds_find(replay->below, &replay->recording->recording, replay->trace,
                                 &call->packing, error));
-    if (plan != NULL)
-        frag_policy_engine_of(replay->spec.ops)->planner->destroy(plan);
+    frag_policy_plan_destroy(replay->spec.ops, plan);
     return ok && frag_replay_call_goes_on(replay, error);
 }
 

@@ -38,8 +38,7 @@ static bool run_first(file_call *call, size_t number, frag_error *error)
 
 static void end_run(file_call *call)
 {
-    if (call->plan != NULL)
-        frag_policy_engine_of(call->replay.spec.ops)->planner->destroy(call->plan);
+    frag_policy_plan_destroy(call->replay.spec.ops, call->plan);
     call->plan = NULL;
 }
 

@@ -126,8 +126,7 @@ static void follow_job(void *context, uint64_t index)
         frag_policy_resolve(state->plot.request->context, &state->policies.specs[index],
                             &state->recording, &resolved, &line->error)) {
         line->is_ok = follow(state, line, &resolved);
-        if (line->plan != NULL)
-            frag_policy_engine_of(resolved.ops)->planner->destroy(line->plan);
+        frag_policy_plan_destroy(resolved.ops, line->plan);
         line->plan = NULL;
         frag_policy_spec_destroy(&resolved);
     }

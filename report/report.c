@@ -76,8 +76,7 @@ static void destroy(frag_report_state *report)
 {
     for (size_t i = 0; i < report->run_count; i++) {
         frag_report_run *run = &report->runs[i];
-        if (run->plan != NULL)
-            frag_policy_engine_of(run->spec.ops)->planner->destroy(run->plan);
+        frag_policy_plan_destroy(run->spec.ops, run->plan);
         frag_policy_spec_destroy(&run->spec);
         frag_history_destroy(&run->history);
         frag_text_destroy(&run->note);

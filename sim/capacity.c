@@ -140,8 +140,7 @@ static bool find(capacity_search *search, frag_capacity_result *result, frag_err
     bool ok = search_capacity(search, error);
     frag_capacity_runs_destroy(search->runs);
     frag_arena_spare_destroy(spare);
-    if (plan != NULL)
-        frag_policy_engine_of(search->setup.ops)->planner->destroy(plan);
+    frag_policy_plan_destroy(search->setup.ops, plan);
     return ok;
 }
 

@@ -131,4 +131,11 @@ static inline const frag_policy_engine *frag_policy_engine_of(const frag_policy_
     return ops->engine != NULL ? ops->engine : &none;
 }
 
+/* A plan that its planner has made; NULL is nothing. */
+static inline void frag_policy_plan_destroy(const frag_policy_ops *ops, frag_policy_plan *plan)
+{
+    if (plan != NULL)
+        frag_policy_engine_of(ops)->planner->destroy(plan);
+}
+
 #endif

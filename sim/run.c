@@ -152,12 +152,6 @@ static bool find_plan(const frag_run_setup *setup, const frag_run_options *optio
     return true;
 }
 
-static void drop_plan(const frag_policy_ops *ops, frag_policy_plan *own)
-{
-    if (own != NULL)
-        frag_policy_engine_of(ops)->planner->destroy(own);
-}
-
 void frag_driver_log_begin(FILE *stream, bool is_timed)
 {
     fprintf(stream, "event\tcall\taddress\tbytes\tresult%s\n", is_timed ? "\tns" : "");
@@ -175,7 +169,7 @@ bool frag_run_count(const frag_run_setup *setup, const frag_run_options *options
     if (plan != NULL)
         frag_policy_engine_of(setup->ops)->planner->facts(plan, &result->plan);
     bool ok = count_planned(setup, plan, options, result, error);
-    drop_plan(setup->ops, own);
+    frag_policy_plan_destroy(setup->ops, own);
     return ok;
 }
 
@@ -210,7 +204,7 @@ bool frag_run_look(const frag_run_setup *setup, const frag_replay_options *optio
     if (!find_plan(setup, &none, &plan, &own, error))
         return false;
     bool ok = frag_run_look_planned(setup, plan, NULL, options, look, context, error);
-    drop_plan(setup->ops, own);
+    frag_policy_plan_destroy(setup->ops, own);
     return ok;
 }
 
@@ -255,7 +249,7 @@ bool frag_run_layout(const frag_run_setup *setup, const frag_run_options *option
         return false;
     bool ok = frag_run_look_planned(setup, plan, options->spare, &again, look_decomposition,
                                     &result->at_peak, error);
-    drop_plan(setup->ops, own);
+    frag_policy_plan_destroy(setup->ops, own);
     return ok;
 }
 
@@ -274,6 +268,6 @@ bool frag_run(const frag_run_setup *setup, const frag_run_options *options, frag
     bool ok = frag_run_count(setup, &planned, result, error) &&
               frag_run_layout(setup, &planned, result, error);
     frag_arena_spare_destroy(own_spare);
-    drop_plan(setup->ops, own);
+    frag_policy_plan_destroy(setup->ops, own);
     return ok;
 }

@@ -159,8 +159,7 @@ static int run_block(frag_run_state *state, size_t count, FILE *stream)
         bool is_shared = is_in(&state->policies, &state->jobs[i].spec);
         for (size_t s = 0; s < count; s++)
             is_shared = is_shared || is_in(&state->sources[s].policies, &state->jobs[i].spec);
-        if (state->jobs[i].plan != NULL)
-            frag_policy_engine_of(state->jobs[i].spec.ops)->planner->destroy(state->jobs[i].plan);
+        frag_policy_plan_destroy(state->jobs[i].spec.ops, state->jobs[i].plan);
         if (!is_shared)
             frag_policy_spec_destroy(&state->jobs[i].spec);
         frag_stats_destroy(&state->jobs[i].stats.values);

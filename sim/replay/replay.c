@@ -507,8 +507,8 @@ frag_replay *frag_replay_create(const frag_run_setup *setup, frag_device *device
     frag_replay *replay = frag_replay_create_planned(setup, plan, NULL, device, error);
     if (replay != NULL)
         replay->own_plan = plan;
-    else if (plan != NULL)
-        frag_policy_engine_of(setup->ops)->planner->destroy(plan);
+    else
+        frag_policy_plan_destroy(setup->ops, plan);
     return replay;
 }
 
@@ -516,8 +516,7 @@ void frag_replay_destroy(frag_replay *replay)
 {
     if (replay == NULL)
         return;
-    if (replay->own_plan != NULL)
-        frag_policy_engine_of(replay->ops)->planner->destroy(replay->own_plan);
+    frag_policy_plan_destroy(replay->ops, replay->own_plan);
     replay->device->watch.on_synchronize = NULL;
     frag_notes_end(replay);
     frag_use_destroy(replay->uses);

@@ -87,8 +87,7 @@ void frag_ideals_find_one(frag_ideal_search *search, size_t index)
         replay_ideal(&runs, ideal, &search->live_bytes[index]);
         frag_arena_spare_destroy(runs.spare);
     }
-    if (runs.plan != NULL)
-        frag_policy_engine_of(runs.spec.ops)->planner->destroy(runs.plan);
+    frag_policy_plan_destroy(runs.spec.ops, runs.plan);
     frag_policy_spec_destroy(&runs.spec);
 }
 
