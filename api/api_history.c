@@ -179,8 +179,7 @@ static void add_span(void *context, const frag_span *span, const frag_block_view
     static const uint32_t kinds[] = {[FRAG_SPAN_SEGMENT] = FRAGLAB_SPAN_SEGMENT,
                                      [FRAG_SPAN_BLOCK] = FRAGLAB_SPAN_BLOCK,
                                      [FRAG_SPAN_HOLE] = FRAGLAB_SPAN_HOLE};
-    made->spans = frag_grow(made->spans, &made->capacity, made->count + 1, sizeof *made->spans);
-    made->spans[made->count++] = (fraglab_span){
+    *FRAG_APPEND(made->spans, made->count, made->capacity) = (fraglab_span){
         .kind = kinds[span->kind],
         .stream = span->stream,
         .pool = span->pool,

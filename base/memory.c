@@ -95,9 +95,7 @@ static bool visit_touched(const frag_arena *arena,
 static void add_run(void *context, unsigned char *start, size_t bytes)
 {
     frag_arena_spare *spare = context;
-    spare->runs =
-        frag_grow(spare->runs, &spare->run_capacity, spare->run_count + 1, sizeof *spare->runs);
-    spare->runs[spare->run_count++] = (page_run){start, bytes};
+    *FRAG_APPEND(spare->runs, spare->run_count, spare->run_capacity) = (page_run){start, bytes};
 }
 
 static void drop(frag_arena_spare *spare)

@@ -72,6 +72,9 @@ void frag_memory_keep(void);
 
 /* Grows *items (capacity *capacity) so that it holds at least count; at least doubles. */
 void *frag_grow(void *items, size_t *capacity, size_t count, size_t item_bytes);
+/* Appends an item, which is not set yet, to items (count, of capacity): a pointer to it. */
+#define FRAG_APPEND(items, count, capacity)                                                        \
+    ((items) = frag_grow((items), &(capacity), (count) + 1, sizeof *(items)), &(items)[(count)++])
 
 #pragma GCC visibility pop
 

@@ -4,9 +4,7 @@
 
 frag_text *frag_text_table_cell(frag_text_table *table)
 {
-    table->cells =
-        frag_grow(table->cells, &table->capacity, table->count + 1, sizeof *table->cells);
-    frag_text *cell = &table->cells[table->count++];
+    frag_text *cell = FRAG_APPEND(table->cells, table->count, table->capacity);
     *cell = (frag_text){.bytes = NULL};
     frag_text_add(cell, "%s", "");
     return cell;

@@ -290,9 +290,7 @@ static void open_message(reader *state, frag_message_kind kind, size_t at)
 {
     close_message(state);
     frag_messages *messages = state->messages;
-    messages->items = frag_grow(messages->items, &messages->capacity, messages->count + 1,
-                                sizeof *messages->items);
-    state->current = &messages->items[messages->count++];
+    state->current = FRAG_APPEND(messages->items, messages->count, messages->capacity);
     *state->current =
         (frag_message){.kind = kind, .line = frag_message_text_line(&state->text, at), .at = at};
     state->owner = frag_message_text_owner(&state->text, at);

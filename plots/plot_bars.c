@@ -51,8 +51,7 @@ typedef struct bars_figure {
 
 static bar *add_bar(bars_figure *state, const char *trace, uint64_t device, const char *policy)
 {
-    state->bars = frag_grow(state->bars, &state->capacity, state->count + 1, sizeof *state->bars);
-    bar *added = &state->bars[state->count++];
+    bar *added = FRAG_APPEND(state->bars, state->count, state->capacity);
     *added = (bar){.trace = frag_copy_text(trace),
                    .policy = frag_copy_text(policy),
                    .device = device,

@@ -69,9 +69,7 @@ static bool add_interval(const survival_figure *state, curve *line, const frag_p
     if (is_same_known && frag_round_up(result.refused_need_min_bytes, state->page_bytes) > end)
         end = frag_round_up(result.refused_need_min_bytes, state->page_bytes);
     const frag_oom *oom = &result.replay.oom;
-    line->intervals =
-        frag_grow(line->intervals, &line->capacity, line->count + 1, sizeof *line->intervals);
-    line->intervals[line->count++] = (interval){
+    *FRAG_APPEND(line->intervals, line->count, line->capacity) = (interval){
         .low = capacity,
         .high = end,
         .oom_event = oom->has_happened ? oom->event : state->trace->event_count,

@@ -14,9 +14,7 @@
 
 static frag_report_run *add_run(frag_report_state *report, size_t trace)
 {
-    report->runs =
-        frag_grow(report->runs, &report->run_capacity, report->run_count + 1, sizeof *report->runs);
-    frag_report_run *run = &report->runs[report->run_count++];
+    frag_report_run *run = FRAG_APPEND(report->runs, report->run_count, report->run_capacity);
     *run = (frag_report_run){.trace = trace};
     return run;
 }

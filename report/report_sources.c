@@ -8,9 +8,8 @@
 
 static frag_report_source *add_source(frag_report_state *report, const char *path)
 {
-    report->sources = frag_grow(report->sources, &report->source_capacity, report->source_count + 1,
-                                sizeof *report->sources);
-    frag_report_source *source = &report->sources[report->source_count++];
+    frag_report_source *source =
+        FRAG_APPEND(report->sources, report->source_count, report->source_capacity);
     *source = (frag_report_source){.path = frag_copy_text(path)};
     return source;
 }

@@ -99,8 +99,7 @@ typedef struct lines {
 
 static void add_line(lines *into, const frag_compared_row *row, const frag_compared_metric *metric)
 {
-    into->items = frag_grow(into->items, &into->capacity, into->count + 1, sizeof *into->items);
-    line *item = &into->items[into->count++];
+    line *item = FRAG_APPEND(into->items, into->count, into->capacity);
     *item = (line){.verdict = metric->verdict};
     frag_text_add(&item->cells[0], "%s", row->trace);
     frag_text_add(&item->cells[1], "%s", row->policy);

@@ -37,9 +37,7 @@ typedef struct golden_check {
 
 static void add_job(golden_check *state, const char *path)
 {
-    state->jobs =
-        frag_grow(state->jobs, &state->job_capacity, state->job_count + 1, sizeof *state->jobs);
-    golden_job *job = &state->jobs[state->job_count++];
+    golden_job *job = FRAG_APPEND(state->jobs, state->job_count, state->job_capacity);
     *job = (golden_job){.path = frag_copy_text(path)};
     job->name = frag_golden_check_name(job->path);
 }

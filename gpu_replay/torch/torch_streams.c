@@ -65,9 +65,8 @@ static void give_event(frag_torch_device *device, frag_cuda_event event)
 {
     if (event == NULL)
         return;
-    device->spare_events = frag_grow(device->spare_events, &device->spare_event_capacity,
-                                     device->spare_event_count + 1, sizeof *device->spare_events);
-    device->spare_events[device->spare_event_count++] = event;
+    *FRAG_APPEND(device->spare_events, device->spare_event_count, device->spare_event_capacity) =
+        event;
 }
 
 /* An event behind the work of the stream so far. NULL: the driver has none to give, so the work was

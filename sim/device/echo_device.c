@@ -21,9 +21,7 @@ static echo_device *from_base(frag_device *device)
 void frag_answer_list_keep(void *list, const frag_device_answer *answer)
 {
     frag_answer_list *answers = list;
-    answers->items =
-        frag_grow(answers->items, &answers->capacity, answers->count + 1, sizeof *answers->items);
-    answers->items[answers->count++] = *answer;
+    *FRAG_APPEND(answers->items, answers->count, answers->capacity) = *answer;
 }
 
 void frag_answer_list_destroy(frag_answer_list *list)

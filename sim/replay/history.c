@@ -231,9 +231,8 @@ static void take_note(void *context, const frag_note *note)
 
 static void add_step(frag_history *history, uint64_t event, uint64_t reserved_bytes)
 {
-    history->steps = frag_grow(history->steps, &history->step_capacity, history->step_count + 1,
-                               sizeof *history->steps);
-    history->steps[history->step_count++] = (frag_reserved_step){event, reserved_bytes};
+    *FRAG_APPEND(history->steps, history->step_count, history->step_capacity) =
+        (frag_reserved_step){event, reserved_bytes};
 }
 
 static void observe(void *context, const frag_replay *replay, uint64_t event,

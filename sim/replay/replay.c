@@ -26,9 +26,8 @@ uint64_t frag_slot_large_surplus(const frag_replay *replay, uint32_t number)
 void frag_slot_keep_large(frag_replay *replay, uint32_t number, uint64_t bytes)
 {
     replay->slots[number].surplus_bytes = FRAG_SURPLUS_ELSEWHERE;
-    replay->large = frag_grow(replay->large, &replay->large_capacity, replay->large_count + 1,
-                              sizeof *replay->large);
-    replay->large[replay->large_count++] = (frag_large_surplus){number, bytes};
+    *FRAG_APPEND(replay->large, replay->large_count, replay->large_capacity) =
+        (frag_large_surplus){number, bytes};
 }
 
 void frag_slot_forget_large(frag_replay *replay, uint32_t number)

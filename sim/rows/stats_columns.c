@@ -44,9 +44,7 @@ static char *render(const frag_row *row)
 
 void frag_stats_columns_add(frag_stats_columns *columns, const frag_row *row)
 {
-    columns->rows =
-        frag_grow(columns->rows, &columns->capacity, columns->count + 1, sizeof *columns->rows);
-    kept_row *kept = &columns->rows[columns->count++];
+    kept_row *kept = FRAG_APPEND(columns->rows, columns->count, columns->capacity);
     *kept = (kept_row){.fields = render(row), .event = row->stats->event};
     const frag_stats *from = &row->stats->values;
     for (uint32_t i = 0; i < from->names.count; i++)

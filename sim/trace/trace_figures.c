@@ -39,9 +39,7 @@ static void add_lifetime(lifetime_counts *all, uint64_t lifetime)
         all->counts[lifetime]++;
         return;
     }
-    all->longer =
-        frag_grow(all->longer, &all->longer_capacity, all->longer_count + 1, sizeof *all->longer);
-    all->longer[all->longer_count++] = lifetime;
+    *FRAG_APPEND(all->longer, all->longer_count, all->longer_capacity) = lifetime;
 }
 
 /* The one that has so many below it; longer is sorted. */

@@ -105,9 +105,7 @@ static void take_field(void *context, const char *path, const frag_json_value *f
     if (field == NULL || field->better == FRAG_NO_METRIC || !is_number ||
         strlen(path) >= sizeof into->values->path)
         return;
-    into->values =
-        frag_grow(into->values, &into->value_capacity, into->value_count + 1, sizeof *into->values);
-    value *item = &into->values[into->value_count++];
+    value *item = FRAG_APPEND(into->values, into->value_count, into->value_capacity);
     *item = (value){.direction = field->better, .number = number};
     snprintf(item->path, sizeof item->path, "%s", path);
 }
@@ -314,8 +312,7 @@ static void compare_rows(const row *base, const row *now, const frag_comparison_
 
 static const char *keep_text(kept *in, frag_text *text)
 {
-    in->texts = frag_grow(in->texts, &in->text_capacity, in->text_count + 1, sizeof *in->texts);
-    in->texts[in->text_count++] = text->bytes;
+    *FRAG_APPEND(in->texts, in->text_count, in->text_capacity) = text->bytes;
     return text->bytes;
 }
 

@@ -92,9 +92,7 @@ static void close_segment(site_walk *state)
         const held_block *block = &state->blocks[i];
         double share = (double)block->bytes / (double)state->segment_live_bytes;
         frag_sites *sites = state->sites;
-        sites->items =
-            frag_grow(sites->items, &state->capacity, sites->count + 1, sizeof *sites->items);
-        sites->items[sites->count++] = (frag_live_site){
+        *FRAG_APPEND(sites->items, sites->count, state->capacity) = (frag_live_site){
             .key = block->key,
             .live_bytes = block->bytes,
             .live_count = 1,
@@ -120,9 +118,7 @@ static void visit(void *context, const frag_span *span, const frag_block_view *v
             state->segment_largest = span->bytes;
     } else {
         bool is_known = view->slot < state->slot_count;
-        state->blocks = frag_grow(state->blocks, &state->block_capacity, state->block_count + 1,
-                                  sizeof *state->blocks);
-        state->blocks[state->block_count++] =
+        *FRAG_APPEND(state->blocks, state->block_count, state->block_capacity) =
             (held_block){is_known ? state->key_of_slot[view->slot] : 0, span->bytes};
         state->segment_live_bytes += span->bytes;
         if (state->purpose_of_slot != NULL)

@@ -51,9 +51,7 @@ static void add_mark(mark_names *names, const frag_recording *recording, uint32_
         if (i < names->count) {
             frag_free(name);
         } else {
-            names->items =
-                frag_grow(names->items, &names->capacity, names->count + 1, sizeof *names->items);
-            names->items[names->count++] = (mark_name){.name = name};
+            *FRAG_APPEND(names->items, names->count, names->capacity) = (mark_name){.name = name};
         }
         names->of_string[string] = (uint32_t)i + 1;
     }

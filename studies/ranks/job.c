@@ -24,9 +24,7 @@ typedef struct job_files {
 
 static void add_path(job_files *files, char *path)
 {
-    files->paths =
-        frag_grow(files->paths, &files->capacity, files->count + 1, sizeof *files->paths);
-    files->paths[files->count++] = path;
+    *FRAG_APPEND(files->paths, files->count, files->capacity) = path;
 }
 
 /* "rank0.pickle.gz", and "run.pickle-rank1", as a dry run names them. */

@@ -25,8 +25,7 @@ typedef struct values {
 
 static void add_value(values *list, const char *text)
 {
-    list->texts = frag_grow(list->texts, &list->capacity, list->count + 1, sizeof *list->texts);
-    list->texts[list->count++] = frag_copy_text(text);
+    *FRAG_APPEND(list->texts, list->count, list->capacity) = frag_copy_text(text);
 }
 
 static void free_values(values *list)

@@ -258,9 +258,7 @@ void frag_tune_subjects_add(frag_tune_subjects *subjects, const frag_recording *
                             bool is_held_out)
 {
     for (uint32_t i = 0; i < recording->trace_count; i++) {
-        subjects->items = frag_grow(subjects->items, &subjects->capacity, subjects->count + 1,
-                                    sizeof *subjects->items);
-        subjects->items[subjects->count++] = (frag_tune_subject){
+        *FRAG_APPEND(subjects->items, subjects->count, subjects->capacity) = (frag_tune_subject){
             .recording = recording, .trace = &recording->traces[i], .is_held_out = is_held_out};
         subjects->searched_count += is_held_out ? 0 : 1;
     }

@@ -73,9 +73,7 @@ static void keep_call(golden_comparison *state, frag_golden_call call)
     if (state->call_count > 0 &&
         frag_golden_call_merge(&state->calls[state->call_count - 1], &call))
         return;
-    state->calls =
-        frag_grow(state->calls, &state->call_capacity, state->call_count + 1, sizeof *state->calls);
-    state->calls[state->call_count++] = call;
+    *FRAG_APPEND(state->calls, state->call_count, state->call_capacity) = call;
 }
 
 static uint64_t usual_page_bytes(const golden_comparison *state, uint64_t bytes)
@@ -253,9 +251,7 @@ static void note_event(void *context, const frag_note *note)
     };
     const side *at = context;
     golden_comparison *state = at->owner;
-    state->notes =
-        frag_grow(state->notes, &state->note_capacity, state->note_count + 1, sizeof *state->notes);
-    state->notes[state->note_count++] =
+    *FRAG_APPEND(state->notes, state->note_count, state->note_capacity) =
         (frag_golden_note){kinds[note->kind], note->address, note->bytes,
                            frag_trace_stream_handle(at->trace, note->stream)};
 }

@@ -15,19 +15,18 @@ static void add_segment(layout_visit *visit, const frag_span *span)
 {
     frag_golden_layout *layout = visit->layout;
     const frag_trace *trace = visit->trace;
-    layout->segments = frag_grow(layout->segments, &layout->segment_capacity,
-                                 layout->segment_count + 1, sizeof *layout->segments);
-    layout->segments[layout->segment_count++] = (frag_held_segment){
-        .segment = {.address = span->address,
-                    .bytes = span->bytes,
-                    .stream = frag_trace_stream_handle(trace, span->stream),
-                    .pool = span->pool < trace->pool_count ? trace->pool_ids[span->pool]
-                                                           : (frag_pool_id){0},
-                    .is_small = span->is_small_pool,
-                    .is_expandable = span->is_growing},
-        .device = trace->device,
-        .blocks = {layout->block_count, 0},
-    };
+    *FRAG_APPEND(layout->segments, layout->segment_count, layout->segment_capacity) =
+        (frag_held_segment){
+            .segment = {.address = span->address,
+                        .bytes = span->bytes,
+                        .stream = frag_trace_stream_handle(trace, span->stream),
+                        .pool = span->pool < trace->pool_count ? trace->pool_ids[span->pool]
+                                                               : (frag_pool_id){0},
+                        .is_small = span->is_small_pool,
+                        .is_expandable = span->is_growing},
+            .device = trace->device,
+            .blocks = {layout->block_count, 0},
+        };
 }
 
 static void visit_span(void *context, const frag_span *span, const frag_block_view *block)
@@ -47,9 +46,7 @@ static void visit_span(void *context, const frag_span *span, const frag_block_vi
         held->segment.active_bytes += span->bytes;
         held->segment.requested_bytes += block->requested_bytes;
     }
-    layout->blocks = frag_grow(layout->blocks, &layout->block_capacity, layout->block_count + 1,
-                               sizeof *layout->blocks);
-    layout->blocks[layout->block_count++] = added;
+    *FRAG_APPEND(layout->blocks, layout->block_count, layout->block_capacity) = added;
     held->blocks.count++;
 }
 

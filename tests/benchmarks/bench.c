@@ -191,9 +191,8 @@ static double target_of(const bench *all, const char *policy, bool is_recorded, 
 static void keep_replay(bench *all, const char *name, const frag_trace *trace, const contender *one,
                         double target_ns)
 {
-    all->rows.replays = frag_grow(all->rows.replays, &all->rows.replay_capacity,
-                                  all->rows.replay_count + 1, sizeof *all->rows.replays);
-    bench_replay_row *row = &all->rows.replays[all->rows.replay_count++];
+    bench_replay_row *row =
+        FRAG_APPEND(all->rows.replays, all->rows.replay_count, all->rows.replay_capacity);
     *row = (bench_replay_row){
         .policy = one->spec != NULL ? one->spec->text : PEER_NAME,
         .events = trace->event_count,
@@ -214,9 +213,7 @@ static void keep_replay(bench *all, const char *name, const frag_trace *trace, c
 static void add_contest(bench *all, const char *name, const frag_recording *recording,
                         const frag_trace *trace, bool is_recorded)
 {
-    all->contests = frag_grow(all->contests, &all->contest_capacity, all->contest_count + 1,
-                              sizeof *all->contests);
-    contest *at = &all->contests[all->contest_count++];
+    contest *at = FRAG_APPEND(all->contests, all->contest_count, all->contest_capacity);
     *at = (contest){.recording = *recording, .trace = trace, .is_recorded = is_recorded};
     snprintf(at->name, sizeof at->name, "%s", name);
     at->contenders = frag_alloc(all->spec_count + 1, sizeof *at->contenders);
@@ -376,9 +373,7 @@ static void sample_loading(bench *all, load_bench *at)
 static void add_loading(bench *all, const char *name, const char *path, const char *kind,
                         double target)
 {
-    all->loadings = frag_grow(all->loadings, &all->loading_capacity, all->loading_count + 1,
-                              sizeof *all->loadings);
-    load_bench *at = &all->loadings[all->loading_count++];
+    load_bench *at = FRAG_APPEND(all->loadings, all->loading_count, all->loading_capacity);
     *at = (load_bench){
         .row = {.kind = kind, .content_bytes = content_bytes(path), .target = target},
         .with_columns = strcmp(kind, COLUMNS_KIND) == 0,
@@ -398,9 +393,7 @@ static void end_loading(bench *all, const load_bench *at)
         uint64_t peak = measure_peak(all, at->path, at->with_columns);
         row.peak_bytes = peak > all->idle_bytes ? peak - all->idle_bytes : 0;
         row.is_over = row.target > 0 && row.events_per_us.median < row.target;
-        all->rows.loads = frag_grow(all->rows.loads, &all->rows.load_capacity,
-                                    all->rows.load_count + 1, sizeof *all->rows.loads);
-        all->rows.loads[all->rows.load_count++] = row;
+        *FRAG_APPEND(all->rows.loads, all->rows.load_count, all->rows.load_capacity) = row;
     }
 }
 

@@ -154,9 +154,7 @@ static void add_file(fuzz_run *fuzz, const char *path, size_t bytes)
     FILE *file = fopen(path, "rb");
     if (file == NULL)
         fail("cannot read", path);
-    fuzz->seeds =
-        frag_grow(fuzz->seeds, &fuzz->seed_capacity, fuzz->seed_count + 1, sizeof *fuzz->seeds);
-    seed *added = &fuzz->seeds[fuzz->seed_count++];
+    seed *added = FRAG_APPEND(fuzz->seeds, fuzz->seed_count, fuzz->seed_capacity);
     *added = (seed){.path = frag_copy_text(path), .bytes = frag_alloc(bytes, 1)};
     added->count = fread(added->bytes, 1, bytes, file);
     fclose(file);

@@ -132,8 +132,7 @@ static bool add_run(dry_runs *runs, const char *folder, const char *file, frag_e
         frag_fail(error, FRAG_E_INPUT, "is no result of a run");
         return frag_error_in(error, file);
     }
-    runs->items = frag_grow(runs->items, &runs->capacity, runs->count + 1, sizeof *runs->items);
-    dry_run *run = &runs->items[runs->count++];
+    dry_run *run = FRAG_APPEND(runs->items, runs->count, runs->capacity);
     *run = (dry_run){
         .name = frag_copy_text(file),
         .settings = frag_copy_text(settings),

@@ -91,9 +91,8 @@ static bool parse_row(char *line, frag_predictions *predictions, frag_error *err
             return false;
     if (numbers[0] == FRAG_PREDICTION_NONE || numbers[1] > UINT32_MAX)
         return frag_fail(error, FRAG_E_INPUT, "capacity and device must be there");
-    predictions->items = frag_grow(predictions->items, &predictions->capacity,
-                                   predictions->count + 1, sizeof *predictions->items);
-    frag_prediction *row = &predictions->items[predictions->count++];
+    frag_prediction *row =
+        FRAG_APPEND(predictions->items, predictions->count, predictions->capacity);
     *row = (frag_prediction){
         .recording = frag_copy_text(fields[0]),
         .settings = frag_copy_text(fields[1]),

@@ -139,9 +139,8 @@ static void add_rows(const real_runs *runs, const real_run *run, frag_prediction
     for (uint32_t device = 0; recording != NULL && device < devices; device++) {
         if (oom != NULL && number_of(json_object_get(oom, "device")) != device)
             continue;
-        predictions->items = frag_grow(predictions->items, &predictions->capacity,
-                                       predictions->count + 1, sizeof *predictions->items);
-        frag_prediction *row = &predictions->items[predictions->count++];
+        frag_prediction *row =
+            FRAG_APPEND(predictions->items, predictions->count, predictions->capacity);
         frag_text name = {0};
         frag_text version = {0};
         frag_text_add(&name, "%s.pickle.zst", recording->name);
@@ -198,8 +197,7 @@ static bool add_run(real_runs *runs, const char *folder, const char *file, frag_
         json_decref(result);
         return frag_error_in(error, file);
     }
-    runs->items = frag_grow(runs->items, &runs->capacity, runs->count + 1, sizeof *runs->items);
-    real_run *run = &runs->items[runs->count++];
+    real_run *run = FRAG_APPEND(runs->items, runs->count, runs->capacity);
     run->name = frag_copy_text(file);
     run->name[strlen(file) - strlen(RESULT_END)] = '\0';
     run->program_bytes = (size_t)(program_end - file);

@@ -273,9 +273,7 @@ static void add_layout(layout_set *set, uint64_t layout)
     }
     if (!insert_into(set->table, set->capacity, layout))
         return;
-    set->queue =
-        frag_grow(set->queue, &set->queue_capacity, set->queue_count + 1, sizeof *set->queue);
-    set->queue[set->queue_count++] = layout;
+    *FRAG_APPEND(set->queue, set->queue_count, set->queue_capacity) = layout;
 }
 
 static uint64_t block_mask(uint64_t layout, uint32_t start)

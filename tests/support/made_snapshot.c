@@ -27,8 +27,7 @@ static void take_note(void *context, const frag_note *note)
     if (note->kind >= FRAG_NOTE_HELD_SEGMENT ||
         (of->trace->events[note->event].flags & FRAG_EVENT_INITIAL) != 0)
         return;
-    of->notes = frag_grow(of->notes, &of->note_capacity, of->note_count + 1, sizeof *of->notes);
-    frag_note *kept = &of->notes[of->note_count++];
+    frag_note *kept = FRAG_APPEND(of->notes, of->note_count, of->note_capacity);
     *kept = *note;
     of->is_expandable |= note->kind == FRAG_NOTE_SEGMENT_MAP;
     if (note->kind != FRAG_NOTE_SEGMENT_FREE && note->kind != FRAG_NOTE_SEGMENT_UNMAP)
@@ -45,9 +44,8 @@ static void take_note(void *context, const frag_note *note)
 static void take_span(void *context, const frag_span *span, const frag_block_view *block)
 {
     made_snapshot *of = context;
-    of->spans = frag_grow(of->spans, &of->span_capacity, of->span_count + 1, sizeof *of->spans);
-    of->spans[of->span_count++] = (made_span){*span, block != NULL ? block->requested_bytes : 0,
-                                              block != NULL && block->is_waiting};
+    *FRAG_APPEND(of->spans, of->span_count, of->span_capacity) = (made_span){
+        *span, block != NULL ? block->requested_bytes : 0, block != NULL && block->is_waiting};
 }
 
 static void take_end(void *context, const frag_replay *replay, const frag_replay_result *result)

@@ -61,9 +61,7 @@ static bool chance(trace_draft *at, uint32_t percent)
 static random_event *add(trace_draft *at, frag_op op)
 {
     random_trace *trace = at->trace;
-    trace->events =
-        frag_grow(trace->events, &trace->capacity, trace->count + 1, sizeof *trace->events);
-    random_event *event = &trace->events[trace->count++];
+    random_event *event = FRAG_APPEND(trace->events, trace->count, trace->capacity);
     *event = (random_event){.op = (uint8_t)op};
     return event;
 }

@@ -37,9 +37,8 @@ static frag_device_result slow_malloc(frag_device *base, uint64_t bytes, uint64_
     *address = device->next_address;
     /* A page between segments, so that none can be mistaken for a neighbour. */
     device->next_address += in_pages(device, bytes) + base->page_bytes;
-    device->segments = frag_grow(device->segments, &device->segment_capacity,
-                                 device->segment_count + 1, sizeof *device->segments);
-    device->segments[device->segment_count++] = (slow_range){*address, bytes};
+    *FRAG_APPEND(device->segments, device->segment_count, device->segment_capacity) =
+        (slow_range){*address, bytes};
     device->held_bytes += in_pages(device, bytes);
     device->policy_bytes += bytes;
     return FRAG_DEVICE_OK;
@@ -161,9 +160,8 @@ static frag_device_result slow_map_again(frag_device *base, uint64_t address, ui
     slow_device *device = from_base(base);
     require_source(device, source, bytes);
     turn_pages(device, address, bytes, 0);
-    device->aliases = frag_grow(device->aliases, &device->alias_capacity, device->alias_count + 1,
-                                sizeof *device->aliases);
-    device->aliases[device->alias_count++] = (slow_alias){{address, bytes}, source};
+    *FRAG_APPEND(device->aliases, device->alias_count, device->alias_capacity) =
+        (slow_alias){{address, bytes}, source};
     return FRAG_DEVICE_OK;
 }
 
@@ -328,13 +326,12 @@ bool slow_checker_grant(slow_checker *checker, const frag_request *request, frag
         if (grant.handle == other->handle)
             return problem(checker, "two blocks have one handle", grant.address, grant.block_bytes);
     }
-    checker->blocks = frag_grow(checker->blocks, &checker->block_capacity, checker->block_count + 1,
-                                sizeof *checker->blocks);
-    checker->blocks[checker->block_count++] = (slow_block){.address = grant.address,
-                                                           .bytes = grant.block_bytes,
-                                                           .requested_bytes = request->bytes,
-                                                           .pool = request->pool,
-                                                           .handle = grant.handle};
+    *FRAG_APPEND(checker->blocks, checker->block_count, checker->block_capacity) =
+        (slow_block){.address = grant.address,
+                     .bytes = grant.block_bytes,
+                     .requested_bytes = request->bytes,
+                     .pool = request->pool,
+                     .handle = grant.handle};
     return true;
 }
 

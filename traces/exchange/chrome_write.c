@@ -162,9 +162,7 @@ void frag_chrome_writer_call(void *context, const frag_call_note *call)
     frag_chrome_writer *writer = context;
     if (writer->call_count > 0 && writer->calls[0].event != call->event)
         write_calls(writer);
-    writer->calls = frag_grow(writer->calls, &writer->call_capacity, writer->call_count + 1,
-                              sizeof *writer->calls);
-    writer->calls[writer->call_count++] = *call;
+    *FRAG_APPEND(writer->calls, writer->call_count, writer->call_capacity) = *call;
 }
 
 static bool is_same_level(const frag_level *one, const frag_level *other)

@@ -137,9 +137,7 @@ static bool read_records(frag_input *input, frag_device_log *log, frag_error *er
         }
         if (!check_record(&record, i, offset, error))
             return false;
-        log->records =
-            frag_grow(log->records, &capacity, log->record_count + 1, sizeof *log->records);
-        log->records[log->record_count++] = record;
+        *FRAG_APPEND(log->records, log->record_count, capacity) = record;
     }
     return true;
 }

@@ -118,9 +118,7 @@ static void add_step(follower *follow, uint16_t device, uint64_t piece, uint32_t
 {
     event.time_ns = unix_time(follow);
     follow->is_seen[device] = true;
-    follow->steps = frag_grow(follow->steps, &follow->step_capacity, follow->step_count + 1,
-                              sizeof *follow->steps);
-    follow->steps[follow->step_count++] =
+    *FRAG_APPEND(follow->steps, follow->step_count, follow->step_capacity) =
         (step){.event = event, .piece = piece, .pool = pool, .device = device};
 }
 

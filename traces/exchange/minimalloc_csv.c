@@ -208,9 +208,7 @@ static bool read_row(problem_reader *reader, const char *line, const frag_csv_fi
         next.address = FRAG_MINIMALLOC_BASE + number;
     }
     next.note = make_note(reader, of[COLUMN_ID], alignment);
-    reader->rows =
-        frag_grow(reader->rows, &reader->row_capacity, reader->row_count + 1, sizeof *reader->rows);
-    reader->rows[reader->row_count++] = next;
+    *FRAG_APPEND(reader->rows, reader->row_count, reader->row_capacity) = next;
     return true;
 }
 

@@ -211,9 +211,7 @@ static void add_row(nsys_reader *reader, const frag_sqlite_number *numbers, int6
     bool has_stream = stream->is_given && stream->value != (int64_t)STREAM_NONE;
     /* Records of CUPTI name a stream only where the call had one. */
     bool is_async = reader->table->has_global_pid ? pool->is_given && pool->value != 0 : has_stream;
-    reader->rows =
-        frag_grow(reader->rows, &reader->row_capacity, reader->row_count + 1, sizeof *reader->rows);
-    reader->rows[reader->row_count++] = (memory_row){
+    *FRAG_APPEND(reader->rows, reader->row_count, reader->row_capacity) = (memory_row){
         .record =
             {
                 .time_ns = (uint64_t)time_ns,

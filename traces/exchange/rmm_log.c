@@ -211,9 +211,7 @@ static bool read_row(log_reader *reader, size_t length)
         return fail_field(reader, &fields[FIELD_POINTER],
                           "the address of memory, as the request was served");
     row.time_ns = place_in_time(reader, clock_ns, is_of_day, row.number, length);
-    reader->rows =
-        frag_grow(reader->rows, &reader->row_capacity, reader->row_count + 1, sizeof *reader->rows);
-    reader->rows[reader->row_count++] = row;
+    *FRAG_APPEND(reader->rows, reader->row_count, reader->row_capacity) = row;
     return true;
 }
 
@@ -382,9 +380,7 @@ static bool read_text_row(log_reader *reader, size_t length)
     if (row.action == FAILURE && reader->failure.length == 0)
         frag_text_add_bytes(&reader->failure, reader->text, length);
     row.time_ns = place_in_time(reader, clock_ns, is_of_day, row.number, length);
-    reader->rows =
-        frag_grow(reader->rows, &reader->row_capacity, reader->row_count + 1, sizeof *reader->rows);
-    reader->rows[reader->row_count++] = row;
+    *FRAG_APPEND(reader->rows, reader->row_count, reader->row_capacity) = row;
     return true;
 }
 

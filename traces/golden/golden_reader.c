@@ -102,9 +102,7 @@ bool frag_golden_find_id(frag_golden_reader *reader, frag_golden_line *line)
 void frag_golden_keep_call(frag_golden_reader *reader, const frag_golden_call *call)
 {
     frag_golden_log *log = reader->log;
-    log->calls =
-        frag_grow(log->calls, &reader->call_capacity, log->call_count + 1, sizeof *log->calls);
-    log->calls[log->call_count++] = *call;
+    *FRAG_APPEND(log->calls, log->call_count, reader->call_capacity) = *call;
 }
 
 void frag_golden_keep_line(frag_golden_reader *reader, const frag_golden_line *line)
@@ -118,9 +116,7 @@ void frag_golden_keep_line(frag_golden_reader *reader, const frag_golden_line *l
 void frag_golden_keep_figure(frag_golden_reader *reader, const char *name, int64_t value)
 {
     frag_golden_log *log = reader->log;
-    log->figures = frag_grow(log->figures, &reader->figure_capacity, log->figure_count + 1,
-                             sizeof *log->figures);
-    log->figures[log->figure_count++] =
+    *FRAG_APPEND(log->figures, log->figure_count, reader->figure_capacity) =
         (frag_golden_figure){frag_golden_keep_text(reader, name), value};
 }
 

@@ -52,9 +52,7 @@ static void keep_reserved(golden_recorder *recorder, const frag_golden_line *lin
         const frag_golden_call *call = &recorder->log->calls[line->calls.first + i];
         if (call->kind != FRAG_GOLDEN_CALL_RESERVE)
             continue;
-        recorder->reserved = frag_grow(recorder->reserved, &recorder->reserved_capacity,
-                                       recorder->reserved_count + 1, sizeof *recorder->reserved);
-        recorder->reserved[recorder->reserved_count++] =
+        *FRAG_APPEND(recorder->reserved, recorder->reserved_count, recorder->reserved_capacity) =
             (known_range){call->address, call->bytes, line->stream, line->device};
     }
 }
@@ -101,9 +99,7 @@ static void observe_notes(golden_recorder *recorder, const frag_golden_line *lin
 static void observe_malloc(golden_recorder *recorder, const frag_golden_line *line,
                            const frag_golden_call *call)
 {
-    recorder->segments = frag_grow(recorder->segments, &recorder->segment_capacity,
-                                   recorder->segment_count + 1, sizeof *recorder->segments);
-    recorder->segments[recorder->segment_count++] =
+    *FRAG_APPEND(recorder->segments, recorder->segment_count, recorder->segment_capacity) =
         (known_range){call->address, call->bytes, line->stream, recorder->device};
     add_event(recorder, &(frag_build_event){.op = FRAG_OP_SEGMENT_ALLOC,
                                             .address = call->address,

@@ -188,9 +188,7 @@ static bool read_notes(frag_golden_reader *reader, frag_golden_line *line)
                 "entry %zu of \"ev\" is not a trace event; expected [kind, address, "
                 "bytes, stream] with one of A, FR, FC, SA, SF, SM, SU, OOM",
                 i + 1);
-        log->notes =
-            frag_grow(log->notes, &reader->note_capacity, log->note_count + 1, sizeof *log->notes);
-        log->notes[log->note_count++] = note;
+        *FRAG_APPEND(log->notes, log->note_count, reader->note_capacity) = note;
     }
     return true;
 }
@@ -346,9 +344,7 @@ static bool read_blocks(frag_golden_reader *reader, frag_golden_line *line)
                 "requested, \"A\", \"P\" or \"I\"]",
                 i + 1);
         block.state = state[0];
-        log->blocks = frag_grow(log->blocks, &reader->block_capacity, log->block_count + 1,
-                                sizeof *log->blocks);
-        log->blocks[log->block_count++] = block;
+        *FRAG_APPEND(log->blocks, log->block_count, reader->block_capacity) = block;
     }
     return true;
 }
@@ -372,9 +368,7 @@ static bool read_segment(frag_golden_reader *reader, frag_golden_line *line)
     if (!segment.is_small && strcmp(pool, "large") != 0)
         return frag_golden_fail_member(reader, "pool", "\"small\" or \"large\"");
     line->segment = log->segment_count;
-    log->segments = frag_grow(log->segments, &reader->segment_capacity, log->segment_count + 1,
-                              sizeof *log->segments);
-    log->segments[log->segment_count++] = segment;
+    *FRAG_APPEND(log->segments, log->segment_count, reader->segment_capacity) = segment;
     return read_blocks(reader, line);
 }
 

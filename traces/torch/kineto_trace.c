@@ -206,9 +206,7 @@ static bool read_json(kineto_reader *reader, frag_json *json)
     event.op = strcmp(name, op_names[MEMORY_FAILED]) == 0 ? MEMORY_FAILED : MEMORY_ALLOC;
     if (!read_time(reader, json, &event) || !read_arguments(reader, json, &event))
         return false;
-    reader->rows =
-        frag_grow(reader->rows, &reader->row_capacity, reader->row_count + 1, sizeof *reader->rows);
-    reader->rows[reader->row_count++] = event;
+    *FRAG_APPEND(reader->rows, reader->row_count, reader->row_capacity) = event;
     return true;
 }
 

@@ -321,9 +321,7 @@ static void emit_held(emitter *state)
 
 static void hold(emitter *state, uint64_t index)
 {
-    state->held =
-        frag_grow(state->held, &state->held_capacity, state->held_count + 1, sizeof *state->held);
-    state->held[state->held_count++] = index;
+    *FRAG_APPEND(state->held, state->held_count, state->held_capacity) = index;
 }
 
 /* What the call waited for comes before it: in the recorded order, which is that of PyTorch's hash

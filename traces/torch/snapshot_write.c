@@ -320,18 +320,14 @@ static void look_span(void *context, const frag_span *span, const frag_block_vie
         const frag_held_range *held = frag_held_ranges_find(&state->writer->ranges, span->address);
         FRAG_ASSERT(held != NULL);
         kept.site = held->site;
-        run->segments = frag_grow(run->segments, &run->segment_capacity, run->segment_count + 1,
-                                  sizeof *run->segments);
-        run->segments[run->segment_count++] =
+        *FRAG_APPEND(run->segments, run->segment_count, run->segment_capacity) =
             (end_segment){.first = run->span_count, .address = span->address};
     } else if (span->kind == FRAG_SPAN_BLOCK) {
         kept.requested_bytes = block->requested_bytes;
         kept.is_waiting = block->is_waiting;
         kept.site = site_of(state->writer->trace, state->writer->blocks[span->handle].event);
     }
-    run->spans =
-        frag_grow(run->spans, &run->span_capacity, run->span_count + 1, sizeof *run->spans);
-    run->spans[run->span_count++] = kept;
+    *FRAG_APPEND(run->spans, run->span_count, run->span_capacity) = kept;
     run->segments[run->segment_count - 1].end = run->span_count;
 }
 
@@ -358,9 +354,7 @@ void frag_snapshot_writer_look(void *context, const frag_replay *replay,
 {
     frag_snapshot_writer *writer = context;
     const frag_trace *trace = writer->trace;
-    writer->runs =
-        frag_grow(writer->runs, &writer->run_capacity, writer->run_count + 1, sizeof *writer->runs);
-    ended_run *run = &writer->runs[writer->run_count++];
+    ended_run *run = FRAG_APPEND(writer->runs, writer->run_count, writer->run_capacity);
     *run = (ended_run){.trace = trace, .events = result->events};
     final_walk state = {.writer = writer, .run = run};
     frag_replay_walk(replay, look_span, &state);

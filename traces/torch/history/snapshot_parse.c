@@ -215,9 +215,7 @@ static bool read_blocks(const parser *state, frag_pickle_value list, frag_snapsh
         address += block.bytes;
         if (!block.is_active)
             continue;
-        snapshot->blocks = frag_grow(snapshot->blocks, &snapshot->block_capacity,
-                                     snapshot->block_count + 1, sizeof *snapshot->blocks);
-        snapshot->blocks[snapshot->block_count++] = block;
+        *FRAG_APPEND(snapshot->blocks, snapshot->block_count, snapshot->block_capacity) = block;
     }
     segment->block_count = snapshot->block_count - segment->first_block;
     if (address != end)
@@ -292,9 +290,8 @@ static bool read_segments(const parser *state, frag_pickle_value list)
         frag_snapshot_segment segment;
         if (!read_segment(state, item, &segment))
             return fail_in(state->error, "segments", snapshot->segment_count);
-        snapshot->segments = frag_grow(snapshot->segments, &snapshot->segment_capacity,
-                                       snapshot->segment_count + 1, sizeof *snapshot->segments);
-        snapshot->segments[snapshot->segment_count++] = segment;
+        *FRAG_APPEND(snapshot->segments, snapshot->segment_count, snapshot->segment_capacity) =
+            segment;
     }
     if (snapshot->segment_count > 1)
         qsort(snapshot->segments, snapshot->segment_count, sizeof *snapshot->segments,
@@ -467,9 +464,7 @@ static void read_annotations(const parser *state, frag_pickle_value list)
         mark.flags = stage == FRAG_SNAPSHOT_START ? FRAG_EVENT_BEGIN
                      : stage == FRAG_SNAPSHOT_END ? FRAG_EVENT_END
                                                   : 0;
-        snapshot->marks = frag_grow(snapshot->marks, &snapshot->mark_capacity,
-                                    snapshot->mark_count + 1, sizeof *snapshot->marks);
-        snapshot->marks[snapshot->mark_count++] = mark;
+        *FRAG_APPEND(snapshot->marks, snapshot->mark_count, snapshot->mark_capacity) = mark;
     }
     if (snapshot->mark_count > 1)
         qsort(snapshot->marks, snapshot->mark_count, sizeof *snapshot->marks, compare_marks);

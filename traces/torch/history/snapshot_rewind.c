@@ -304,10 +304,8 @@ static void undo_unmap(rewinder *state, uint64_t index)
 /* For those who look at segments alone. */
 static void list_segment_entry(frag_rewound *rewound, uint64_t index)
 {
-    rewound->segment_entries =
-        frag_grow(rewound->segment_entries, &rewound->segment_entry_capacity,
-                  rewound->segment_entry_count + 1, sizeof *rewound->segment_entries);
-    rewound->segment_entries[rewound->segment_entry_count++] = (uint32_t)index;
+    *FRAG_APPEND(rewound->segment_entries, rewound->segment_entry_count,
+                 rewound->segment_entry_capacity) = (uint32_t)index;
 }
 
 static void turn_segment_entries(frag_rewound *rewound)
@@ -488,9 +486,8 @@ static void drop_initial(rewinder *state, uint32_t dropped)
                       true, state->ordinal, 0, "%llu bytes at 0x%llx",
                       (unsigned long long)block->requested_bytes,
                       (unsigned long long)block->address);
-    rewound->misplaced = frag_grow(rewound->misplaced, &rewound->misplaced_capacity,
-                                   rewound->misplaced_count + 1, sizeof *rewound->misplaced);
-    rewound->misplaced[rewound->misplaced_count++] = dropped;
+    *FRAG_APPEND(rewound->misplaced, rewound->misplaced_count, rewound->misplaced_capacity) =
+        dropped;
 }
 
 /* Keeps the blocks that lie in ranges and apart from each other. */

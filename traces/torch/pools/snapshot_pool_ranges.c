@@ -75,9 +75,7 @@ static void begin_range(frag_pool_walker *state, uint64_t index)
         state->is_lost = true;
         return;
     }
-    state->ranges = frag_grow(state->ranges, &state->range_capacity, state->range_count + 1,
-                              sizeof *state->ranges);
-    state->ranges[state->range_count++] = (frag_pool_range){
+    *FRAG_APPEND(state->ranges, state->range_count, state->range_capacity) = (frag_pool_range){
         .base = entry->address,
         .end = entry->address + entry->bytes,
         .mapped_bytes = entry->bytes,

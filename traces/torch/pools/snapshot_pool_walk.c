@@ -220,9 +220,7 @@ void frag_pool_walker_give(frag_pool_walker *state, uint32_t piece, uint64_t ind
 {
     state->colours.pieces[piece].given = index;
     state->colours.pieces[piece].burst = state->run_first;
-    state->given = frag_grow(state->given, &state->given_capacity, state->given_count + 1,
-                             sizeof *state->given);
-    state->given[state->given_count++] = piece;
+    *FRAG_APPEND(state->given, state->given_count, state->given_capacity) = piece;
 }
 
 void frag_pool_walker_enter(frag_pool_walker *state, uint64_t index, bool is_part)
