@@ -30,6 +30,7 @@ enum {
     TRACES = 100,
     FOLDED_TRACES = 200,
     PROGRAMS = 30,
+    RELEASE_TRACES = 40,
     EVENTS_MAX = 3000,
     PLANNED_EVENTS_MAX = 300, /* plans of longer ones take long */
     LAYOUT_EVERY = 32
@@ -411,10 +412,63 @@ static void tell_programs(frag_text *out)
     }
 }
 
+static bool has_private_pools(const random_trace *trace)
+{
+    for (size_t i = 0; i < trace->count; i++)
+        if (trace->events[i].op == FRAG_OP_POOL_BEGIN)
+            return true;
+    return false;
+}
+
+/* Private pools on each side of the releases that changed them. */
+static void tell_releases(frag_text *out)
+{
+    static const char *const settings[] = {
+        "version=2.9",
+        "version=2.10",
+        "version=2.11",
+        "version=2.12,graph_capture_record_stream_reuse=true",
+        "version=2.13,graph_capture_record_stream_reuse=true",
+        "version=2.10,expandable_segments=true,per_process_memory_fraction=1",
+        "version=2.11,expandable_segments=true,max_split_size_mb=40",
+        "version=2.15,expandable_segments=true"};
+    random_trace trace = {0};
+    unsigned count = 0;
+    for (uint64_t seed = 90001; count < RELEASE_TRACES; seed++) {
+        random_trace_draw(&trace, seed);
+        if (trace.count > EVENTS_MAX || !has_private_pools(&trace))
+            continue;
+        frag_text text = {0};
+        frag_recording recording;
+        frag_findings findings;
+        size_t from = out->length;
+        random_trace_write(&trace, &text);
+        frag_test_load_well(text.bytes, &recording, &findings);
+        for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
+            frag_text policy = {0};
+            frag_text_add(&policy, "pytorch:%s", settings[i]);
+            uint64_t peak = recording.traces[0].stats.peak_requested_bytes;
+            tell_case(out,
+                      &(policy_case){.policy = policy.bytes,
+                                     .capacity_bytes = peak + (count + i) % 4 * 16 * FRAG_MIB,
+                                     .page_bytes = FRAG_DEVICE_PAGE_BYTES,
+                                     .is_oom_skipped = true},
+                      &recording);
+            frag_text_destroy(&policy);
+        }
+        pinned_fold(out, from, "releases");
+        frag_recording_destroy(&recording);
+        frag_text_destroy(&text);
+        count++;
+    }
+    random_trace_destroy(&trace);
+}
+
 static void tell_all(frag_text *out)
 {
     tell_random(out);
     tell_programs(out);
+    tell_releases(out);
 }
 
 static const pinned_lines pinned = {"tests/data/answers/policies.txt.zst", tell_all,
