@@ -11,8 +11,8 @@ once all changes had these, what no test noticed goes through the command-line t
 folder first (with --quick those alone). A test that never runs the changed line cannot notice: a copy of
 the tree counts lines (gcov) to know which run it, and only these are tried. --unreached lists the lines with
 an operator that no unit test and no golden log runs. A change that leaves
-the object as it was is equivalent; others that no test can notice are listed in
-tests/fuzz/mutants.equivalent, each with the reason. With --again only what an earlier run printed as
+the object as it was is equivalent, as is "a <= b ? a : b" for "a < b ? a : b"; others that no test
+can notice are listed in tests/fuzz/mutants.equivalent, each with the reason. With --again only what an earlier run printed as
 not noticed is judged, to see what new tests notice. The checkout itself is never changed.
 Exit code 1: less than 95 % were noticed.
 """
@@ -39,6 +39,10 @@ WORD = re.compile(r"(?<=return )(true|false)(?=;)|\b(continue|break)(?=;)")
 # What `--check` has a policy and its indexes find out about themselves, up to the end of the function.
 AUDIT = re.compile(r"^(?:static )?bool (?:check_\w+|\w+_check(?:_\w+)?)\((?:const frag_(?:policy|page_space|block_space|free_index_store"
                    r"|bit_lists|vma_lists|address_index|composed|ranges) |index_audit )\*.*?^}", re.M | re.S)
+# "a < b ? a : b": where both are equal either is taken, so that "<=" is the same.
+OPERAND = r"(?:\w+(?:->|\.))*\w+(?:\[\w+\])?(?:\([^()]*\))?"
+CHOICE = re.compile(r"(?:^|[=(,?:] *|return |&& |\|\| )(%s) (?:<=?|>=?) (%s)\s*\?\s*(?:\(\w+\))?(%s)\s*:\s*(?:\(\w+\))?(%s)(?=[;),])"
+                    % ((OPERAND,) * 4), re.M)
 OTHERS = {
     "==": ["!="], "!=": ["=="], "<": ["<=", ">"], "<=": ["<", ">"], ">": [">=", "<"], ">=": [">", "<"],
     "&&": ["||"], "||": ["&&"], "<<": [">>"], ">>": ["<<"], "+=": ["-="], "-=": ["+="], "|=": ["&="],
@@ -89,8 +93,14 @@ class Mutant:
         self.before = text[begin:stop].strip()
         self.after = (text[begin:start] + new + text[end:stop]).strip()
         self.text = text[:start] + new + text[end:]
+        self.is_choice = new in (text[start:end] + "=", text[start:end].rstrip("=")) and any(
+            choice.start(1) < start < choice.start(2) == end + 1 and sorted(choice.group(1, 2)) == sorted(choice.group(3, 4))
+            for choice in CHOICE.finditer(text, begin, text.find(";", end) + 1))
         # Of what stands in a file, a table ends so; a function ends with a brace alone.
         self.is_table = text.find("\n};", end) == text.find("\n}", end)
+
+    def is_equivalent(self, known):
+        return self.is_choice or self.key() in known
 
     def key(self):
         return (self.path, self.before, self.after)
@@ -581,8 +591,8 @@ def main():
     order.links = trees[0].links(order.units, {mutant.path for mutant in mutants})
     reach = Reach(root, os.path.abspath(os.path.join(options.work, "reach")), options.jobs)
     work = Work(root, trees, order, reach, options.seconds)
-    work.count("equivalent", sum(mutant.key() in known for mutant in mutants))
-    left, untried = work.judge_all([mutant for mutant in mutants if mutant.key() not in known], order.first_tests)
+    work.count("equivalent", sum(mutant.is_equivalent(known) for mutant in mutants))
+    left, untried = work.judge_all([mutant for mutant in mutants if not mutant.is_equivalent(known)], order.first_tests)
     late = []
     if left:
         print("%d to go through the command-line tests" % len(left), flush=True)
