@@ -113,7 +113,7 @@ static frag_frame_owner owner_of_path(const char *file)
         if (begins(name, "torchinductor_") && after.length > 0)
             return FRAG_OWNER_GENERATED;
         /* What a dry run wraps around functions of PyTorch is none of the program's. */
-        if (equals(name, "fraglab_dryrun") && after.length > 0)
+        if (equals(name, "fraglab_dryrun"))
             return FRAG_OWNER_FRAMEWORK;
         if (is_package_folder(name)) {
             is_installed = true;
@@ -123,7 +123,7 @@ static frag_frame_owner owner_of_path(const char *file)
             is_installed = true;
             if (is_framework_package(next_part(after)))
                 return FRAG_OWNER_FRAMEWORK;
-        } else if (equals(name, "torch") && after.length > 0 && is_in_source_tree(before, after)) {
+        } else if (equals(name, "torch") && is_in_source_tree(before, after)) {
             return FRAG_OWNER_FRAMEWORK;
         } else if (after.length > 0 && is_standard_folder(outer, before, name)) {
             is_standard = true;

@@ -29,6 +29,9 @@ enum { RUNS = 150, POOL_RUNS = 250, FOLDED_RUNS = 500, EVENTS_MAX = 700 };
 
 /* Requests of a few mebibytes in two private pools and outside, on a device that is too small for
  * all that is cached: memory is given back often, in one order or another. */
+/* The same with sizes that are limits of the policy, or 512 bytes beside. */
+enum { BORDER_RUNS = 240, BORDER_EVENTS = 90, BORDER_BLOCKS = 14 };
+
 enum { TIGHT_RUNS = 160, TIGHT_EVENTS = 240, TIGHT_BLOCKS = 48 };
 
 /* ---- what is made of it */
@@ -189,6 +192,71 @@ static void tell_tight(frag_text *out, uint64_t seed)
     frag_text_destroy(&text);
 }
 
+/* What a reader concludes from sizes has borders where the policy has: of small requests and
+ * segments, of large ones, of blocks that are not split. */
+static uint64_t draw_border(uint64_t *bits)
+{
+    static const uint64_t borders[] = {FRAG_MIB,      FRAG_MIB,      2 * FRAG_MIB,
+                                       10 * FRAG_MIB, 20 * FRAG_MIB, 24 * FRAG_MIB,
+                                       24 * FRAG_MIB, 44 * FRAG_MIB, 40 * FRAG_MIB};
+    uint64_t bytes = borders[xorshift_next(bits) % (sizeof borders / sizeof borders[0])];
+    uint64_t beside = xorshift_next(bits) % 4;
+    return beside == 0 ? bytes - 512 : beside == 1 ? bytes + 512 : bytes;
+}
+
+static void tell_border(frag_text *out, uint64_t seed)
+{
+    static const struct {
+        const char *policy;
+        made_snapshot_loss lost;
+    } cases[] = {
+        {"pytorch:max_split_size_mb=24", {.max_split_bytes = 24 * FRAG_MIB}},
+        {"pytorch:max_split_size_mb=24", {.max_split_bytes = 24 * FRAG_MIB, .has_pools = true}},
+        {"pytorch:expandable_segments=true", {.has_pools = true}},
+        {"pytorch", {.has_pools = true}},
+        {"pytorch:garbage_collection_threshold=0.5", {.gc_threshold = 0.5, .has_pools = true}},
+        {"pytorch:expandable_segments=true,max_split_size_mb=24",
+         {.max_split_bytes = 24 * FRAG_MIB}}};
+    frag_text text = {0};
+    frag_recording recording;
+    frag_findings findings;
+    frag_policy_spec spec;
+    frag_error error = {0};
+    made_snapshot of = {0};
+    uint64_t bits = seed * 0x9e3779b97f4a7c15u | 1;
+    bool is_live[BORDER_BLOCKS] = {false};
+    frag_text_add(&text, "# fraglab trace 2\n");
+    for (uint32_t i = 0; i < BORDER_EVENTS; i++) {
+        uint64_t slot = xorshift_next(&bits) % BORDER_BLOCKS;
+        if (is_live[slot])
+            frag_text_add(&text, "free %" PRIu64 "\n", slot);
+        else
+            frag_text_add(&text, "alloc %" PRIu64 " %" PRIu64 "%s\n", slot, draw_border(&bits),
+                          seed % 3 == 0 && slot % 5 == 0 ? " pool=5" : "");
+        is_live[slot] = !is_live[slot];
+        if (xorshift_next(&bits) % 24 == 0)
+            frag_text_add(&text, "empty_cache\n");
+    }
+    frag_test_load_well(text.bytes, &recording, &findings);
+    size_t index = seed % (sizeof cases / sizeof cases[0]);
+    uint64_t peak = recording.traces[0].stats.peak_requested_bytes;
+    frag_device_spec device = {.capacity_bytes = peak + xorshift_next(&bits) % 6 * 8 * FRAG_MIB};
+    assert_true(frag_policy_spec_parse(cases[index].policy, &spec, &error));
+    const frag_run_setup setup = {&recording, &recording.traces[0], spec.ops, spec.values, &device};
+    if (made_snapshot_make(&of, &setup, &error)) {
+        made_snapshot_loss lost = cases[index].lost;
+        tell_snapshot(out, &of, &lost);
+        lost.first = of.note_count / 3;
+        tell_snapshot(out, &of, &lost);
+        lost.kinds = 1u << FRAG_NOTE_FREE_REQUESTED;
+        tell_snapshot(out, &of, &lost);
+    }
+    made_snapshot_destroy(&of);
+    frag_policy_spec_destroy(&spec);
+    frag_recording_destroy(&recording);
+    frag_text_destroy(&text);
+}
+
 static bool has_private_pools(const random_trace *trace)
 {
     for (size_t i = 0; i < trace->count; i++)
@@ -218,6 +286,11 @@ static void tell_all(frag_text *out)
         tell_tight(out, seed);
         if (seed > TIGHT_RUNS)
             pinned_fold(out, from, "one more that is tight");
+    }
+    for (uint64_t seed = 1; seed <= BORDER_RUNS; seed++) {
+        size_t from = out->length;
+        tell_border(out, seed);
+        pinned_fold(out, from, "sizes at borders");
     }
 }
 

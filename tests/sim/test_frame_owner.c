@@ -34,6 +34,9 @@ static const sample samples[] = {
     {"/home/me/src/transformers/modeling_utils.py", "to", FRAG_OWNER_PROGRAM},
     {"/home/me/lib/losses.py", "loss", FRAG_OWNER_PROGRAM},
     {"/home/me/pythonlib/model.py", "forward", FRAG_OWNER_PROGRAM},
+    {"/tmp/torchinductor_me.py", "call", FRAG_OWNER_PROGRAM},
+    {"/home/me/torch/_/train.py", "main", FRAG_OWNER_PROGRAM},
+    {"/home/me/gui.pyw", "main", FRAG_OWNER_PROGRAM},
 
     {"/home/me/.venv/lib/python3.12/site-packages/einops/einops.py", "rearrange",
      FRAG_OWNER_INSTALLED},
@@ -89,6 +92,7 @@ static const sample samples[] = {
     {"", "", FRAG_OWNER_NATIVE},
     {"<", "", FRAG_OWNER_NATIVE},
     {".py", "", FRAG_OWNER_NATIVE},
+    {".pyw", "", FRAG_OWNER_NATIVE},
 };
 
 static void files_belong_to_those_who_wrote_them(void **state)

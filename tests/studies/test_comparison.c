@@ -356,6 +356,38 @@ static void a_star_stands_for_any_text(void **state)
     assert_false(frag_metric_matches("peak", "peak.reserved_bytes"));
 }
 
+/* A change as large as the threshold is within it, in bytes and in shares; a percent more is not.
+ */
+static void a_change_at_its_threshold_is_within(void **state)
+{
+    (void)state;
+    static const char path[] = "peak.reserved_bytes";
+    double number = 0;
+    free(changed(lines[0], path, 1.5, &number));
+    char *half_more = changed(lines[0], path, 1.5, NULL),
+         *half = changed(lines[0], path, 0.5, NULL);
+    const frag_threshold thresholds[] = {
+        {.pattern = "*", .ratio = 0.5},
+        {.pattern = "*", .ratio = 0.49},
+        {.pattern = "*", .amount = number / 2},
+        {.pattern = "*", .amount = number / 2 - 1},
+        {.pattern = "*", .amount = number / 2 - 1, .ratio = 0.5},
+        {.pattern = "*", .amount = number / 2, .ratio = 0.49},
+    };
+    for (size_t i = 0; i < sizeof thresholds / sizeof thresholds[0]; i++) {
+        const frag_comparison_options options = {.general = thresholds[i]};
+        bool is_beyond = i == 1 || i == 3;
+        frag_comparison worse = compare(lines[0], half_more, &options);
+        frag_comparison better = compare(lines[0], half, &options);
+        assert_int_equal(worse.verdicts[is_beyond ? FRAG_VERDICT_WORSE : FRAG_VERDICT_WITHIN], 1);
+        assert_int_equal(better.verdicts[is_beyond ? FRAG_VERDICT_BETTER : FRAG_VERDICT_WITHIN], 1);
+        frag_comparison_destroy(&worse);
+        frag_comparison_destroy(&better);
+    }
+    free(half_more);
+    free(half);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -369,6 +401,7 @@ int main(void)
         cmocka_unit_test(an_oom_that_comes_or_goes_is_a_verdict_of_its_own),
         cmocka_unit_test(rows_find_each_other_in_any_order_by_device),
         cmocka_unit_test(what_is_no_row_is_refused_with_its_line),
+        cmocka_unit_test(a_change_at_its_threshold_is_within),
         cmocka_unit_test(a_star_stands_for_any_text),
     };
     return cmocka_run_group_tests(tests, read_rows, remove_files);

@@ -136,10 +136,16 @@ void made_snapshot_write(frag_text *text, const made_snapshot *of, const made_sn
         if ((lost->kinds >> of->notes[i].kind & 1) == 0)
             add_entry(text, of, &of->notes[i], lost->has_pools);
     end_list(text, "]]");
-    if (!lost->is_old)
+    if (!lost->is_old) {
         frag_text_add(text,
                       ",\"allocator_settings\":{\"PYTORCH_CUDA_ALLOC_CONF\":\"\","
-                      "\"expandable_segments\":%s}",
+                      "\"expandable_segments\":%s",
                       of->is_expandable ? "true" : "false");
+        if (lost->max_split_bytes != 0)
+            frag_text_add(text, ",\"max_split_size\":%" PRIu64, lost->max_split_bytes);
+        if (lost->gc_threshold > 0)
+            frag_text_add(text, ",\"garbage_collection_threshold\":%.2f", lost->gc_threshold);
+        frag_text_add(text, "}");
+    }
     frag_text_add(text, "}");
 }

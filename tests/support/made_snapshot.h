@@ -25,10 +25,12 @@ typedef struct made_snapshot {
 
 /* What is left out of what is written. */
 typedef struct made_snapshot_loss {
-    size_t first;   /* note that is still there */
-    uint32_t kinds; /* one bit for each kind of note that is not */
-    bool has_pools; /* of each entry */
-    bool is_old;    /* of a release that did not write its settings */
+    size_t first;             /* note that is still there */
+    uint32_t kinds;           /* one bit for each kind of note that is not */
+    bool has_pools;           /* of each entry */
+    uint64_t max_split_bytes; /* 0: no setting of it is written */
+    double gc_threshold;      /* as well */
+    bool is_old;              /* of a release that did not write its settings */
 } made_snapshot_loss;
 
 /* Requests that fail are skipped. false: as frag_run. The caller destroys, either way. */

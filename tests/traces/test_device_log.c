@@ -396,6 +396,59 @@ static void what_cannot_be_a_log_is_refused(void **state)
     assert_refused(0, 0x89, 1000, "the file ends; expected 3096 more bytes");
 }
 
+/* A record of whole 2^56 bytes is refused, one byte less is not; the same for devices and lengths.
+ */
+static void the_last_number_that_is_allowed_is_accepted(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t bytes;
+        uint16_t device;
+        int32_t code;
+        uint32_t call;
+        bool is_sound;
+    } cases[] = {
+        {FRAG_REQUEST_BYTES_MAX, 0, 0, FRAG_LOG_MALLOC, true},
+        {FRAG_REQUEST_BYTES_MAX + 1, 0, 0, FRAG_LOG_MALLOC, false},
+        {FRAG_REQUEST_BYTES_MAX + 1, 0, 2, FRAG_LOG_MALLOC, true},
+        {UINT64_MAX, 0, 0, FRAG_LOG_POOL_SET, true},
+        {UINT64_MAX, 0, 0, FRAG_LOG_POOL_TRIM, true},
+        {1, FRAG_DEVICE_LOG_DEVICES_MAX - 1, 0, FRAG_LOG_MALLOC, true},
+        {1, FRAG_DEVICE_LOG_DEVICES_MAX, 0, FRAG_LOG_MALLOC, false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const frag_device_record record = {.call = (uint8_t)cases[i].call,
+                                           .address = 0x1000,
+                                           .bytes = cases[i].bytes,
+                                           .device = cases[i].device,
+                                           .result = cases[i].code};
+        size_t bytes = 0;
+        unsigned char *log = frag_device_log_bytes(&record, 1, &bytes);
+        loaded result = load_bytes(log, bytes, FRAG_FORMAT_DEVICE_LOG);
+        free(log);
+        if (result.ok != cases[i].is_sound)
+            fail_msg("case %zu: %s", i, result.error.sentence);
+        if (result.ok)
+            frag_recording_destroy(&result.recording);
+    }
+    /* The header, 4096 bytes; of a log without records only its lengths are looked at. */
+    for (unsigned beyond = 0; beyond < 2; beyond++) {
+        size_t bytes = 0;
+        unsigned char *log = frag_device_log_bytes(NULL, 0, &bytes);
+        unsigned char *longer = calloc(1, 65536 + 1);
+        assert_non_null(longer);
+        memcpy(longer, log, FRAG_DEVICE_LOG_HEADER_BYTES);
+        free(log);
+        const uint32_t header_bytes = 65536 + beyond;
+        memcpy(longer + offsetof(frag_device_log_header, header_bytes), &header_bytes, 4);
+        loaded result = load_bytes(longer, header_bytes, FRAG_FORMAT_DEVICE_LOG);
+        free(longer);
+        assert_int_equal(result.ok, beyond == 0);
+        if (result.ok)
+            frag_recording_destroy(&result.recording);
+    }
+}
+
 /* A later version may write a longer header, and a program that is killed leaves bytes behind. */
 static void a_longer_header_and_what_follows_the_records_are_passed_over(void **state)
 {
@@ -453,6 +506,7 @@ int main(void)
         cmocka_unit_test(activities_serve_only_where_no_call_was_seen),
         cmocka_unit_test(an_empty_log_is_a_recording_without_events),
         cmocka_unit_test(what_cannot_be_a_log_is_refused),
+        cmocka_unit_test(the_last_number_that_is_allowed_is_accepted),
         cmocka_unit_test(a_longer_header_and_what_follows_the_records_are_passed_over),
         cmocka_unit_test(the_format_is_told_by_content),
     };

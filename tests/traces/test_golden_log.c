@@ -197,6 +197,66 @@ static void refuses_with_line_and_remedy(void **state)
         assert_refused(cases[i].text, cases[i].line, cases[i].sentence);
 }
 
+/* A peer's log with one call of the device, in which two numbers stand. */
+static bool accepts_call(const char *form, uint64_t first, uint64_t second)
+{
+    char call[128], text[1024];
+    frag_golden_log log;
+    frag_error error;
+    snprintf(call, sizeof call, form, (unsigned long long)first, (unsigned long long)second);
+    snprintf(text, sizeof text,
+             "{\"golden\":\"cupy\",\"version\":\"14.2.0\",\"params\":{},\"capacity\":17179869184,"
+             "\"va\":\"up\",\"va_base\":123145302310912,\"gran\":2097152,\"gap\":2097152,"
+             "\"profile\":\"x\",\"seed\":1}\n"
+             "{\"op\":\"alloc\",\"id\":0,\"size\":512,\"stream\":0,\"addr\":123145302310912,"
+             "\"drv\":[%s]}\n{\"summary\":{}}\n",
+             call);
+    bool ok = read_log(text, &log, &error);
+    if (ok)
+        frag_golden_log_destroy(&log);
+    else
+        assert_int_equal(error.line, 2);
+    return ok;
+}
+
+static void the_last_number_that_is_allowed_is_accepted(void **state)
+{
+    (void)state;
+    const uint64_t address = (uint64_t)1 << 47, bytes = (uint64_t)1 << 56;
+    static const char *const forms[] = {"[\"malloc\",%llu,%llu,0]", "[\"free\",%llu,%llu,0]",
+                                        "[\"reserve\",%llu,%llu]", "[\"vfree\",%llu,%llu]",
+                                        "[\"map\",%llu,%llu,1]"};
+    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
+        assert_true(accepts_call(forms[i], 0, 1));
+        assert_true(accepts_call(forms[i], address, bytes));
+        assert_false(accepts_call(forms[i], address + 1, bytes));
+        assert_false(accepts_call(forms[i], address, bytes + 1));
+    }
+    assert_true(accepts_call("[\"map\",0,%llu,%llu]", bytes / 4, 4));
+    assert_false(accepts_call("[\"map\",0,%llu,%llu]", bytes / 4, 5));
+    assert_false(accepts_call("[\"map\",0,%llu,%llu]", 0, 4));
+    assert_false(accepts_call("[\"map\",0,%llu,%llu]", 512, 0));
+    /* One field too few, or too many. */
+    assert_true(accepts_call("[\"sync\",%llu,%llu]", 1, 0));
+    assert_false(accepts_call("[\"sync\",%llu]", 1, 0));
+    assert_false(accepts_call("[\"malloc\",%llu,%llu]", 1, 1));
+    assert_false(accepts_call("[\"reserve\",%llu,%llu,0]", 1, 1));
+    for (unsigned number = 0; number <= 1; number++) {
+        char text[1024];
+        frag_golden_log log;
+        frag_error error;
+        snprintf(text, sizeof text, HEAD "{\"op\":\"fraction\",\"value\":%u}\n" END, number);
+        assert_true(read_log(text, &log, &error));
+        frag_golden_log_destroy(&log);
+    }
+    frag_golden_log log;
+    frag_error error;
+    assert_true(read_log(HEAD "{\"op\":\"alloc\",\"id\":0,\"size\":72057594037927935,\"stream\":0,"
+                              "\"oom\":{\"message\":\"\"}}\n" END,
+                         &log, &error));
+    frag_golden_log_destroy(&log);
+}
+
 static void refuses_heads_under_other_rules(void **state)
 {
     (void)state;
@@ -353,6 +413,7 @@ int main(void)
         cmocka_unit_test(statistics_are_named_as_the_framework_names_them),
         cmocka_unit_test(what_follows_a_failure_of_the_library_does_not_count),
         cmocka_unit_test(refuses_with_line_and_remedy),
+        cmocka_unit_test(the_last_number_that_is_allowed_is_accepted),
         cmocka_unit_test(refuses_heads_under_other_rules),
         cmocka_unit_test(each_device_has_a_trace_and_common_requests_reach_all),
         cmocka_unit_test(is_told_by_its_content),

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -106,6 +107,61 @@ static void texts_are_without_their_escapes(void **state)
     assert_true(frag_pickle_string(tree, root, &id));
     assert_string_equal(frag_pickle_text(tree, id, NULL), expected);
     frag_pickle_destroy(tree);
+}
+
+/* UTF-8 of a code point, as the standard's table has it. */
+static size_t utf8_of(uint32_t code, unsigned char out[4])
+{
+    static const uint32_t firsts[] = {0, 0x80, 0x800, 0x10000, 0x110000};
+    static const unsigned char marks[] = {0, 0, 0xc0, 0xe0, 0xf0};
+    size_t length = 1;
+    while (code >= firsts[length])
+        length++;
+    for (size_t i = 0; i < length; i++)
+        out[i] = (unsigned char)((code >> 6 * (length - 1 - i) & (i > 0 ? 0x3f : 0xff)) |
+                                 (i > 0 ? 0x80 : marks[length]));
+    return length;
+}
+
+static void expect_escaped(const char *escaped, const uint32_t *codes, size_t count)
+{
+    unsigned char expected[16];
+    size_t length = 0;
+    frag_pickle_value root = 0;
+    frag_pickle *tree = read_well(escaped, &root);
+    uint32_t id = 0;
+    for (size_t i = 0; i < count; i++)
+        length += utf8_of(codes[i], expected + length);
+    expected[length] = '\0';
+    assert_true(frag_pickle_string(tree, root, &id));
+    assert_string_equal(frag_pickle_text(tree, id, NULL), (const char *)expected);
+    frag_pickle_destroy(tree);
+}
+
+/* Every unit about the borders: lengths in UTF-8, and halves of pairs, which alone are U+FFFD. */
+static void units_are_code_points_but_for_surrogates(void **state)
+{
+    (void)state;
+    static const uint32_t borders[] = {0x1, 0x7f, 0x800, 0xd800, 0xdc00, 0xe000, 0xffff};
+    char text[32];
+    for (size_t i = 0; i < sizeof borders / sizeof borders[0]; i++)
+        for (uint32_t unit = borders[i] < 3 ? 1 : borders[i] - 2;
+             unit <= borders[i] + 2 && unit <= 0xffff; unit++) {
+            bool is_half = unit >> 11 == 0xd800 >> 11;
+            snprintf(text, sizeof text, "\"\\u%04x\"", (unsigned)unit);
+            expect_escaped(text, (uint32_t[]){is_half ? 0xfffd : unit}, 1);
+            for (uint32_t low = 0xdbfe; low <= 0xe001; low++) {
+                bool is_pair = unit >> 10 == 0xd800 >> 10 && low >> 10 == 0xdc00 >> 10;
+                bool is_half_low = low >> 11 == 0xd800 >> 11;
+                uint32_t pair = 0x10000 + ((unit & 0x3ff) << 10) + (low & 0x3ff);
+                snprintf(text, sizeof text, "\"\\u%04x\\u%04X\"", (unsigned)unit, (unsigned)low);
+                if (is_pair)
+                    expect_escaped(text, &pair, 1);
+                else if (low < 0xdc02 || low > 0xdffd)
+                    expect_escaped(
+                        text, (uint32_t[]){is_half ? 0xfffd : unit, is_half_low ? 0xfffd : low}, 2);
+            }
+        }
 }
 
 static void equal_stacks_are_one_object(void **state)
@@ -368,6 +424,7 @@ int main(void)
         cmocka_unit_test(numbers_are_whole_where_they_fit),
         cmocka_unit_test(two_whole_numbers_are_a_pair),
         cmocka_unit_test(texts_are_without_their_escapes),
+        cmocka_unit_test(units_are_code_points_but_for_surrogates),
         cmocka_unit_test(equal_stacks_are_one_object),
         cmocka_unit_test(long_values_go_through_the_window),
         cmocka_unit_test(what_is_no_json_is_refused_with_its_offset),
