@@ -42,7 +42,7 @@ static void expect(facts known, frag_guess tried, double threshold, uint64_t lim
 {
     frag_guess_limits found;
     assert_true(find(known, tried, &found));
-    assert_float_equal(found.threshold, threshold, 0);
+    assert_true(found.threshold == threshold);
     assert_int_equal(found.limit_bytes, limit);
     assert_int_equal(found.capacity_bytes, capacity);
 }
@@ -79,7 +79,7 @@ static void without_a_limit_the_usual_share_is_taken(void **state)
         frag_guess_limits at, below;
         assert_true(find((facts){.peak = PEAK}, guess(mark, none, none), &at));
         assert_true(find((facts){.peak = PEAK}, guess(mark - 1, none, none), &below));
-        assert_float_equal(at.threshold, usual, 0);
+        assert_true(at.threshold == usual);
         assert_true(at.limit_bytes >= mark);
         assert_int_equal(at.capacity_bytes, all);
         assert_true(tenths > 8 || below.threshold < usual);
