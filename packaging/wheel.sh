@@ -46,7 +46,7 @@ if ! cmp -s packaging/libraries.sha256 "$work/libraries/built.sha256"; then
 fi
 
 # ---- fraglab itself, in a copy of the tree, so that ./fraglab stays what it is; without what needs files of
-# this machine: MPI, and CUPTI's recorder. PyTorch for musl has no CUDA, so what stands in for a GPU is left out there.
+# this machine: MPI, and CUPTI's recorder. A dry run needs x86_64, and PyTorch for musl has no CUDA, so what stands in for a GPU is left out there.
 : "${SOURCE_DATE_EPOCH:=$(git log -1 --format=%ct 2>/dev/null || stat -c %Y Makefile)}"
 export SOURCE_DATE_EPOCH
 source=$work/source
@@ -56,8 +56,11 @@ if [ -e .git ]; then git ls-files -z -co --exclude-standard; else find . -type f
     while IFS= read -r -d '' file; do [ ! -f "$file" ] || printf '%s\0' "$file"; done |
     tar --null -T - -cf - | tar -xf - -C "$source"
 rm -rf "$work/tree"
-parts=(CUDA=auto)
-case $target in *-musl) parts=(CUDA=no DRYRUN=no) ;; esac
+case $target in
+x86_64-linux-gnu*) parts=(CUDA=auto) ;;
+*-gnu*) parts=(CUDA=auto DRYRUN=no) ;;
+*) parts=(CUDA=no DRYRUN=no) ;;
+esac
 # The manual page and completions are printed by a program that runs here: that of this machine's own wheel.
 own=$(uname -m)-linux-gnu.2.17
 if [ "$target" != "$own" ]; then

@@ -12,7 +12,7 @@ long one, and what fails is a ``fraglab.Error`` with the place and one sentence.
 from __future__ import annotations
 
 from fraglab._native import Cancelled, Error, HostMemoryError, InputError, InputWarning, SystemFailure, UsageError, library
-from fraglab._places import find_bin, find_library
+from fraglab._places import find_bin, find_library, find_samples
 from fraglab._policy import Device, Policy
 from fraglab._record import OomWatch, Session, record
 from fraglab._recording import Recording, Trace, open
@@ -21,7 +21,7 @@ from fraglab._studies import Comparison, Tuned, cards, compare, diff, explain, p
 
 __all__ = [
     "Cancelled", "Columns", "Comparison", "Device", "Error", "Fields", "HostMemoryError", "InputError", "InputWarning", "Layout", "OomWatch", "Policy", "Recording", "Result", "Session", "SystemFailure", "Timeline", "Trace", "Tuned", "UsageError",
-    "cards", "commit", "compare", "diff", "explain", "find_bin", "find_library", "open", "plan", "policies", "ranks", "record", "sweep", "tune", "version",
+    "cards", "commit", "compare", "diff", "explain", "find_bin", "find_library", "find_samples", "open", "plan", "policies", "ranks", "record", "sweep", "tune", "version",
 ]
 
 

@@ -272,7 +272,10 @@ class Library:
         except OSError as error:
             raise SystemFailure(f"{path} cannot be loaded ({error}); install the package's wheel, or run make in a source tree", 4) from None
         for function, (result, arguments) in _FUNCTIONS.items():
-            entry = getattr(loaded, "fraglab_" + function)
+            try:
+                entry = getattr(loaded, "fraglab_" + function)
+            except AttributeError:
+                raise SystemFailure(f"{path} has no fraglab_{function}, so it is older than this package; install both from one release", 4) from None
             entry.restype, entry.argtypes = result, arguments
             setattr(self, function, entry)
         if name not in _FUNCTIONS:

@@ -41,3 +41,16 @@ def find_library() -> str:
         return given
     tree = _source_tree()
     return _first([HERE / "_root/lib/libfraglab.so.0"] + ([tree / "build/release/library/libfraglab.so.0"] if tree else [])) or "libfraglab.so.0"
+
+
+def find_samples() -> str:
+    """Return the folder of the recordings that come with the package, to try things out on.
+
+    Raises FileNotFoundError with a sentence if there is none.
+    """
+    tree = _source_tree()
+    places = [HERE / "_root/share/fraglab/samples", *([tree / "traces/samples"] if tree else []), pathlib.Path("/usr/share/fraglab/samples"), pathlib.Path("/usr/local/share/fraglab/samples")]
+    for place in places:
+        if (place / "README.md").is_file():
+            return str(place)
+    raise FileNotFoundError(f"there are no samples in {', '.join(map(str, places))}; install the package's wheel")

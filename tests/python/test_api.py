@@ -525,6 +525,11 @@ class Behaviour(unittest.TestCase):
         code = "import sys; sys.path.insert(0, 'python'); import fraglab; assert not {'torch', 'numpy', 'pandas'} & set(sys.modules); print('libfraglab' in open('/proc/self/maps').read())"
         self.assertEqual(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True).stdout.strip(), "False")
 
+    def test_a_library_of_another_release_is_named(self):
+        code = "import fraglab; fraglab.version()"
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT / "python", env={**os.environ, "FRAGLAB_LIBRARY": "libm.so.6"}, check=False)
+        self.assertIn("SystemFailure: libm.so.6 has no fraglab_version, so it is older than this package", done.stderr)
+
     def test_structures_are_as_large_as_those_of_the_header(self):
         names = {"ErrorRecord": "error", "ContextOptions": "context_options", "OpenOptions": "open_options", "Facts": "trace_facts", "CutOptions": "cut_options", "Event": "event", "Frame": "frame",
                  "BuilderOptions": "builder_options", "PolicyRequest": "policy_request", "PolicyGrant": "policy_grant", "PolicyFunctions": "policy_functions", "RunOptions": "run_options", "RunFileOptions": "run_file_options", "Capacity": "capacity", "VerifyOptions": "verify_options", "Sample": "sample",
@@ -548,6 +553,7 @@ class Behaviour(unittest.TestCase):
         from fraglab import _native
 
         self.assertIn(fraglab.version(), command("--version"))
+        self.assertIn("unet.pickle.zst", os.listdir(fraglab.find_samples()))
         for name in _native._FUNCTIONS:
             self.assertTrue(callable(getattr(_native.library, name)))
         for name in fraglab.__all__:
