@@ -24,6 +24,8 @@
 #define KEPT_ARRAY_BYTES (32 << 20) /* the most that glibc takes for an answer */
 
 #define LARGE_PAGE ((uintptr_t)2 << 20)
+/* From here on a large page at the end that is not filled does not matter. */
+#define LARGE_ARRAY_BYTES ((size_t)8 << 20)
 
 typedef struct page_run {
     unsigned char *start;
@@ -198,6 +200,8 @@ void *frag_alloc(size_t count, size_t item_bytes)
     if (memory == NULL)
         frag_scope_fail(count, item_bytes);
     frag_scope_add(memory);
+    if (count * item_bytes >= LARGE_ARRAY_BYTES)
+        frag_memory_will_fill(memory, count * item_bytes);
     return memory;
 }
 

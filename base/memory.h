@@ -53,7 +53,7 @@ size_t frag_arena_touched_bytes(const frag_arena *arena);
  * outside runs; sizes taken from input are bounded before they get here. What they return, and what
  * the C library returns to be freed, is given back by frag_free.
  */
-void *frag_alloc(size_t count, size_t item_bytes); /* zeroed */
+void *frag_alloc(size_t count, size_t item_bytes); /* zeroed; much of it in large pages */
 void *frag_realloc(void *memory, size_t count, size_t item_bytes);
 char *frag_copy_text(const char *text);
 void frag_free(void *memory); /* NULL is allowed */

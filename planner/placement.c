@@ -137,16 +137,16 @@ static bool sweep(const frag_buffer *buffers, const uint64_t *offsets, uint32_t 
     judge at = {.buffers = buffers};
     rank_offsets(&at, offsets, count);
     open_set(&at.live, count);
-    frag_radix_item *turns = frag_sections_moments(buffers, count);
+    frag_moments moments = frag_moments_find(buffers, count);
+    frag_moment moment;
     bool ok = true;
-    for (size_t i = 0; ok && i < (size_t)count * 2; i++) {
-        uint32_t buffer = (uint32_t)(turns[i].value / 2);
-        if (turns[i].value % 2 != 0)
-            ok = begin(&at, buffer, error);
+    while (ok && frag_moments_take(&moments, &moment)) {
+        if (moment.is_end)
+            remove_number(&at.live, at.rank_of[moment.buffer]);
         else
-            remove_number(&at.live, at.rank_of[buffer]);
+            ok = begin(&at, moment.buffer, error);
     }
-    frag_free(turns);
+    frag_moments_destroy(&moments);
     frag_free(at.ranked);
     frag_free(at.rank_of);
     close_set(&at.live);

@@ -18,7 +18,7 @@ static const char *const search_letters[] = {"WAT", "TAW", "TWA"};
 
 /* A stretch of time that shares no buffer with the rest. */
 typedef struct piece {
-    frag_buffer *buffers;
+    frag_buffer *buffers;    /* NULL: all of them */
     const uint32_t *members; /* their numbers in the whole */
     frag_sections sections;
     frag_portfolio *portfolio;
@@ -124,15 +124,21 @@ static void improve(plan_budget *now, piece *of, uint64_t goal)
     of->exact = NULL;
 }
 
-static bool open_piece(piece *of, const frag_buffer *buffers, const uint32_t *members,
+/* all: the sections of all buffers, which a piece that has them all takes over. */
+static bool open_piece(piece *of, frag_sections *all, const uint32_t *members,
                        const frag_component *component, frag_error *error)
 {
     *of = (piece){.members = members + component->first, .bound = component->load_bytes};
-    of->buffers = frag_alloc((size_t)component->count + 1, sizeof *of->buffers);
-    for (uint32_t i = 0; i < component->count; i++)
-        of->buffers[i] = buffers[of->members[i]];
-    if (!frag_sections_create(&of->sections, of->buffers, component->count, error))
-        return false;
+    if (component->count == all->buffer_count) {
+        of->sections = *all;
+        *all = (frag_sections){0};
+    } else {
+        of->buffers = frag_alloc((size_t)component->count + 1, sizeof *of->buffers);
+        for (uint32_t i = 0; i < component->count; i++)
+            of->buffers[i] = all->buffers[of->members[i]];
+        if (!frag_sections_create(&of->sections, of->buffers, component->count, error))
+            return false;
+    }
     of->portfolio = frag_portfolio_create(&of->sections);
     of->bound = next_height(&of->sections, of->bound);
     return true;
@@ -216,7 +222,7 @@ bool frag_plan_make(const frag_buffer *buffers, uint32_t count, const frag_plan_
     bool ok = true;
     uint32_t opened = 0;
     while (ok && opened < plan->component_count)
-        ok = open_piece(&pieces[opened], buffers, members, &components[opened], error) &&
+        ok = open_piece(&pieces[opened], &sections, members, &components[opened], error) &&
              ++opened > 0;
     FRAG_ASSERT(ok);
     search_pieces(&now, pieces, plan->component_count, plan);

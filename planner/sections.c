@@ -4,17 +4,27 @@
 #include "base/memory.h"
 #include "base/radix.h"
 
-frag_radix_item *frag_sections_moments(const frag_buffer *buffers, uint32_t count)
+frag_moments frag_moments_find(const frag_buffer *buffers, uint32_t count)
 {
-    frag_radix_item *moments = frag_alloc((size_t)count * 2 + 1, sizeof *moments);
-    frag_radix_item *scratch = frag_alloc((size_t)count * 2 + 1, sizeof *scratch);
-    for (size_t i = 0; i < count; i++) {
-        moments[i] = (frag_radix_item){buffers[i].upper, i * 2};
-        moments[count + i] = (frag_radix_item){buffers[i].lower, i * 2 + 1};
+    frag_moments moments = {.count = count};
+    frag_radix_item *scratch = frag_alloc((size_t)count + 1, sizeof *scratch);
+    moments.begins = frag_alloc((size_t)count + 1, sizeof *moments.begins);
+    moments.ends = frag_alloc((size_t)count + 1, sizeof *moments.ends);
+    for (uint32_t i = 0; i < count; i++) {
+        moments.begins[i] = (frag_radix_item){buffers[i].lower, i};
+        moments.ends[i] = (frag_radix_item){buffers[i].upper, i};
     }
-    frag_radix_sort(moments, scratch, (size_t)count * 2);
+    frag_radix_sort(moments.begins, scratch, count);
+    frag_radix_sort(moments.ends, scratch, count);
     frag_free(scratch);
     return moments;
+}
+
+void frag_moments_destroy(frag_moments *moments)
+{
+    frag_free(moments->begins);
+    frag_free(moments->ends);
+    *moments = (frag_moments){0};
 }
 
 static bool check_buffers(const frag_buffer *buffers, uint32_t count, frag_error *error)
@@ -64,12 +74,13 @@ bool frag_sections_create(frag_sections *sections, const frag_buffer *buffers, u
     sections->lower = frag_alloc((size_t)count + 1, sizeof *sections->lower);
     sections->upper = frag_alloc((size_t)count + 1, sizeof *sections->upper);
     sections->step_bytes = find_step(buffers, count);
-    frag_radix_item *moments = frag_sections_moments(buffers, count);
+    frag_moments moments = frag_moments_find(buffers, count);
+    frag_moment moment;
     uint64_t live = 0;
     bool is_open = false;
-    for (size_t i = 0; i < (size_t)count * 2; i++) {
-        uint32_t buffer = (uint32_t)(moments[i].value / 2);
-        if (moments[i].value % 2 != 0) {
+    while (frag_moments_take(&moments, &moment)) {
+        uint32_t buffer = moment.buffer;
+        if (!moment.is_end) {
             sections->lower[buffer] = sections->count;
             live += buffers[buffer].size;
             if (live > sections->load_bytes)
@@ -82,7 +93,7 @@ bool frag_sections_create(frag_sections *sections, const frag_buffer *buffers, u
             live -= buffers[buffer].size;
         }
     }
-    frag_free(moments);
+    frag_moments_destroy(&moments);
     return true;
 }
 

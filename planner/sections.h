@@ -41,9 +41,34 @@ bool frag_sections_create(frag_sections *sections, const frag_buffer *buffers, u
                           frag_error *error);
 void frag_sections_destroy(frag_sections *sections);
 
-/* The moments at which buffers begin or end, in order of time, ends first and then by number.
- * value: twice the number of the buffer, plus 1 where it begins. The caller frees. */
-frag_radix_item *frag_sections_moments(const frag_buffer *buffers, uint32_t count);
+/* The moments at which buffers begin or end, in order of time, ends first and then by number. */
+typedef struct frag_moments {
+    frag_radix_item *begins; /* value: the number of the buffer */
+    frag_radix_item *ends;
+    uint32_t count; /* of each */
+    uint32_t begun; /* so many have been taken */
+    uint32_t ended;
+} frag_moments;
+
+typedef struct frag_moment {
+    uint32_t buffer;
+    bool is_end;
+} frag_moment;
+
+frag_moments frag_moments_find(const frag_buffer *buffers, uint32_t count);
+void frag_moments_destroy(frag_moments *moments);
+
+/* The next one; false: that was all. */
+static inline bool frag_moments_take(frag_moments *moments, frag_moment *moment)
+{
+    if (moments->ended == moments->count)
+        return false;
+    moment->is_end = moments->begun == moments->count ||
+                     moments->ends[moments->ended].key <= moments->begins[moments->begun].key;
+    moment->buffer = (uint32_t)(moment->is_end ? moments->ends[moments->ended++].value
+                                               : moments->begins[moments->begun++].value);
+    return true;
+}
 
 /* One stretch of time that shares no buffer with any other. */
 typedef struct frag_component {

@@ -43,15 +43,6 @@ struct frag_skyline {
     stretch *stretches;
 };
 
-/* The searches jump about in these: with large pages far fewer jumps miss the processor's table of
- * pages. */
-static void *alloc_large(size_t count, size_t item_bytes)
-{
-    void *memory = frag_alloc(count, item_bytes);
-    frag_memory_will_fill(memory, count * item_bytes);
-    return memory;
-}
-
 frag_skyline *frag_skyline_create(const frag_sections *sections)
 {
     frag_skyline *skyline = frag_alloc(1, sizeof *skyline);
@@ -59,12 +50,12 @@ frag_skyline *frag_skyline_create(const frag_sections *sections)
     skyline->sections = sections;
     uint32_t blocks = (uint32_t)(count / BLOCK_PLACES) + 1;
     skyline->leaf_count = (uint32_t)frag_power_of_two_up(blocks);
-    skyline->tree = alloc_large((size_t)skyline->leaf_count * 2, sizeof *skyline->tree);
-    skyline->places = alloc_large((size_t)blocks * BLOCK_PLACES, sizeof *skyline->places);
-    skyline->place_of = alloc_large(count, sizeof *skyline->place_of);
-    skyline->by_rank = alloc_large(count, sizeof *skyline->by_rank);
-    skyline->first_start = alloc_large((size_t)sections->count + 2, sizeof *skyline->first_start);
-    skyline->stretches = alloc_large((size_t)sections->count + 1, sizeof *skyline->stretches);
+    skyline->tree = frag_alloc((size_t)skyline->leaf_count * 2, sizeof *skyline->tree);
+    skyline->places = frag_alloc((size_t)blocks * BLOCK_PLACES, sizeof *skyline->places);
+    skyline->place_of = frag_alloc(count, sizeof *skyline->place_of);
+    skyline->by_rank = frag_alloc(count, sizeof *skyline->by_rank);
+    skyline->first_start = frag_alloc((size_t)sections->count + 2, sizeof *skyline->first_start);
+    skyline->stretches = frag_alloc((size_t)sections->count + 1, sizeof *skyline->stretches);
     for (uint32_t i = 0; i < sections->buffer_count; i++)
         skyline->first_start[sections->lower[i] + 1]++;
     for (uint32_t s = 0; s < sections->count; s++)

@@ -99,72 +99,107 @@ static uint64_t hash_gram(const uint64_t *sizes)
     return hash ^ hash >> 29;
 }
 
-static int compare_numbers(const void *one, const void *other)
-{
-    uint32_t a = *(const uint32_t *)one;
-    uint32_t b = *(const uint32_t *)other;
-    return frag_compare(a, b);
-}
-
 typedef struct distance {
     uint32_t requests;
     uint32_t count; /* grams that come again after so many requests */
 } distance;
 
-static int compare_distances(const void *one, const void *other)
-{
-    const distance *a = one, *b = other;
-    if (a->count != b->count)
-        return frag_compare(b->count, a->count);
-    return frag_compare(a->requests, b->requests);
-}
+/* Grams are looked up in a table that no cache holds: its lines are fetched so far ahead. */
+#define FETCHED_AHEAD 16u
 
-/* After how many requests grams of sizes come again, the most frequent first. */
-static distance *find_distances(const uint64_t *sizes, uint32_t count, uint32_t *distance_count)
+/* How many grams of sizes come again after each number of requests, by that number. The caller
+ * frees. */
+static uint32_t *count_distances(const uint64_t *sizes, uint32_t count)
 {
     uint32_t slots = (uint32_t)frag_power_of_two_up((uint64_t)count * 2 + 2);
     uint32_t *last = frag_alloc(slots, sizeof *last);
-    uint32_t *every = frag_alloc((size_t)count + 1, sizeof *every);
-    uint32_t found = 0;
-    for (uint32_t i = 0; i + GRAM_SIZES <= count; i++) {
-        uint32_t at = (uint32_t)hash_gram(sizes + i) & (slots - 1);
+    uint32_t *counts = frag_alloc((size_t)count + 1, sizeof *counts);
+    uint32_t ahead[FETCHED_AHEAD] = {0}; /* slots of the grams that come next */
+    uint32_t grams = count >= GRAM_SIZES ? count - GRAM_SIZES + 1 : 0;
+    for (uint32_t i = 0; i < grams + FETCHED_AHEAD; i++) {
+        uint32_t at = ahead[i % FETCHED_AHEAD];
+        if (i < grams) {
+            ahead[i % FETCHED_AHEAD] = (uint32_t)hash_gram(sizes + i) & (slots - 1);
+            FRAG_PREFETCH(&last[ahead[i % FETCHED_AHEAD]]);
+        }
+        if (i < FETCHED_AHEAD)
+            continue;
+        uint32_t gram = i - FETCHED_AHEAD;
         while (last[at] != 0 &&
-               memcmp(sizes + last[at] - 1, sizes + i, GRAM_SIZES * sizeof *sizes) != 0)
+               memcmp(sizes + last[at] - 1, sizes + gram, GRAM_SIZES * sizeof *sizes) != 0)
             at = (at + 1) & (slots - 1);
         if (last[at] != 0)
-            every[found++] = i + 1 - last[at];
-        last[at] = i + 1;
+            counts[gram + 1 - last[at]]++;
+        last[at] = gram + 1;
     }
-    qsort(every, found, sizeof *every, compare_numbers);
-    distance *distances = frag_alloc((size_t)found + 1, sizeof *distances);
-    *distance_count = 0;
-    for (uint32_t i = 0; i < found; i++) {
-        if (i == 0 || every[i] != every[i - 1])
-            distances[(*distance_count)++].requests = every[i];
-        distances[*distance_count - 1].count++;
-    }
-    qsort(distances, *distance_count, sizeof *distances, compare_distances);
     frag_free(last);
-    frag_free(every);
-    return distances;
+    return counts;
+}
+
+/* The distances after which most grams come again, the most frequent first, the least of equals. */
+static uint32_t find_distances(const uint64_t *sizes, uint32_t count,
+                               distance most[CANDIDATES_MAX])
+{
+    uint32_t *counts = count_distances(sizes, count);
+    uint32_t found = 0;
+    for (uint32_t i = 0; i <= count; i++) {
+        if (counts[i] == 0 || (found == CANDIDATES_MAX && counts[i] <= most[found - 1].count))
+            continue;
+        uint32_t at = found < CANDIDATES_MAX ? found++ : found - 1;
+        for (; at > 0 && most[at - 1].count < counts[i]; at--)
+            most[at] = most[at - 1];
+        most[at] = (distance){i, counts[i]};
+    }
+    frag_free(counts);
+    return found;
 }
 
 /* Requests that are compared before it is asked whether the rest can still matter. */
 #define LIKENESS_STEP 65536u
 
+/* Bytes that are equal in two rows of them. */
+static uint32_t count_same_bytes(const unsigned char *one, const unsigned char *other,
+                                 uint32_t count)
+{
+    uint32_t same = 0;
+    for (uint32_t i = 0; i < count; i++)
+        same += one[i] == other[i] ? 1 : 0;
+    return same;
+}
+
+static uint32_t count_same_sizes(const uint64_t *one, const uint64_t *other, uint32_t count)
+{
+    uint32_t same = 0;
+    for (uint32_t i = 0; i < count; i++)
+        same += one[i] == other[i] ? 1 : 0;
+    return same;
+}
+
+/* The requests of a trace, and a byte made of the size of each: where bytes differ sizes do, and
+ * eight times as many bytes are compared at a time. */
+typedef struct size_rows {
+    const uint64_t *sizes;
+    unsigned char *bytes;
+    uint32_t count;
+} size_rows;
+
 /* The share of requests that are as large as the one so many requests later; 0: less than `least`.
  */
-static double find_likeness(const uint64_t *sizes, uint32_t count, uint32_t period, double least)
+static double find_likeness(const size_rows *rows, uint32_t period, double least)
 {
-    uint32_t pairs = count - period;
+    uint32_t pairs = rows->count - period;
     uint32_t same = 0;
-    for (uint32_t done = 0; done < pairs;) {
-        uint32_t end = pairs - done > LIKENESS_STEP ? done + LIKENESS_STEP : pairs;
-        for (uint32_t i = done; i < end; i++)
-            same += sizes[i] == sizes[i + period] ? 1 : 0;
-        done = end;
-        if ((double)(same + (pairs - done)) / (double)pairs < least)
-            return 0;
+    for (int exactly = 0; exactly < 2; exactly++) {
+        same = 0;
+        for (uint32_t done = 0; done < pairs;) {
+            uint32_t step = pairs - done > LIKENESS_STEP ? LIKENESS_STEP : pairs - done;
+            uint32_t other = done + period;
+            same += exactly ? count_same_sizes(rows->sizes + done, rows->sizes + other, step)
+                            : count_same_bytes(rows->bytes + done, rows->bytes + other, step);
+            done += step;
+            if ((double)(same + (pairs - done)) / (double)pairs < least)
+                return 0;
+        }
     }
     return (double)same / (double)pairs;
 }
@@ -174,15 +209,18 @@ static double find_likeness(const uint64_t *sizes, uint32_t count, uint32_t peri
  * is liker. */
 static uint32_t find_period(const uint64_t *sizes, uint32_t count)
 {
-    uint32_t distance_count = 0;
-    distance *distances = find_distances(sizes, count, &distance_count);
-    distance_count = distance_count < CANDIDATES_MAX ? distance_count : CANDIDATES_MAX;
+    distance distances[CANDIDATES_MAX];
+    uint32_t distance_count = find_distances(sizes, count, distances);
+    size_rows rows = {.sizes = sizes, .count = count};
+    rows.bytes = frag_alloc((size_t)count + 1, 1);
+    for (uint32_t i = 0; i < count; i++)
+        rows.bytes[i] = (unsigned char)(sizes[i] * 0x9e3779b97f4a7c15u >> 56);
     double likeness[CANDIDATES_MAX];
     double most = LIKENESS_MIN;
     for (uint32_t i = 0; i < distance_count; i++) {
         likeness[i] =
             2 * (uint64_t)distances[i].requests <= count
-                ? find_likeness(sizes, count, distances[i].requests, LIKENESS_ENOUGH * most)
+                ? find_likeness(&rows, distances[i].requests, LIKENESS_ENOUGH * most)
                 : 0;
         most = likeness[i] > most ? likeness[i] : most;
     }
@@ -191,7 +229,7 @@ static uint32_t find_period(const uint64_t *sizes, uint32_t count)
         if (likeness[i] >= LIKENESS_ENOUGH * most &&
             (period == 0 || distances[i].requests < period))
             period = distances[i].requests;
-    frag_free(distances);
+    frag_free(rows.bytes);
     return period;
 }
 
@@ -200,8 +238,15 @@ static uint32_t *find_ends(const frag_lifetime *lifetimes, const uint32_t *numbe
 {
     uint32_t *ends = frag_alloc((size_t)count + 1, sizeof *ends);
     for (uint32_t i = 0; i < count; i++) {
+        /* Most end soon. */
         uint32_t low = i + 1;
-        uint32_t high = count;
+        uint32_t high = low;
+        for (uint32_t step = 1;
+             high < count && lifetimes[numbers[high]].lower < lifetimes[numbers[i]].upper;
+             step *= 2) {
+            low = high + 1;
+            high = count - high > step ? high + step : count;
+        }
         while (low < high) {
             uint32_t middle = low + (high - low) / 2;
             if (lifetimes[numbers[middle]].lower < lifetimes[numbers[i]].upper)
@@ -252,22 +297,26 @@ static uint32_t find_iteration(const uint64_t *sizes, const uint32_t *ends, uint
     return best;
 }
 
-/* The most bytes live at once before a time. */
-static uint64_t find_load(const frag_lifetime *lifetimes, const uint32_t *numbers, uint32_t count,
-                          uint64_t end)
+/* Does most of what is live at once in the trace come up among its first requests already? Nothing
+ * is made of sizes that cannot be packed. */
+static bool has_most_load(const uint64_t *sizes, const uint32_t *ends, uint32_t count,
+                          uint32_t planned)
 {
-    frag_buffer *buffers = frag_alloc((size_t)count + 1, sizeof *buffers);
-    uint32_t found = 0;
-    for (; found < count && lifetimes[numbers[found]].lower < end; found++) {
-        const frag_lifetime *at = &lifetimes[numbers[found]];
-        buffers[found] = (frag_buffer){at->lower, at->upper, at->bytes, 1};
+    uint64_t *ending = frag_alloc((size_t)count + 1, sizeof *ending);
+    uint64_t live = 0;
+    uint64_t sum = 0;
+    uint64_t most = 0;
+    uint64_t most_planned = 0;
+    bool ok = true;
+    for (uint32_t i = 0; i < count && ok; i++) {
+        ok = sizes[i] > 0 && frag_add(sum, sizes[i], &sum) && sum >> 62 == 0;
+        ending[ends[i]] += sizes[i];
+        live += sizes[i] - ending[i];
+        most = live > most ? live : most;
+        most_planned = i < planned ? most : most_planned;
     }
-    frag_sections sections;
-    bool ok = frag_sections_create(&sections, buffers, found, NULL);
-    uint64_t load = ok ? sections.load_bytes : 0;
-    frag_sections_destroy(&sections);
-    frag_free(buffers);
-    return load;
+    frag_free(ending);
+    return !ok || (double)most_planned >= LOAD_MIN * (double)most;
 }
 
 /* ---- the plan */
@@ -337,9 +386,10 @@ static frag_policy_plan *planned_plan(const frag_policy_plan_setup *setup, frag_
     uint32_t start = period > 0 ? find_iteration(sizes, ends, count, period) : count;
     bool ok = true;
     uint64_t end = start < count ? setup->lifetimes[numbers[start + period]].lower : 0;
-    if (start < count &&
-        (double)find_load(setup->lifetimes, numbers, count, end) >=
-            LOAD_MIN * (double)find_load(setup->lifetimes, numbers, count, UINT64_MAX)) {
+    uint32_t planned = start < count ? start + period : 0;
+    while (planned > 0 && setup->lifetimes[numbers[planned - 1]].lower >= end)
+        planned--; /* comes at the time of the end */
+    if (start < count && has_most_load(sizes, ends, count, planned)) {
         plan->start = start;
         plan->count = start + period;
         plan->sizes = frag_alloc(plan->count, sizeof *plan->sizes);

@@ -176,23 +176,35 @@ frag_lifetime *frag_lifetimes_find(const frag_recording *recording, const frag_t
     return lifetimes;
 }
 
-bool frag_replay_plan(const frag_run_setup *setup, const frag_plan_limits *limits,
-                      frag_policy_plan **plan, frag_error *error)
+bool frag_lifetimes_plan(const frag_run_setup *setup, const frag_lifetime *lifetimes,
+                         uint64_t count, const frag_plan_limits *limits, frag_policy_plan **plan,
+                         frag_error *error)
 {
     const frag_policy_planner *planner = frag_policy_engine_of(setup->ops)->planner;
     *plan = NULL;
     if (planner == NULL)
         return true;
     frag_policy_plan_setup what = {.values = setup->values,
+                                   .lifetimes = lifetimes,
+                                   .lifetime_count = count,
                                    .limits = {.capacity_bytes = FRAG_UNLIMITED}};
     if (limits != NULL)
         what.limits = *limits;
-    frag_lifetime *lifetimes =
-        frag_lifetimes_find(setup->recording, setup->trace, &what.lifetime_count, error);
+    *plan = planner->create(&what, error);
+    return *plan != NULL;
+}
+
+bool frag_replay_plan(const frag_run_setup *setup, const frag_plan_limits *limits,
+                      frag_policy_plan **plan, frag_error *error)
+{
+    *plan = NULL;
+    if (frag_policy_engine_of(setup->ops)->planner == NULL)
+        return true;
+    uint64_t count = 0;
+    frag_lifetime *lifetimes = frag_lifetimes_find(setup->recording, setup->trace, &count, error);
     if (lifetimes == NULL)
         return false;
-    what.lifetimes = lifetimes;
-    *plan = planner->create(&what, error);
+    bool ok = frag_lifetimes_plan(setup, lifetimes, count, limits, plan, error);
     frag_free(lifetimes);
-    return *plan != NULL;
+    return ok;
 }

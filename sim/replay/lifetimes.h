@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "sim/policy_engine.h"
+#include "sim/replay/replay_types.h"
 #include "sim/trace/trace.h"
 
 /* The alignment that an alloc of a packing problem has in its note; name_bytes: of the note before
@@ -18,5 +19,10 @@ uint64_t frag_problem_alignment(const char *note, size_t *name_bytes);
  * NULL: FRAG_E_INPUT where the state at the start does not fit together. */
 frag_lifetime *frag_lifetimes_find(const frag_recording *recording, const frag_trace *trace,
                                    uint64_t *count, frag_error *error);
+
+/* As frag_replay_plan, for several policies that plan the same lifetimes. */
+bool frag_lifetimes_plan(const frag_run_setup *setup, const frag_lifetime *lifetimes,
+                         uint64_t count, const frag_plan_limits *limits, frag_policy_plan **plan,
+                         frag_error *error);
 
 #endif

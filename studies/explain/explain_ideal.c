@@ -6,6 +6,7 @@
 #include "allocators/registry.h"
 #include "base/bytes.h"
 #include "base/memory.h"
+#include "sim/replay/lifetimes.h"
 #include "sim/run.h"
 #include "sim/trace/demand.h"
 
@@ -56,7 +57,8 @@ static bool plan(ideal_runs *runs)
                             NULL};
     frag_error error = {0};
     return !frag_is_cancelled(search->context) &&
-           frag_replay_plan(&setup, NULL, &runs->plan, &error);
+           frag_lifetimes_plan(&setup, search->lifetimes, search->lifetime_count, NULL, &runs->plan,
+                               &error);
 }
 
 static void replay_ideal(const ideal_runs *runs, frag_ideal *ideal, uint64_t *live_bytes)
@@ -80,7 +82,7 @@ void frag_ideals_find_one(frag_ideal_search *search, size_t index)
     frag_ideal *ideal = &search->ideals->items[index];
     ideal_runs runs = {.search = search};
     frag_error error = {0};
-    if (!frag_policy_spec_parse(ideal->spec, &runs.spec, &error))
+    if (search->lifetimes == NULL || !frag_policy_spec_parse(ideal->spec, &runs.spec, &error))
         return;
     if (plan(&runs)) {
         runs.spare = frag_arena_spare_create();
@@ -131,6 +133,9 @@ void frag_ideals_begin(frag_ideal_search *search, const frag_context *context,
         .context = context, .recording = recording, .trace = *trace, .ideals = ideals};
     search->served_events = serve_last(&search->trace);
     search->demand_bytes = find_demand(&search->trace);
+    frag_error error = {0};
+    search->lifetimes =
+        frag_lifetimes_find(recording, &search->trace, &search->lifetime_count, &error);
     *ideals = (frag_ideals){.capacity_bytes = capacity_bytes};
     memcpy(ideals->items, kinds, sizeof kinds);
 }
@@ -141,5 +146,6 @@ void frag_ideals_end(frag_ideal_search *search)
     for (size_t i = 0; i < FRAG_IDEAL_COUNT; i++)
         if (search->live_bytes[i] > ideals->live_bytes)
             ideals->live_bytes = search->live_bytes[i];
+    frag_free(search->lifetimes);
     frag_free(search->served_events);
 }

@@ -4,6 +4,7 @@
 #define FRAG_EXPLAIN_EXPLAIN_IDEAL_H
 
 #include "base/context.h"
+#include "sim/policy_engine.h"
 #include "sim/trace/trace.h"
 
 enum { FRAG_IDEAL_COUNT = 3 };
@@ -32,6 +33,8 @@ typedef struct frag_ideal_search {
     frag_trace trace;          /* with its last request served */
     frag_event *served_events; /* of it; NULL: borrowed */
     uint64_t demand_bytes;     /* most bytes asked for at once: whoever has less fails */
+    frag_lifetime *lifetimes;  /* of its requests; NULL: the state at the start does not fit */
+    uint64_t lifetime_count;
     frag_ideals *ideals;
     uint64_t live_bytes[FRAG_IDEAL_COUNT];
 } frag_ideal_search;

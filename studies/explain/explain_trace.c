@@ -7,6 +7,7 @@
 #include "base/bytes.h"
 #include "base/memory.h"
 #include "base/threads.h"
+#include "sim/policy_engine.h"
 #include "traces/load.h"
 
 /* What a candidate is made of. conf is a literal settings string. */
@@ -32,6 +33,15 @@ static const trial trials[] = {
     {.policy = "tlsf"},
 };
 
+/* The run of the recorded settings that ended at an OOM, to find those that must end the same. */
+typedef struct known_failure {
+    frag_policy_terms terms;
+    frag_policy_met met;
+    bool is_known;
+    uint64_t *sizes; /* of all requests */
+    size_t size_count;
+} known_failure;
+
 typedef struct explain_run {
     const frag_context *context;
     const frag_explain_options *options;
@@ -44,6 +54,7 @@ typedef struct explain_run {
     frag_event *halved_events;
     const char *fraction; /* set_per_process_memory_fraction; NULL: not called */
     frag_ideal_search ideals;
+    known_failure known;
     bool is_least_ok;
     frag_error least_error;
 } explain_run;
@@ -172,6 +183,7 @@ static bool load_whole(explain_run *state, frag_error *error)
 typedef struct candidate_view {
     frag_trace_explanation *explanation; /* NULL: only the outcome is wanted */
     frag_candidate *candidate;
+    frag_policy_met *met; /* NULL: not wanted */
 } candidate_view;
 
 static void look(void *context, const frag_replay *replay, const frag_replay_result *result)
@@ -179,6 +191,8 @@ static void look(void *context, const frag_replay *replay, const frag_replay_res
     candidate_view *state = context;
     state->candidate->oom = result->oom;
     state->candidate->peak_reserved_bytes = result->peak.reserved_bytes;
+    if (state->met != NULL)
+        frag_replay_met(replay, state->met);
     if (state->explanation != NULL) {
         frag_trace_explanation *explanation = state->explanation;
         frag_replay_decompose(replay, &explanation->layout);
@@ -198,6 +212,44 @@ static uint64_t limit_of(const char *fraction, uint64_t capacity)
     return (uint64_t)(ratio * (double)capacity);
 }
 
+/* The settings of a candidate that must fail as the recorded ones did. false: nobody knows. */
+static bool repeats_failure(const explain_run *state, const frag_candidate *candidate)
+{
+    const known_failure *known = &state->known;
+    const frag_trace_explanation *explanation = state->explanation;
+    const frag_policy_repeats *repeats = frag_policy_engine_of(candidate->spec.ops)->repeats;
+    frag_policy_terms terms;
+    if (!known->is_known || candidate->spec.ops != explanation->candidates[0].spec.ops ||
+        !repeats->terms(candidate->spec.values, frag_recorded_version(explanation->recording),
+                        &terms))
+        return false;
+    return repeats->proves(&(frag_policy_pair){.terms = &known->terms,
+                                               .met = &known->met,
+                                               .other = &terms,
+                                               .capacity_bytes = explanation->capacity_bytes,
+                                               .sizes = known->sizes,
+                                               .size_count = known->size_count});
+}
+
+/* After the run of the recorded settings. */
+static void know_failure(explain_run *state, const frag_policy_met *met)
+{
+    const frag_candidate *recorded = &state->explanation->candidates[0];
+    const frag_trace *trace = state->explanation->trace;
+    const frag_policy_repeats *repeats = frag_policy_engine_of(recorded->spec.ops)->repeats;
+    known_failure *known = &state->known;
+    if (!recorded->oom.has_happened || repeats == NULL ||
+        !repeats->terms(recorded->spec.values, frag_recorded_version(state->explanation->recording),
+                        &known->terms))
+        return;
+    known->is_known = true;
+    known->met = *met;
+    known->sizes = frag_alloc(trace->stats.op_counts[FRAG_OP_ALLOC], sizeof *known->sizes);
+    for (uint64_t i = 0; i < trace->event_count; i++)
+        if (trace->events[i].op == FRAG_OP_ALLOC)
+            known->sizes[known->size_count++] = trace->events[i].bytes;
+}
+
 /* false: the release refuses the settings, or the policy cannot replay this. */
 static bool run(const explain_run *state, const frag_recording *recording, const frag_trace *trace,
                 frag_candidate *candidate, candidate_view *looker, frag_error *error)
@@ -212,10 +264,15 @@ static bool run(const explain_run *state, const frag_recording *recording, const
         device.capacity_bytes = allowed; /* it knows no fraction */
     else if (fraction != NULL && !frag_policy_spec_set(&candidate->spec, option, fraction, error))
         return false;
-    if (!frag_run_look(&(frag_run_setup){recording, trace, candidate->spec.ops,
-                                         candidate->spec.values, &device},
-                       &replay, look, looker, error))
+    const frag_candidate *recorded = &state->explanation->candidates[0];
+    if (trace == state->explanation->trace && repeats_failure(state, candidate)) {
+        candidate->oom = recorded->oom;
+        candidate->peak_reserved_bytes = recorded->peak_reserved_bytes;
+    } else if (!frag_run_look(&(frag_run_setup){recording, trace, candidate->spec.ops,
+                                                candidate->spec.values, &device},
+                              &replay, look, looker, error)) {
         return false;
+    }
     candidate->is_run = true;
     candidate->gets_past = !candidate->oom.has_happened;
     candidate->spare_bytes =
@@ -231,7 +288,8 @@ static void run_candidate(void *context, uint64_t index)
     frag_error error = {0};
     candidate_view looker = {.candidate = candidate};
     if (frag_is_cancelled(state->context) ||
-        !run(state, explanation->recording, explanation->trace, candidate, &looker, &error))
+        (!candidate->is_run &&
+         !run(state, explanation->recording, explanation->trace, candidate, &looker, &error)))
         return;
     candidate->fits = explanation->rest == FRAG_REST_HERE && candidate->gets_past;
     if (state->whole_trace == NULL || !candidate->gets_past)
@@ -373,9 +431,9 @@ static bool find_least(explain_run *state, frag_error *error)
     const frag_recording *recording =
         state->whole_trace != NULL ? state->whole : explanation->recording;
     const frag_trace *trace = state->whole_trace != NULL ? state->whole_trace : explanation->trace;
-    return frag_find_capacity(
+    return frag_find_least_capacity(
         &(frag_run_setup){recording, trace, recorded->spec.ops, recorded->spec.values, &device},
-        state->context, &explanation->least, error);
+        FRAG_UNLIMITED, state->context, &explanation->least, error);
 }
 
 static void begin_ideals(explain_run *state)
@@ -451,31 +509,36 @@ static bool look_at_failure(explain_run *state, frag_error *error)
 {
     frag_trace_explanation *explanation = state->explanation;
     frag_candidate *recorded = &explanation->candidates[0];
-    candidate_view looker = {.candidate = recorded};
+    frag_policy_met met;
+    candidate_view looker = {.explanation = explanation, .candidate = recorded, .met = &met};
     if (!run(state, explanation->recording, explanation->trace, recorded, &looker, error))
         return false;
     /* On a device of another size the recorded failure proves nothing. */
     bool must_fail = explanation->is_recorded && !explanation->is_capacity_given;
-    if (must_fail && !recorded->oom.has_happened && state->fraction == NULL &&
-        !find_fraction(state, error))
-        return false;
+    if (must_fail && !recorded->oom.has_happened && state->fraction == NULL) {
+        if (!find_fraction(state, error))
+            return false;
+        frag_sites_destroy(&explanation->sites);
+        if (!run(state, explanation->recording, explanation->trace, recorded, &looker, error))
+            return false;
+    }
+    explanation->oom = recorded->oom;
+    explanation->is_reproduced = is_reproduced(explanation, recorded);
+    know_failure(state, &met);
+    if (!must_fail || explanation->is_reproduced)
+        return true;
     frag_trace before = *explanation->trace;
+    uint64_t failed = --before.event_count;
+    uint64_t asked = explanation->trace->events[failed].bytes;
     frag_candidate again = {0};
     frag_policy_spec_copy(&recorded->spec, &again.spec);
     looker = (candidate_view){.explanation = explanation, .candidate = &again};
+    frag_sites_destroy(&explanation->sites);
     bool ok = run(state, explanation->recording, &before, &again, &looker, error);
-    explanation->oom = again.oom;
-    explanation->is_reproduced = is_reproduced(explanation, &again);
-    if (ok && must_fail && !explanation->is_reproduced) {
-        uint64_t failed = --before.event_count;
-        uint64_t asked = explanation->trace->events[failed].bytes;
-        frag_sites_destroy(&explanation->sites);
-        ok = run(state, explanation->recording, &before, &again, &looker, error);
-        explanation->oom = (frag_oom){.has_happened = true,
-                                      .event = failed,
-                                      .requested_bytes = asked,
-                                      .segment_bytes = asked};
-    }
+    explanation->oom = (frag_oom){.has_happened = true,
+                                  .event = failed,
+                                  .requested_bytes = asked,
+                                  .segment_bytes = asked};
     frag_policy_spec_destroy(&again.spec);
     return ok;
 }
@@ -634,6 +697,7 @@ static void destroy(explain_run *state)
     frag_recording_destroy(&state->loaded);
     frag_free(state->asked_events);
     frag_free(state->halved_events);
+    frag_free(state->known.sizes);
 }
 
 uint64_t frag_explain_capacity(const frag_trace *trace, const frag_explain_options *options)
