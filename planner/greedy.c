@@ -97,21 +97,52 @@ static uint64_t find_key(const facts *known, uint32_t buffer, char letter)
     }
 }
 
-void frag_greedy_sort(const frag_sections *sections, const char *letters, uint32_t *order,
-                      uint32_t count)
+/* From here on memory for all keys costs more than finding each when it is needed. */
+#define COUNT_MANY 65536u
+
+/* From the least important letter to the first, each sort keeping the order of the one before. */
+static void sort_many(const facts *known, const char *letters, uint32_t *order, uint32_t count)
 {
-    facts known;
-    gather(sections, &known);
+    frag_radix_item *items = frag_alloc(count, sizeof *items);
+    frag_radix_item *scratch = frag_alloc(count, sizeof *scratch);
+    for (uint32_t i = 0; i < count; i++)
+        items[i] = (frag_radix_item){order[i], order[i]};
+    frag_radix_sort(items, scratch, count);
+    for (size_t letter = strlen(letters); letter > 0; letter--) {
+        for (uint32_t i = 0; i < count; i++)
+            items[i].key =
+                UINT64_MAX - find_key(known, (uint32_t)items[i].value, letters[letter - 1]);
+        frag_radix_sort(items, scratch, count);
+    }
+    for (uint32_t i = 0; i < count; i++)
+        order[i] = (uint32_t)items[i].value;
+    frag_free(scratch);
+    frag_free(items);
+}
+
+static void sort_few(const facts *known, const char *letters, uint32_t *order, uint32_t count)
+{
     frag_keyed *items = frag_alloc((size_t)count + 1, sizeof *items);
     for (uint32_t i = 0; i < count; i++) {
         items[i].buffer = order[i];
         for (int k = 0; k < FRAG_KEY_COUNT && letters[k] != '\0'; k++)
-            items[i].keys[k] = find_key(&known, order[i], letters[k]);
+            items[i].keys[k] = find_key(known, order[i], letters[k]);
     }
     frag_keyed_sort(items, count);
     for (uint32_t i = 0; i < count; i++)
         order[i] = items[i].buffer;
     frag_free(items);
+}
+
+void frag_greedy_sort(const frag_sections *sections, const char *letters, uint32_t *order,
+                      uint32_t count)
+{
+    facts known;
+    gather(sections, &known);
+    if (count >= COUNT_MANY)
+        sort_many(&known, letters, order, count);
+    else
+        sort_few(&known, letters, order, count);
     forget(&known);
 }
 

@@ -6,15 +6,20 @@
 
 frag_moments frag_moments_find(const frag_buffer *buffers, uint32_t count)
 {
-    frag_moments moments = {.count = count};
+    frag_moments moments = {.buffers = buffers, .count = count};
     frag_radix_item *scratch = frag_alloc((size_t)count + 1, sizeof *scratch);
-    moments.begins = frag_alloc((size_t)count + 1, sizeof *moments.begins);
-    moments.ends = frag_alloc((size_t)count + 1, sizeof *moments.ends);
-    for (uint32_t i = 0; i < count; i++) {
-        moments.begins[i] = (frag_radix_item){buffers[i].lower, i};
-        moments.ends[i] = (frag_radix_item){buffers[i].upper, i};
+    bool is_in_order = true;
+    for (uint32_t i = 1; i < count; i++)
+        is_in_order = is_in_order && buffers[i - 1].lower <= buffers[i].lower;
+    if (!is_in_order) {
+        moments.begins = frag_alloc((size_t)count + 1, sizeof *moments.begins);
+        for (uint32_t i = 0; i < count; i++)
+            moments.begins[i] = (frag_radix_item){buffers[i].lower, i};
+        frag_radix_sort(moments.begins, scratch, count);
     }
-    frag_radix_sort(moments.begins, scratch, count);
+    moments.ends = frag_alloc((size_t)count + 1, sizeof *moments.ends);
+    for (uint32_t i = 0; i < count; i++)
+        moments.ends[i] = (frag_radix_item){buffers[i].upper, i};
     frag_radix_sort(moments.ends, scratch, count);
     frag_free(scratch);
     return moments;

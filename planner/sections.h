@@ -43,7 +43,8 @@ void frag_sections_destroy(frag_sections *sections);
 
 /* The moments at which buffers begin or end, in order of time, ends first and then by number. */
 typedef struct frag_moments {
-    frag_radix_item *begins; /* value: the number of the buffer */
+    const frag_buffer *buffers;
+    frag_radix_item *begins; /* value: the number of the buffer; NULL: they are in order */
     frag_radix_item *ends;
     uint32_t count; /* of each */
     uint32_t begun; /* so many have been taken */
@@ -55,6 +56,7 @@ typedef struct frag_moment {
     bool is_end;
 } frag_moment;
 
+/* The buffers outlive the moments. */
 frag_moments frag_moments_find(const frag_buffer *buffers, uint32_t count);
 void frag_moments_destroy(frag_moments *moments);
 
@@ -63,10 +65,15 @@ static inline bool frag_moments_take(frag_moments *moments, frag_moment *moment)
 {
     if (moments->ended == moments->count)
         return false;
+    const frag_radix_item *begins = moments->begins;
+    uint32_t next = moments->begun < moments->count && begins != NULL
+                        ? (uint32_t)begins[moments->begun].value
+                        : moments->begun;
     moment->is_end = moments->begun == moments->count ||
-                     moments->ends[moments->ended].key <= moments->begins[moments->begun].key;
-    moment->buffer = (uint32_t)(moment->is_end ? moments->ends[moments->ended++].value
-                                               : moments->begins[moments->begun++].value);
+                     moments->ends[moments->ended].key <= moments->buffers[next].lower;
+    moment->buffer = moment->is_end ? (uint32_t)moments->ends[moments->ended].value : next;
+    moments->ended += moment->is_end ? 1 : 0;
+    moments->begun += moment->is_end ? 0 : 1;
     return true;
 }
 

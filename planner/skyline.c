@@ -10,19 +10,21 @@
 /* The buffers left stand in order of their first section, in blocks of so many. */
 #define BLOCK_PLACES 16u
 
-/* One that is left, or was: then its rank is NONE. */
-typedef struct place {
-    uint32_t rank;
-    uint32_t lower; /* its sections */
-    uint32_t upper;
-    uint32_t buffer;
-} place;
+/* No rank: every rank is lower. Numbers below it are compared several at a time. */
+#define NO_RANK INT32_MAX
+_Static_assert(FRAG_BUFFER_COUNT_MAX < NO_RANK, "ranks and sections fit");
+
+/* Those of each place: the rank of what is left there, or NO_RANK, and the end of its sections. */
+typedef struct block {
+    int32_t ranks[BLOCK_PLACES];
+    int32_t uppers[BLOCK_PLACES];
+} block;
 
 /* What a block, or a node of the tree over them, knows of the buffers left in it. */
 typedef struct summary {
-    uint32_t first_rank; /* NONE: there are none */
-    uint32_t upper_min;
-    uint32_t upper_max;
+    int32_t first_rank; /* NO_RANK: there are none */
+    int32_t upper_min;
+    int32_t upper_max;
 } summary;
 
 /* A flat stretch of the skyline, known by its first section. */
@@ -34,12 +36,12 @@ typedef struct stretch {
 
 struct frag_skyline {
     const frag_sections *sections;
-    place *places;
+    block *blocks;
+    uint32_t block_count;
     uint32_t leaf_count;   /* of the tree, a power of two: one for each block */
     summary *tree;         /* children of i: 2 i and 2 i + 1 */
     uint32_t *place_of;    /* by number of the buffer */
-    uint32_t *by_rank;     /* places */
-    uint32_t *first_start; /* of section s: buffers that begin there are places[first_start[s]..] */
+    uint32_t *first_start; /* of section s: buffers that begin there are at place first_start[s] and on */
     stretch *stretches;
 };
 
@@ -48,12 +50,11 @@ frag_skyline *frag_skyline_create(const frag_sections *sections)
     frag_skyline *skyline = frag_alloc(1, sizeof *skyline);
     size_t count = (size_t)sections->buffer_count + 1;
     skyline->sections = sections;
-    uint32_t blocks = (uint32_t)(count / BLOCK_PLACES) + 1;
-    skyline->leaf_count = (uint32_t)frag_power_of_two_up(blocks);
+    skyline->block_count = (uint32_t)(count / BLOCK_PLACES) + 1;
+    skyline->leaf_count = (uint32_t)frag_power_of_two_up(skyline->block_count);
     skyline->tree = frag_alloc((size_t)skyline->leaf_count * 2, sizeof *skyline->tree);
-    skyline->places = frag_alloc((size_t)blocks * BLOCK_PLACES, sizeof *skyline->places);
+    skyline->blocks = frag_alloc(skyline->block_count, sizeof *skyline->blocks);
     skyline->place_of = frag_alloc(count, sizeof *skyline->place_of);
-    skyline->by_rank = frag_alloc(count, sizeof *skyline->by_rank);
     skyline->first_start = frag_alloc((size_t)sections->count + 2, sizeof *skyline->first_start);
     skyline->stretches = frag_alloc((size_t)sections->count + 1, sizeof *skyline->stretches);
     for (uint32_t i = 0; i < sections->buffer_count; i++)
@@ -65,7 +66,7 @@ frag_skyline *frag_skyline_create(const frag_sections *sections)
         uint32_t start = sections->lower[i];
         uint32_t at = skyline->first_start[start] + next[start]++;
         skyline->place_of[i] = at;
-        skyline->places[at] = (place){NONE, start, sections->upper[i], i};
+        skyline->blocks[at / BLOCK_PLACES].uppers[at % BLOCK_PLACES] = (int32_t)sections->upper[i];
     }
     frag_free(next);
     return skyline;
@@ -76,9 +77,8 @@ void frag_skyline_destroy(frag_skyline *skyline)
     if (skyline == NULL)
         return;
     frag_free(skyline->tree);
-    frag_free(skyline->places);
+    frag_free(skyline->blocks);
     frag_free(skyline->place_of);
-    frag_free(skyline->by_rank);
     frag_free(skyline->first_start);
     frag_free(skyline->stretches);
     frag_free(skyline);
@@ -86,47 +86,48 @@ void frag_skyline_destroy(frag_skyline *skyline)
 
 /* ---- buffers left */
 
-static uint32_t lesser(uint32_t a, uint32_t b)
+static int32_t lesser(int32_t a, int32_t b)
 {
     return a < b ? a : b;
+}
+
+static int32_t greater(int32_t a, int32_t b)
+{
+    return a > b ? a : b;
 }
 
 static summary join(const summary *a, const summary *b)
 {
     return (summary){lesser(a->first_rank, b->first_rank), lesser(a->upper_min, b->upper_min),
-                     a->upper_max > b->upper_max ? a->upper_max : b->upper_max};
+                     greater(a->upper_max, b->upper_max)};
 }
 
-static const summary nothing = {NONE, NONE, 0};
+static const summary nothing = {NO_RANK, INT32_MAX, 0};
 
-static summary sum_up_block(const frag_skyline *skyline, uint32_t block)
+static summary sum_up_block(const block *at)
 {
-    const place *places = skyline->places + (size_t)block * BLOCK_PLACES;
     summary sum = nothing;
     for (uint32_t i = 0; i < BLOCK_PLACES; i++) {
-        bool is_left = places[i].rank != NONE;
-        uint32_t least = is_left ? places[i].upper : NONE;
-        uint32_t most = is_left ? places[i].upper : 0;
-        sum.first_rank = lesser(sum.first_rank, places[i].rank);
-        sum.upper_min = lesser(sum.upper_min, least);
-        sum.upper_max = most > sum.upper_max ? most : sum.upper_max;
+        bool is_left = at->ranks[i] != NO_RANK;
+        sum.first_rank = lesser(sum.first_rank, at->ranks[i]);
+        sum.upper_min = lesser(sum.upper_min, is_left ? at->uppers[i] : INT32_MAX);
+        sum.upper_max = greater(sum.upper_max, is_left ? at->uppers[i] : 0);
     }
     return sum;
 }
 
 static void plant(frag_skyline *skyline, const uint32_t *order, uint32_t count)
 {
-    uint32_t buffers = skyline->sections->buffer_count;
-    uint32_t blocks = (buffers + BLOCK_PLACES - 1) / BLOCK_PLACES;
-    for (uint32_t i = 0; i < blocks * BLOCK_PLACES; i++)
-        skyline->places[i].rank = NONE;
+    for (uint32_t i = 0; i < skyline->block_count; i++)
+        for (uint32_t k = 0; k < BLOCK_PLACES; k++)
+            skyline->blocks[i].ranks[k] = NO_RANK;
     for (uint32_t i = 0; i < count; i++) {
-        skyline->by_rank[i] = skyline->place_of[order[i]];
-        skyline->places[skyline->by_rank[i]].rank = i;
+        uint32_t at = skyline->place_of[order[i]];
+        skyline->blocks[at / BLOCK_PLACES].ranks[at % BLOCK_PLACES] = (int32_t)i;
     }
     summary *leaves = skyline->tree + skyline->leaf_count;
     for (uint32_t i = 0; i < skyline->leaf_count; i++)
-        leaves[i] = i < blocks ? sum_up_block(skyline, i) : nothing;
+        leaves[i] = i < skyline->block_count ? sum_up_block(&skyline->blocks[i]) : nothing;
     for (uint32_t i = skyline->leaf_count - 1; i > 0; i--)
         skyline->tree[i] = join(&skyline->tree[(size_t)i * 2], &skyline->tree[(size_t)i * 2 + 1]);
 }
@@ -134,10 +135,10 @@ static void plant(frag_skyline *skyline, const uint32_t *order, uint32_t count)
 /* What is known further up the tree stays where nothing changed below. */
 static void uproot(frag_skyline *skyline, uint32_t at)
 {
-    uint32_t block = at / BLOCK_PLACES;
-    skyline->places[at].rank = NONE;
-    uint32_t node = block + skyline->leaf_count;
-    summary now = sum_up_block(skyline, block);
+    block *of = &skyline->blocks[at / BLOCK_PLACES];
+    of->ranks[at % BLOCK_PLACES] = NO_RANK;
+    uint32_t node = at / BLOCK_PLACES + skyline->leaf_count;
+    summary now = sum_up_block(of);
     while (node > 0 && memcmp(&now, &skyline->tree[node], sizeof now) != 0) {
         skyline->tree[node] = now;
         node /= 2;
@@ -145,22 +146,24 @@ static void uproot(frag_skyline *skyline, uint32_t at)
     }
 }
 
-/* The first rank below `best` among places [first, last) of buffers that end at or before `end`;
- * else best. */
-static uint32_t find_between(const frag_skyline *skyline, uint32_t first, uint32_t last,
-                             uint32_t end, uint32_t best)
+/* The first rank below `best` among places [first, last) of a block of buffers that end at or
+ * before `end`; else best. */
+static int32_t find_in_block(const block *at, uint32_t first, uint32_t last, int32_t end,
+                             int32_t best)
 {
-    for (uint32_t i = first; i < last; i++) {
-        const place *at = &skyline->places[i];
-        best = at->upper <= end && at->rank < best ? at->rank : best;
+    int32_t from = (int32_t)first;
+    int32_t to = (int32_t)last;
+    for (int32_t i = 0; i < (int32_t)BLOCK_PLACES; i++) {
+        bool fits = i >= from && i < to && at->uppers[i] <= end;
+        best = lesser(best, fits ? at->ranks[i] : NO_RANK);
     }
     return best;
 }
 
 /* The same among blocks [first, last) under the node, which has the blocks [lower, upper). */
-static uint32_t find_in_blocks(const frag_skyline *skyline, uint32_t node, uint32_t lower,
-                               uint32_t upper, uint32_t first, uint32_t last, uint32_t end,
-                               uint32_t best)
+static int32_t find_in_blocks(const frag_skyline *skyline, uint32_t node, uint32_t lower,
+                              uint32_t upper, uint32_t first, uint32_t last, int32_t end,
+                              int32_t best)
 {
     const summary *known = &skyline->tree[node];
     if (upper <= first || last <= lower || known->first_rank >= best || known->upper_min > end)
@@ -168,7 +171,7 @@ static uint32_t find_in_blocks(const frag_skyline *skyline, uint32_t node, uint3
     if (first <= lower && upper <= last && known->upper_max <= end)
         return known->first_rank;
     if (node >= skyline->leaf_count)
-        return find_between(skyline, lower * BLOCK_PLACES, upper * BLOCK_PLACES, end, best);
+        return find_in_block(&skyline->blocks[lower], 0, BLOCK_PLACES, end, best);
     uint32_t middle = lower + (upper - lower) / 2;
     uint32_t left = node * 2;
     bool is_left_first =
@@ -180,15 +183,21 @@ static uint32_t find_in_blocks(const frag_skyline *skyline, uint32_t node, uint3
     return best;
 }
 
-/* The same among any places; NONE: there is none. */
-static uint32_t find_first(const frag_skyline *skyline, uint32_t first, uint32_t last, uint32_t end)
+/* The same among any places; NO_RANK: there is none. */
+static int32_t find_first(const frag_skyline *skyline, uint32_t first, uint32_t last, int32_t end)
 {
-    uint32_t first_block = (first + BLOCK_PLACES - 1) / BLOCK_PLACES;
+    uint32_t first_block = first / BLOCK_PLACES;
     uint32_t last_block = last / BLOCK_PLACES;
-    if (first_block >= last_block)
-        return find_between(skyline, first, last, end, NONE);
-    uint32_t best = find_between(skyline, first, first_block * BLOCK_PLACES, end, NONE);
-    best = find_between(skyline, last_block * BLOCK_PLACES, last, end, best);
+    const block *blocks = skyline->blocks;
+    if (first_block == last_block)
+        return find_in_block(&blocks[first_block], first % BLOCK_PLACES, last % BLOCK_PLACES, end,
+                             NO_RANK);
+    int32_t best = find_in_block(&blocks[first_block], first % BLOCK_PLACES, BLOCK_PLACES, end,
+                                 NO_RANK);
+    best = find_in_block(&blocks[last_block], 0, last % BLOCK_PLACES, end, best);
+    first_block++;
+    if (first_block == last_block)
+        return best;
     /* The least node that all the blocks are under. */
     uint32_t differ = first_block ^ (last_block - 1);
     uint32_t levels = differ == 0 ? 0 : frag_bit_high(differ) + 1;
@@ -290,20 +299,20 @@ uint64_t frag_skyline_place(frag_skyline *skyline, const uint32_t *order, uint32
     for (uint32_t left = count; left > 0;) {
         start = walk_down(skyline, start);
         stretch at = skyline->stretches[start];
-        uint32_t rank =
-            find_first(skyline, skyline->first_start[start], skyline->first_start[at.end], at.end);
-        if (rank == NONE) {
+        int32_t rank = find_first(skyline, skyline->first_start[start],
+                                  skyline->first_start[at.end], (int32_t)at.end);
+        if (rank == NO_RANK) {
             start = fill_up(skyline, start);
             continue;
         }
-        const place *chosen = &skyline->places[skyline->by_rank[rank]];
-        const frag_buffer *buffer = &sections->buffers[chosen->buffer];
+        uint32_t chosen = order[rank];
+        const frag_buffer *buffer = &sections->buffers[chosen];
         uint64_t offset = frag_round_up(at.height, buffer->alignment);
         uint64_t end = offset + buffer->size;
-        offsets[chosen->buffer] = offset;
+        offsets[chosen] = offset;
         top = end > top ? end : top;
-        uproot(skyline, skyline->by_rank[rank]);
-        start = put(skyline, start, chosen->lower, chosen->upper, end);
+        uproot(skyline, skyline->place_of[chosen]);
+        start = put(skyline, start, sections->lower[chosen], sections->upper[chosen], end);
         left--;
     }
     return top;

@@ -8,6 +8,7 @@
 #include "sim/device.h"
 #include "sim/policy_engine.h"
 #include "sim/replay/replay.h"
+#include "sim/replay/replay_loop.h"
 #include "sim/replay/replay_state.h"
 
 #define ALIGNMENT_WORD " alignment="
@@ -29,7 +30,9 @@ uint64_t frag_problem_alignment(const char *note, size_t *name_bytes)
 /* ---- a policy that takes notes */
 
 struct frag_policy {
+    const uint64_t *times; /* of the events; NULL: their numbers */
     uint64_t now;
+    uint64_t end; /* the latest time there was */
     frag_lifetime *lifetimes;
     uint64_t count;
     uint64_t capacity;
@@ -86,6 +89,19 @@ static void notes_walk(const frag_policy *policy, frag_span_visitor *visit, void
     (void)context;
 }
 
+/* Event by event, so that it knows when it is asked. */
+static void notes_replay(frag_replay *replay, uint64_t end)
+{
+    frag_policy *policy = replay->policy;
+    for (uint64_t i = frag_replay_event(replay); i < end && !replay->has_stopped; i++) {
+        policy->now = policy->times != NULL ? policy->times[i] : i;
+        policy->end = policy->now > policy->end ? policy->now : policy->end;
+        frag_replay_loop(replay, i + 1, notes_alloc, notes_free);
+    }
+}
+
+static const frag_policy_engine notes_engine = {.replay = notes_replay};
+
 static const frag_option notes_options[] = {{.key = NULL}};
 
 static const frag_policy_ops notes_ops = {
@@ -99,6 +115,7 @@ static const frag_policy_ops notes_ops = {
     .alloc = notes_alloc,
     .free = notes_free,
     .walk = notes_walk,
+    .engine = &notes_engine,
 };
 
 /* ---- the trace */
@@ -141,20 +158,17 @@ static frag_lifetime *replay_notes(frag_replay *replay, bool uses_times, uint64_
     const frag_trace *trace = replay->trace;
     frag_policy *notes = replay->policy;
     frag_replay_options options = {.is_oom_skipped = true, .stop_after = FRAG_UNLIMITED};
+    notes->times = uses_times ? trace->times_ns : NULL;
     bool ok = frag_replay_start(replay, &options, error);
-    uint64_t end = notes->now;
-    for (uint64_t i = frag_replay_event(replay); ok && i < trace->event_count; i++) {
-        notes->now = uses_times ? trace->times_ns[i] : i;
-        end = notes->now > end ? notes->now : end;
-        ok = frag_replay_advance(replay, i + 1, error);
-    }
+    notes->end = notes->now;
+    ok = ok && frag_replay_advance(replay, trace->event_count, error);
     if (!ok) {
         frag_free(notes->lifetimes);
         return NULL;
     }
     for (uint64_t i = 0; i < notes->count; i++)
         if (notes->lifetimes[i].upper == UINT64_MAX)
-            notes->lifetimes[i].upper = end + 1;
+            notes->lifetimes[i].upper = notes->end + 1;
     *count = notes->count;
     return notes->lifetimes;
 }
