@@ -38,10 +38,11 @@ struct frag_skyline {
     const frag_sections *sections;
     block *blocks;
     uint32_t block_count;
-    uint32_t leaf_count;   /* of the tree, a power of two: one for each block */
-    summary *tree;         /* children of i: 2 i and 2 i + 1 */
-    uint32_t *place_of;    /* by number of the buffer */
-    uint32_t *first_start; /* of section s: buffers that begin there are at place first_start[s] and on */
+    uint32_t leaf_count; /* of the tree, a power of two: one for each block */
+    summary *tree;       /* children of i: 2 i and 2 i + 1 */
+    uint32_t *place_of;  /* by number of the buffer */
+    uint32_t *
+        first_start; /* of section s: buffers that begin there are at place first_start[s] and on */
     stretch *stretches;
 };
 
@@ -192,8 +193,8 @@ static int32_t find_first(const frag_skyline *skyline, uint32_t first, uint32_t 
     if (first_block == last_block)
         return find_in_block(&blocks[first_block], first % BLOCK_PLACES, last % BLOCK_PLACES, end,
                              NO_RANK);
-    int32_t best = find_in_block(&blocks[first_block], first % BLOCK_PLACES, BLOCK_PLACES, end,
-                                 NO_RANK);
+    int32_t best =
+        find_in_block(&blocks[first_block], first % BLOCK_PLACES, BLOCK_PLACES, end, NO_RANK);
     best = find_in_block(&blocks[last_block], 0, last % BLOCK_PLACES, end, best);
     first_block++;
     if (first_block == last_block)
@@ -231,7 +232,7 @@ static uint32_t walk_down(const frag_skyline *skyline, uint32_t start)
 /* Makes a stretch of [start, end), which took the place of others: joins neighbours of the same
  * height. The start of what it is part of. */
 static uint32_t settle(frag_skyline *skyline, uint32_t start, uint32_t end, uint32_t before,
-                   uint64_t height)
+                       uint64_t height)
 {
     stretch *all = skyline->stretches;
     if (before != NONE && all[before].height == height) {
@@ -267,7 +268,7 @@ static uint32_t fill_up(frag_skyline *skyline, uint32_t start)
 /* Puts a buffer of these sections on the stretch that begins at start. The first stretch that is
  * there now. */
 static uint32_t put(frag_skyline *skyline, uint32_t start, uint32_t lower, uint32_t upper,
-                uint64_t height)
+                    uint64_t height)
 {
     stretch *all = skyline->stretches;
     stretch at = all[start];
