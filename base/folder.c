@@ -2,6 +2,7 @@
 #include "base/folder.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -52,4 +53,12 @@ bool frag_is_folder(const char *path)
 {
     struct stat facts;
     return stat(path, &facts) == 0 && S_ISDIR(facts.st_mode);
+}
+
+bool frag_folder_make(const char *path, frag_error *error)
+{
+    if (frag_is_folder(path) || mkdir(path, 0777) == 0)
+        return true;
+    frag_fail(error, FRAG_E_USAGE, "the folder cannot be made (%s)", strerror(errno));
+    return frag_error_in(error, path);
 }

@@ -6,12 +6,13 @@
 #include "report/page_parts.h"
 #include "sim/version.h"
 
-static void write_policy(FILE *stream)
+static void write_policy(const frag_page *page, FILE *stream)
 {
     fprintf(stream,
-            "default-src 'none'; script-src '%s'; style-src '%s'; img-src data:; "
+            "default-src 'none'; script-src '%s'; style-src '%s'; img-src data:; %s"
             "base-uri 'none'; form-action 'none'",
-            frag_page_script_hash, frag_page_style_hash);
+            frag_page_script_hash, frag_page_style_hash,
+            page->data_folder != NULL ? "frame-src 'self'; " : "");
 }
 
 static void write_summary(const frag_page *page, FILE *stream)
@@ -25,7 +26,7 @@ static void write_summary(const frag_page *page, FILE *stream)
 }
 
 /* The places of report/page/page.html that are filled in: {{title}} and so on. */
-static void write_place(const frag_page *page, const char *name, size_t length, FILE *stream)
+static void write_place(frag_page *page, const char *name, size_t length, FILE *stream)
 {
     static const char *const names[] = {"title", "policy",  "style", "summary",
                                         "rows",  "command", "data",  "script"};
@@ -37,7 +38,7 @@ static void write_place(const frag_page *page, const char *name, size_t length, 
         frag_markup_text(stream, page->title);
         break;
     case 1:
-        write_policy(stream);
+        write_policy(page, stream);
         break;
     case 2:
         fwrite(frag_page_style, 1, frag_page_style_bytes, stream);

@@ -8,6 +8,8 @@
 
 #include <stdio.h>
 
+#include "base/error.h"
+#include "report/columns.h"
 #include "sim/replay/history.h"
 #include "sim/rows/result.h"
 
@@ -35,10 +37,13 @@ typedef struct frag_page {
     const char *command; /* that makes the page again, as typed */
     frag_page_trace *traces;
     size_t trace_count;
-    uint64_t limit_bytes; /* what is drawn is cut to a part of the events where it takes more */
+    uint64_t limit_bytes;    /* what is drawn is cut to a part of the events where it takes more */
+    const char *data_folder; /* columns are written to files there; NULL: into the page */
+    frag_error error;        /* what went wrong with such a file */
+    bool has_failed;
 } frag_page;
 
-/* Errors of writing stay with the stream. */
+/* Errors of writing stay with the stream, but for those of files in the data folder. */
 void frag_page_write(frag_page *page, FILE *stream);
 
 /* ---- page_data.c */
@@ -47,7 +52,12 @@ void frag_page_write(frag_page *page, FILE *stream);
 void frag_page_draw(frag_page *page);
 void frag_page_drop(frag_page *page);
 /* The data elements that the script reads. */
-void frag_page_write_data(const frag_page *page, FILE *stream);
+void frag_page_write_data(frag_page *page, FILE *stream);
+
+/* ---- page_piece.c */
+/* Columns as a file of the data folder, and the element of the page that names it. */
+void frag_page_write_piece(frag_page *page, const frag_packed_columns *columns, const char *id,
+                           FILE *stream);
 
 /* ---- page_tables.c */
 /* Everything about one trace that is plain HTML; number tells the traces of a page apart. */

@@ -542,22 +542,30 @@ void frag_page_drop(frag_page *page)
         drop_view(&page->traces[i]);
 }
 
-static void print_columns(FILE *stream, const frag_packed_columns *columns, size_t trace,
-                          const char *kind, size_t run)
+static void print_columns(frag_page *page, FILE *stream, const frag_packed_columns *columns,
+                          size_t trace, const char *kind, size_t run)
 {
-    fprintf(stream, "<script type=\"application/octet-stream\" id=\"data-%zu-%s-%zu\">\n", trace,
-            kind, run);
+    char id[64];
+    snprintf(id, sizeof id, "data-%zu-%s-%zu", trace, kind, run);
+    if (page->has_failed)
+        return;
+    if (page->data_folder != NULL) {
+        frag_page_write_piece(page, columns, id, stream);
+        return;
+    }
+    fprintf(stream, "<script type=\"application/octet-stream\" id=\"%s\">\n", id);
     frag_packed_columns_print(columns, stream);
     fputs("\n</script>\n", stream);
 }
 
-static void write_columns(FILE *stream, const frag_page_view *view, size_t number)
+static void write_columns(frag_page *page, FILE *stream, size_t number)
 {
-    print_columns(stream, &view->names, number, "names", 0);
-    print_columns(stream, &view->columns, number, "trace", 0);
+    const frag_page_view *view = page->traces[number].view;
+    print_columns(page, stream, &view->names, number, "names", 0);
+    print_columns(page, stream, &view->columns, number, "trace", 0);
     for (size_t i = 0; i < view->page->run_count; i++)
         if (view->runs[i].is_drawn)
-            print_columns(stream, &view->runs[i].columns, number, "run", i);
+            print_columns(page, stream, &view->runs[i].columns, number, "run", i);
 }
 
 static void write_ops(FILE *stream)
@@ -568,7 +576,7 @@ static void write_ops(FILE *stream)
     fputc(']', stream);
 }
 
-void frag_page_write_data(const frag_page *page, FILE *stream)
+void frag_page_write_data(frag_page *page, FILE *stream)
 {
     fputs("<script type=\"application/json\" id=\"data\">\n{\"schema\":\"fraglab.report/2\"",
           stream);
@@ -582,5 +590,5 @@ void frag_page_write_data(const frag_page *page, FILE *stream)
     fputs("]}\n</script>\n", stream);
     for (size_t i = 0; i < page->trace_count; i++)
         if (page->traces[i].view != NULL)
-            write_columns(stream, page->traces[i].view, i);
+            write_columns(page, stream, i);
 }

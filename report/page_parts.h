@@ -11,6 +11,10 @@ extern const unsigned char frag_page_style[];
 extern const size_t frag_page_style_bytes;
 extern const unsigned char frag_page_script[];
 extern const size_t frag_page_script_bytes;
+/* The script of a file of its data folder. */
+extern const unsigned char frag_page_piece[];
+extern const size_t frag_page_piece_bytes;
+extern const char frag_page_piece_hash[];
 /* What the page's content security policy allows to run: "sha256-..." of the style and of the
  * script, as they stand in the page. */
 extern const char frag_page_style_hash[];

@@ -35,7 +35,7 @@ static bool is_drawn(const frag_report_state *report, const frag_report_trace *t
     return is_any;
 }
 
-static void write_page(const frag_report_state *report, FILE *stream)
+static bool write_page(const frag_report_state *report, FILE *stream, frag_error *error)
 {
     frag_page_trace *traces = frag_alloc(report->trace_count, sizeof *traces);
     frag_page_run *runs = frag_alloc(report->run_count, sizeof *runs);
@@ -64,12 +64,17 @@ static void write_page(const frag_report_state *report, FILE *stream)
                       .command = report->wishes->command,
                       .traces = traces,
                       .trace_count = report->trace_count,
-                      .limit_bytes = report->wishes->page_limit_bytes > 0
-                                         ? report->wishes->page_limit_bytes
-                                         : FRAG_REPORT_PAGE_LIMIT_BYTES};
+                      .data_folder = report->wishes->data_folder,
+                      .limit_bytes =
+                          report->wishes->page_limit_bytes > 0  ? report->wishes->page_limit_bytes
+                          : report->wishes->data_folder != NULL ? FRAG_UNLIMITED
+                                                                : FRAG_REPORT_PAGE_LIMIT_BYTES};
     frag_page_write(&page, stream);
     frag_free(traces);
     frag_free(runs);
+    if (page.has_failed)
+        *error = page.error;
+    return !page.has_failed;
 }
 
 static void destroy(frag_report_state *report)
@@ -105,7 +110,7 @@ bool frag_report_write(const frag_report_wishes *wishes, FILE *stream, frag_erro
     if (ok && !frag_is_cancelled(wishes->context))
         frag_report_explain(&report);
     if (ok && !frag_is_cancelled(wishes->context))
-        write_page(&report, stream);
+        ok = write_page(&report, stream, error);
     destroy(&report);
     return ok;
 }

@@ -23,6 +23,7 @@ typedef struct frag_report_wishes {
     bool is_oom_skipped;
     bool has_bounds;
     uint64_t page_limit_bytes; /* 0: the usual one; FRAG_UNLIMITED: none */
+    const char *data_folder;   /* beside the page, for its data; NULL: they are in the page */
     const char *title;         /* NULL: the usual one */
     const char *command;       /* that makes the page again */
 } frag_report_wishes;

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/folder.h"
 #include "base/memory.h"
 #include "base/threads.h"
 #include "cli/inputs.h"
@@ -37,6 +38,9 @@ static const frag_command_option options[] = {
      .help = "where the page would be larger, its pictures and lists show a part of the events, "
              "around the peak or up to where memory ran out; unlimited: all of them (default: "
              "10 MB)"},
+    {"data-dir", "DIR",
+     .help = "write the data of the pictures to files in this folder beside the page, which reads "
+             "them from there: all events are drawn, however large they are"},
     FRAG_BOUNDS_OPTION,
     FRAG_OUTPUT_OPTIONS,
     FRAG_JOBS_OPTION,
@@ -101,10 +105,10 @@ static bool read_options(const frag_arguments *arguments, report_call *report, f
 /* What makes the page again. Where it is written to is left out: it is the same page anywhere. */
 static void spell_command(const frag_arguments *arguments, frag_text *text)
 {
-    static const char *const kept[] = {"capacity",    "gpu",     "used-by-others", "address-rule",
-                                       "fail-call",   "latency", "from",           "on-oom",
-                                       "page-limit",  "events",  "time",           "marks",
-                                       "trace-device"};
+    static const char *const kept[] = {"capacity",     "gpu",     "used-by-others", "address-rule",
+                                       "fail-call",    "latency", "from",           "on-oom",
+                                       "page-limit",   "events",  "time",           "marks",
+                                       "trace-device", "data-dir"};
     frag_text_add(text, "fraglab report");
     for (size_t i = 0; i < frag_arguments_operand_count(arguments); i++)
         frag_text_add(text, " %s", frag_arguments_operand(arguments, i));
@@ -171,6 +175,35 @@ static bool write_report(const frag_arguments *arguments, report_call *report, F
     return ok;
 }
 
+/* How much of a path is the folder that it is in. */
+static size_t folder_bytes(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash == NULL ? 0 : (size_t)(slash - path) + 1;
+}
+
+/* The page names its data by the name of their folder alone, so that both can be moved together. */
+static bool make_data_folder(const frag_arguments *arguments, frag_report_wishes *wishes,
+                             frag_error *error)
+{
+    const char *folder = frag_arguments_value(arguments, "data-dir");
+    const char *path = frag_arguments_value(arguments, "output");
+    if (folder == NULL)
+        return true;
+    size_t in = path == NULL ? 0 : folder_bytes(path);
+    const char *name = folder + folder_bytes(folder);
+    if (path == NULL || strcmp(path, "-") == 0 || !is_page(arguments))
+        return frag_fail(error, FRAG_E_USAGE,
+                         "--data-dir goes with a page in a file beside it; add -o page.html");
+    if (in != folder_bytes(folder) || strncmp(path, folder, in) != 0 || name[0] == '\0' ||
+        strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+        return frag_fail(error, FRAG_E_USAGE,
+                         "--data-dir %s: the folder is to be beside the page; expected %.*sNAME",
+                         folder, (int)in, path);
+    wishes->data_folder = folder;
+    return frag_folder_make(folder, error);
+}
+
 /* Nobody reads a page on a terminal. */
 static bool check_place(const frag_arguments *arguments, frag_error *error)
 {
@@ -188,6 +221,7 @@ static int report_command(const frag_arguments *arguments)
     frag_output *output = NULL;
     int code = 0;
     if (!read_options(arguments, &report, &error) || !check_place(arguments, &error) ||
+        !make_data_folder(arguments, &report.wishes, &error) ||
         (output = frag_inputs_output(arguments, &error)) == NULL) {
         code = frag_report(&error);
     } else {

@@ -77,7 +77,7 @@ class TimeAxis {
     const width = Math.min(Math.max(to - from, least), whole.to - whole.from);
     const begin = Math.max(whole.from, Math.min(from, whole.to - width));
     this.view = { from: begin, to: begin + width };
-    this.explorer.redraw();
+    this.explorer.redrawTimeline();
   }
 
   zoom(factor, x) {

@@ -14,6 +14,32 @@ async function gunzip(bytes) {
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
+const PIECE_MS = 20000;
+
+// The text of a file beside the page (report/page_piece.c): shown in a frame without rights, it hands its text over. Text
+// is all that is taken from it.
+function textOfPiece(path) {
+  return new Promise((resolve, reject) => {
+    const frame = document.createElement('iframe');
+    const end = (settle, value) => {
+      removeEventListener('message', listen);
+      frame.remove();
+      settle(value);
+    };
+    const listen = (event) => {
+      if (event.source === frame.contentWindow && typeof event.data === 'string') end(resolve, event.data);
+    };
+    addEventListener('message', listen);
+    frame.hidden = true;
+    frame.sandbox = 'allow-scripts';
+    // A file that is not there ends as a page that hands over nothing.
+    frame.addEventListener('load', () => setTimeout(() => end(reject,
+      new Error(`${path} is missing; the folder belongs beside this page`)), PIECE_MS));
+    frame.src = path;
+    document.body.append(frame);
+  });
+}
+
 // The data elements of a page: of this one, or of another report that was read from a file.
 class PageData {
   constructor(root) {
@@ -24,9 +50,15 @@ class PageData {
   // Each element is read once: its text is given back to the browser.
   async bytes(id) {
     const element = this.root.getElementById(id);
-    const text = element.textContent;
+    const text = element.dataset.piece === undefined ? element.textContent : await this.piece(element.dataset.piece);
     element.textContent = '';
     return gunzip(bytesOfBase64(text));
+  }
+
+  // Of a report that was read from a file nothing is asked for.
+  piece(path) {
+    if (this.root !== document) throw new Error('its data are in a folder beside it: open it by itself, or make it without --data-dir');
+    return textOfPiece(path);
   }
 
   async columns(id) {

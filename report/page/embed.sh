@@ -1,6 +1,6 @@
 #!/bin/sh
-# embed.sh TEMPLATE STYLE SCRIPT: prints C that holds the three files (report/page_parts.h), and the hashes
-# by which a content security policy knows the style and the script.
+# embed.sh TEMPLATE STYLE SCRIPT PIECE: prints C that holds the four files (report/page_parts.h), and the hashes
+# by which a content security policy knows the style and the scripts.
 set -eu
 
 # name, file
@@ -25,5 +25,7 @@ echo '#include "report/page_parts.h"'
 as_array template "$1"
 as_array style "$2"
 as_array script "$3"
+as_array piece "$4"
 printf 'const char frag_page_style_hash[] = "sha256-%s";\n' "$(hash_of "$2")"
 printf 'const char frag_page_script_hash[] = "sha256-%s";\n' "$(hash_of "$3")"
+printf 'const char frag_page_piece_hash[] = "sha256-%s";\n' "$(hash_of "$4")"

@@ -172,6 +172,12 @@ class Explorer {
 
   // All drawing of one moment happens once.
   redraw() {
+    this.isAllAsked = true;
+    this.redrawTimeline();
+  }
+
+  // What follows from the part of the axis that is seen, and from nothing else.
+  redrawTimeline() {
     if (this.isDrawing || this.event === undefined) return;
     this.isDrawing = true;
     requestAnimationFrame(() => this.drawIfAsked());
@@ -202,6 +208,8 @@ class Explorer {
     this.currentState();
     this.timeline.draw();
     this.minimap.draw();
+    if (!this.isAllAsked) return;
+    this.isAllAsked = false;
     this.map.draw();
     this.statePanel.draw();
     this.pinPanel.show();

@@ -101,49 +101,93 @@ function sortedIndex(values) {
   return order;
 }
 
-// The lowest and highest of a level between two events, in time that does not grow with their
-// distance as long as that matters: blocks of 256 values are summed up.
+// The lowest and highest of a level between two events. Blocks of 16 values are summed up, blocks of 16
+// such blocks, and so on: it takes time for the logarithm of the distance.
 class Extremes {
   constructor(values) {
     this.values = values;
-    const count = Math.ceil(values.length / Extremes.BLOCK);
-    this.low = new Float64Array(count).fill(Infinity);
-    this.high = new Float64Array(count).fill(-Infinity);
-    for (let i = 0; i < values.length; i++) {
-      const block = Math.floor(i / Extremes.BLOCK);
-      if (values[i] < this.low[block]) this.low[block] = values[i];
-      if (values[i] > this.high[block]) this.high[block] = values[i];
-    }
+    this.lows = [values];
+    this.highs = [values];
+    while (this.lows[this.lows.length - 1].length > Extremes.BLOCK) this.sumUp();
+    this.low = 0; // what between() has found
+    this.high = 0;
   }
 
-  // Of the values from `first` up to and without `end`.
+  sumUp() {
+    const lows = this.lows[this.lows.length - 1];
+    const highs = this.highs[this.highs.length - 1];
+    const count = Math.ceil(lows.length / Extremes.BLOCK);
+    const low = new Float64Array(count).fill(Infinity);
+    const high = new Float64Array(count).fill(-Infinity);
+    for (let i = 0; i < lows.length; i++) {
+      const block = i >>> 4;
+      if (lows[i] < low[block]) low[block] = lows[i];
+      if (highs[i] > high[block]) high[block] = highs[i];
+    }
+    this.lows.push(low);
+    this.highs.push(high);
+  }
+
+  // Of the values from `first` up to and without `end`, into low and high.
   between(first, end) {
     let low = Infinity;
     let high = -Infinity;
-    for (let i = first; i < end;) {
-      const isWhole = i % Extremes.BLOCK === 0 && i + Extremes.BLOCK <= end;
-      const lowHere = isWhole ? this.low[i / Extremes.BLOCK] : this.values[i];
-      const highHere = isWhole ? this.high[i / Extremes.BLOCK] : this.values[i];
-      if (lowHere < low) low = lowHere;
-      if (highHere > high) high = highHere;
-      i += isWhole ? Extremes.BLOCK : 1;
+    for (let level = 0; first < end; level++) {
+      const lows = this.lows[level];
+      const highs = this.highs[level];
+      const isTop = level + 1 === this.lows.length;
+      for (; first < end && (isTop || first % 16 !== 0); first++) {
+        if (lows[first] < low) low = lows[first];
+        if (highs[first] > high) high = highs[first];
+      }
+      for (; first < end && end % 16 !== 0; end--) {
+        if (lows[end - 1] < low) low = lows[end - 1];
+        if (highs[end - 1] > high) high = highs[end - 1];
+      }
+      first >>>= 4;
+      end >>>= 4;
     }
-    return { low, high };
+    this.low = low;
+    this.high = high;
   }
 
   // Where the highest of them is first.
   highestAt(first, end) {
-    let at = first;
-    for (let i = first; i < end;) {
-      const isWhole = i % Extremes.BLOCK === 0 && i + Extremes.BLOCK <= end;
-      if (isWhole && this.high[i / Extremes.BLOCK] <= this.values[at]) {
-        i += Extremes.BLOCK;
-        continue;
-      }
-      if (this.values[i] > this.values[at]) at = i;
-      i++;
+    let high = -Infinity;
+    let at = first; // a block of level atLevel
+    let atLevel = 0;
+    let right = end; // the same of what was seen from the right, which is later
+    let rightLevel = 0;
+    let rightHigh = -Infinity;
+    for (let level = 0; first < end; level++) {
+      const highs = this.highs[level];
+      const isTop = level + 1 === this.lows.length;
+      for (; first < end && (isTop || first % 16 !== 0); first++)
+        if (highs[first] > high) {
+          high = highs[first];
+          at = first;
+          atLevel = level;
+        }
+      for (; first < end && end % 16 !== 0; end--)
+        if (highs[end - 1] >= rightHigh) {
+          rightHigh = highs[end - 1];
+          right = end - 1;
+          rightLevel = level;
+        }
+      first >>>= 4;
+      end >>>= 4;
     }
-    return at;
+    if (rightHigh > high) return this.firstIn(right, rightLevel, rightHigh);
+    return this.firstIn(at, atLevel, high);
+  }
+
+  // The first value of a block that is as high as the block.
+  firstIn(block, level, high) {
+    for (; level > 0; level--) {
+      block *= 16;
+      while (this.highs[level - 1][block] !== high) block++;
+    }
+    return block;
   }
 }
-Extremes.BLOCK = 256;
+Extremes.BLOCK = 16;

@@ -68,7 +68,8 @@ class Minimap {
     context.fillStyle = colour;
     for (let x = 0; x < this.width && first < values.length; x++) {
       const end = Math.min(values.length, this.axis.firstFrom(this.valueAt(TIMELINE.left + x + 1)));
-      const high = end > first ? extremes.between(first, end).high : values[Math.max(0, first - 1)];
+      if (end > first) extremes.between(first, end);
+      const high = end > first ? extremes.high : values[Math.max(0, first - 1)];
       const pixels = high / most * (height - 4);
       context.fillRect(TIMELINE.left + x, height - pixels, 1, pixels);
       first = Math.max(first, end);

@@ -3,15 +3,101 @@
 //
 // A column of pixels shows the moment in it at which most was held. What would be too low to be seen, and
 // what is beyond the largest few thousand, is summed up by colour above the others: so the picture
-// takes time for its pixels and its large areas, not for every block times every pixel.
+// takes time for its pixels and its large areas, not for every block. The largest are kept for stretches
+// of the run, the sums by colour for every so many events.
 
-const STACK = { areasMax: 4000, leastPixels: 0.75, edgePixels: 4, markPixels: 2, dimShare: 0.16 };
+const STACK = { areasMax: 4000, leastPixels: 0.75, edgePixels: 4, markPixels: 2, dimShare: 0.16,
+  bornMax: 50000, tileEvents: 65536, tileItems: 8000, sumEvents: 64 };
+
+// Those of some items whose weight is among the largest `most`, ascending.
+function largestOf(items, weights, most) {
+  const counts = new Uint32Array(1024); // by eighths of powers of two
+  for (let i = 0; i < items.length; i++)
+    if (weights[i] > 0) counts[Math.min(1023, Math.floor(Math.log2(weights[i]) * 8))]++;
+  let level = 1023;
+  for (let sum = counts[level]; level > 0 && sum + counts[level - 1] <= most; level--) sum += counts[level - 1];
+  const least = 2 ** (level / 8);
+  return items.filter((item, i) => weights[i] >= least && weights[i] > 0);
+}
+
+// Two ascending lists as one.
+function mergeItems(one, other) {
+  const merged = new Uint32Array(one.length + other.length);
+  let count = 0;
+  for (let i = 0, k = 0; i < one.length || k < other.length;) {
+    const left = i < one.length ? one[i] : Infinity;
+    const right = k < other.length ? other[k] : Infinity;
+    merged[count++] = Math.min(left, right);
+    if (left <= right) i++;
+    if (right <= left) k++;
+  }
+  return merged.slice(0, count);
+}
+
+// Which items may be seen in a part of the run, whatever their colours.
+class StackIndex {
+  constructor({ begin, end, bytes, alive }) {
+    Object.assign(this, { begin, end, bytes, alive });
+    // In order of their ends, those that are seen at all.
+    this.byEnd = sortedIndex(end).filter((item) => end[item] > begin[item] && end[item] !== NEVER);
+    this.ends = Uint32Array.from(this.byEnd, (item) => end[item]);
+    this.tiles = []; // by level: the largest items in each 2^level * tileEvents events
+  }
+
+  // Items alive at `first`, and those born up to `last`: all of them.
+  itemsBetween(first, last) {
+    const older = this.alive.at(first).sort();
+    const bornFrom = firstAbove(this.begin, first);
+    const items = new Uint32Array(older.length + firstAbove(this.begin, last) - bornFrom);
+    items.set(older);
+    for (let i = older.length; i < items.length; i++) items[i] = bornFrom + i - older.length;
+    return items;
+  }
+
+  // Bytes and events of each item between two events.
+  weigh(items, first, last, leastBytes = 0) {
+    const { begin, end, bytes } = this;
+    const weights = new Float64Array(items.length);
+    for (let i = 0; i < items.length; i++) {
+      const item = items[i];
+      if (end[item] <= first || bytes[item] < leastBytes) continue;
+      weights[i] = bytes[item] * (Math.min(end[item], last + 1) - Math.max(begin[item], first) + 0.5);
+    }
+    return weights;
+  }
+
+  // The largest items of a stretch: of two shorter ones those of either.
+  tile(level, number) {
+    this.tiles[level] = this.tiles[level] || [];
+    const known = this.tiles[level][number];
+    if (known !== undefined) return known;
+    const size = STACK.tileEvents * 2 ** level;
+    const [first, last] = [number * size, (number + 1) * size - 1];
+    const items = level === 0 ? this.itemsBetween(first, last)
+      : mergeItems(this.tile(level - 1, 2 * number), this.tile(level - 1, 2 * number + 1));
+    this.tiles[level][number] = largestOf(items, this.weigh(items, first, last), STACK.tileItems);
+    return this.tiles[level][number];
+  }
+
+  // Where fewer are born than can be looked at, all; else those that are large in a stretch of the part.
+  candidates(first, last) {
+    if (firstAbove(this.begin, last) - firstAbove(this.begin, first) <= STACK.bornMax) return this.itemsBetween(first, last);
+    const level = Math.max(0, Math.floor(Math.log2((last - first + 1) / STACK.tileEvents)));
+    const size = STACK.tileEvents * 2 ** level;
+    let items = new Uint32Array(0);
+    for (let number = Math.floor(first / size); number * size <= last; number++) items = mergeItems(items, this.tile(level, number));
+    return items;
+  }
+}
 
 class StackedAreas {
-  // items: { begin, end, bytes, codes, isLit(item) }; levels: their sum at each event, as Extremes.
-  constructor(items, levels) {
+  // items: { begin, end, bytes, codes, isLit(item) }; levels: their sum at each event, as Extremes; index: of the items.
+  constructor(items, levels, index) {
     this.items = items;
     this.levels = levels;
+    this.index = index;
+    this.kinds = Uint8Array.from(items.codes, (code, item) => code * 2 + (items.isLit(item) ? 0 : 1));
+    this.keepSums();
   }
 
   // edges: events of the columns (TimeAxis.columns); lowest: the bytes at the lower edge.
@@ -24,13 +110,57 @@ class StackedAreas {
     this.sumRest();
   }
 
-  // The event that each column shows, and the column from which on an event is seen.
+  // ---- bytes by kind, of all items
+
+  // Of every so many events; what comes between is added where it is asked for.
+  keepSums() {
+    const { byEnd } = this.index;
+    this.endBytes = Float64Array.from(byEnd, (item) => this.items.bytes[item]);
+    this.endKinds = Uint8Array.from(byEnd, (item) => this.kinds[item]);
+    const count = Math.floor(this.levels.values.length / STACK.sumEvents) + 1;
+    this.sums = new Float64Array(STACK_KINDS * count);
+    this.bornAt = new Uint32Array(count);
+    this.endedAt = new Uint32Array(count);
+    this.sum = { bytes: new Float64Array(STACK_KINDS), born: 0, ended: 0 };
+    for (let kept = 0; kept < count; kept++) {
+      this.addUntil(kept * STACK.sumEvents);
+      this.sums.set(this.sum.bytes, kept * STACK_KINDS);
+      this.bornAt[kept] = this.sum.born;
+      this.endedAt[kept] = this.sum.ended;
+    }
+  }
+
+  // To right after an event that is so many times sumEvents.
+  startSum(kept) {
+    const { bytes } = this.sum;
+    for (let kind = 0; kind < STACK_KINDS; kind++) bytes[kind] = this.sums[kept * STACK_KINDS + kind];
+    this.sum.born = this.bornAt[kept];
+    this.sum.ended = this.endedAt[kept];
+  }
+
+  // On to right after an event.
+  addUntil(event) {
+    const { sum, kinds, endBytes, endKinds } = this;
+    const { begin, end, bytes } = this.items;
+    const { ends } = this.index;
+    const sums = sum.bytes;
+    let { born, ended } = sum;
+    for (; born < begin.length && begin[born] <= event; born++)
+      if (end[born] > begin[born]) sums[kinds[born]] += bytes[born];
+    for (; ended < ends.length && ends[ended] <= event; ended++) sums[endKinds[ended]] -= endBytes[ended];
+    sum.born = born;
+    sum.ended = ended;
+  }
+
+  // ---- columns
+
+  // The event that each column shows.
   sampleColumns() {
     const { edges } = this;
     const count = this.levels.values.length;
     const width = edges.length - 1;
     this.first = edges[0] > 0 ? edges[0] - 1 : 0;
-    this.samples = new Uint32Array(width);
+    if (this.samples === undefined || this.samples.length !== width) this.samples = new Uint32Array(width);
     this.columnCount = 0;
     for (let column = 0; column < width; column++) {
       const from = edges[column];
@@ -42,56 +172,49 @@ class StackedAreas {
     }
     this.last = this.columnCount > 0 ? this.samples[this.columnCount - 1] : 0;
     this.start = this.columnCount > 0 ? this.samples[0] : 0;
-    this.columnOf = new Uint16Array(this.last - this.start + 1);
-    for (let column = 1; column < this.columnCount; column++)
-      this.columnOf.fill(column, this.samples[column - 1] + 1 - this.start, this.samples[column] + 1 - this.start);
   }
 
+  // The column from which on an event is seen.
   columnFrom(event) {
-    return event <= this.start ? 0 : this.columnOf[event - this.start];
+    let low = 0;
+    let high = this.columnCount - 1;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (this.samples[middle] < event) low = middle + 1;
+      else high = middle;
+    }
+    return low;
   }
 
   // The areas that are drawn one by one: high enough, and among the largest on the screen.
   choose() {
-    const { begin, end, bytes } = this.items;
-    const first = this.start;
-    const leastBytes = STACK.leastPixels / this.pixelsPerByte;
-    const until = this.columnCount > 0 ? firstAbove(begin, this.last) : 0;
-    const counts = new Uint32Array(1024); // of areas, by eighths of powers of two
-    const weights = new Float32Array(until);
-    for (let i = 0; i < until; i++) {
-      if (end[i] <= first || bytes[i] < leastBytes) continue;
-      weights[i] = bytes[i] * (Math.min(end[i], this.last + 1) - Math.max(begin[i], first) + 0.5);
-      counts[Math.min(1023, Math.floor(Math.log2(weights[i]) * 8))]++;
-    }
-    let level = 1023;
-    for (let sum = counts[level]; level > 0 && sum + counts[level - 1] <= STACK.areasMax; level--) sum += counts[level - 1];
-    const least = 2 ** (level / 8);
-    this.chosen = [];
-    this.isChosen = new Uint8Array(until);
-    for (let i = 0; i < until; i++) {
-      if (weights[i] < least || weights[i] === 0) continue;
-      this.chosen.push(i);
-      this.isChosen[i] = 1;
-    }
+    const items = this.columnCount > 0 ? this.index.candidates(this.start, this.last) : new Uint32Array(0);
+    const weights = this.index.weigh(items, this.start, this.last, STACK.leastPixels / this.pixelsPerByte);
+    this.chosen = largestOf(items, weights, STACK.areasMax);
   }
 
-  // Bytes of the others in each column, by colour and by whether they are lit.
+  // Bytes of the others in each column, by kind: of all, without the chosen ones.
   sumRest() {
-    const { begin, end, bytes, codes, isLit } = this.items;
-    const kinds = STACK_KINDS;
-    this.rest = new Float64Array((this.columnCount + 1) * kinds);
-    const first = this.start;
-    for (let i = 0; i < this.isChosen.length; i++) {
-      if (this.isChosen[i] === 1 || end[i] <= first || end[i] <= begin[i]) continue;
-      const kind = codes[i] * 2 + (isLit(i) ? 0 : 1);
-      const from = this.columnFrom(begin[i]);
-      const to = end[i] > this.last ? this.columnCount : this.columnFrom(end[i]);
+    const { begin, end, bytes } = this.items;
+    const { kinds, samples } = this;
+    const size = (this.columnCount + 1) * STACK_KINDS;
+    if (this.rest === undefined || this.rest.length !== size) this.rest = new Float64Array(size);
+    const { rest } = this;
+    rest.fill(0);
+    for (const item of this.chosen) {
+      const from = this.columnFrom(begin[item]);
+      const to = end[item] > this.last ? this.columnCount : this.columnFrom(end[item]);
       if (to <= from) continue;
-      this.rest[from * kinds + kind] += bytes[i];
-      this.rest[to * kinds + kind] -= bytes[i];
+      rest[from * STACK_KINDS + kinds[item]] -= bytes[item];
+      rest[to * STACK_KINDS + kinds[item]] += bytes[item];
     }
-    for (let at = kinds; at < this.rest.length; at++) this.rest[at] += this.rest[at - kinds];
+    for (let at = STACK_KINDS; at < rest.length; at++) rest[at] += rest[at - STACK_KINDS];
+    for (let column = 0; column < this.columnCount; column++) {
+      const kept = Math.floor(samples[column] / STACK.sumEvents);
+      if (column === 0 || kept * STACK.sumEvents > samples[column - 1]) this.startSum(kept);
+      this.addUntil(samples[column]);
+      for (let kind = 0; kind < STACK_KINDS; kind++) rest[column * STACK_KINDS + kind] += this.sum.bytes[kind];
+    }
   }
 
   // Visits the columns from left to right with the chosen areas that live there, oldest first.

@@ -12,7 +12,6 @@ class Timeline {
     this.axis = explorer.axis;
     this.canvas = explorer.byId('timeline');
     this.kept = document.createElement('canvas');
-    this.areasPicture = document.createElement('canvas');
     this.bytesView = undefined; // { low, high }: a part of the bytes axis
     this.listen();
   }
@@ -73,12 +72,16 @@ class Timeline {
   drawPicture(width, height) {
     const { context } = this;
     const { run } = this.explorer;
+    this.edges = this.axis.columns(Math.floor(this.plotWidth) + 1, 1);
+    this.drawAreas();
+    // The grid lies under the areas, whose pixels are put where they are to be without looking at what is there.
+    context.globalCompositeOperation = 'destination-over';
     this.drawAxes(width);
+    context.globalCompositeOperation = 'source-over';
     context.save();
     context.beginPath();
     context.rect(TIMELINE.left, 0, this.plotWidth, height);
     context.clip();
-    this.drawAreas();
     this.drawMatches();
     context.beginPath();
     context.rect(TIMELINE.left, TIMELINE.top - 6, this.plotWidth, this.plotHeight + 6);
@@ -152,23 +155,35 @@ class Timeline {
     }
     const width = Math.round(this.plotWidth * ratio);
     const height = Math.round(this.plotHeight * ratio);
-    this.areas = new StackedAreas(this.areaItems(), this.areaLevels());
+    this.areas = this.stackOf(explorer);
     this.areas.layOut(this.axis.columns(width, ratio), height / (this.most - this.low), this.low);
-    sizeCanvas(this.areasPicture, width, height);
-    const target = this.areasPicture.getContext('2d');
-    const picture = target.createImageData(width, height);
-    this.areas.paint(new Uint32Array(picture.data.buffer), width, height, stackPalette(explorer.colouring),
-      this.markedItem(), pixelOf(styleColour('ink')));
-    target.putImageData(picture, 0, 0);
-    this.context.drawImage(this.areasPicture, TIMELINE.left, TIMELINE.top, this.plotWidth, this.plotHeight);
+    if (this.image === undefined || this.image.width !== width || this.image.height !== height) {
+      this.image = this.context.createImageData(width, height);
+      this.pixels = new Uint32Array(this.image.data.buffer);
+    }
+    this.pixels.fill(0);
+    this.areas.paint(this.pixels, width, height, stackPalette(explorer.colouring), this.markedItem(),
+      pixelOf(styleColour('ink')));
+    this.context.putImageData(this.image, Math.round(TIMELINE.left * ratio), Math.round(TIMELINE.top * ratio));
+  }
+
+  // What the areas are made from is kept until the items or their colours are others.
+  stackOf({ run, areas, colouring, lit }) {
+    const { stack } = this;
+    if (stack === undefined || stack.run !== run || stack.kind !== areas)
+      this.stack = { run, kind: areas, index: new StackIndex(this.areaItems()) };
+    else if (stack.colouring === colouring && stack.lit === lit) return stack.areas;
+    Object.assign(this.stack, { colouring, lit });
+    this.stack.areas = new StackedAreas(this.areaItems(), this.areaLevels(), this.stack.index);
+    return this.stack.areas;
   }
 
   areaItems() {
     const { run, colouring, lit } = this.explorer;
     if (this.explorer.areas === 'segments')
       return { begin: run.segmentBegin, end: run.segmentEnd, bytes: run.segmentBytes, codes: colouring.segmentCodes,
-        isLit: () => true };
-    return { begin: run.begin, end: run.end, bytes: run.bytes, codes: colouring.blockCodes,
+        alive: run.pieces, isLit: () => true };
+    return { begin: run.begin, end: run.end, bytes: run.bytes, codes: colouring.blockCodes, alive: run.blocks,
       isLit: lit === undefined ? () => true : (block) => lit[run.request[block]] === 1 };
   }
 
@@ -210,15 +225,14 @@ class Timeline {
 
   // Points of a level along the pixels, each with the lowest and highest of its events.
   eachColumn(values, extremes, visit) {
-    const { axis } = this;
-    let first = Math.max(0, axis.eventFrom(TIMELINE.left) - 1);
+    let first = Math.max(0, this.edges[0] - 1);
     let level = values[Math.min(first, values.length - 1)];
     for (let pixel = 0; pixel <= this.plotWidth; pixel++) {
       const x = TIMELINE.left + pixel;
-      const end = Math.min(axis.eventFrom(x + 1), values.length);
+      const end = Math.min(this.edges[pixel + 1], values.length);
       if (end > first) {
-        const { low, high } = extremes.between(first, end);
-        visit(x, values[first], low, high, values[end - 1]);
+        extremes.between(first, end);
+        visit(x, values[first], extremes.low, extremes.high, values[end - 1]);
         level = values[end - 1];
         first = end;
       } else if (first >= values.length) {
@@ -399,7 +413,7 @@ class Timeline {
     const low = Math.max(0, Math.min(whole - height, at - share * height));
     this.bytesView = height < whole ? { low, high: low + height } : undefined;
     this.forget();
-    this.explorer.redraw();
+    this.explorer.redrawTimeline();
   }
 
   onDown(event) {
@@ -415,7 +429,7 @@ class Timeline {
     if (this.brush !== undefined) {
       this.brush.to = Math.max(TIMELINE.left, Math.min(TIMELINE.left + this.plotWidth, x));
       if (this.brush.isScrub) this.explorer.select(this.axis.eventAt(x));
-      else this.explorer.redraw();
+      else this.explorer.redrawTimeline();
     }
     if (x >= TIMELINE.left) showTip(this.describe(x, y), event.clientX, event.clientY);
   }
@@ -447,6 +461,6 @@ class Timeline {
 
   endBrush() {
     this.brush = undefined;
-    this.explorer.redraw();
+    this.explorer.redrawTimeline();
   }
 }

@@ -37,3 +37,5 @@ in_browser() {
 @test "bad files are refused in a sentence" { in_browser bad_files_are_refused_in_a_sentence; }
 @test "damaged pickles never break the page" { in_browser damaged_pickles_never_break_the_page; }
 @test "long runs step as fast as short ones" { in_browser long_runs_step_as_fast_as_short_ones; }
+@test "data are read from the folder beside the page" { in_browser data_are_read_from_the_folder_beside; }
+@test "data that are missing are named" { in_browser data_that_are_missing_are_named; }

@@ -696,6 +696,53 @@ def damaged_pickles_never_break_the_page():
         assert kinds["read"] > 100 and kinds["refused"] > 1000 and kinds["other"] == [], kinds
 
 
+def data_are_read_from_the_folder_beside():
+    trace = write_trace([*SMALL, 'mark "</script><script>document.title = 1</script>"'])
+    options = ("--policy", "pytorch", "--policy", "best-fit")
+    inside = report(trace, *options, name="inside.html")
+    folder = place("its data #1%\"<b>")
+    beside = report(trace, *options, "--data-dir", folder, name="beside.html")
+    state = """JSON.stringify([PAGE.explorers[0].state.parts, [...PAGE.explorers[0].run.address], PAGE.explorers[0].trace.marks,
+        PAGE.explorers[0].drawnRuns().map((run) => [...run.reserved]), document.title])"""
+    with Page(inside) as page:
+        page.wait_loaded()
+        wanted = page.run(state)
+        assert not page.console, page.console
+    with open(beside, encoding="utf-8") as file:
+        text = file.read()
+    pieces = sorted(os.listdir(folder))
+    assert len(pieces) == 4 and all(name in text for name in pieces)
+    assert "frame-src 'self'; " in text and "frame-src" not in open(inside, encoding="utf-8").read()
+    with Page(beside) as page:
+        page.wait_loaded()
+        assert page.run(state) == wanted
+        assert not page.console, page.console
+        # What is not text, or not of its frame, is not taken; frames are gone.
+        assert page.run("document.querySelectorAll('iframe').length") == 0
+    # Another page of other data leaves these as they are.
+    report(write_trace(SMALL[:3]), *options, "--data-dir", folder, name="other.html")
+    with Page(beside) as page:
+        page.wait_loaded()
+        assert page.run(state) == wanted
+
+
+def data_that_are_missing_are_named():
+    folder = place("gone")
+    page_path = report(write_trace(SMALL), "--policy", "pytorch", "--data-dir", folder, name="gone.html")
+    for name in os.listdir(folder):
+        os.remove(os.path.join(folder, name))
+    with Page(page_path) as page:
+        page.wait("!document.getElementById('problem').hidden")
+        said = page.run("document.getElementById('problem').textContent")
+        assert said.startswith("The timeline and the memory map cannot be shown: gone/") and "is missing" in said, said
+    small = report(write_trace(SMALL), "--policy", "pytorch")
+    with Page(small) as page:
+        page.wait_loaded()
+        page.drop(page_path)
+        page.wait("!document.getElementById('problem').hidden")
+        assert "its data are in a folder beside it" in page.run("document.getElementById('problem').textContent")
+
+
 def long_runs_step_as_fast_as_short_ones():
     """A step looks at what is held, not at what has happened: 300,000 events take at most three times as long as 6,000."""
     from bench_page import SLIDER, per_step

@@ -1,0 +1,1 @@
+parent.postMessage(document.getElementById('data').textContent, '*');
