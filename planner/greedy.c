@@ -1,5 +1,7 @@
 #include "planner/greedy.h"
 
+#include <string.h>
+
 #include "base/bits.h"
 #include "base/memory.h"
 #include "planner/keyed.h"

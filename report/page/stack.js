@@ -40,7 +40,12 @@ class StackIndex {
     Object.assign(this, { begin, end, bytes, alive });
     // In order of their ends, those that are seen at all.
     this.byEnd = sortedIndex(end).filter((item) => end[item] > begin[item] && end[item] !== NEVER);
-    this.ends = Uint32Array.from(this.byEnd, (item) => end[item]);
+    this.ends = new Uint32Array(this.byEnd.length);
+    this.endBytes = new Float64Array(this.byEnd.length);
+    for (let i = 0; i < this.byEnd.length; i++) {
+      this.ends[i] = end[this.byEnd[i]];
+      this.endBytes[i] = bytes[this.byEnd[i]];
+    }
     this.tiles = []; // by level: the largest items in each 2^level * tileEvents events
   }
 
@@ -91,13 +96,19 @@ class StackIndex {
 }
 
 class StackedAreas {
-  // items: { begin, end, bytes, codes, isLit(item) }; levels: their sum at each event, as Extremes; index: of the items.
+  // items: { begin, end, bytes, codes, and for some to be lit: request, lit of each request }; levels: their sum at each event, as Extremes; index: of the items.
   constructor(items, levels, index) {
     this.items = items;
     this.levels = levels;
     this.index = index;
-    this.kinds = Uint8Array.from(items.codes, (code, item) => code * 2 + (items.isLit(item) ? 0 : 1));
+    this.makeKinds(items);
     this.keepSums();
+  }
+
+  // The colour of each, and whether it is dimmed.
+  makeKinds({ codes, request, lit }) {
+    this.kinds = new Uint8Array(codes.length);
+    for (let i = 0; i < codes.length; i++) this.kinds[i] = codes[i] * 2 + (lit === undefined || lit[request[i]] === 1 ? 0 : 1);
   }
 
   // edges: events of the columns (TimeAxis.columns); lowest: the bytes at the lower edge.
@@ -115,8 +126,8 @@ class StackedAreas {
   // Of every so many events; what comes between is added where it is asked for.
   keepSums() {
     const { byEnd } = this.index;
-    this.endBytes = Float64Array.from(byEnd, (item) => this.items.bytes[item]);
-    this.endKinds = Uint8Array.from(byEnd, (item) => this.kinds[item]);
+    this.endKinds = new Uint8Array(byEnd.length);
+    for (let i = 0; i < byEnd.length; i++) this.endKinds[i] = this.kinds[byEnd[i]];
     const count = Math.floor(this.levels.values.length / STACK.sumEvents) + 1;
     this.sums = new Float64Array(STACK_KINDS * count);
     this.bornAt = new Uint32Array(count);
@@ -140,9 +151,9 @@ class StackedAreas {
 
   // On to right after an event.
   addUntil(event) {
-    const { sum, kinds, endBytes, endKinds } = this;
+    const { sum, kinds, endKinds } = this;
     const { begin, end, bytes } = this.items;
-    const { ends } = this.index;
+    const { ends, endBytes } = this.index;
     const sums = sum.bytes;
     let { born, ended } = sum;
     for (; born < begin.length && begin[born] <= event; born++)
@@ -238,8 +249,8 @@ class StackedAreas {
   // Into a picture of width × height pixels. palette: stackPalette; neighbours of one colour are told
   // apart by two shades in turn.
   paint(pixels, width, height, palette, marked, markedPixel) {
-    const { bytes, codes, isLit } = this.items;
-    const { pixelsPerByte } = this;
+    const { bytes } = this.items;
+    const { kinds, pixelsPerByte } = this;
     this.eachColumn((column, live, count) => {
       let sum = -this.lowest;
       let y = height;
@@ -260,7 +271,7 @@ class StackedAreas {
       };
       for (let i = 0; i < count; i++) {
         const item = live[i];
-        const shades = palette[codes[item] * 2 + (isLit(item) ? 0 : 1)];
+        const shades = palette[kinds[item]];
         const bottom = y;
         fill(bytes[item], shades[item & 1], shades[2]);
         if (item === marked) mark(bottom);

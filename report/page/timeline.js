@@ -182,9 +182,9 @@ class Timeline {
     const { run, colouring, lit } = this.explorer;
     if (this.explorer.areas === 'segments')
       return { begin: run.segmentBegin, end: run.segmentEnd, bytes: run.segmentBytes, codes: colouring.segmentCodes,
-        alive: run.pieces, isLit: () => true };
+        alive: run.pieces };
     return { begin: run.begin, end: run.end, bytes: run.bytes, codes: colouring.blockCodes, alive: run.blocks,
-      isLit: lit === undefined ? () => true : (block) => lit[run.request[block]] === 1 };
+      request: run.request, lit };
   }
 
   areaLevels() {
