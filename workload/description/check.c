@@ -12,6 +12,10 @@ enum { BATCH_TOKENS_MAX = 1 << 26, NARROWING = 4, BLOCKS_MAX = 10000000, SIZES =
 
 static bool check_transformer(const frag_network *of, frag_error *error)
 {
+    if (of->experts > 0 && of->experts_chosen > of->experts)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "experts_chosen is %" PRIu64 "; expected at most experts, %" PRIu64,
+                         of->experts_chosen, of->experts);
     if (of->heads > 0 && frag_families[of->family].has_learnt_positions &&
         of->width % of->heads != 0)
         return frag_fail(error, FRAG_E_INPUT, "width %" PRIu64 " is no multiple of heads %" PRIu64,
@@ -32,7 +36,7 @@ static bool is_autocast(const frag_workload *workload)
            workload->precision == FRAG_PRECISION_AMP_FP16;
 }
 
-/* As peft trains beside weights of 4 bits: what is not quantised is in fp32, under autocast. */
+/* As peft trains beside weights of 4 or 8 bits: what is not quantised is in fp32, under autocast. */
 static bool check_quantized(const frag_workload *workload, frag_error *error)
 {
     const frag_family_fields *family = &frag_families[workload->network.family];
@@ -40,11 +44,11 @@ static bool check_quantized(const frag_workload *workload, frag_error *error)
         return true;
     if (!family->is_quantised)
         return frag_fail(error, FRAG_E_INPUT,
-                         "quantize is given; weights of 4 bits are not described for %s",
+                         "quantize is given; weights of 4 or 8 bits are not described for %s",
                          family->name);
     if (workload->task == FRAG_TASK_TRAIN && workload->lora_rank == 0)
         return frag_fail(error, FRAG_E_INPUT,
-                         "quantize is given, and weights of 4 bits are not trained; expected "
+                         "quantize is given, and weights of 4 or 8 bits are not trained; expected "
                          "lora_rank, or task evaluate or generate");
     bool is_half =
         workload->precision == FRAG_PRECISION_BF16 || workload->precision == FRAG_PRECISION_FP16;
@@ -241,6 +245,12 @@ static bool check_adapters(const frag_workload *workload, frag_error *error)
     uint64_t there = frag_families[of->is_fused ? FRAG_FAMILY_PHI3 : of->family].lora_targets;
     if (of->family == FRAG_FAMILY_PHI3 && !of->is_fused)
         there = frag_families[FRAG_FAMILY_LLAMA].lora_targets;
+    /* There peft makes adapters of the experts as well. */
+    if (of->experts > 0 && workload->lora_rank > 0 &&
+        (frag_workload_lora_targets(workload) & FRAG_LORA_ALL) != 0)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "lora_targets is all-linear, and adapters of experts are not described; "
+                         "expected some of q_proj, k_proj, v_proj and o_proj");
     if (workload->lora_rank == 0 ||
         (frag_workload_lora_targets(workload) & (there | FRAG_LORA_ALL)) != 0)
         return true;

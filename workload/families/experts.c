@@ -159,8 +159,8 @@ static void run_expert(frag_tape *tape, const frag_network *of, const frag_exper
                        frag_tensor *sum)
 {
     frag_tape_drop(tape, frag_tape_empty(tape, 1, FRAG_BOOL)); /* is it one more than there are? */
-    frag_tape_set(tape, &names->places,
-                  frag_aten_nonzero(tape, frag_tape_count(tape, by->chosen), count, 2));
+    const frag_nonzero hit = {frag_tape_count(tape, by->chosen), count, 2, true};
+    frag_tape_set(tape, &names->places, frag_aten_nonzero(tape, &hit));
     frag_tensor row_of = frag_tape_view(tape, names->places, count);
     frag_tape_set(tape, &names->rows, frag_aten_gather(tape, x, row_of, of->width));
     uint64_t inner = 2 * of->expert_inner;
@@ -179,8 +179,7 @@ static void run_expert(frag_tape *tape, const frag_network *of, const frag_exper
     frag_tape_set(tape, &names->hidden,
                   frag_aten_linear(tape, names->hidden, weight, 0, of->width));
     frag_tape_drop(tape, weight);
-    frag_tensor share = frag_aten_gather(tape, by->weights, row_of, 1);
-    frag_tape_set_column(tape, share);
+    frag_tensor share = frag_aten_pick(tape, by->weights, row_of);
     frag_tape_set(tape, &names->hidden, frag_aten_mul(tape, names->hidden, share));
     frag_tape_drop(tape, share);
     frag_tensor typed = frag_tape_to(tape, names->hidden, frag_tape_dtype(tape, *sum));
@@ -205,7 +204,8 @@ static frag_tensor run_eager(frag_tape *tape, const frag_model *model, const fra
     frag_tensor hits = frag_tape_empty(tape, of->experts + 1, FRAG_I64);
     frag_tensor is_hit = frag_tape_empty(tape, of->experts + 1, FRAG_BOOL);
     frag_tape_drop(tape, hits);
-    frag_tensor hit = frag_aten_nonzero(tape, of->experts + 1, hit_count, 1);
+    frag_tensor hit =
+        frag_aten_nonzero(tape, &(frag_nonzero){of->experts + 1, hit_count, 1, false});
     frag_tape_drop(tape, is_hit);
     one_expert names = {0};
     for (uint64_t i = 0; i < of->experts; i++)

@@ -203,14 +203,22 @@ frag_tensor frag_aten_gather(frag_tape *tape, frag_tensor self, frag_tensor inde
 /* self.index_add_(0, index, source): self is used up. */
 frag_tensor frag_aten_index_add_in_place(frag_tape *tape, frag_tensor self, frag_tensor index,
                                          frag_tensor source);
-/* The places of so many of items that are not 0, a number for each dimension. */
-frag_tensor frag_aten_nonzero(frag_tape *tape, uint64_t items, uint64_t found, uint64_t dimensions);
+/* The places of items that are not 0, a number for each dimension. */
+typedef struct frag_nonzero {
+    uint64_t items;
+    uint64_t found;
+    uint64_t dimensions;
+    bool is_strided; /* int64 with gaps, which are laid out first */
+} frag_nonzero;
+frag_tensor frag_aten_nonzero(frag_tape *tape, const frag_nonzero *of);
+/* self[rows, columns, None] of a matrix; index: one of both. */
+frag_tensor frag_aten_pick(frag_tape *tape, frag_tensor self, frag_tensor index);
 /* torch._grouped_mm of rows with a matrix for each group of them. */
 frag_tensor frag_aten_grouped_mm(frag_tape *tape, frag_tensor x, frag_tensor weight,
                                  frag_tensor offsets, const frag_matrix_shape *shape);
 /* What torch.sort of so many numbers takes besides its results; and index_put_, which adds up rows
  * of equal numbers. */
 void frag_aten_sort(frag_tape *tape, uint64_t count);
-void frag_aten_sort_rows(frag_tape *tape, uint64_t count);
+void frag_aten_sort_rows(frag_tape *tape, uint64_t count, uint64_t indices);
 
 #endif

@@ -78,7 +78,7 @@ static void gather_backward(frag_tape *tape, frag_node *node, const frag_tensor 
 {
     uint64_t rows = frag_tape_count(tape, node->saved[0]);
     out[0] = frag_tape_empty(tape, node->numbers[0], frag_tape_dtype(tape, in[0]));
-    frag_aten_sort_rows(tape, rows);
+    frag_aten_sort_rows(tape, rows, node->numbers[1]);
 }
 
 frag_tensor frag_aten_gather(frag_tape *tape, frag_tensor self, frag_tensor index, uint64_t width)
@@ -89,7 +89,24 @@ frag_tensor frag_aten_gather(frag_tape *tape, frag_tensor self, frag_tensor inde
     if (node != NULL) {
         frag_tape_save(tape, node, index);
         node->numbers[0] = frag_tape_count(tape, self);
+        node->numbers[1] = 1;
     }
+    return made;
+}
+
+frag_tensor frag_aten_pick(frag_tape *tape, frag_tensor self, frag_tensor index)
+{
+    frag_tensor deep = frag_aten_view(tape, self);
+    frag_tensor made =
+        frag_tape_empty(tape, frag_tape_count(tape, index), frag_tape_dtype(tape, self));
+    frag_tape_set_column(tape, made);
+    frag_node *node = frag_tape_record(tape, gather_backward, &deep, 1, &made, 1);
+    if (node != NULL) {
+        frag_tape_save(tape, node, index);
+        node->numbers[0] = frag_tape_count(tape, self);
+        node->numbers[1] = 2;
+    }
+    frag_tape_drop(tape, deep);
     return made;
 }
 
@@ -111,16 +128,23 @@ frag_tensor frag_aten_index_add_in_place(frag_tape *tape, frag_tensor self, frag
         frag_tape_record(tape, index_add_backward, (frag_tensor[]){self, source}, 2, &made, 1);
     if (node != NULL) {
         frag_tape_save(tape, node, index);
+        frag_tape_save(tape, node, source);
         node->numbers[0] = frag_tape_count(tape, source);
     }
     frag_tape_drop(tape, self);
     return made;
 }
 
-frag_tensor frag_aten_nonzero(frag_tape *tape, uint64_t items, uint64_t found, uint64_t dimensions)
+frag_tensor frag_aten_nonzero(frag_tape *tape, const frag_nonzero *of)
 {
-    (void)items;
-    return frag_tape_empty(tape, found * dimensions, FRAG_I64);
+    frag_tensor copy = of->is_strided ? frag_tape_empty(tape, of->items, FRAG_I64) : 0;
+    frag_tensor count = frag_tape_empty(tape, 1, FRAG_I32);
+    frag_tape_drop(tape, frag_tape_empty(tape, 1, FRAG_BOOL));
+    frag_tensor made = frag_tape_empty(tape, of->found * of->dimensions, FRAG_I64);
+    frag_aten_scan(tape, of->items, FRAG_F32);
+    frag_tape_drop(tape, copy);
+    frag_tape_drop(tape, count);
+    return made;
 }
 
 /* ---- torch._grouped_mm: rows of x in groups, each with a matrix of its own */

@@ -146,13 +146,18 @@ void frag_aten_sort(frag_tape *tape, uint64_t count)
     frag_tape_drop(tape, range);
 }
 
-void frag_aten_sort_rows(frag_tape *tape, uint64_t count)
+void frag_aten_sort_rows(frag_tape *tape, uint64_t count, uint64_t indices)
 {
     frag_tensor wrapped = frag_tape_empty(tape, count, FRAG_I64);
     frag_tensor made[4]; /* places, sorted, order, a range */
     for (uint32_t i = 0; i < 4; i++) {
         made[i] = frag_tape_empty(tape, count, FRAG_I64);
         frag_tape_clear(tape, &wrapped);
+        for (uint64_t more = 1; i == 0 && more < indices; more++) {
+            wrapped = frag_tape_empty(tape, count, FRAG_I64);
+            frag_tape_drop(tape, frag_tape_empty(tape, count, FRAG_I64));
+            frag_tape_clear(tape, &wrapped);
+        }
     }
     bool is_tile = count <= TILE_ROWS_MAX;
     frag_tape_drop(tape, bytes_of(tape, is_tile ? 1 : sort_bytes(count, get_tiles(tape).sort)));
