@@ -202,6 +202,8 @@ static frag_tensor run_eager(frag_tape *tape, const frag_model *model, const fra
     frag_tensor mask =
         frag_tape_empty(tape, rows * of->experts_chosen * (of->experts + 1), FRAG_I64);
     frag_tensor hits = frag_tape_empty(tape, of->experts + 1, FRAG_I64);
+    frag_aten_reduce_buffers(
+        tape, &(frag_reduction){of->experts + 1, rows * of->experts_chosen, false, 8});
     frag_tensor is_hit = frag_tape_empty(tape, of->experts + 1, FRAG_BOOL);
     frag_tape_drop(tape, hits);
     frag_tensor hit =

@@ -135,13 +135,25 @@ frag_tensor frag_aten_index_add_in_place(frag_tape *tape, frag_tensor self, frag
     return made;
 }
 
+/* cub's sum of many items: a number for each block, five times as many blocks as fit. */
+static uint64_t count_bytes(const frag_tape *tape, uint64_t items)
+{
+    enum { TILE = 4096, BLOCK_THREADS = 256, WAVES = 5, UNIT = 256 };
+    const frag_tape_card *card = frag_tape_get_card(tape);
+    if (items <= TILE)
+        return 1;
+    uint64_t blocks =
+        (uint64_t)card->multiprocessors * (card->threads_per_multiprocessor / BLOCK_THREADS);
+    return (blocks * WAVES * 4 + UNIT - 1) / UNIT * UNIT + UNIT - 1;
+}
+
 frag_tensor frag_aten_nonzero(frag_tape *tape, const frag_nonzero *of)
 {
     frag_tensor copy = of->is_strided ? frag_tape_empty(tape, of->items, FRAG_I64) : 0;
     frag_tensor count = frag_tape_empty(tape, 1, FRAG_I32);
-    frag_tape_drop(tape, frag_tape_empty(tape, 1, FRAG_BOOL));
+    frag_tape_drop(tape, frag_tape_empty(tape, count_bytes(tape, of->items), FRAG_BOOL));
     frag_tensor made = frag_tape_empty(tape, of->found * of->dimensions, FRAG_I64);
-    frag_aten_scan(tape, of->items, FRAG_F32);
+    frag_aten_scan(tape, of->items, FRAG_I32);
     frag_tape_drop(tape, copy);
     frag_tape_drop(tape, count);
     return made;
@@ -166,19 +178,47 @@ static void grouped_backward(frag_tape *tape, frag_node *node, const frag_tensor
     frag_tape_use_blas(tape);
 }
 
+/* transformers' own, on cards before capability 8.0: both gradients, whoever needs them. */
+static void fallback_backward(frag_tape *tape, frag_node *node, const frag_tensor *in,
+                              frag_tensor *out)
+{
+    for (uint32_t i = 0; i < 2; i++)
+        out[i] = frag_tape_empty(tape, node->numbers[i], frag_tape_dtype(tape, in[0]));
+    frag_tape_use_blas(tape);
+    for (uint32_t i = 0; i < 2; i++)
+        if (node->edges[i].node == 0)
+            frag_tape_clear(tape, &out[i]);
+}
+
+static void save_fallback(frag_tape *tape, frag_node *node, frag_tensor x, frag_tensor weight,
+                          frag_tensor offsets)
+{
+    frag_tape_save(tape, node, x);
+    frag_tape_save(tape, node, weight);
+    frag_tape_hold(tape, node, offsets);
+}
+
+static void save_grouped(frag_tape *tape, frag_node *node, frag_tensor x, frag_tensor weight,
+                         frag_tensor offsets)
+{
+    frag_tape_save(tape, node, frag_tape_needs_gradient(tape, x) ? weight : 0);
+    frag_tape_save(tape, node, offsets);
+    frag_tape_save(tape, node, frag_tape_needs_gradient(tape, weight) ? x : 0);
+}
+
 frag_tensor frag_aten_grouped_mm(frag_tape *tape, frag_tensor x, frag_tensor weight,
                                  frag_tensor offsets, const frag_matrix_shape *shape)
 {
+    bool is_fallback = frag_tape_get_card(tape)->capability < 80;
     frag_dtype dtype = frag_tape_dtype(tape, x);
+    uint64_t count = shape->rows * shape->columns;
     frag_tensor made =
-        frag_tape_empty(tape, align(shape->rows * shape->columns, shape->columns, dtype), dtype);
+        frag_tape_empty(tape, is_fallback ? count : align(count, shape->columns, dtype), dtype);
     frag_tape_use_blas(tape);
-    frag_node *node =
-        frag_tape_record(tape, grouped_backward, (frag_tensor[]){x, weight}, 2, &made, 1);
+    frag_node *node = frag_tape_record(tape, is_fallback ? fallback_backward : grouped_backward,
+                                       (frag_tensor[]){x, weight}, 2, &made, 1);
     if (node != NULL) {
-        frag_tape_save(tape, node, frag_tape_needs_gradient(tape, x) ? weight : 0);
-        frag_tape_save(tape, node, offsets);
-        frag_tape_save(tape, node, frag_tape_needs_gradient(tape, weight) ? x : 0);
+        (is_fallback ? save_fallback : save_grouped)(tape, node, x, weight, offsets);
         node->numbers[0] = frag_tape_count(tape, x);
         node->numbers[1] = frag_tape_count(tape, weight);
         node->numbers[2] = shape->inner;

@@ -11,7 +11,8 @@ enum {
     TILE_ROWS_MAX = 2048,
     SORT_FIXED_BYTES = 16896,
     SUM_TILE = 896,
-    SUM_TILE_F32 = 1920
+    SUM_TILE_F32 = 1920,
+    SELECT_TILE = 2560,
 };
 
 /* How many items a block of cub takes, which its tuning decides by the card. */
@@ -133,8 +134,9 @@ frag_tensor frag_aten_embedding(frag_tape *tape, frag_tensor weight, frag_tensor
 
 void frag_aten_scan(frag_tape *tape, uint64_t items, frag_dtype dtype)
 {
-    uint64_t bytes =
-        dtype == FRAG_F32 ? scan_states(items, SUM_TILE_F32, 8) : scan_bytes(items, SUM_TILE);
+    uint64_t bytes = dtype == FRAG_I64
+                         ? scan_bytes(items, SUM_TILE)
+                         : scan_states(items, dtype == FRAG_F32 ? SUM_TILE_F32 : SELECT_TILE, 8);
     frag_tape_drop(tape, bytes_of(tape, bytes));
 }
 

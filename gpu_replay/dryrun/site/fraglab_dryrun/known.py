@@ -208,7 +208,8 @@ class Known:
                 return function(*arguments, **named)
             result = function(*arguments, **named)
             is_number = name == "full" and type(result) is self.torch.Tensor and result.numel() == 1
-            if type(result) is self.torch.Tensor and (is_number or result.dtype in self.whole) and not self.is_inside and \
+            is_mask = name == "ones"  # of attention, in whatever type
+            if type(result) is self.torch.Tensor and (is_number or is_mask or result.dtype in self.whole) and not self.is_inside and \
                     result.is_cuda and result.numel() <= ELEMENTS_MAX and "out" not in named:
                 held = self.held(function, self.shapes(arguments), {**named, "device": "cpu", "pin_memory": False})
                 if held is not None:
