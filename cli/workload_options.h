@@ -29,6 +29,8 @@
         {"checkpoint", "WHAT", .choices = "none|blocks",                                           \
          .help = "activations of each block are made anew in backward"},                           \
         {"checkpoint-every", "N", .help = "so of every N-th block only, the first among them"},    \
+        {"offload", "WHAT", .choices = "none|activations",                                         \
+         .help = "saved activations are in pinned memory of the host until needed"},               \
         {"leak", "WHAT", .choices = "none|losses",                                                 \
          .help = "losses are added up as tensors, with what they hang on"},                        \
         {"lora-rank", "N", .help = "rank of LoRA's adapters, which alone are trained"},            \

@@ -83,11 +83,13 @@ static void run_forward(program *running)
         frag_ddp_begin_forward(tape, running->ddp);
     frag_tape_begin_checkpoints(tape, running->workload->checkpoint_every);
     const frag_family *family = running->family;
+    frag_tape_set_offloading(tape, running->workload->offload == FRAG_OFFLOAD_ACTIVATIONS);
     frag_tape_set(tape, &running->loss,
                   family->loss != NULL
                       ? family->loss(tape, &running->model, &running->batch)
                       : frag_decoder_loss(tape, family, &running->model, &running->batch));
     frag_tape_set_autocast(tape, FRAG_F32);
+    frag_tape_set_offloading(tape, false);
     if (running->workload->leak == FRAG_LEAK_LOSSES) /* total += loss, from 0 on */
         running->total = running->total != 0
                              ? frag_aten_add_in_place(tape, running->total, running->loss)
@@ -286,6 +288,12 @@ static void run_rank(const frag_workload *workload, const frag_tape_card *card, 
     };
     frag_tape_watch_kinds(running.tape, kinds);
     run_program(&running);
+    if (workload->offload != FRAG_OFFLOAD_NONE) {
+        char bytes[32];
+        snprintf(bytes, sizeof bytes, "%llu",
+                 (unsigned long long)frag_tape_host_bytes_max(running.tape));
+        frag_builder_metadata(builder, "pinned_host_bytes_max", bytes);
+    }
     frag_tape_destroy(running.tape);
 }
 

@@ -174,12 +174,16 @@ drawn = 0
 total = 0
 
 
+def offloading():
+    return torch.autograd.graph.save_on_cpu(pin_memory=True) if knobs.get("offload") == "activations" else contextlib.nullcontext()
+
+
 def forward_images():
     global images, labels, loss
     side = getattr(config, "image_size", 224)
     images = torch.randn(int(knobs.get("batch", 1)), config.num_channels, side, side).to(weights).cuda()
     labels = torch.randint(0, config.num_labels, (images.shape[0],)).cuda()
-    with torch.autocast("cuda", dtype=autocast) if autocast else contextlib.nullcontext():
+    with offloading(), torch.autocast("cuda", dtype=autocast) if autocast else contextlib.nullcontext():
         loss = model(pixel_values=images, labels=labels).loss
 
 
@@ -230,7 +234,7 @@ def forward():
     if config.is_encoder_decoder:
         length = int(knobs.get("target_tokens", ids.shape[1]))
         targets = labels = torch.randint(0, config.vocab_size, (ids.shape[0], length)).cuda()
-    with torch.autocast("cuda", dtype=autocast) if autocast else contextlib.nullcontext():
+    with offloading(), torch.autocast("cuda", dtype=autocast) if autocast else contextlib.nullcontext():
         loss = model(input_ids=ids, labels=targets).loss
 
 

@@ -36,7 +36,8 @@ static bool is_autocast(const frag_workload *workload)
            workload->precision == FRAG_PRECISION_AMP_FP16;
 }
 
-/* As peft trains beside weights of 4 or 8 bits: what is not quantised is in fp32, under autocast. */
+/* As peft trains beside weights of 4 or 8 bits: what is not quantised is in fp32, under autocast.
+ */
 static bool check_quantized(const frag_workload *workload, frag_error *error)
 {
     const frag_family_fields *family = &frag_families[workload->network.family];

@@ -186,6 +186,9 @@ typedef enum frag_lora_target {
 
 typedef enum frag_checkpoint { FRAG_CHECKPOINT_NONE, FRAG_CHECKPOINT_BLOCKS } frag_checkpoint;
 
+/* What goes to the memory of the host in between. */
+typedef enum frag_offload { FRAG_OFFLOAD_NONE, FRAG_OFFLOAD_ACTIVATIONS } frag_offload;
+
 /* What a training loop keeps by mistake. */
 typedef enum frag_leak { FRAG_LEAK_NONE, FRAG_LEAK_LOSSES } frag_leak;
 
@@ -232,6 +235,7 @@ typedef struct frag_workload {
     uint64_t optimizer_loop;
     bool has_amsgrad;
     uint64_t checkpoint;
+    uint64_t offload;          /* frag_offload */
     uint64_t checkpoint_every; /* of blocks, the first among them */
     uint64_t leak;             /* frag_leak */
     uint64_t lora_rank;        /* 0: all weights are trained */

@@ -589,6 +589,8 @@ const frag_field frag_knobs[] = {
      "none|blocks", "activations of each block are made anew in backward"},
     {"checkpoint_every", NULL, FRAG_FIELD_COUNT, WORKLOAD(checkpoint_every), 1, 1, 1000, NULL,
      "with checkpoint blocks: every so many of them, the first among them"},
+    {"offload", NULL, FRAG_FIELD_CHOICE, WORKLOAD(offload), FRAG_OFFLOAD_NONE, 0, 0,
+     "none|activations", "what autograd saves is in pinned memory of the host until it is needed"},
     {"leak", NULL, FRAG_FIELD_CHOICE, WORKLOAD(leak), FRAG_LEAK_NONE, 0, 0, "none|losses",
      "losses: they are added up as tensors, total += loss"},
     {"lora_rank", NULL, FRAG_FIELD_COUNT, WORKLOAD(lora_rank), 0, 0, 65536, NULL,

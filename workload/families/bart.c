@@ -189,6 +189,19 @@ static frag_tensor call_block(frag_tape *tape, const block_call *call, frag_tens
         tape, &(frag_region_call){run_region, call, sizeof *call, &call->encoded, 1}, input);
 }
 
+/* A mask of ones, which is seen to mask nothing: mask.bool().sum() == mask.numel() */
+static void pass_mask(frag_tape *tape, uint64_t count)
+{
+    frag_tensor mask = frag_tape_empty(tape, count, FRAG_F32);
+    frag_tensor is_seen = frag_tape_empty(tape, count, FRAG_BOOL);
+    frag_tensor sum = frag_tape_empty(tape, 1, FRAG_I64);
+    frag_tape_drop(tape, frag_tape_empty(tape, count, FRAG_I64));
+    frag_tape_drop(tape, frag_tape_empty(tape, 1, FRAG_BOOL));
+    frag_tape_drop(tape, sum);
+    frag_tape_drop(tape, is_seen);
+    frag_tape_drop(tape, mask);
+}
+
 /* Numbers of positions, moved by those that are taken. */
 static frag_tensor count_positions(frag_tape *tape, const frag_batch *batch, bool is_decoder,
                                    uint64_t tokens, frag_tensor *held)
@@ -197,26 +210,24 @@ static frag_tensor count_positions(frag_tape *tape, const frag_batch *batch, boo
         *held = frag_tape_empty(tape, tokens, FRAG_I64);
         return frag_tape_empty(tape, batch->count * tokens, FRAG_I64);
     }
-    frag_tensor positions = frag_family_positions(tape, tokens);
-    *held = frag_tape_empty(tape, batch->count * tokens, FRAG_F32);
-    frag_tensor moved = frag_tape_empty(tape, tokens, FRAG_I64);
-    frag_tape_drop(tape, positions);
-    return moved;
+    *held = frag_family_positions(tape, tokens);
+    pass_mask(tape, batch->count * tokens);
+    return frag_tape_empty(tape, tokens, FRAG_I64);
 }
 
 /* words(ids) * scale + places(positions), normalised */
 static frag_tensor embed(frag_tape *tape, const frag_model *model, const stack *in,
-                         const frag_batch *batch, frag_tensor ids, frag_tensor names[2])
+                         const frag_batch *batch, frag_tensor ids, frag_tensor names[3])
 {
     const frag_network *of = &model->workload->network;
-    frag_tensor held = 0;
     names[0] = frag_aten_embedding(tape, model->parameters[0], ids, of->width);
     frag_tape_set(tape, &names[0], frag_aten_mul_scalar(tape, names[0]));
     uint64_t tokens = frag_tape_count(tape, ids) / batch->count;
-    frag_tensor moved = count_positions(tape, batch, in->is_decoder, tokens, &held);
+    frag_tensor moved = count_positions(tape, batch, in->is_decoder, tokens, &names[2]);
     names[1] = frag_aten_embedding(tape, in->places, moved, of->width);
     frag_tape_drop(tape, moved);
-    frag_tape_drop(tape, held);
+    if (!in->is_decoder) /* there they last to the end */
+        frag_tape_clear(tape, &names[2]);
     frag_tensor made = frag_aten_add(tape, names[0], names[1]);
     frag_tape_set(tape, &made, normalise(tape, made, &in->first, of->width));
     frag_tape_set(tape, &made, drop_out(tape, model, made));
@@ -233,7 +244,7 @@ static frag_tensor run_stack(frag_tape *tape, const frag_model *model, frag_walk
     for (uint64_t i = 0; i < in.layers; i++)
         (void)walk_block(&behind, of, &in);
     in.first = walk_norm(&behind, of);
-    frag_tensor names[2];
+    frag_tensor names[3];
     frag_tensor hidden = embed(tape, model, &in, batch, ids, names);
     for (uint64_t i = 0; i < in.layers; i++) {
         block_call call = {.model = model,
@@ -247,6 +258,7 @@ static frag_tensor run_stack(frag_tape *tape, const frag_model *model, frag_walk
     *at = behind;
     frag_tape_drop(tape, names[0]);
     frag_tape_drop(tape, names[1]);
+    frag_tape_drop(tape, names[2]);
     return hidden;
 }
 

@@ -77,6 +77,7 @@ static frag_tensor attend(frag_tape *tape, const frag_model *model, const block 
         .width = of->width / of->heads,
         .has_dropout = is_training && of->attention_dropout > 0,
         .is_causal = batch->tokens > 1,
+        .is_cached = past != NULL,
     };
     frag_tensor mixed_values = frag_aten_attention(tape, qkv, &shape);
     frag_tape_set(tape, &mixed_values, frag_aten_view(tape, mixed_values));

@@ -108,6 +108,7 @@ static frag_tensor attend(frag_tape *tape, const frag_model *model, const block 
         .width = of->head_width,
         .has_dropout = model->workload->task == FRAG_TASK_TRAIN && of->attention_dropout > 0,
         .is_causal = batch->tokens > 1,
+        .is_cached = past != NULL,
         .is_heads_first = true, /* as cat has put them */
     };
     frag_tensor made = frag_aten_attention(tape, qkv, &shape);

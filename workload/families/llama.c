@@ -274,6 +274,7 @@ static frag_tensor mix(frag_tape *tape, const block_call *call, const frag_tenso
         .keys = batch->past + batch->tokens,
         .width = of->head_width,
         .is_causal = batch->tokens > 1,
+        .is_cached = is_cached,
         .is_heads_first = is_rope_partial(of), /* as cat has put them */
     };
     if (!of->is_eager)

@@ -106,6 +106,7 @@ static frag_tensor attend(frag_tape *tape, const frag_model *model, const block 
         .width = of->head_width,
         .has_dropout = model->workload->task == FRAG_TASK_TRAIN && of->attention_dropout > 0,
         .is_causal = batch->tokens > 1,
+        .is_cached = past != NULL,
     };
     frag_tensor made = frag_aten_attention(tape, qkv, &shape);
     frag_tape_set(tape, &made, frag_aten_view(tape, made));

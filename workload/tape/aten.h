@@ -146,6 +146,7 @@ typedef struct frag_attention_shape {
     uint64_t width; /* of a head */
     bool has_dropout;
     bool is_causal;
+    bool is_cached;      /* keys and values come out of a cache, heads before tokens */
     bool is_heads_first; /* queries lie with heads before tokens, not the other way around */
 } frag_attention_shape;
 
@@ -175,7 +176,8 @@ frag_tensor frag_aten_causal_mask(frag_tape *tape, const frag_attention_shape *s
 /* softmax in fp32; is_cast: of scores.float(), where else fp16 is read as it is. */
 frag_tensor frag_aten_softmax(frag_tape *tape, frag_tensor scores, bool is_cast);
 
-/* What a running sum of so many elements, FRAG_I64 or FRAG_F32, or (I32) the choice among them, takes besides its result. */
+/* What a running sum of so many elements, FRAG_I64 or FRAG_F32, or (I32) the choice among them,
+ * takes besides its result. */
 void frag_aten_scan(frag_tape *tape, uint64_t items, frag_dtype dtype);
 
 /* Is that kernel flash, for inputs of that type or autocast's? Its gradients lie as its inputs do.

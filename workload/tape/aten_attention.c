@@ -126,6 +126,8 @@ static frag_tensor flash(frag_tape *tape, const frag_tensor qkv[3],
     frag_tensor state[2] = {frag_tape_empty(tape, 2, FRAG_I64), frag_tape_empty(tape, 1, FRAG_I64)};
     if (shape->has_dropout) /* the state of the random numbers is made anew */
         frag_tape_set(tape, &state[0], frag_tape_empty(tape, 2, FRAG_I64));
+    if (!shape->is_heads_first && shape->heads > 1)
+        frag_tape_set_strided(tape, made);
     frag_node *node = frag_tape_record(tape, flash_backward, qkv, 3, &made, 1);
     if (node != NULL) {
         save_qkv(tape, node, qkv);
@@ -185,6 +187,8 @@ static frag_tensor efficient(frag_tape *tape, const frag_tensor qkv[3],
     frag_tensor made = frag_tape_empty(tape, query_count(shape), frag_tape_dtype(tape, qkv[0]));
     frag_tensor sums = frag_tape_empty(
         tape, is_saved ? shape->batch * shape->heads * round_up(shape->queries, 32) : 0, FRAG_F32);
+    if (shape->heads > 1)
+        frag_tape_set_strided(tape, made);
     frag_node *node = frag_tape_record(tape, efficient_backward, qkv, 3, &made, 1);
     if (node != NULL) {
         save_qkv(tape, node, qkv);
@@ -327,6 +331,9 @@ frag_tensor frag_aten_attention(frag_tape *tape, const frag_tensor qkv[3],
     for (uint32_t i = 3; i > 0; i--)
         typed[i - 1] =
             is_autocast ? frag_tape_cast(tape, qkv[i - 1]) : frag_tape_keep(tape, qkv[i - 1]);
+    for (uint32_t i = 0; i < 3 && !shape->is_heads_first && shape->heads > 1; i++)
+        if (i == 0 || !shape->is_cached)
+            frag_tape_set_strided(tape, typed[i]);
     bool is_flash = frag_aten_is_flash(tape, frag_tape_dtype(tape, typed[0]));
     bool is_grouped = shape->heads != shape->key_heads;
     frag_tensor made = is_flash     ? flash(tape, typed, shape)

@@ -127,8 +127,8 @@ frag_tensor frag_aten_index_add_in_place(frag_tape *tape, frag_tensor self, frag
     frag_node *node =
         frag_tape_record(tape, index_add_backward, (frag_tensor[]){self, source}, 2, &made, 1);
     if (node != NULL) {
-        frag_tape_save(tape, node, index);
-        frag_tape_save(tape, node, source);
+        frag_tape_save_made(tape, node, index); /* nothing is made in between */
+        frag_tape_save_made(tape, node, source);
         node->numbers[0] = frag_tape_count(tape, source);
     }
     frag_tape_drop(tape, self);

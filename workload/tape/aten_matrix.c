@@ -118,6 +118,7 @@ frag_tensor frag_aten_linear_turned(frag_tape *tape, frag_tensor x, const frag_t
     frag_tensor typed = cast(tape, x);
     frag_tensor flat = frag_aten_view(tape, typed);
     frag_tensor turned = frag_aten_view(tape, typed_weight);
+    frag_tape_set_strided(tape, turned);
     frag_tensor made = bias != 0 ? addmm(tape, typed_bias, flat, turned, columns, images == 1)
                                  : mm(tape, flat, turned, columns);
     frag_tape_drop(tape, turned);

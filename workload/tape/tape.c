@@ -21,6 +21,7 @@ typedef struct tensor {
     uint64_t count;
     frag_dtype dtype;
     bool is_column;
+    bool is_strided;
     bool is_leaf; /* a parameter that wants gradients */
 } tensor;
 
@@ -72,6 +73,9 @@ struct frag_tape {
     uint64_t checkpoint_every;    /* calls; 0: each */
     uint64_t checkpoint_calls;
     bool is_remaking;
+    bool is_offloading;
+    uint64_t host_bytes; /* of saved tensors that are there */
+    uint64_t host_bytes_max;
     bool is_recording;
     bool is_backward_thread;
     bool has_blas[2]; /* of the main thread, of that of backward */
@@ -383,6 +387,11 @@ bool frag_tape_is_column(const frag_tape *tape, frag_tensor id)
     return tape->tensors[id].is_column;
 }
 
+void frag_tape_set_strided(frag_tape *tape, frag_tensor id)
+{
+    tape->tensors[id].is_strided = true;
+}
+
 frag_tensor frag_tape_keep(frag_tape *tape, frag_tensor id)
 {
     FRAG_ASSERT(tape->tensors[id].references > 0);
@@ -520,11 +529,51 @@ static void save_in_frame(frag_tape *tape, frag_node *node, frag_tensor id, uint
     frame->stop_after = tape->allocation_count - frame->start - made_now;
 }
 
+/* ---- saving on the host */
+bool frag_tape_set_offloading(frag_tape *tape, bool is_offloading)
+{
+    bool was = tape->is_offloading;
+    tape->is_offloading = is_offloading;
+    return was;
+}
+
+uint64_t frag_tape_host_bytes_max(const frag_tape *tape)
+{
+    return tape->host_bytes_max;
+}
+
+static uint64_t host_block(uint64_t count, frag_dtype dtype)
+{
+    uint64_t bytes = 1;
+    while (bytes < count * frag_dtype_bytes(dtype))
+        bytes *= 2;
+    return bytes;
+}
+
+static void save_on_host(frag_tape *tape, frag_node *node, frag_tensor id)
+{
+    const tensor *of = &tape->tensors[id];
+    uint64_t count = of->count;
+    frag_dtype dtype = of->dtype;
+    if (of->is_strided || frag_tape_is_expanded(tape, id))
+        frag_tape_drop(tape, frag_tape_empty(tape, count, dtype));
+    node->host_counts[node->saved_count] = count;
+    node->host_dtypes[node->saved_count] = dtype;
+    node->saved[node->saved_count++] = 0;
+    tape->host_bytes += host_block(count, dtype);
+    if (tape->host_bytes > tape->host_bytes_max)
+        tape->host_bytes_max = tape->host_bytes;
+}
+
 static void save(frag_tape *tape, frag_node *node, frag_tensor id, uint64_t made_now)
 {
     FRAG_ASSERT(node->saved_count < FRAG_NODE_SAVED_MAX);
     if (id != 0 && tape->frame != NULL) {
         save_in_frame(tape, node, id, made_now);
+        return;
+    }
+    if (id != 0 && tape->is_offloading) {
+        save_on_host(tape, node, id);
         return;
     }
     turn_kind(tape, id, FRAG_REQUEST_ACTIVATION);
@@ -550,6 +599,7 @@ void frag_tape_hold(frag_tape *tape, frag_node *node, frag_tensor id)
 void frag_tape_save_output(frag_tape *tape, frag_node *node, frag_tensor id)
 {
     frag_tensor alias = frag_tape_alias(tape, id, tape->tensors[id].count);
+    tape->tensors[alias].is_strided = tape->tensors[id].is_strided;
     save(tape, node, alias, 0);
     frag_tape_drop(tape, alias);
 }
@@ -619,6 +669,9 @@ static void remake(frag_tape *tape, frag_checkpoint_frame *frame)
 void frag_tape_unpack(frag_tape *tape, frag_node *node)
 {
     frag_checkpoint_frame *frame = node->frame;
+    for (uint32_t i = 0; i < node->saved_count; i++)
+        if (node->host_counts[i] > 0)
+            node->saved[i] = frag_tape_empty(tape, node->host_counts[i], node->host_dtypes[i]);
     if (frame == NULL)
         return;
     if (!frame->is_remade)
@@ -632,14 +685,18 @@ void frag_tape_unpack(frag_tape *tape, frag_node *node)
 
 void frag_tape_drop_unpacked(frag_tape *tape, frag_node *node)
 {
-    for (uint32_t i = node->saved_count; i > 0 && node->frame != NULL; i--)
-        frag_tape_clear(tape, &node->saved[i - 1]);
+    for (uint32_t i = node->saved_count; i > 0; i--)
+        if (node->frame != NULL || node->host_counts[i - 1] > 0)
+            frag_tape_clear(tape, &node->saved[i - 1]);
 }
 
 void frag_tape_release_saved(frag_tape *tape, frag_node *node)
 {
     for (uint32_t i = 0; i < node->saved_count; i++) {
         frag_tape_clear(tape, &node->saved[i]);
+        if (node->host_counts[i] > 0)
+            tape->host_bytes -= host_block(node->host_counts[i], node->host_dtypes[i]);
+        node->host_counts[i] = 0;
         if (node->places[i] != 0)
             drop_frame(tape, node->frame);
         node->places[i] = 0;

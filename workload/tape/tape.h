@@ -86,6 +86,8 @@ struct frag_node {
     uint32_t edge_count;
     frag_tensor saved[FRAG_NODE_SAVED_MAX]; /* given back in this order */
     uint32_t saved_count;
+    uint64_t host_counts[FRAG_NODE_SAVED_MAX]; /* of what is saved on the host; 0: it is not */
+    frag_dtype host_dtypes[FRAG_NODE_SAVED_MAX];
     frag_tensor held;                     /* by the node itself, as long as it is there */
     frag_checkpoint_frame *frame;         /* what is saved is made anew; NULL: it is there */
     uint32_t places[FRAG_NODE_SAVED_MAX]; /* in the frame, from 1; 0: nothing */
@@ -151,6 +153,8 @@ bool frag_tape_is_expanded(const frag_tape *tape, frag_tensor tensor);
  */
 void frag_tape_set_column(frag_tape *tape, frag_tensor tensor);
 bool frag_tape_is_column(const frag_tape *tape, frag_tensor tensor);
+/* It does not lie in one piece, or in another order: a copy to the host lays it out first. */
+void frag_tape_set_strided(frag_tape *tape, frag_tensor tensor);
 
 frag_tensor frag_tape_keep(frag_tape *tape, frag_tensor tensor); /* one more reference */
 void frag_tape_drop(frag_tape *tape, frag_tensor tensor);        /* 0 is allowed */
@@ -181,6 +185,11 @@ void frag_tape_save_output(frag_tape *tape, frag_node *node, frag_tensor tensor)
 typedef void frag_gradient_watch(frag_tape *tape, void *context, frag_tensor parameter);
 void frag_tape_watch_gradients(frag_tape *tape, frag_gradient_watch *watch, void *context);
 void frag_tape_tell_gradient(frag_tape *tape, frag_tensor parameter); /* for backward.c */
+/* From here on, or no more, what is saved goes to pinned memory of the host and comes back when its
+ * node runs: torch.autograd.graph.save_on_cpu. Returns what it was. */
+bool frag_tape_set_offloading(frag_tape *tape, bool is_offloading);
+/* The most that was there at a time, in blocks as PyTorch takes them: powers of two. */
+uint64_t frag_tape_host_bytes_max(const frag_tape *tape);
 /* The engine: loss.backward(). */
 void frag_tape_backward(frag_tape *tape, frag_tensor loss);
 
