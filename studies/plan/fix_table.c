@@ -400,6 +400,32 @@ static void line_quantise(const frag_fix_base *base, const frag_fit_setting *set
 }
 
 /* ---- other optimizers */
+static uint32_t count_8bit(const frag_fix_base *base)
+{
+    const frag_workload *workload = &base->setting.workload;
+    return is_training(base) && is_adam(workload) && !workload->has_amsgrad;
+}
+
+static void apply_8bit(const frag_fix_base *base, uint32_t level, frag_fit_setting *setting)
+{
+    (void)base;
+    (void)level;
+    setting->workload.optimizer = FRAG_OPTIMIZER_ADAMW_8BIT;
+    setting->workload.optimizer_loop = FRAG_LOOP_FOREACH;
+}
+
+static void line_8bit(const frag_fix_base *base, const frag_fit_setting *setting,
+                      frag_fix_place place, frag_text *text)
+{
+    (void)base;
+    if (setting->workload.optimizer != FRAG_OPTIMIZER_ADAMW_8BIT)
+        return;
+    if (place == FRAG_FIX_TRANSFORMERS)
+        frag_text_add(text, "optim=\"adamw_bnb_8bit\"");
+    else if (place == FRAG_FIX_TORCH)
+        frag_text_add(text, "bitsandbytes.optim.AdamW8bit(model.parameters())");
+}
+
 static uint32_t count_momentum(const frag_fix_base *base)
 {
     return is_training(base) && is_adam(&base->setting.workload);
@@ -428,9 +454,11 @@ static void apply_sgd(const frag_fix_base *base, uint32_t level, frag_fit_settin
 
 static void describe_optimizer(const frag_fit_setting *setting, frag_text *text)
 {
+    uint64_t optimizer = setting->workload.optimizer;
     frag_text_add(text, "%s",
-                  setting->workload.optimizer == FRAG_OPTIMIZER_SGD ? "torch.optim.SGD"
-                                                                    : "SGD with momentum");
+                  optimizer == FRAG_OPTIMIZER_SGD          ? "torch.optim.SGD"
+                  : optimizer == FRAG_OPTIMIZER_ADAMW_8BIT ? "AdamW in 8 bits"
+                                                           : "SGD with momentum");
 }
 
 static void line_momentum(const frag_fix_base *base, const frag_fit_setting *setting,
@@ -564,6 +592,12 @@ const frag_fix frag_fixes[] = {
     {"checkpoint", "Of each block only the input is kept; backward computes its activations anew.",
      "A second forward pass through the blocks.", FRAG_FIX_TIME, true, count_checkpoint,
      apply_checkpoint, describe_checkpoint, line_checkpoint},
+    {"optimizer-8bit",
+     "AdamW of bitsandbytes keeps its two numbers for each weight in 8 bits, with a scale for "
+     "every "
+     "256.",
+     "The optimizer's state is rounded; training usually goes as before.", FRAG_FIX_NUMERICS, false,
+     count_8bit, apply_8bit, describe_optimizer, line_8bit},
     {"bf16-weights", "Weights, gradients and the optimizer's state are in bf16 too.",
      "Updates smaller than 1/256 of a weight are rounded away; check that the loss still falls.",
      FRAG_FIX_NUMERICS, false, count_bf16, apply_bf16, describe_precision, line_bf16},
@@ -632,7 +666,8 @@ double frag_fix_recomputing_ratio(const frag_workload *workload)
     double width = (double)of->width;
     double heads = is_plain ? width : (double)(of->heads * of->head_width);
     double keys = is_plain ? width : (double)(of->key_heads * of->head_width);
-    double block = width * (2 * heads + 2 * keys) + (is_plain ? 2 : 3) * width * (double)of->inner;
+    double inner = (double)(of->experts > 0 ? of->experts_chosen * of->expert_inner : of->inner);
+    double block = width * (2 * heads + 2 * keys) + (is_plain ? 2 : 3) * width * inner;
     bool has_images = frag_families[of->family].has_images;
     uint64_t tokens = has_images ? of->positions : frag_fix_longest(workload);
     double attention = 2 * (double)tokens * heads;
