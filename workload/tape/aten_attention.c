@@ -59,8 +59,8 @@ static void flash_backward(frag_tape *tape, frag_node *node, const frag_tensor *
     uint64_t width = round_width(shape.width);
     uint64_t rows = shape.batch * shape.heads * queries;
     /* The kernel reads its output with tokens first. */
-    frag_tensor turned =
-        shape.is_heads_first ? frag_tape_empty(tape, query_count(&shape), dtype) : 0;
+    bool is_turned = shape.is_heads_first || node->host_counts[0] > 0; /* as it comes back */
+    frag_tensor turned = is_turned ? frag_tape_empty(tape, query_count(&shape), dtype) : 0;
     out[0] = frag_tape_empty(tape, query_count(&shape), dtype);
     out[1] = frag_tape_empty(tape, key_count(&shape), dtype);
     out[2] = frag_tape_empty(tape, key_count(&shape), dtype);
@@ -334,6 +334,11 @@ frag_tensor frag_aten_attention(frag_tape *tape, const frag_tensor qkv[3],
     for (uint32_t i = 0; i < 3 && !shape->is_heads_first && shape->heads > 1; i++)
         if (i == 0 || !shape->is_cached)
             frag_tape_set_strided(tape, typed[i]);
+    bool is_saved = frag_tape_needs_gradient(tape, typed[0]) ||
+                    frag_tape_needs_gradient(tape, typed[1]) ||
+                    frag_tape_needs_gradient(tape, typed[2]);
+    for (uint32_t i = 0; i < 3 && is_saved; i++)
+        frag_tape_will_save(tape, typed[i == 2 ? 2 : 1 - i]);
     bool is_flash = frag_aten_is_flash(tape, frag_tape_dtype(tape, typed[0]));
     bool is_grouped = shape->heads != shape->key_heads;
     frag_tensor made = is_flash     ? flash(tape, typed, shape)

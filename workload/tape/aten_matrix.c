@@ -31,6 +31,8 @@ static frag_tensor addmm(frag_tape *tape, frag_tensor bias, frag_tensor x, frag_
 {
     uint64_t inner = frag_tape_count(tape, weight) / columns;
     uint64_t rows = frag_tape_count(tape, x) / inner;
+    if (frag_tape_needs_gradient(tape, x))
+        frag_tape_will_save(tape, weight);
     frag_tensor made = product(tape, rows * columns, frag_tape_dtype(tape, x));
     frag_tape_use_blas_lt(tape);
     frag_node *node =
@@ -64,6 +66,8 @@ static frag_tensor mm(frag_tape *tape, frag_tensor x, frag_tensor weight, uint64
 {
     uint64_t inner = frag_tape_count(tape, weight) / columns;
     uint64_t rows = frag_tape_count(tape, x) / inner;
+    if (frag_tape_needs_gradient(tape, x))
+        frag_tape_will_save(tape, weight);
     frag_tensor made = product(tape, rows * columns, frag_tape_dtype(tape, x));
     frag_node *node = frag_tape_record(tape, mm_backward, (frag_tensor[]){x, weight}, 2, &made, 1);
     if (node != NULL) {

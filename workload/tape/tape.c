@@ -550,13 +550,24 @@ static uint64_t host_block(uint64_t count, frag_dtype dtype)
     return bytes;
 }
 
-static void save_on_host(frag_tape *tape, frag_node *node, frag_tensor id)
+/* A copy in one piece, on the GPU, of which that on the host is made. */
+static void lay_out(frag_tape *tape, frag_tensor id)
 {
     const tensor *of = &tape->tensors[id];
-    uint64_t count = of->count;
-    frag_dtype dtype = of->dtype;
-    if (of->is_strided || frag_tape_is_expanded(tape, id))
-        frag_tape_drop(tape, frag_tape_empty(tape, count, dtype));
+    if (of->is_strided)
+        frag_tape_drop(tape, frag_tape_empty(tape, of->count, of->dtype));
+}
+
+void frag_tape_will_save(frag_tape *tape, frag_tensor id)
+{
+    if (tape->is_offloading && tape->frame == NULL && tape->is_recording)
+        lay_out(tape, id);
+}
+
+static void save_on_host(frag_tape *tape, frag_node *node, frag_tensor id)
+{
+    uint64_t count = tape->tensors[id].count;
+    frag_dtype dtype = tape->tensors[id].dtype;
     node->host_counts[node->saved_count] = count;
     node->host_dtypes[node->saved_count] = dtype;
     node->saved[node->saved_count++] = 0;
@@ -599,7 +610,8 @@ void frag_tape_hold(frag_tape *tape, frag_node *node, frag_tensor id)
 void frag_tape_save_output(frag_tape *tape, frag_node *node, frag_tensor id)
 {
     frag_tensor alias = frag_tape_alias(tape, id, tape->tensors[id].count);
-    tape->tensors[alias].is_strided = tape->tensors[id].is_strided;
+    if (tape->is_offloading && tape->frame == NULL)
+        lay_out(tape, id);
     save(tape, node, alias, 0);
     frag_tape_drop(tape, alias);
 }

@@ -188,6 +188,9 @@ void frag_tape_tell_gradient(frag_tape *tape, frag_tensor parameter); /* for bac
 /* From here on, or no more, what is saved goes to pinned memory of the host and comes back when its
  * node runs: torch.autograd.graph.save_on_cpu. Returns what it was. */
 bool frag_tape_set_offloading(frag_tape *tape, bool is_offloading);
+/* An operator that is about to run will save this input: what is strided is laid out for the host
+ * before anything is made. */
+void frag_tape_will_save(frag_tape *tape, frag_tensor tensor);
 /* The most that was there at a time, in blocks as PyTorch takes them: powers of two. */
 uint64_t frag_tape_host_bytes_max(const frag_tape *tape);
 /* The engine: loss.backward(). */
