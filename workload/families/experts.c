@@ -74,7 +74,6 @@ static frag_tensor run_grouped(frag_tape *tape, const frag_network *of, const fr
     frag_tensor selected = frag_aten_gather(tape, x, row_of, of->width);
     frag_tape_drop(tape, row_of);
     frag_tensor sorted_weights = frag_aten_gather(tape, flat_weights, order, 1);
-    frag_tape_set_column(tape, sorted_weights);
     frag_tensor small = frag_tape_empty(tape, pairs, FRAG_I32);
     frag_tensor counts = frag_tape_empty(tape, of->experts, FRAG_I32);
     frag_tensor offsets = frag_tape_empty(tape, of->experts, FRAG_I32);

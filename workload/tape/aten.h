@@ -219,8 +219,8 @@ frag_tensor frag_aten_pick(frag_tape *tape, frag_tensor self, frag_tensor index)
 frag_tensor frag_aten_grouped_mm(frag_tape *tape, frag_tensor x, frag_tensor weight,
                                  frag_tensor offsets, const frag_matrix_shape *shape);
 /* What torch.sort of so many numbers takes besides its results; and index_put_, which adds up rows
- * of equal numbers. */
+ * of equal numbers, of a table of so many rows that are named by so many indices. */
 void frag_aten_sort(frag_tape *tape, uint64_t count);
-void frag_aten_sort_rows(frag_tape *tape, uint64_t count, uint64_t indices);
+void frag_aten_sort_rows(frag_tape *tape, uint64_t count, uint64_t rows, uint64_t indices);
 
 #endif

@@ -76,15 +76,18 @@ frag_tensor frag_aten_divide_in_place(frag_tape *tape, frag_tensor self, frag_te
 static void gather_backward(frag_tape *tape, frag_node *node, const frag_tensor *in,
                             frag_tensor *out)
 {
-    uint64_t rows = frag_tape_count(tape, node->saved[0]);
+    uint64_t count = frag_tape_count(tape, node->saved[0]);
+    uint64_t width = frag_tape_count(tape, in[0]) / count;
     out[0] = frag_tape_empty(tape, node->numbers[0], frag_tape_dtype(tape, in[0]));
-    frag_aten_sort_rows(tape, rows, node->numbers[1]);
+    frag_aten_sort_rows(tape, count, node->numbers[0] / width, node->numbers[1]);
 }
 
 frag_tensor frag_aten_gather(frag_tape *tape, frag_tensor self, frag_tensor index, uint64_t width)
 {
     uint64_t rows = frag_tape_count(tape, index);
     frag_tensor made = frag_tape_empty(tape, rows * width, frag_tape_dtype(tape, self));
+    if (width == 1)
+        frag_tape_set_column(tape, made);
     frag_node *node = frag_tape_record(tape, gather_backward, &self, 1, &made, 1);
     if (node != NULL) {
         frag_tape_save(tape, node, index);

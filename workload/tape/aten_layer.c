@@ -9,6 +9,8 @@ enum {
     PART_ROWS = 10,
     SORT_SMALL_MAX = 4096,
     TILE_ROWS_MAX = 2048,
+    PASSES_MAX = 8,
+    PASS_BYTES = 2048,
     SORT_FIXED_BYTES = 16896,
     SUM_TILE = 896,
     SUM_TILE_F32 = 1920,
@@ -148,7 +150,7 @@ void frag_aten_sort(frag_tape *tape, uint64_t count)
     frag_tape_drop(tape, range);
 }
 
-void frag_aten_sort_rows(frag_tape *tape, uint64_t count, uint64_t indices)
+void frag_aten_sort_rows(frag_tape *tape, uint64_t count, uint64_t rows, uint64_t indices)
 {
     frag_tensor wrapped = frag_tape_empty(tape, count, FRAG_I64);
     frag_tensor made[4]; /* places, sorted, order, a range */
@@ -161,8 +163,11 @@ void frag_aten_sort_rows(frag_tape *tape, uint64_t count, uint64_t indices)
             frag_tape_clear(tape, &wrapped);
         }
     }
-    bool is_tile = count <= TILE_ROWS_MAX;
-    frag_tape_drop(tape, bytes_of(tape, is_tile ? 1 : sort_bytes(count, get_tiles(tape).sort)));
+    uint64_t passes = 1; /* over the bytes that the largest number has */
+    for (uint64_t left = (rows - 1) >> 8; left > 0; left >>= 8)
+        passes++;
+    uint64_t bytes = sort_bytes(count, get_tiles(tape).sort) - (PASSES_MAX - passes) * PASS_BYTES;
+    frag_tape_drop(tape, bytes_of(tape, count <= TILE_ROWS_MAX ? 1 : bytes));
     for (uint32_t i = 0; i < 4; i++)
         frag_tape_drop(tape, made[i]);
 }

@@ -81,8 +81,11 @@ static void int8_backward(frag_tape *tape, frag_node *node, const frag_tensor *i
     frag_dtype dtype = frag_tape_dtype(tape, in[0]);
     frag_tensor weight = frag_tape_empty(tape, rows * columns, dtype);
     frag_tape_drop(tape, frag_tape_empty(tape, rows, FRAG_F32));
-    out[0] = frag_tape_empty(tape, frag_tape_count(tape, in[0]) / rows * columns, dtype);
+    uint64_t count = frag_tape_count(tape, in[0]) / rows * columns;
+    frag_tensor made = frag_tape_empty(tape, count, dtype);
     frag_tape_use_blas(tape);
+    out[0] = frag_tape_view(tape, made, count); /* in the shape of the input */
+    frag_tape_drop(tape, made);
     frag_tape_drop(tape, weight);
 }
 
