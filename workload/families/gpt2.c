@@ -58,12 +58,16 @@ static frag_tensor attend(frag_tape *tape, const frag_model *model, const block 
     frag_tensor qkv[3] = {0};
     frag_aten_split(tape, mixed, qkv, 3);
     frag_tape_drop(tape, mixed);
-    /* Flash gives gradients as its inputs lie, and those that went through the cache are turned. */
-    bool is_turned = past != NULL && frag_aten_is_flash(tape, frag_tape_dtype(tape, qkv[0]));
-    for (uint32_t i = 0; i < 3; i++) {
+    /* Flash gives gradients as its inputs lie: those that went through the cache, or come back from
+     * the host, are turned. */
+    bool is_flash = frag_aten_is_flash(tape, frag_tape_dtype(tape, qkv[0]));
+    bool is_moved = model->workload->offload == FRAG_OFFLOAD_ACTIVATIONS;
+    for (uint32_t step = 0; step < 3; step++) {
+        uint32_t i = (step + 1) % 3; /* queries last */
+        bool is_turned = is_flash && past != NULL && (i > 0 || is_moved);
         frag_tape_set(tape, &qkv[i],
-                      is_turned && i > 0 ? frag_aten_view_copied(tape, qkv[i])
-                                         : frag_aten_view(tape, qkv[i]));
+                      is_turned ? frag_aten_view_copied(tape, qkv[i])
+                                : frag_aten_view(tape, qkv[i]));
         frag_tape_set(tape, &qkv[i], frag_aten_view(tape, qkv[i]));
     }
     if (past != NULL)

@@ -121,6 +121,8 @@ frag_tensor frag_aten_embedding(frag_tape *tape, frag_tensor weight, frag_tensor
                                 uint64_t width)
 {
     uint64_t tokens = frag_tape_count(tape, ids);
+    if (frag_tape_needs_gradient(tape, weight))
+        frag_tape_will_save(tape, ids);
     frag_tensor flat =
         frag_tape_is_expanded(tape, ids) ? frag_tape_empty(tape, tokens, FRAG_I64) : 0;
     frag_tensor made = frag_tape_empty(tape, tokens * width, frag_tape_dtype(tape, weight));

@@ -554,7 +554,7 @@ static uint64_t host_block(uint64_t count, frag_dtype dtype)
 static void lay_out(frag_tape *tape, frag_tensor id)
 {
     const tensor *of = &tape->tensors[id];
-    if (of->is_strided)
+    if (of->is_strided || frag_tape_is_expanded(tape, id))
         frag_tape_drop(tape, frag_tape_empty(tape, of->count, of->dtype));
 }
 
