@@ -47,7 +47,8 @@
          .help = "zero_grad(set_to_none=False)"},                                                  \
         {"no-grad", "FLAG", .choices = "true|false", .help = "evaluate under torch.no_grad()"},    \
         {"empty-cache", "N", .help = "torch.cuda.empty_cache() every N steps"},                    \
-        {"parallel", "HOW", .choices = "none|ddp", .help = "how several devices share the work"},  \
+        {"parallel", "HOW", .choices = "none|ddp|zero1|fsdp",                                      \
+         .help = "how several devices share the work"},                                            \
         {"devices", "N", .help = "that share it"},                                                 \
     {                                                                                              \
         "seed", "N", .help = "of lengths at random"                                                \

@@ -157,6 +157,7 @@ static void compare(frag_tape *tape, const frag_model *model, uint64_t devices)
     frag_tensor *others = frag_alloc(devices, sizeof *others);
     for (uint64_t i = 0; i < devices; i++)
         others[i] = frag_tape_empty(tape, 1, FRAG_I64);
+    frag_tape_drop(tape, frag_tape_empty(tape, devices, FRAG_I64)); /* as NCCL gathers them */
     frag_tensor sizes = frag_tape_empty(tape, numbers, FRAG_I64);
     frag_tape_drop(tape, own);
     for (uint64_t i = 0; i < devices; i++)
@@ -215,4 +216,47 @@ void frag_ddp_begin_forward(frag_tape *tape, frag_ddp *ddp)
     }
     if (ddp->model->buffer_count > 0)
         send(tape, ddp->model->buffers, ddp->model->buffer_count);
+}
+
+/* ---- ZeRO 1 */
+/* Trained parameters, the largest first, equal ones in their order. */
+static uint32_t sort_by_size(const frag_tape *tape, const frag_model *model, uint32_t *sorted)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < model->parameter_count; i++) {
+        if (!is_trained(tape, model, i))
+            continue;
+        uint32_t at = count++;
+        uint64_t size = frag_tape_count(tape, model->parameters[i]);
+        for (; at > 0 && frag_tape_count(tape, model->parameters[sorted[at - 1]]) < size; at--)
+            sorted[at] = sorted[at - 1];
+        sorted[at] = i;
+    }
+    return count;
+}
+
+frag_model frag_ddp_partition(const frag_tape *tape, const frag_model *model,
+                              const frag_partition *of)
+{
+    frag_model part = *model;
+    size_t most = (size_t)model->parameter_count + 1;
+    part.parameters = frag_alloc(most, sizeof *part.parameters);
+    part.shapes = frag_alloc(most, sizeof *part.shapes);
+    part.parameter_count = 0;
+    uint32_t *sorted = frag_alloc(most, sizeof *sorted);
+    uint64_t *sizes = frag_alloc(of->devices, sizeof *sizes);
+    uint32_t count = sort_by_size(tape, model, sorted);
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t least = 0;
+        for (uint64_t rank = 1; rank < of->devices; rank++)
+            least = sizes[rank] < sizes[least] ? rank : least;
+        sizes[least] += frag_tape_count(tape, model->parameters[sorted[i]]);
+        if (least != of->rank)
+            continue;
+        part.shapes[part.parameter_count] = model->shapes[sorted[i]];
+        part.parameters[part.parameter_count++] = model->parameters[sorted[i]];
+    }
+    frag_free(sizes);
+    frag_free(sorted);
+    return part;
 }

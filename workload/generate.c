@@ -29,10 +29,13 @@ typedef struct program {
     frag_model model;
     frag_batch batch;
     frag_tensor loss;
-    frag_tensor total; /* of losses, where they leak */
-    frag_tensor scale; /* of a GradScaler, once it is there */
+    frag_tensor total;  /* of losses, where they leak */
+    frag_tensor scale;  /* of a GradScaler, once it is there */
+    frag_model stepped; /* what the optimizer steps over */
     frag_optimizer_state *optimizer;
-    frag_ddp *ddp;  /* NULL: the model is not wrapped */
+    frag_optimizer_state *cleaner; /* of all gradients */
+    frag_ddp *ddp;                 /* NULL: the model is not wrapped */
+    uint64_t rank;
     uint64_t drawn; /* batches so far */
     uint64_t passes;
     uint64_t random;
@@ -82,12 +85,14 @@ static void run_forward(program *running)
     if (running->ddp != NULL)
         frag_ddp_begin_forward(tape, running->ddp);
     frag_tape_begin_checkpoints(tape, running->workload->checkpoint_every);
+    frag_shards_begin(tape, &running->model);
     const frag_family *family = running->family;
     frag_tape_set_offloading(tape, running->workload->offload == FRAG_OFFLOAD_ACTIVATIONS);
     frag_tape_set(tape, &running->loss,
                   family->loss != NULL
                       ? family->loss(tape, &running->model, &running->batch)
                       : frag_decoder_loss(tape, family, &running->model, &running->batch));
+    frag_shards_end(tape, &running->model, running->loss);
     frag_tape_set_autocast(tape, FRAG_F32);
     frag_tape_set_offloading(tape, false);
     if (running->workload->leak == FRAG_LEAK_LOSSES) /* total += loss, from 0 on */
@@ -163,7 +168,7 @@ static void train_step(program *running)
     frag_tape_drop(tape, handed[1]);
     frag_tape_drop(tape, handed[0]);
     frag_tape_drop(tape, flag);
-    frag_optimizer_zero_gradients(tape, running->optimizer);
+    frag_optimizer_zero_gradients(tape, running->cleaner);
     frag_tape_end(tape, "optimizer");
 }
 
@@ -246,6 +251,27 @@ static void run_steps(program *running)
     }
 }
 
+/* What several devices make of the model, and what the optimizer steps over. */
+static void wrap_model(program *running)
+{
+    frag_tape *tape = running->tape;
+    frag_model *model = &running->model;
+    uint64_t parallel = running->workload->parallel;
+    const frag_partition part = {running->rank, running->workload->devices};
+    running->stepped = *model;
+    const frag_model *cleaned = model;
+    if (parallel == FRAG_PARALLEL_DDP || parallel == FRAG_PARALLEL_ZERO1)
+        running->ddp = frag_ddp_create(tape, model, part.devices);
+    if (parallel == FRAG_PARALLEL_ZERO1)
+        running->stepped = frag_ddp_partition(tape, model, &part);
+    if (parallel == FRAG_PARALLEL_FSDP) {
+        cleaned = frag_shards_model(frag_shards_create(tape, model, part.rank, part.devices));
+        running->stepped = *cleaned;
+    }
+    running->optimizer = frag_optimizer_create(&running->stepped);
+    running->cleaner = frag_optimizer_create(cleaned);
+}
+
 static void run_program(program *running)
 {
     frag_tape_begin(running->tape, "load");
@@ -254,13 +280,18 @@ static void run_program(program *running)
     frag_model_prepare(running->tape, &running->model);
     frag_tape_set_kind(running->tape, FRAG_REQUEST_TEMPORARY);
     frag_tape_end(running->tape, "load");
-    if (running->workload->parallel == FRAG_PARALLEL_DDP)
-        running->ddp = frag_ddp_create(running->tape, &running->model, running->workload->devices);
-    running->optimizer = frag_optimizer_create(&running->model);
+    wrap_model(running);
     run_steps(running);
     frag_optimizer_destroy(running->optimizer);
+    frag_optimizer_destroy(running->cleaner);
     frag_ddp_destroy(running->ddp);
+    frag_shards_destroy(running->model.shards);
+    if (running->workload->parallel == FRAG_PARALLEL_ZERO1) {
+        frag_free(running->stepped.parameters);
+        frag_free(running->stepped.shapes);
+    }
     frag_free(running->model.buffers);
+    frag_free(running->model.block_starts);
     frag_free(running->model.parameters);
     frag_free(running->model.shapes);
     frag_free(running->model.roles);
@@ -285,6 +316,7 @@ static void run_rank(const frag_workload *workload, const frag_tape_card *card, 
                   .dtype = weight_type(workload),
                   .product_dtype = frag_model_product_type(workload)},
         .random = workload->seed + rank,
+        .rank = rank,
     };
     frag_tape_watch_kinds(running.tape, kinds);
     run_program(&running);

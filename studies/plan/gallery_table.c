@@ -14,13 +14,19 @@
 typedef struct gallery_model {
     const char *name;
     const char *yaml;
-    uint64_t tokens; /* 0: images of 224 x 224 pixels */
+    uint64_t tokens; /* 0: images */
 } gallery_model;
 
 static const gallery_model models[] = {
     {"ResNet-50", "model: {family: resnet, classes: 1000}", 0},
     {"ViT-L/16",
      "model: {family: vit, layers: 24, heads: 16, width: 1024, inner: 4096, classes: 1000}", 0},
+    {"SD 1.5 U-Net", "model: {family: unet, text_width: 768}", 0},
+    {"SDXL U-Net",
+     "model: {family: unet, image: 128, channels: [320, 640, 1280], down_attention: [0, 1, 1], "
+     "up_attention: [1, 1, 0], heads: [5, 10, 20], depths: [1, 2, 10], text_width: 2048, "
+     "linear_projection: true, added_width: 2816}",
+     0},
     {"BERT large", "model: {family: bert, layers: 24, heads: 16, width: 1024, inner: 4096}", 512},
     {"GPT-2 small", "model: {family: gpt2}", 1024},
     {"GPT-2 medium", "model: {family: gpt2, layers: 24, heads: 16, width: 1024}", 1024},
@@ -170,8 +176,8 @@ bool frag_gallery_print(frag_fitter *fitter, bool is_markdown, FILE *stream, fra
                         "QLoRA: in 4 bits; "
                         "full: AdamW, weights in fp32, autocast to bf16\n"
                         "cards: as an A100 of that size, 512 MiB of it for the context; images of "
-                        "224 x 224 pixels; not "
-                        "described: diffusion, mixtures of experts\n");
+                        "224 x 224 pixels, of SD 1.5 512 x 512, of SDXL 1024 x 1024; not "
+                        "described: mixtures of experts\n");
     return true;
 }
 

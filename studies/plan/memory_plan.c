@@ -255,6 +255,10 @@ bool frag_memory_plan_make(frag_fitter *fitter, const frag_workload *workload, c
     planner of = {fitter, plan, error};
     uint32_t levels[FRAG_FIXES_MAX] = {0};
     memset(plan, 0, sizeof *plan);
+    if (workload->parallel != FRAG_PARALLEL_NONE)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "parallel is given, and a plan is of one card; expected parallel none "
+                         "('fraglab trace generate' and 'fraglab ranks' say what several need)");
     plan->name = name;
     plan->gpu = *gpu;
     plan->base.conf = conf;

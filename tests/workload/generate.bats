@@ -172,3 +172,60 @@ families="gpt2, llama, bert, mistral, qwen2, qwen3, phi3, gemma, roberta, distil
     [ "$status" -eq 2 ]
     [ ! -e "$out/never.fgt" ]
 }
+
+@test "several devices make one recording that ranks and plot take" {
+    ./fraglab trace generate traces/workloads/gpt2-small.yaml --steps 2 --tokens 128..512 --parallel ddp --devices 3 -o "$out/ddp.fgt"
+    run ./fraglab ranks "$out/ddp.fgt" --policy pytorch --format jsonl
+    [ "$status" -eq 0 ]
+    [ "$(grep -o '"device":[0-9]*' <<<"$output" | sort -u | wc -l)" -eq 3 ]
+    # Lengths are drawn on each rank, so that one needs more than the mean.
+    [[ "$output" != *'"imbalance_ratio":0,'* ]]
+    peak() { # OPTIONS...: allocated at the peak of the first rank
+        ./fraglab trace generate traces/workloads/gpt2-small.yaml --precision bf16 --steps 2 --batch 1 --tokens 64 "$@" -f -o "$out/a.fgt"
+        ./fraglab run "$out/a.fgt" --policy pytorch --format jsonl | grep -o '"allocated_bytes":[0-9]*' | head -n 1 | cut -d: -f2
+    }
+    one=$(peak --parallel none) ddp=$(peak --parallel ddp) zero=$(peak --parallel zero1) fsdp=$(peak --parallel fsdp)
+    [ "$ddp" -gt "$one" ]
+    [ "$zero" -lt "$one" ]
+    [ "$fsdp" -lt "$zero" ]
+}
+
+@test "several devices and U-Nets that are not described are refused, with what is" {
+    refuse() { # what the error says, then words of trace generate
+        local said=$1
+        shift
+        run ./fraglab trace generate "$@" -f -o "$out/never.fgt"
+        echo "$output"
+        [ "$status" -eq 3 ]
+        [[ "$output" == *"$said"* ]]
+    }
+    gpt2=traces/workloads/gpt2-small.yaml
+    refuse "expected task train" "$gpt2" --task evaluate --parallel ddp
+    refuse "without checkpoint, lora_rank, autocast" "$gpt2" --precision bf16 --parallel fsdp --checkpoint blocks
+    refuse "gpt2 and the families of llama, not for bert" $here/models/bert-tiny.json --parallel fsdp
+    refuse "not for resnet" $here/models/resnet-tiny.json --parallel ddp
+    refuse "expected the optimizer adamw" "$gpt2" --parallel zero1 --optimizer sgd
+    unet() { # what is said, fields
+        echo "model: {family: unet, $2}" >"$out/unet.yaml"
+        refuse "$1" "$out/unet.yaml"
+    }
+    unet "expected a multiple of 8, as each stage" "image: 60"
+    unet "no multiple of groups 48" "groups: 48"
+    unet "expected a multiple of 8 for each head" "heads: 64"
+    unet "depths has 2 numbers, channels 4; expected one, or one for each" "depths: [1, 2]"
+    unet "up_attention has 3 numbers" "up_attention: [1, 1, 0]"
+    unet "expected more than six sizes" "added_width: 1000"
+    config() { # what is said, key and value
+        sed "s/^{/{$2, /" $here/models/unet-tiny.json >"$out/config.json"
+        refuse "$1" "$out/config.json"
+    }
+    config "'class_embed_type' is \"timestep\"; expected null" '"class_embed_type": "timestep"'
+    config "expected text_time" '"addition_embed_type": "image"'
+    config "expected null" '"dual_cross_attention": true'
+    sed 's/"DownBlock2D"/"AttnDownBlock2D"/' $here/models/unet-tiny.json >"$out/config.json"
+    refuse "'down_block_types' " "$out/config.json"
+    refuse "lora_targets is all-linear" $here/models/unet-tiny.json --lora-rank 4 --lora-targets all-linear
+    run ./fraglab plan "$gpt2" --gpu rtx3060 --parallel ddp
+    [ "$status" -eq 3 ]
+    [[ "$output" == *"a plan is of one card"* ]]
+}

@@ -33,7 +33,15 @@ options() { # KNOB=VALUE...
 try() { # name, config, card, knobs
     name=$1 model=$here/models/$2 card=$3
     shift 3
-    "$fraglab" dryrun --gpu "$card" -f -o "$out/truth.pickle" -- "$python" "$here/program.py" "$model" "$@" >"$out/log" 2>&1 </dev/null ||
+    ranks=0
+    case " $* " in *' parallel='*)
+        ranks=$(echo " devices=2 $*" | sed 's/.* devices=\([0-9]*\).*/\1/') ;;
+    esac
+    start() { # WORDS...: Python, or a Python for each rank
+        if [ "$ranks" = 0 ]; then "$fraglab" dryrun --gpu "$card" -f -o "$out/truth.pickle" -- "$python" "$@"
+        else "$fraglab" dryrun --gpu "$card" --gpus "$ranks" -f -o "$out/truth.pickle" -- "$(dirname "$python")/torchrun" --nproc-per-node "$ranks" "$@"; fi
+    }
+    start "$here/program.py" "$model" "$@" >"$out/log" 2>&1 </dev/null ||
         { tail -n 5 "$out/log"; echo "$name: the dry run failed"; return 1; }
     # shellcheck disable=SC2046
     "$fraglab" trace generate "$model" --gpu "$card" $(options "$@") --to text -f -o "$out/made.txt" || return 1
@@ -41,6 +49,12 @@ try() { # name, config, card, knobs
     "$python" "$here/compare.py" row "$name" "$out/truth.pickle" "$out/made.txt" 0.03 >"$out/row"
     status=$?
     cat "$out/row"
+    rank=1
+    while [ "$rank" -lt "$ranks" ]; do
+        mv "$out/truth.pickle-rank$rank" "$out/rank.pickle"
+        "$python" "$here/compare.py" row "$name, rank $rank" "$out/rank.pickle" "$out/made.txt#$rank" 0.03 || status=1
+        rank=$((rank + 1))
+    done
     is=$(reserved "$out/truth.pickle") made=$(reserved "$out/made.txt")
     echo "    reserved, MiB ($settings): $is | $made"
     echo "$model $card $* | $(tr -d , <"$out/row" | awk '{ print $4, $5 }') | $is | $made" >>"$out/rows"

@@ -243,6 +243,11 @@ uint64_t frag_workload_lora_targets(const frag_workload *workload)
 static bool check_adapters(const frag_workload *workload, frag_error *error)
 {
     const frag_network *of = &workload->network;
+    if (workload->lora_rank > 0 && frag_families[of->family].is_diffusion &&
+        (frag_workload_lora_targets(workload) & FRAG_LORA_ALL) != 0)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "lora_targets is all-linear; of a U-Net to_q, to_k, to_v and to_out.0 are "
+                         "described");
     uint64_t there = frag_families[of->is_fused ? FRAG_FAMILY_PHI3 : of->family].lora_targets;
     if (of->family == FRAG_FAMILY_PHI3 && !of->is_fused)
         there = frag_families[FRAG_FAMILY_LLAMA].lora_targets;
@@ -279,11 +284,50 @@ static bool check_length(const frag_network *of, uint64_t tokens, frag_error *er
     return true;
 }
 
+/* What several devices are described for. */
+static bool check_parallel(const frag_workload *workload, frag_error *error)
+{
+    const frag_network *of = &workload->network;
+    if (workload->parallel == FRAG_PARALLEL_NONE)
+        return true;
+    if (frag_families[of->family].has_images)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "parallel is given; several devices are described for transformers over "
+                         "text, not for %s",
+                         frag_families[of->family].name);
+    if (workload->task != FRAG_TASK_TRAIN)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "parallel is given; several devices are described in training, expected "
+                         "task train");
+    if (workload->quantize != FRAG_QUANTIZE_NONE)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "parallel is given with quantize; expected quantize none");
+    if (workload->parallel == FRAG_PARALLEL_ZERO1 && workload->optimizer != FRAG_OPTIMIZER_ADAMW)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "parallel is zero1; expected the optimizer adamw");
+    if (workload->parallel != FRAG_PARALLEL_FSDP)
+        return true;
+    const frag_family_fields *family = &frag_families[of->family];
+    if (of->family != FRAG_FAMILY_GPT2 && family->fields != frag_families[FRAG_FAMILY_LLAMA].fields)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "parallel is fsdp; it is described for gpt2 and the families of llama, "
+                         "not for %s",
+                         family->name);
+    if (workload->checkpoint != FRAG_CHECKPOINT_NONE || workload->lora_rank > 0 ||
+        is_autocast(workload) || workload->optimizer == FRAG_OPTIMIZER_ADAFACTOR)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "parallel is fsdp; it is described without checkpoint, lora_rank, "
+                         "autocast and adafactor");
+    return true;
+}
+
 bool frag_workload_check(const frag_workload *workload, frag_error *error)
 {
     const frag_network *of = &workload->network;
     const frag_lengths *tokens = &workload->tokens;
     bool is_generating = workload->task == FRAG_TASK_GENERATE;
+    if (!check_parallel(workload, error))
+        return false;
     uint64_t added = is_generating ? workload->new_tokens - 1 : 0;
     if (is_generating && frag_families[of->family].is_encoder)
         return frag_fail(error, FRAG_E_INPUT,

@@ -617,7 +617,7 @@ const frag_field frag_knobs[] = {
      "torch.cuda.empty_cache() every so many steps; 0: never"},
     {"seed", NULL, FRAG_FIELD_COUNT, WORKLOAD(seed), 1, 0, 4294967295.0, NULL,
      "of lengths that are drawn"},
-    {"parallel", NULL, FRAG_FIELD_CHOICE, WORKLOAD(parallel), FRAG_PARALLEL_NONE, 0, 0, "none|ddp",
+    {"parallel", NULL, FRAG_FIELD_CHOICE, WORKLOAD(parallel), FRAG_PARALLEL_NONE, 0, 0, "none|ddp|zero1|fsdp",
      "how several devices share the work; the recording has a trace of each"},
     {"devices", NULL, FRAG_FIELD_COUNT, WORKLOAD(devices), 2, 2, 64, NULL,
      "that share it, where parallel is not none"},

@@ -20,6 +20,8 @@ typedef enum frag_parameter_role {
     FRAG_PARAMETER_ADAPTER,
 } frag_parameter_role;
 
+typedef struct frag_shards frag_shards;
+
 typedef struct frag_model {
     const frag_workload *workload;
     frag_tensor *parameters; /* in the order of model.parameters() */
@@ -32,6 +34,10 @@ typedef struct frag_model {
     frag_tensor *buffers;
     size_t buffers_capacity;
     uint32_t buffer_count;
+    uint32_t *block_starts; /* parameters with which blocks begin, and the one behind the last */
+    size_t block_starts_capacity;
+    uint32_t block_start_count;
+    frag_shards *shards; /* NULL: each device has all of each parameter */
     frag_dtype dtype;         /* of parameters */
     frag_dtype product_dtype; /* beside quantised weights */
     bool has_packed;          /* one at least */
@@ -150,6 +156,22 @@ frag_tensor frag_decoder_loss(frag_tape *tape, const frag_family *family, const 
 frag_tensor frag_decoder_logits(frag_tape *tape, const frag_family *family, const frag_model *model,
                                 const frag_batch *batch, frag_cache *past);
 
+/* ---- parameters in shards (shards.c): FSDP2's fully_shard of each block, then of the model */
+/* Cuts the parameters of a model that is built, of which this is one of so many devices. */
+frag_shards *frag_shards_create(frag_tape *tape, frag_model *model, uint64_t rank,
+                                uint64_t devices);
+void frag_shards_destroy(frag_shards *shards);
+/* What the optimizer sees: the shards. Owned by shards. */
+const frag_model *frag_shards_model(const frag_shards *shards);
+/* Around the model's forward pass; loss is what it returns. */
+void frag_shards_begin(frag_tape *tape, const frag_model *model);
+void frag_shards_end(frag_tape *tape, const frag_model *model, frag_tensor loss);
+/* Around a block: its input, to be dropped by the caller; its output. */
+frag_tensor frag_shards_enter(frag_tape *tape, const frag_model *model, uint64_t block,
+                              frag_tensor input);
+void frag_shards_leave(frag_tape *tape, const frag_model *model, uint64_t block,
+                       frag_tensor output);
+
 /* ---- rotary positions (rotary.c) */
 typedef struct frag_rope {
     frag_tensor cosine;
@@ -164,6 +186,8 @@ frag_tensor frag_rope_apply(frag_tape *tape, frag_tensor x, frag_rope angles);
 /* ---- shared by families */
 /* With LoRA it is frozen. */
 frag_tensor frag_model_add(frag_tape *tape, frag_model *model, frag_shape shape);
+/* A block begins here, or the last one has ended. */
+void frag_model_mark_block(frag_model *model);
 /* register_buffer() */
 void frag_model_add_buffer(frag_tape *tape, frag_model *model, uint64_t count, frag_dtype dtype);
 /* Embeddings that gradients are wanted of, so that checkpointed blocks behind frozen weights have

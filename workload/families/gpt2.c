@@ -37,8 +37,11 @@ static void build(frag_tape *tape, frag_model *model)
     frag_walk at = {.tape = tape, .workload = model->workload, .model = model};
     (void)frag_walk_parameter(&at, (frag_shape){of->vocabulary, of->width});
     (void)frag_walk_parameter(&at, (frag_shape){of->positions, of->width});
-    for (uint64_t layer = 0; layer < of->layers; layer++)
+    for (uint64_t layer = 0; layer < of->layers; layer++) {
+        frag_model_mark_block(model);
         (void)walk_block(&at, of);
+    }
+    frag_model_mark_block(model);
     (void)walk_norm(&at, of);
     if (!of->is_tied)
         (void)frag_walk_parameter(&at, (frag_shape){of->vocabulary, of->width});
@@ -165,7 +168,11 @@ static frag_tensor run_blocks(frag_tape *tape, const frag_model *model, const fr
                   frag_aten_dropout(tape, hidden, is_training && of->embedding_dropout > 0));
     for (uint64_t layer = 0; layer < of->layers; layer++) {
         block_call call = {model, walk_block(&at, of), *batch};
-        frag_tape_set(tape, &hidden, call_block(tape, &call, hidden, positions, past));
+        frag_tensor input = frag_shards_enter(tape, model, layer, hidden);
+        frag_tensor output = call_block(tape, &call, input, positions, past);
+        frag_tape_drop(tape, input);
+        frag_shards_leave(tape, model, layer, output);
+        frag_tape_set(tape, &hidden, output);
     }
     const norm last = walk_norm(&at, of);
     frag_tape_set(tape, &hidden, normalise(tape, hidden, &last, of->width));

@@ -104,8 +104,11 @@ static void build(frag_tape *tape, frag_model *model)
     const frag_network *of = &model->workload->network;
     frag_walk at = {.tape = tape, .workload = model->workload, .model = model};
     (void)walk_words(&at, of);
-    for (uint64_t i = 0; i < of->layers; i++)
+    for (uint64_t i = 0; i < of->layers; i++) {
+        frag_model_mark_block(model);
         (void)walk_block(&at, of, i);
+    }
+    frag_model_mark_block(model);
     (void)frag_walk_parameter(&at, (frag_shape){0, of->width});
     /* Two buffers of the rotary embedding, always fp32. */
     for (uint32_t i = 0; i < 2; i++)
@@ -411,7 +414,11 @@ static frag_tensor run_blocks(frag_tape *tape, const frag_model *model, const fr
     for (uint64_t i = 0; i < of->layers; i++) {
         bool has_window = of->is_alternating && of->window > 0 && i % 2 == 0;
         block_call call = {model, walk_block(&at, of, i), angles, masks[has_window], *batch};
-        frag_tape_set(tape, &hidden, call_block(tape, &call, hidden, positions, past));
+        frag_tensor input = frag_shards_enter(tape, model, i, hidden);
+        frag_tensor output = call_block(tape, &call, input, positions, past);
+        frag_tape_drop(tape, input);
+        frag_shards_leave(tape, model, i, output);
+        frag_tape_set(tape, &hidden, output);
     }
     frag_tape_set(tape, &hidden,
                   normalise(tape, of, hidden, frag_walk_parameter(&at, (frag_shape){0, of->width}),

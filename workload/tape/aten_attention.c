@@ -47,7 +47,7 @@ static void save_qkv(frag_tape *tape, frag_node *node, const frag_tensor qkv[3])
 /* ---- flash (FlashAttention 2, for half types) */
 static uint64_t round_width(uint64_t width)
 {
-    return round_up(width, width <= 128 ? 32 : 64);
+    return width <= 192 ? round_up(width, 32) : 256;
 }
 
 static void flash_backward(frag_tape *tape, frag_node *node, const frag_tensor *in,

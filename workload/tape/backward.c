@@ -164,6 +164,7 @@ static void run_node(frag_tape *tape, ready_heap *ready, uint32_t id)
         in[i] = node->buffer[i];
         node->buffer[i] = 0;
     }
+    frag_tape_call_hook(tape, node->hook);
     if (node->run == NULL) {
         accumulate(tape, node, in[0]);
         frag_tape_tell_gradient(tape, node->parameter);
@@ -201,6 +202,7 @@ void frag_tape_backward(frag_tape *tape, frag_tensor loss)
     while (ready.count > 0)
         run_node(tape, &ready, pop(tape, &ready));
     frag_free(ready.nodes);
+    frag_tape_call_hook(tape, FRAG_HOOK_END);
     frag_tape_set_thread(tape, false);
     frag_tape_set_recording(tape, was_recording);
     frag_tape_drop(tape, one);

@@ -83,6 +83,9 @@ struct frag_tape {
     frag_dtype autocast;
     frag_gradient_watch *watch; /* NULL: nobody asks */
     void *watcher;
+    frag_hook *hook;
+    void *hooked;
+    uint64_t stream;
     cast *casts;
     size_t casts_capacity;
     uint32_t cast_count;
@@ -128,7 +131,8 @@ uint64_t frag_tape_event_count(const frag_tape *tape)
 /* ---- events */
 static void add_event(frag_tape *tape, frag_op op, uint8_t flags, uint32_t slot, uint64_t bytes)
 {
-    frag_build_event event = {.op = op, .flags = flags, .slot = slot, .bytes = bytes};
+    frag_build_event event = {
+        .op = op, .flags = flags, .slot = slot, .bytes = bytes, .stream = tape->stream};
     frag_builder_add(tape->builder, &event);
     tape->event_count++;
 }
@@ -440,6 +444,68 @@ bool frag_tape_is_sole(const frag_tape *tape, frag_tensor id)
 {
     return tape->tensors[id].references == 1 &&
            tape->storages[tape->tensors[id].storage].references == 1;
+}
+
+/* ---- storages that come and go */
+void frag_tape_empty_storage(frag_tape *tape, frag_tensor id)
+{
+    storage *held = &tape->storages[tape->tensors[id].storage];
+    if (held->bytes == 0)
+        return;
+    add_event(tape, FRAG_OP_FREE, 0, held->slot, 0);
+    frag_builder_slot_give(tape->builder, held->slot);
+    held->bytes = 0;
+}
+
+void frag_tape_fill_storage(frag_tape *tape, frag_tensor id, uint64_t count)
+{
+    storage *held = &tape->storages[tape->tensors[id].storage];
+    FRAG_ASSERT(held->bytes == 0);
+    held->bytes = count * frag_dtype_bytes(tape->tensors[id].dtype);
+    held->slot = frag_builder_slot_take(tape->builder);
+    keep_kind(tape, held);
+    add_event(tape, FRAG_OP_ALLOC, 0, held->slot, held->bytes);
+}
+
+uint64_t frag_tape_set_stream(frag_tape *tape, uint64_t stream)
+{
+    uint64_t was = tape->stream;
+    tape->stream = stream;
+    return was;
+}
+
+/* ---- hooks of backward */
+void frag_tape_set_hook(frag_tape *tape, frag_hook *run, void *context)
+{
+    tape->hook = run;
+    tape->hooked = context;
+}
+
+void frag_tape_call_hook(frag_tape *tape, uint32_t number)
+{
+    if (tape->hook != NULL && number != 0)
+        tape->hook(tape, tape->hooked, number);
+}
+
+void frag_tape_hook(frag_tape *tape, frag_tensor id, uint32_t number)
+{
+    if (frag_tape_needs_gradient(tape, id))
+        frag_tape_node(tape, tape->tensors[id].node)->hook = number;
+}
+
+static void run_hook(frag_tape *tape, frag_node *node, const frag_tensor *in, frag_tensor *out)
+{
+    frag_tape_call_hook(tape, (uint32_t)node->numbers[0]);
+    out[0] = frag_tape_keep(tape, in[0]);
+}
+
+frag_tensor frag_tape_hook_behind(frag_tape *tape, frag_tensor id, uint32_t number)
+{
+    if (!tape->is_recording || !frag_tape_needs_gradient(tape, id))
+        return frag_tape_keep(tape, id);
+    frag_tensor made = frag_tape_view(tape, id, frag_tape_count(tape, id));
+    frag_tape_record(tape, run_hook, &id, 1, &made, 1)->numbers[0] = number;
+    return made;
 }
 
 /* ---- the graph */
