@@ -45,8 +45,7 @@ typedef struct bucket_list {
 
 static void close_bucket(bucket_list *list, open_bucket *open, frag_dtype dtype)
 {
-    list->sizes =
-        frag_grow(list->sizes, &list->capacity, list->count + 1, sizeof *list->sizes);
+    list->sizes = frag_grow(list->sizes, &list->capacity, list->count + 1, sizeof *list->sizes);
     list->sizes[list->count++] = (bucket_size){open->count, open->first, dtype};
     *open = (open_bucket){.closed = open->closed + 1};
 }
@@ -141,7 +140,8 @@ static void note_ready(frag_tape *tape, void *context, frag_tensor parameter)
     frag_ddp *ddp = context;
     (void)tape;
     for (uint32_t i = 0; i < ddp->model->parameter_count && !ddp->is_rebuilt; i++)
-        if (ddp->model->parameters[i] == parameter && ddp->ready_count < ddp->model->parameter_count)
+        if (ddp->model->parameters[i] == parameter &&
+            ddp->ready_count < ddp->model->parameter_count)
             ddp->order[ddp->ready_count++] = i;
 }
 

@@ -7,7 +7,11 @@ int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t count);
 static bool is_small(const frag_workload *workload)
 {
     const frag_network *network = &workload->network;
-    return network->layers * workload->steps * workload->accumulate <= 64;
+    uint64_t blocks = network->layers;
+    for (uint64_t i = 0; i < network->depths.count; i++)
+        blocks *= network->depths.values[i];
+    return blocks * workload->steps * workload->accumulate * workload->devices <= 128 &&
+           workload->new_tokens <= 64;
 }
 
 int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t count)
@@ -25,7 +29,9 @@ int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t count)
     }
     frag_recording recording = {0};
     if (is_small(&workload) && frag_workload_generate(&workload, &card, "x", &recording, &error))
-        FRAG_ASSERT(recording.trace_count == 1 && recording.traces[0].event_count > 0);
+        FRAG_ASSERT(recording.trace_count ==
+                        (workload.parallel != FRAG_PARALLEL_NONE ? workload.devices : 1) &&
+                    recording.traces[0].event_count > 0);
     frag_recording_destroy(&recording);
     return 0;
 }

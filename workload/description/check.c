@@ -167,7 +167,11 @@ static uint64_t count_layers(const frag_network *of)
     uint64_t layers = of->layers;
     for (uint64_t i = 0; i < of->depths.count; i++)
         layers += of->depths.values[i];
-    return layers;
+    if (!frag_families[of->family].is_diffusion)
+        return layers;
+    /* Layers down and up of each stage have a transformer each, and so has the middle. */
+    uint64_t stages = of->depths.count > 1 ? 1 : of->channels.count;
+    return stages * (2 * of->layers + 2) * layers;
 }
 
 static uint64_t find_longest(const frag_workload *workload)
@@ -193,11 +197,13 @@ static bool check_size(const frag_workload *workload, frag_error *error)
     if ((of->is_eager || of->heads != of->key_heads) && scores > SCORES_MAX)
         return frag_fail(error, FRAG_E_INPUT,
                          "attention has %" PRIu64 " scores; expected at most 2^50", scores);
-    uint64_t passes = workload->task == FRAG_TASK_GENERATE ? workload->new_tokens : 1;
-    uint64_t blocks = workload->steps * workload->accumulate * count_layers(of) * passes;
+    double passes = workload->task == FRAG_TASK_GENERATE ? (double)workload->new_tokens : 1;
+    double devices = workload->parallel != FRAG_PARALLEL_NONE ? (double)workload->devices : 1;
+    double blocks = devices * passes * (double)workload->steps * (double)workload->accumulate *
+                    (double)count_layers(of);
     if (blocks > BLOCKS_MAX)
         return frag_fail(error, FRAG_E_INPUT,
-                         "steps, accumulate, new_tokens and layers make %" PRIu64
+                         "steps, accumulate, new_tokens, devices and layers make %.0f"
                          " passes through a block; expected at most %d",
                          blocks, BLOCKS_MAX);
     return true;
@@ -303,8 +309,7 @@ static bool check_parallel(const frag_workload *workload, frag_error *error)
         return frag_fail(error, FRAG_E_INPUT,
                          "parallel is given with quantize; expected quantize none");
     if (workload->parallel == FRAG_PARALLEL_ZERO1 && workload->optimizer != FRAG_OPTIMIZER_ADAMW)
-        return frag_fail(error, FRAG_E_INPUT,
-                         "parallel is zero1; expected the optimizer adamw");
+        return frag_fail(error, FRAG_E_INPUT, "parallel is zero1; expected the optimizer adamw");
     if (workload->parallel != FRAG_PARALLEL_FSDP)
         return true;
     const frag_family_fields *family = &frag_families[of->family];

@@ -205,9 +205,9 @@ typedef enum frag_quantize {
 /* How several devices share the work. */
 typedef enum frag_parallel {
     FRAG_PARALLEL_NONE,
-    FRAG_PARALLEL_DDP, /* DistributedDataParallel: each has the model, gradients go in buckets */
+    FRAG_PARALLEL_DDP,   /* DistributedDataParallel: each has the model, gradients go in buckets */
     FRAG_PARALLEL_ZERO1, /* the same with ZeroRedundancyOptimizer: averages of a part only */
-    FRAG_PARALLEL_FSDP, /* FSDP2: each has a shard of every parameter */
+    FRAG_PARALLEL_FSDP,  /* FSDP2: each has a shard of every parameter */
 } frag_parallel;
 
 /* How experts are computed, named as in transformers. */

@@ -37,7 +37,7 @@ typedef struct frag_model {
     uint32_t *block_starts; /* parameters with which blocks begin, and the one behind the last */
     size_t block_starts_capacity;
     uint32_t block_start_count;
-    frag_shards *shards; /* NULL: each device has all of each parameter */
+    frag_shards *shards;      /* NULL: each device has all of each parameter */
     frag_dtype dtype;         /* of parameters */
     frag_dtype product_dtype; /* beside quantised weights */
     bool has_packed;          /* one at least */

@@ -169,9 +169,9 @@ static frag_tensor run_adapter(frag_tape *tape, frag_tensor x, const frag_linear
 {
     frag_tensor made = frag_aten_dropout(tape, x, of->dropout > 0);
     frag_tape_set(tape, &made, frag_aten_linear(tape, made, of->down, 0, of->rank));
-    frag_tape_set(tape, &made,
-                  frag_aten_linear_turned(tape, made, (frag_tensor[]){of->up, 0}, of->columns,
-                                          of->images));
+    frag_tape_set(
+        tape, &made,
+        frag_aten_linear_turned(tape, made, (frag_tensor[]){of->up, 0}, of->columns, of->images));
     frag_tape_set(tape, &made, frag_aten_mul_scalar(tape, made));
     return made;
 }

@@ -89,8 +89,7 @@ static void find_groups(frag_shards *shards, const frag_model *model)
 
 static void run_hook(frag_tape *tape, void *context, uint32_t number);
 
-frag_shards *frag_shards_create(frag_tape *tape, frag_model *model, uint64_t rank,
-                                uint64_t devices)
+frag_shards *frag_shards_create(frag_tape *tape, frag_model *model, uint64_t rank, uint64_t devices)
 {
     frag_shards *shards = frag_alloc(1, sizeof *shards);
     size_t most = (size_t)model->parameter_count + 1;
@@ -300,8 +299,7 @@ frag_tensor frag_shards_enter(frag_tape *tape, const frag_model *model, uint64_t
     return frag_tape_hook_behind(tape, input, 2 * (uint32_t)block + 2);
 }
 
-void frag_shards_leave(frag_tape *tape, const frag_model *model, uint64_t block,
-                       frag_tensor output)
+void frag_shards_leave(frag_tape *tape, const frag_model *model, uint64_t block, frag_tensor output)
 {
     frag_shards *shards = model->shards;
     if (shards == NULL)

@@ -81,10 +81,12 @@ static resnet walk_resnet(frag_walk *at, uint64_t in, uint64_t out)
 {
     uint64_t time = TIME_FACTOR * at->workload->network.channels.values[0];
     resnet next = {.first = walk_norm(at, in)};
-    next.enter = walk_convolution(at, (convolution){.in = in, .out = out, .kernel = 3, .stride = 1});
+    next.enter =
+        walk_convolution(at, (convolution){.in = in, .out = out, .kernel = 3, .stride = 1});
     next.time = walk_linear(at, time, out);
     next.second = walk_norm(at, out);
-    next.leave = walk_convolution(at, (convolution){.in = out, .out = out, .kernel = 3, .stride = 1});
+    next.leave =
+        walk_convolution(at, (convolution){.in = out, .out = out, .kernel = 3, .stride = 1});
     if (in != out)
         next.shortcut =
             walk_convolution(at, (convolution){.in = in, .out = out, .kernel = 1, .stride = 1});
@@ -201,11 +203,8 @@ static void walk_middle(frag_walk *at, stage *next)
     const frag_network *of = &at->workload->network;
     uint64_t index = of->channels.count - 1;
     uint64_t width = of->channels.values[index];
-    const stage_shape shape = {.index = index,
-                               .inputs = {width, width},
-                               .out = width,
-                               .layer_count = 2,
-                               .mixer_count = 1};
+    const stage_shape shape = {
+        .index = index, .inputs = {width, width}, .out = width, .layer_count = 2, .mixer_count = 1};
     walk_stage(at, &shape, next);
 }
 
@@ -248,9 +247,8 @@ static void load_latents(frag_tape *tape, const frag_model *model, frag_batch *b
     const frag_network *of = &model->workload->network;
     uint64_t pixels = of->image * of->image * of->image_channels;
     frag_tape_set(tape, &batch->ids, frag_tape_empty(tape, batch->count * pixels, model->dtype));
-    frag_tape_set(
-        tape, &batch->text,
-        frag_tape_empty(tape, texts * of->text_tokens * of->text_width, model->dtype));
+    frag_tape_set(tape, &batch->text,
+                  frag_tape_empty(tape, texts * of->text_tokens * of->text_width, model->dtype));
     if (of->added_width == 0)
         return;
     uint64_t pooled = of->added_width - TIME_IDS * of->added_time_width;
@@ -292,10 +290,10 @@ static bool is_several(const pass *in)
 static frag_tensor normalise(frag_tape *tape, const pass *in, const norm *at, frag_tensor x,
                              bool is_turned)
 {
-    return frag_aten_group_norm(
-        tape, x,
-        &(frag_aten_groups){
-            at->weight, at->bias, in->count, in->model->workload->network.groups, is_turned});
+    return frag_aten_group_norm(tape, x,
+                                &(frag_aten_groups){at->weight, at->bias, in->count,
+                                                    in->model->workload->network.groups,
+                                                    is_turned});
 }
 
 static frag_tensor convolve(frag_tape *tape, const pass *in, const convolution *at, picture x,
@@ -343,10 +341,9 @@ static frag_tensor run_resnet(frag_tape *tape, const void *context, frag_tensor 
     frag_tape_set(tape, &hidden.pixels, made);
     frag_tape_set(tape, &hidden.pixels, frag_aten_silu(tape, hidden.pixels));
     frag_tape_set(tape, &hidden.pixels, convolve(tape, in, &at->leave, hidden, false));
-    frag_tensor residual =
-        at->shortcut.weight != 0
-            ? convolve(tape, in, &at->shortcut, (picture){input, call->side}, false)
-            : frag_tape_keep(tape, input);
+    frag_tensor residual = at->shortcut.weight != 0 ? convolve(tape, in, &at->shortcut,
+                                                               (picture){input, call->side}, false)
+                                                    : frag_tape_keep(tape, input);
     made = frag_aten_add(tape, residual, hidden.pixels);
     frag_tape_set(tape, &made, frag_aten_mul_scalar(tape, made));
     frag_tape_drop(tape, residual);
@@ -378,8 +375,7 @@ static frag_tensor attend(frag_tape *tape, const block_call *call, const attenti
         .heads = call->heads,
         .key_heads = call->heads,
         .queries = call->pixels,
-        .keys =
-            context == x ? call->pixels : call->in.model->workload->network.text_tokens,
+        .keys = context == x ? call->pixels : call->in.model->workload->network.text_tokens,
         .width = call->width / call->heads,
     };
     frag_tensor made = frag_aten_attention(tape, qkv, &shape);
@@ -418,12 +414,14 @@ static frag_tensor run_block(frag_tape *tape, const void *context, frag_tensor i
                                                     at->norms[0].bias, call->width);
     frag_tensor mixed = attend(tape, call, &at->own, normed, normed);
     frag_tensor hidden = frag_aten_add(tape, mixed, input);
-    frag_tape_set(tape, &normed, frag_aten_layer_norm(tape, hidden, at->norms[1].weight,
-                                                      at->norms[1].bias, call->width));
+    frag_tape_set(
+        tape, &normed,
+        frag_aten_layer_norm(tape, hidden, at->norms[1].weight, at->norms[1].bias, call->width));
     frag_tape_set(tape, &mixed, attend(tape, call, &at->text, normed, call->in.text));
     frag_tape_set(tape, &hidden, frag_aten_add(tape, mixed, hidden));
-    frag_tape_set(tape, &normed, frag_aten_layer_norm(tape, hidden, at->norms[2].weight,
-                                                      at->norms[2].bias, call->width));
+    frag_tape_set(
+        tape, &normed,
+        frag_aten_layer_norm(tape, hidden, at->norms[2].weight, at->norms[2].bias, call->width));
     frag_tensor fed = feed(tape, at, normed);
     frag_tape_set(tape, &hidden, frag_aten_add(tape, fed, hidden));
     frag_tape_drop(tape, fed);
@@ -477,9 +475,9 @@ static frag_tensor leave(frag_tape *tape, const pass *in, const transformer *at,
         frag_tape_set(tape, &hidden, frag_aten_view(tape, hidden));
     frag_tape_set(tape, &hidden, frag_aten_contiguous(tape, hidden));
     if (!is_linear)
-        frag_tape_set(tape, &hidden,
-                      convolve(tape, in, &at->leave, (picture){hidden, x.side},
-                               is_joined && is_several(in)));
+        frag_tape_set(
+            tape, &hidden,
+            convolve(tape, in, &at->leave, (picture){hidden, x.side}, is_joined && is_several(in)));
     return hidden;
 }
 
@@ -529,8 +527,9 @@ static picture run_down(frag_tape *tape, const pass *in, const stage *at, pictur
         frag_tape_set(tape, &hidden,
                       call_resnet(tape, in, &at->resnets[i], (picture){hidden, side}));
         if (at->has_mixers)
-            frag_tape_set(tape, &hidden,
-                          run_transformer(tape, in, &at->mixers[i], (picture){hidden, side}, false));
+            frag_tape_set(
+                tape, &hidden,
+                run_transformer(tape, in, &at->mixers[i], (picture){hidden, side}, false));
         push(tape, left, hidden);
     }
     if (at->resample.weight != 0) {
@@ -577,7 +576,8 @@ static picture run_up(frag_tape *tape, const pass *in, const stage *at, picture 
     if (at->resample.weight != 0) {
         side *= 2;
         frag_tensor larger = frag_aten_upsample(tape, hidden);
-        frag_tensor made = convolve(tape, in, &at->resample, (picture){larger, side}, is_several(in));
+        frag_tensor made =
+            convolve(tape, in, &at->resample, (picture){larger, side}, is_several(in));
         frag_tape_drop(tape, larger);
         frag_tape_set(tape, &hidden, made);
     }
@@ -638,9 +638,9 @@ static frag_tensor run_unet(frag_tape *tape, const frag_model *model, const unet
                             const frag_batch *batch)
 {
     const frag_network *of = &model->workload->network;
-    uint64_t count = frag_tape_count(tape, batch->ids) / (of->image * of->image * of->image_channels);
-    frag_tensor times =
-        project_times(tape, count, of->channels.values[0], false);
+    uint64_t count =
+        frag_tape_count(tape, batch->ids) / (of->image * of->image * of->image_channels);
+    frag_tensor times = project_times(tape, count, of->channels.values[0], false);
     frag_tape_set(tape, &times, frag_tape_to(tape, times, model->dtype));
     frag_tensor time = run_embedding(tape, at->time, times);
     frag_tensor added = of->added_width > 0 ? add_sizes(tape, model, at, batch, time) : 0;
@@ -714,8 +714,7 @@ static void take_step(frag_tape *tape, frag_batch *batch, frag_tensor *noise)
 }
 
 /* Classifier-free guidance: each step looks at the latents without the text and with it. */
-void frag_unet_denoise(frag_tape *tape, const frag_model *model, frag_batch *batch,
-                       uint64_t steps)
+void frag_unet_denoise(frag_tape *tape, const frag_model *model, frag_batch *batch, uint64_t steps)
 {
     load_latents(tape, model, batch, 2 * batch->count);
     frag_tape_set(tape, &batch->times, frag_tape_empty(tape, steps, FRAG_I64));

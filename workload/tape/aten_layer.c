@@ -175,6 +175,31 @@ void frag_aten_sort_rows(frag_tape *tape, uint64_t count, uint64_t rows, uint64_
 }
 
 /* ---- layer norm: inputs x, weight, bias; mean and 1/deviation of each row are kept in fp32 */
+/* Many short rows: weight's and bias's gradients are summed in two passes, 32 rows first. */
+static void sum_in_parts(frag_tape *tape, const frag_node *node, uint64_t rows, frag_tensor *out)
+{
+    enum { ROWS_MIN = 64 * 1024, GRID_MAX = 32 * 1024, TILE = 32 };
+    uint64_t width = node->numbers[0];
+    uint64_t tiles = div_up(width, TILE);
+    if (rows <= ROWS_MIN || width / TILE >= frag_tape_get_card(tape)->multiprocessors / 2)
+        return;
+    uint64_t blocks = div_up(rows, TILE);
+    blocks = blocks < GRID_MAX / tiles ? blocks : GRID_MAX / tiles;
+    frag_dtype dtype = (frag_dtype)node->numbers[1];
+    frag_tensor parts[3] = {0};
+    for (uint32_t i = 1; i < 3; i++)
+        parts[i] = out[i] != 0 ? frag_tape_empty(tape, blocks * width, dtype) : 0;
+    for (uint32_t i = 1; i < 3; i++) {
+        if (parts[i] == 0)
+            continue;
+        frag_tensor sum = frag_tape_empty(tape, width, dtype);
+        frag_aten_reduce_buffers(tape, &(frag_reduction){width, blocks, false, 0});
+        frag_tape_set(tape, &out[i], sum);
+    }
+    frag_tape_drop(tape, parts[1]);
+    frag_tape_drop(tape, parts[2]);
+}
+
 static void layer_norm_backward(frag_tape *tape, frag_node *node, const frag_tensor *in,
                                 frag_tensor *out)
 {
@@ -185,6 +210,7 @@ static void layer_norm_backward(frag_tape *tape, frag_node *node, const frag_ten
     for (uint32_t i = 1; i < 3; i++)
         if (node->edges[i].node != 0)
             out[i] = frag_tape_empty(tape, node->numbers[0], (frag_dtype)node->numbers[1]);
+    sum_in_parts(tape, node, count / node->numbers[0], out);
     frag_tape_drop(tape, laid);
 }
 

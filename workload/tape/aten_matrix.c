@@ -144,8 +144,7 @@ frag_tensor frag_aten_linear_apart(frag_tape *tape, frag_tensor x, const frag_te
     frag_tensor bias = cast(tape, of[1]);
     frag_tensor weight = cast(tape, of[0]);
     frag_tensor typed = cast(tape, x);
-    frag_tensor flat =
-        images > 1 ? frag_aten_contiguous(tape, typed) : frag_aten_view(tape, typed);
+    frag_tensor flat = images > 1 ? frag_aten_contiguous(tape, typed) : frag_aten_view(tape, typed);
     frag_tensor turned = frag_aten_view(tape, weight);
     frag_tensor made = frag_aten_unsafe_view(tape, mm(tape, flat, turned, columns));
     frag_tape_drop(tape, turned);

@@ -114,8 +114,8 @@ static frag_tensor fit(frag_tape *tape, const frag_node *node, uint32_t edge, fr
             frag_tape_empty(tape, next->counts[input], frag_tape_dtype(tape, gradient));
         uint64_t inputs = frag_tape_count(tape, gradient) / next->counts[input];
         bool is_fastest = next->are_columns[input] || (edge == 0 && node->is_summed_along);
-        frag_aten_reduce_buffers(
-            tape, &(frag_reduction){next->counts[input], inputs, is_fastest, 0});
+        frag_aten_reduce_buffers(tape,
+                                 &(frag_reduction){next->counts[input], inputs, is_fastest, 0});
         frag_tape_drop(tape, gradient);
         gradient = sum;
     }

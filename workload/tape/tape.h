@@ -91,7 +91,7 @@ struct frag_node {
     frag_tensor held;                     /* by the node itself, as long as it is there */
     frag_checkpoint_frame *frame;         /* what is saved is made anew; NULL: it is there */
     uint32_t places[FRAG_NODE_SAVED_MAX]; /* in the frame, from 1; 0: nothing */
-    uint32_t hook; /* that runs before it; 0: none */
+    uint32_t hook;                        /* that runs before it; 0: none */
     uint64_t numbers[FRAG_NODE_NUMBERS_MAX];
     frag_tensor buffer[FRAG_NODE_EDGES_MAX]; /* gradients that have arrived */
     uint64_t counts[FRAG_NODE_EDGES_MAX];    /* elements and type that they must have */
@@ -174,7 +174,7 @@ uint64_t frag_tape_set_stream(frag_tape *tape, uint64_t stream);
 
 /* ---- hooks of backward: run with the number that is given to a tensor */
 typedef void frag_hook(frag_tape *tape, void *context, uint32_t number);
-enum { FRAG_HOOK_END = UINT32_MAX }; /* the number when all nodes have run */
+enum { FRAG_HOOK_END = INT32_MAX }; /* the number when all nodes have run */
 void frag_tape_set_hook(frag_tape *tape, frag_hook *run, void *context);
 /* tensor.register_hook(): before the node that made it runs. number: from 1. */
 void frag_tape_hook(frag_tape *tape, frag_tensor tensor, uint32_t number);
