@@ -320,7 +320,9 @@ static bool add_adapters(frag_workload *workload)
     workload->lora_rank = LORA_RANK;
     if (frag_workload_check(workload, NULL))
         return true;
-    workload->lora_targets = FRAG_LORA_ALL;
+    /* Of a mixture of experts attention alone. */
+    uint64_t there = frag_families[workload->network.family].lora_targets;
+    workload->lora_targets = workload->network.experts > 0 ? there : FRAG_LORA_ALL;
     return frag_workload_check(workload, NULL);
 }
 

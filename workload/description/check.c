@@ -258,11 +258,13 @@ static bool check_adapters(const frag_workload *workload, frag_error *error)
     if (of->family == FRAG_FAMILY_PHI3 && !of->is_fused)
         there = frag_families[FRAG_FAMILY_LLAMA].lora_targets;
     /* There peft makes adapters of the experts as well. */
+    uint64_t targets = frag_workload_lora_targets(workload);
     if (of->experts > 0 && workload->lora_rank > 0 &&
-        (frag_workload_lora_targets(workload) & FRAG_LORA_ALL) != 0)
+        ((targets & FRAG_LORA_ALL) != 0 || (targets & there) == 0))
         return frag_fail(error, FRAG_E_INPUT,
-                         "lora_targets is all-linear, and adapters of experts are not described; "
-                         "expected some of q_proj, k_proj, v_proj and o_proj");
+                         "lora_targets %s, and adapters of experts are not described; expected "
+                         "some of q_proj, k_proj, v_proj and o_proj",
+                         targets == 0 ? "is left out" : "names other layers than attention's");
     if (workload->lora_rank == 0 ||
         (frag_workload_lora_targets(workload) & (there | FRAG_LORA_ALL)) != 0)
         return true;
@@ -308,6 +310,13 @@ static bool check_parallel(const frag_workload *workload, frag_error *error)
     if (workload->quantize != FRAG_QUANTIZE_NONE)
         return frag_fail(error, FRAG_E_INPUT,
                          "parallel is given with quantize; expected quantize none");
+    if (of->experts > 0 || frag_families[of->family].has_pairs)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "parallel is given; several devices are not described for %s",
+                         frag_families[of->family].name);
+    if (workload->offload != FRAG_OFFLOAD_NONE || workload->leak != FRAG_LEAK_NONE)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "parallel is given with offload or leak; expected none of them");
     if (workload->parallel == FRAG_PARALLEL_ZERO1 && workload->optimizer != FRAG_OPTIMIZER_ADAMW)
         return frag_fail(error, FRAG_E_INPUT, "parallel is zero1; expected the optimizer adamw");
     if (workload->parallel != FRAG_PARALLEL_FSDP)
@@ -326,8 +335,55 @@ static bool check_parallel(const frag_workload *workload, frag_error *error)
     return true;
 }
 
+/* Knobs of experts, where there are none, or where nothing hangs on them. */
+static bool check_experts(const frag_workload *workload, frag_error *error)
+{
+    const frag_network *of = &workload->network;
+    const frag_lengths *shares = &workload->expert_shares;
+    bool is_eager = workload->experts_implementation == FRAG_EXPERTS_EAGER;
+    bool is_even = shares->count == 1 && shares->values[0] == 1;
+    if (is_eager && of->experts == 0)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "experts_implementation is eager, and the model has no experts; expected "
+                         "it with families such as mixtral");
+    if (!is_even && !is_eager)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "expert_shares is given, on which nothing hangs when all experts are in "
+                         "one product; expected experts_implementation eager");
+    if (of->experts > 0 && workload->optimizer == FRAG_OPTIMIZER_ADAFACTOR)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "optimizer is adafactor, which is not described for experts");
+    return true;
+}
+
+/* Knobs that say nothing without another one. */
+static bool check_dependent(const frag_workload *workload, frag_error *error)
+{
+    bool is_graph = workload->task == FRAG_TASK_TRAIN ||
+                    (workload->task == FRAG_TASK_EVALUATE && !workload->has_no_grad);
+    if (workload->checkpoint_every > 1 && workload->checkpoint == FRAG_CHECKPOINT_NONE)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "checkpoint_every is %" PRIu64 "; expected checkpoint blocks with it",
+                         workload->checkpoint_every);
+    if (workload->offload != FRAG_OFFLOAD_NONE && !is_graph)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "offload is activations, and none are saved without gradients; expected "
+                         "task train, or evaluate with no_grad false");
+    if (workload->leak != FRAG_LEAK_NONE && workload->task == FRAG_TASK_GENERATE)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "leak is losses, and task generate has none; expected train or evaluate");
+    if (workload->target_tokens > 0 && !frag_families[workload->network.family].has_pairs)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "target_tokens is %" PRIu64
+                         ", and the model has one sequence; expected it with family bart",
+                         workload->target_tokens);
+    return true;
+}
+
 bool frag_workload_check(const frag_workload *workload, frag_error *error)
 {
+    if (!check_experts(workload, error) || !check_dependent(workload, error))
+        return false;
     const frag_network *of = &workload->network;
     const frag_lengths *tokens = &workload->tokens;
     bool is_generating = workload->task == FRAG_TASK_GENERATE;
@@ -347,6 +403,8 @@ bool frag_workload_check(const frag_workload *workload, frag_error *error)
     for (uint32_t i = 0; i < tokens->count; i++)
         if (!check_length(of, tokens->values[i] + added, error))
             return false;
+    if (workload->target_tokens > 0 && !check_length(of, workload->target_tokens, error))
+        return false;
     return check_transformer(of, error) && check_optimizer(workload, error) &&
            check_adapters(workload, error) && check_quantized(workload, error) &&
            check_size(workload, error);

@@ -608,6 +608,25 @@ static bool check_unet(const frag_json *json, frag_error *error)
     return true;
 }
 
+/* What makes a mixture of experts another one than is described. */
+static bool check_config(const frag_json *json, const frag_network *network, frag_error *error)
+{
+    const frag_json_value *dense = frag_json_at(json, "mlp_only_layers");
+    const frag_json_value *logits = frag_json_at(json, "output_router_logits");
+    bool has_loss = false;
+    if (network->experts == 0)
+        return true;
+    if (dense != NULL && frag_json_is_array(dense) && frag_json_count(dense) > 0)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "'mlp_only_layers' names layers without experts, which are not described; "
+                         "expected an empty list");
+    if (logits != NULL && frag_json_read_flag(logits, &has_loss) && has_loss)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "'output_router_logits' is true, and the loss of the router is not "
+                         "described; expected false");
+    return true;
+}
+
 static bool read_config(const frag_json *json, frag_workload *workload, frag_error *error)
 {
     const char *type = NULL;
@@ -626,7 +645,7 @@ static bool read_config(const frag_json *json, frag_workload *workload, frag_err
     for (const frag_field *field = fields; field->key != NULL; field++)
         if (field->hf_key != NULL && !read_member(json, field, network, error))
             return false;
-    return true;
+    return check_config(json, network, error);
 }
 
 /* ---- files */

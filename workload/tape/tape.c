@@ -31,7 +31,9 @@ enum { NODES_PER_CHUNK = 1024, KEPT_MAX = 4 };
 struct frag_checkpoint_frame {
     frag_region *run;
     void *context;
-    frag_tensor input;
+    frag_tensor input; /* 0: it is on the host */
+    frag_tensor_facts input_facts;
+    bool input_needs_gradient;
     frag_tensor kept[KEPT_MAX];
     frag_dtype autocast;
     uint32_t references; /* places that nodes hold, and one of the forward pass */
@@ -616,6 +618,13 @@ static uint64_t host_block(uint64_t count, frag_dtype dtype)
     return bytes;
 }
 
+static void count_on_host(frag_tape *tape, uint64_t count, frag_dtype dtype)
+{
+    tape->host_bytes += host_block(count, dtype);
+    if (tape->host_bytes > tape->host_bytes_max)
+        tape->host_bytes_max = tape->host_bytes;
+}
+
 /* A copy in one piece, on the GPU, of which that on the host is made. */
 static void lay_out(frag_tape *tape, frag_tensor id)
 {
@@ -637,9 +646,7 @@ static void save_on_host(frag_tape *tape, frag_node *node, frag_tensor id)
     node->host_counts[node->saved_count] = count;
     node->host_dtypes[node->saved_count] = dtype;
     node->saved[node->saved_count++] = 0;
-    tape->host_bytes += host_block(count, dtype);
-    if (tape->host_bytes > tape->host_bytes_max)
-        tape->host_bytes_max = tape->host_bytes;
+    count_on_host(tape, count, dtype);
 }
 
 static void save(frag_tape *tape, frag_node *node, frag_tensor id, uint64_t made_now)
@@ -688,6 +695,8 @@ static void drop_frame(frag_tape *tape, frag_checkpoint_frame *frame)
         return;
     for (uint32_t i = 0; i < frame->remade_count; i++)
         frag_tape_drop(tape, frame->remade[i]);
+    if (frame->input == 0)
+        tape->host_bytes -= host_block(frame->input_facts.count, frame->input_facts.dtype);
     frag_tape_drop(tape, frame->input);
     for (uint32_t i = 0; i < KEPT_MAX; i++)
         frag_tape_drop(tape, frame->kept[i]);
@@ -713,10 +722,15 @@ frag_tensor frag_tape_checkpoint(frag_tape *tape, const frag_region_call *call, 
     frame->run = call->run;
     frame->context = frag_alloc(1, call->context_bytes);
     memcpy(frame->context, call->context, call->context_bytes);
-    frame->input = frag_tape_keep(tape, input);
+    frame->input_facts = frag_tape_facts(tape, input);
+    frame->input_needs_gradient = frag_tape_needs_gradient(tape, input);
+    if (tape->is_offloading)
+        count_on_host(tape, frame->input_facts.count, frame->input_facts.dtype);
+    else
+        frame->input = frag_tape_keep(tape, input);
     for (uint32_t i = 0; i < call->kept_count; i++)
         frame->kept[i] = call->kept[i] != 0 ? frag_tape_keep(tape, call->kept[i]) : 0;
-    turn_kind(tape, input, FRAG_REQUEST_ACTIVATION);
+    turn_kind(tape, frame->input, FRAG_REQUEST_ACTIVATION);
     frame->autocast = tape->autocast;
     frame->references = 1;
     frame->start = tape->allocation_count;
@@ -731,13 +745,21 @@ static void remake(frag_tape *tape, frag_checkpoint_frame *frame)
 {
     frame->is_remade = true;
     frame->remade = frag_alloc(frame->place_count, sizeof *frame->remade);
+    frag_tensor input = frame->input;
+    if (input == 0) {
+        input = frag_tape_empty(tape, frame->input_facts.count, frame->input_facts.dtype);
+        if (frame->input_needs_gradient)
+            frag_tape_require_gradient(tape, input);
+    }
     frame->start = tape->allocation_count;
     tape->frame = frame;
     tape->is_remaking = true;
     bool was_recording = frag_tape_set_recording(tape, true);
     frag_tape_set_autocast(tape, frame->autocast);
-    frag_tensor made = frame->run(tape, frame->context, frame->input);
+    frag_tensor made = frame->run(tape, frame->context, input);
     frag_tape_drop(tape, made);
+    if (frame->input == 0)
+        frag_tape_drop(tape, input);
     frag_tape_set_autocast(tape, FRAG_F32);
     frag_tape_set_recording(tape, was_recording);
     tape->is_remaking = false;
