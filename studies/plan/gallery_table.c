@@ -176,8 +176,8 @@ bool frag_gallery_print(frag_fitter *fitter, bool is_markdown, FILE *stream, fra
                         "QLoRA: in 4 bits; "
                         "full: AdamW, weights in fp32, autocast to bf16\n"
                         "cards: as an A100 of that size, 512 MiB of it for the context; images of "
-                        "224 x 224 pixels, of SD 1.5 512 x 512, of SDXL 1024 x 1024; not "
-                        "described: mixtures of experts\n");
+                         "224 x 224 pixels, of SD 1.5 512 x 512, of SDXL 1024 x 1024; not "
+                         "in it: mixtures of experts\n");
     return true;
 }
 
