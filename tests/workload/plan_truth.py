@@ -25,11 +25,11 @@ draw = random.Random(int(sys.argv[4]) if len(sys.argv) > 4 else 1)
 STORED = {"gpt2-small.json": ([256, 512, 777, 1024], [1, 2, 4, 6, 8]), "bert-large.json": ([128, 384, 512], [2, 4, 7, 8])}
 FIXES = [
     {}, {}, {"conf": "expandable_segments:True"}, {"optimizer_loop": "fused"}, {"precision": "amp-bf16"}, {"precision": "bf16"},
-    {"checkpoint": "blocks"}, {"optimizer": "sgd"}, {"optimizer": "momentum"}, {"accumulate": "2"}, {"task": "evaluate"},
+    {"checkpoint": "blocks"}, {"optimizer": "sgd"}, {"optimizer": "momentum"}, {"optimizer": "adamw-8bit"}, {"accumulate": "2"}, {"task": "evaluate"},
     {"checkpoint": "blocks", "precision": "amp-bf16", "conf": "expandable_segments:True"}, {"precision": "amp-bf16", "lora_rank": "8", "lora_targets": "all-linear", "quantize": "nf4-double"}, {"keep_gradients": "true"},
 ]
 GROUPED = ["llama", "mistral", "qwen2", "qwen3", "phi3", "gemma", "gemma2"]
-FAMILIES = ["gpt2", "opt", "bert", "roberta", "distilbert", "gpt_neox", "vit", "resnet", *GROUPED]
+FAMILIES = ["gpt2", "opt", "bert", "roberta", "distilbert", "gpt_neox", "vit", "resnet", "mixtral", "bart", *GROUPED]
 CARDS = ["rtx3060", "rtx3070", "rtx4090", "t4", "rtx4060ti-16gb", "v100-16gb", "l4", "a100-40gb"]
 
 
@@ -52,6 +52,9 @@ def draw_model():
         config |= {"n_layer": layers, "n_head": heads, "n_embd": heads * width}
     elif family == "distilbert":
         config |= {"n_layers": layers, "n_heads": heads, "dim": heads * width, "hidden_dim": inner}
+    elif family == "bart":
+        config |= {f"{part}_{key}": number for part in ("encoder", "decoder") for key, number in
+                   (("layers", layers), ("attention_heads", heads), ("ffn_dim", inner))} | {"d_model": heads * width}
     else:
         config |= {"num_hidden_layers": layers, "num_attention_heads": heads, "hidden_size": heads * width}
         config |= {"ffn_dim": inner, "word_embed_proj_dim": heads * width} if family == "opt" else {"intermediate_size": inner}
@@ -61,7 +64,9 @@ def draw_model():
         config = draw_resnet()
     if family == "roberta":
         config["max_position_embeddings"] = 514
-    if family in GROUPED:
+    if family == "mixtral":
+        config["num_local_experts"] = draw.choice([4, 8])
+    if family in [*GROUPED, "mixtral"]:
         config |= {"num_key_value_heads": heads // 2, "tie_word_embeddings": draw.random() < 0.5, "head_dim": width, "pad_token_id": 0}
     path = f"{scratch}/{family}-{draw.randrange(10**6)}.json"
     with open(path, "w") as file:
