@@ -204,7 +204,9 @@ static bool span_array(json_reader *reader, size_t *length)
 static void push(json_reader *reader, frag_pickle_value value)
 {
     if (reader->stack_count == reader->stack_capacity)
-        *FRAG_APPEND(reader->stack, reader->stack_count, reader->stack_capacity) = value;
+        reader->stack = frag_grow(reader->stack, &reader->stack_capacity, reader->stack_count + 1,
+                                  sizeof *reader->stack);
+    reader->stack[reader->stack_count++] = value;
 }
 
 static int hexadecimal(unsigned char digit)
