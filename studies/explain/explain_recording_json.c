@@ -146,12 +146,12 @@ void frag_explain_print_trace_json(FILE *stream, const frag_trace_explanation *e
                          explanation->least.is_found ? explanation->least.capacity_bytes
                                                      : FRAG_UNLIMITED);
         if (explanation->has_halved) {
+            frag_json_array(json, "halved");
             frag_json *item = frag_json_add(json, "halved");
             /* What a smaller program would have asked later, another recording does not say. */
             add_outcome(item,
                         explanation->rest == FRAG_REST_HERE ? FRAG_REST_HERE : FRAG_REST_UNKNOWN,
                         &explanation->halved);
-            frag_json_array(json, "halved");
         }
     } else {
         frag_json_null(json, "oom");
