@@ -132,7 +132,7 @@ def equivalents(root):
         if os.path.exists(os.path.join(root, parts[0])) and tuple(parts[:3]) in {mutant.key() for mutant in mutants_of(root, parts[0])}:
             known.add(tuple(parts[:3]))
         else:
-            sys.exit("tests/fuzz/mutants.equivalent: no such change can be made: " + line.strip())
+            print("tests/fuzz/mutants.equivalent: no such change can be made any more: " + line.strip(), flush=True)
     return known
 
 

@@ -97,6 +97,39 @@ static void a_stack_of_the_autograd_thread_by_what_runs_backward(void **state)
     check_name("site 0 4 12", "autograd thread");
 }
 
+static void check_node(const char *node, const char *expected)
+{
+    frag_recording recording;
+    frag_text text = {0}, name = {0};
+    frag_text_add(&text, "frame \"torch::autograd::generated::%s::apply(x)\" \"??\" 0\n", node);
+    frag_text_add(&text, "frame \"" ENGINE "\" \"\" 0\nsite 0 1\nalloc 0 100 site=1\n");
+    frag_test_recording(text.bytes, &recording);
+    uint32_t frame = frag_site_frame(&recording, recording.traces[0].sites[0]);
+    assert_int_not_equal(frame, 0);
+    frag_frame_add(&recording, frame - 1, &name);
+    assert_string_equal(name.bytes, expected);
+    frag_text_destroy(&name);
+    frag_text_destroy(&text);
+    frag_recording_destroy(&recording);
+}
+
+/* Without "Backward", an "s" and a number behind it, unless that is all there is. */
+static void nodes_are_called_as_their_operators(void **state)
+{
+    (void)state;
+    check_node("MmBackward9", "backward of Mm");
+    check_node("MmBackward120", "backward of Mm");
+    check_node("MmBackward", "backward of Mm");
+    check_node("CopyBackwards", "backward of Copy");
+    check_node("XBackward", "backward of X");
+    check_node("Backward", "backward of Backward");
+    check_node("Backward0", "backward of Backward0");
+    check_node("MmBackward0a", "backward of MmBackward0a");
+    check_node("s", "backward of s");
+    check_node("7", "backward of 7");
+    check_node("My<a::B>", "backward of My<a::B>");
+}
+
 static void any_other_stack_by_what_says_most(void **state)
 {
     (void)state;
@@ -162,6 +195,7 @@ int main(void)
         cmocka_unit_test(else_by_the_innermost_package_or_generated_code),
         cmocka_unit_test(a_stack_of_the_framework_alone_by_its_innermost_frame_in_python),
         cmocka_unit_test(a_stack_of_the_autograd_thread_by_what_runs_backward),
+        cmocka_unit_test(nodes_are_called_as_their_operators),
         cmocka_unit_test(any_other_stack_by_what_says_most),
         cmocka_unit_test(a_frame_is_written_in_so_many_characters),
         cmocka_unit_test(no_stack_has_no_name),
