@@ -4,7 +4,7 @@
     tests/fuzz/mutants.py [--count 60] [--seed 1] [--seconds 3600] [--only REGEX] [--jobs 2] [--quick] [--again LOG] [--work FOLDER] [--unreached]
 
 Each change (a mutant) is drawn at random among the operators of sim/, allocators/, traces/,
-planner/ and studies/; assertions and audits of policies are left alone. One object is compiled anew, then
+planner/, messages/ and studies/; assertions and audits of policies are left alone. One object is compiled anew, then
 tests run that the object is linked into, until one fails: the test of that file, the tests of what
 includes it, the others, golden logs, and then the first of these tests with the address sanitizer;
 once all changes had these, what no test noticed goes through the command-line tests, those of its
@@ -32,7 +32,7 @@ import sys
 import threading
 import time
 
-FOLDERS = ("sim", "allocators", "traces", "planner", "studies")
+FOLDERS = ("sim", "allocators", "traces", "planner", "messages", "studies")
 BINARY = re.compile(r"(?<= )(==|!=|<=|>=|<|>|&&|\|\||<<|>>|\+=|-=|\|=|&=|\+|-|\*|/|%|&|\||\^)(?= )")
 STEPS = re.compile(r"\+\+|--")
 NOT = re.compile(r"!(?=[a-z(])")
@@ -58,11 +58,12 @@ BATS_FIRST = {
     "allocators": ["golden", "golden_peers", "results", "command_line", "offline"],
     "traces": ["trace", "snapshot", "exchange", "explain", "golden", "command_line"],
     "planner": ["offline", "tune"],
+    "messages": ["explain"],
     "studies": ["explain", "golden", "tune", "sweep", "compare", "results"],
 }
 GOLDEN = ("golden", "golden-nasty", "golden-peers")
 # Nothing of these folders is in a replay.
-PLAIN = ("planner", "studies")
+PLAIN = ("planner", "messages", "studies")
 # These do not run the parts that are changed, or change nothing of what they do.
 BATS_NEVER = {"tidiness", "docs", "setup", "help", "gpu_report", "python_recorder", "software_cuda"}
 # A change may make a test run for ever. A test that passed before gets TIMES the processor time that it
