@@ -69,6 +69,9 @@ system() { # suite
         cp "$wheel" "$root/" && chroot "$root" python3 -m venv /venv && chroot "$root" sh -c '/venv/bin/pip install -q --no-index /*.whl' &&
         chroot "$root" /venv/bin/fraglab explain - <<<"$message" | grep fragmentation &&
         chroot "$root" sh -c '/venv/bin/fraglab run $(find /venv -name unet.pickle.zst) --format jsonl' | grep -q reserved_bytes &&
+        chroot "$root" sh -c 'cd /tmp && sample=$(find /venv -name gpt-varlen-oom.pickle.zst) && /venv/bin/fraglab plot timeline $sample --format csv | grep -q reserved &&
+            /venv/bin/fraglab report $sample -o page.html && grep -q "</html>" page.html && { /venv/bin/fraglab plot timeline $sample -o a.svg 2>&1 || true; } | grep -q "gnuplot is not installed"' &&
+        chroot "$root" /venv/bin/python -c 'import fraglab; print(fraglab.open(fraglab.find_samples() + "/unet.pickle.zst").run().peak.reserved_bytes)' &&
         chroot "$root" sh -c '/venv/bin/pip uninstall -q -y fraglab && test -z "$(find /venv -name "*fraglab*")"'
     local code=$?
     rm -rf "$root"
