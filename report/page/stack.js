@@ -65,7 +65,7 @@ class StackIndex {
     const weights = new Float64Array(items.length);
     for (let i = 0; i < items.length; i++) {
       const item = items[i];
-      if (end[item] <= first || bytes[item] < leastBytes) continue;
+      if (end[item] <= first || begin[item] > last || bytes[item] < leastBytes) continue;
       weights[i] = bytes[item] * (Math.min(end[item], last + 1) - Math.max(begin[item], first) + 0.5);
     }
     return weights;

@@ -39,3 +39,4 @@ in_browser() {
 @test "long runs step as fast as short ones" { in_browser long_runs_step_as_fast_as_short_ones; }
 @test "data are read from the folder beside the page" { in_browser data_are_read_from_the_folder_beside; }
 @test "data that are missing are named" { in_browser data_that_are_missing_are_named; }
+@test "areas of long runs add up" { in_browser areas_of_long_runs_add_up; }

@@ -743,6 +743,41 @@ def data_that_are_missing_are_named():
         assert "its data are in a folder beside it" in page.run("document.getElementById('problem').textContent")
 
 
+def areas_of_long_runs_add_up():
+    """Levels of detail against sums over all events and blocks; more are born on the screen than are looked at one by one."""
+    trace = place("long.txt")
+    with open(trace, "w", encoding="utf-8") as file:
+        subprocess.run([sys.executable, "tests/report/page_trace.py", "150000"], stdout=file, check=True)
+    check = """(() => { const { run, timeline } = PAGE.explorers[0]; const { areas, edges } = timeline; const wrong = [];
+        const alive = (item, event) => run.begin[item] <= event && run.end[item] > event;
+        areas.eachColumn((column, live, count) => {
+          const event = areas.samples[column];
+          let [from, to] = [areas.edges[column], Math.min(areas.edges[column + 1], run.active.length)];
+          for (let at = from; at < to; at++) if (run.active[at] > run.active[event] || run.active[at] === run.active[event] && at < event) wrong.push(at);
+          let sum = 0;
+          for (let i = 0; i < count; i++) { sum += run.bytes[live[i]]; if (!alive(live[i], event)) wrong.push(-1); }
+          for (let kind = 0; kind < STACK_KINDS; kind++) {
+            const rest = areas.rest[column * STACK_KINDS + kind]; sum += rest; if (rest < 0) wrong.push(-2); }
+          if (sum !== run.active[event]) wrong.push(-3);
+        });
+        for (const [first, end] of [[0, 1], [3, 40], [15, 4097], [4096, 65536], [77, 149999], [149990, 150000]]) {
+          const values = run.active.subarray(first, end); run.activeExtremes.between(first, end);
+          const [low, high] = [Math.min, Math.max].map((which) => values.reduce((one, other) => which(one, other)));
+          if (run.activeExtremes.low !== low || run.activeExtremes.high !== high) wrong.push(-4); }
+        return [wrong.slice(0, 5), areas.chosen.length, areas.columnCount]; })()"""
+    with Page(report(trace, "--policy", "best-fit", name="long.html")) as page:
+        page.wait_loaded()
+        page.run("PAGE.explorers[0].timeline.bytesView = { low: 0, high: 2 ** 29 }") # so that blocks are high enough
+        for factor in (1, 0.5, 0.3, 0.05, 0.1):
+            page.run(f"PAGE.explorers[0].timeline.forget(); PAGE.explorers[0].axis.zoom({factor}, 500)")
+            page.settle()
+            wrong, chosen, columns = page.run(check)
+            assert wrong == [] and 0 < chosen <= 4000 and columns > 1000, (factor, wrong, chosen, columns)
+        page.search("size>1MiB")
+        assert page.run(check)[0] == []
+        assert not page.console, page.console
+
+
 def long_runs_step_as_fast_as_short_ones():
     """A step looks at what is held, not at what has happened: 300,000 events take at most three times as long as 6,000."""
     from bench_page import SLIDER, per_step

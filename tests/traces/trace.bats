@@ -1,5 +1,7 @@
 # fraglab trace, on real recordings: nothing is lost, pieces are whole, findings have exit codes.
 
+bats_require_minimum_version 1.5.0
+
 S=traces/samples
 
 setup_file() {
@@ -348,4 +350,37 @@ strip() {
     run ./fraglab verify "$out/switched.txt"
     [ "$status" -eq 1 ]
     [[ "$output" == *"  likely: expandable_segments was switched on while the program ran, at event 2 or before"* ]]
+}
+
+# What a window of a .fgt with an index holds is what is cut out of the whole recording.
+@test "info, report and plot show a window of a recording" {
+    local out=$BATS_TEST_TMPDIR
+    ./fraglab trace convert $S/gpt-varlen.pickle.zst "$out/whole.fgt"
+    ./fraglab trace cut $S/gpt-varlen.pickle.zst --events 9000..12000 -o "$out/piece.fgt"
+    ./fraglab trace cut "$out/whole.fgt" --events 9000..12000 -o "$out/other.fgt"
+    cmp "$out/piece.fgt" "$out/other.fgt"
+    ./fraglab trace info --format jsonl "$out/piece.fgt" | sed 's/"trace":"[^"]*"//' >"$out/wanted"
+    ./fraglab trace info --format jsonl "$out/whole.fgt" --events 9000..12000 | sed 's/"trace":"[^"]*"//' | diff - "$out/wanted"
+    ./fraglab plot timeline "$out/piece.fgt" -p best-fit --format csv >"$out/wanted"
+    ./fraglab plot timeline "$out/whole.fgt" -p best-fit --events 9000..12000 --format csv | diff - "$out/wanted"
+    ./fraglab report "$out/whole.fgt" --events 9000..12000 -o "$out/page.html"
+    grep -q "$(./fraglab trace info --format jsonl "$out/piece.fgt" | grep -o '"digest":"[0-9a-f]*"' | cut -d'"' -f4)" "$out/page.html"
+    run -2 ./fraglab report "$out/whole.fgt" --events 5..1 -o "$out/no.html"
+    [[ "$output" == *"events 5..1 are not in the trace; expected a range within 0..25916"* ]]
+    run -2 ./fraglab report "$out/whole.fgt" --events 1..5 --marks x -o "$out/no.html"
+    [[ "$output" == *"expected one of --events, --time and --marks" ]]
+    [ ! -e "$out/no.html" ]
+}
+
+# Programs from before the index read the file; without the end of it, nothing is read.
+@test "a file whose index is damaged is refused, with a window and without" {
+    local out=$BATS_TEST_TMPDIR
+    ./fraglab trace convert $S/gpt-train.pickle.zst "$out/whole.fgt"
+    size=$(stat -c %s "$out/whole.fgt")
+    # In the payload of the index, whose tail and the end mark take 32 bytes.
+    printf '\377' | dd of="$out/whole.fgt" bs=1 seek=$((size - 40)) conv=notrunc status=none
+    run -3 ./fraglab trace cut "$out/whole.fgt" --events 9000..9100 -o "$out/a.fgt"
+    [[ "$output" == *"a section does not match its checksum; the file is damaged"* ]]
+    run -3 ./fraglab trace check "$out/whole.fgt"
+    [[ "$output" == *"a section does not match its checksum; the file is damaged"* ]]
 }
