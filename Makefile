@@ -333,9 +333,9 @@ $(BUILD)/tests/programs/call_cost: $(BUILD)/tests/programs/call_cost.o $(BUILD)/
 PAGE_SCRIPTS = $(addprefix report/page/,columns.js intervals.js model.js page_source.js state.js format.js theme.js \
                colours.js axis.js stack.js timeline.js minimap.js places.js map.js flame.js describe.js pin.js search.js \
                event_list.js tables.js panels.js explorer.js controls.js pickle.js snapshot_source.js second.js page.js)
-$(BUILD)/report/page/page_parts.c: report/page/page.html report/page/page.css $(PAGE_SCRIPTS) report/page/piece.js report/page/embed.sh
+$(BUILD)/report/page/page_parts.c: report/page/page.html report/page/page.css $(PAGE_SCRIPTS) report/page_piece.js report/page/embed.sh
 	@mkdir -p $(@D)
-	$(call quiet,EMBED)cat $(PAGE_SCRIPTS) > $@.js && sh report/page/embed.sh report/page/page.html report/page/page.css $@.js report/page/piece.js > $@.tmp && mv $@.tmp $@ && rm $@.js
+	$(call quiet,EMBED)cat $(PAGE_SCRIPTS) > $@.js && sh report/page/embed.sh report/page/page.html report/page/page.css $@.js report/page_piece.js > $@.tmp && mv $@.tmp $@ && rm $@.js
 $(BUILD)/report/page/page_parts.o: $(BUILD)/report/page/page_parts.c | setup
 	$(call quiet,CC  )$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 $(BUILD)/shared/report/page/page_parts.o: $(BUILD)/report/page/page_parts.c | setup
