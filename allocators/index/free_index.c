@@ -23,7 +23,8 @@ static size_t link_count(uint32_t id_count, uint64_t index_count)
 
 size_t frag_free_index_store_bytes(uint32_t id_count, uint64_t index_count)
 {
-    return whole_lines(link_count(id_count, index_count) * sizeof(frag_free_link));
+    return whole_lines(link_count(id_count, index_count) * sizeof(frag_free_link)) +
+           whole_lines((id_count / FRAG_FREE_LANE_EVERY + 1) * sizeof(frag_free_link));
 }
 
 void *frag_free_records_take(frag_arena *arena, uint32_t count)
@@ -40,6 +41,8 @@ void frag_free_index_store_create(frag_free_index_store *store, frag_arena *aren
         .records = records,
         .is_ranked = is_ranked,
         .links = frag_arena_take(arena, link_count(id_count, index_count), sizeof(frag_free_link)),
+        .lanes =
+            frag_arena_take(arena, id_count / FRAG_FREE_LANE_EVERY + 1, sizeof(frag_free_link)),
         .id_count = id_count,
     };
     uintptr_t end = (uintptr_t)(store->links + id_count) / sizeof *store->links;
@@ -91,6 +94,90 @@ static inline bool precedes(const frag_free_index_store *store, uint32_t place, 
     return frag_triple_is_below(one[1], rank, one[0], two[1], other_rank, two[0]);
 }
 
+/* ---- lanes */
+
+/* The heads of the table that this head belongs to. */
+static uint32_t heads_of(const frag_free_index_store *store, uint32_t head)
+{
+    uint32_t number = (head - store->first_table) / FRAG_FREE_TABLE_LINKS;
+    return store->first_table + number * FRAG_FREE_TABLE_LINKS + FRAG_FREE_TABLE_WORDS;
+}
+
+/* What follows a block in its lane, or where the lane of a head begins. */
+static uint32_t *after_in_lane(const frag_free_index_store *store, uint32_t heads, uint32_t place)
+{
+    if (place < store->id_count)
+        return &store->lanes[place / FRAG_FREE_LANE_EVERY].next;
+    return (uint32_t *)(void *)(store->links + heads + FRAG_FREE_BIN_COUNT) + (place - heads);
+}
+
+static void join_lane(const frag_free_index_store *store, uint32_t heads, uint32_t previous,
+                      uint32_t place)
+{
+    uint32_t *after = after_in_lane(store, heads, previous);
+    store->lanes[place / FRAG_FREE_LANE_EVERY] = (frag_free_link){*after, previous};
+    if (*after != 0)
+        store->lanes[*after / FRAG_FREE_LANE_EVERY].previous = place;
+    *after = place;
+    frag_free_words(store, heads)[FRAG_FREE_LANE_WORD]++;
+}
+
+void frag_free_lane_leave(const frag_free_index_store *store, uint32_t heads, uint32_t id)
+{
+    uint64_t *in_lanes = &frag_free_words(store, heads)[FRAG_FREE_LANE_WORD];
+    if (*in_lanes == 0)
+        return;
+    frag_free_link *link = &store->lanes[id / FRAG_FREE_LANE_EVERY];
+    if (link->previous == 0)
+        return;
+    *after_in_lane(store, heads, link->previous) = link->next;
+    if (link->next != 0)
+        store->lanes[link->next / FRAG_FREE_LANE_EVERY].previous = link->previous;
+    *link = (frag_free_link){0, 0};
+    --*in_lanes;
+}
+
+/* Does a place come before another one, or, where that is 0, has it fewer bytes than size? */
+static bool is_short_of(const frag_free_index_store *store, uint32_t place, uint32_t other,
+                        uint64_t size)
+{
+    return other != 0 ? precedes(store, place, other) : frag_free_bytes_at(store, place) < size;
+}
+
+/* The last place of a head's list that is short of that. It is `previous`, which is, or behind it;
+ * all is in order from there on. */
+static FRAG_NOINLINE uint32_t walk_far(const frag_free_index_store *store, uint32_t head,
+                                       uint32_t previous, uint32_t other, uint64_t size)
+{
+    uint32_t heads = heads_of(store, head);
+    FRAG_ASSERT(head - heads < FRAG_FREE_LANE_COUNT);
+    uint32_t in_lane = head;
+    if (frag_free_words(store, heads)[FRAG_FREE_LANE_WORD] != 0) {
+        uint32_t next = *after_in_lane(store, heads, head);
+        for (; next != 0 && is_short_of(store, next, other, size);
+             next = *after_in_lane(store, heads, next))
+            in_lane = next;
+    }
+    if (in_lane != head && (previous == head || precedes(store, previous, in_lane)))
+        previous = in_lane;
+    for (uint32_t next = store->links[previous].next; is_short_of(store, next, other, size);
+         next = store->links[next].next) {
+        previous = next;
+        if (next % FRAG_FREE_LANE_EVERY == 0) {
+            join_lane(store, heads, in_lane, next);
+            in_lane = next;
+        }
+    }
+    return previous;
+}
+
+uint32_t frag_free_place_far(const frag_free_index_store *store, uint32_t head, uint64_t size)
+{
+    return store->links[walk_far(store, head, head, 0, size)].next;
+}
+
+/* ---- lists */
+
 /* Two lists in order made one, linked forward only. */
 static uint32_t joined(const frag_free_index_store *store, uint32_t one, uint32_t two)
 {
@@ -108,13 +195,16 @@ static uint32_t joined(const frag_free_index_store *store, uint32_t one, uint32_
 
 /* The first count blocks of a list of as many at least, in order and linked forward only; the list
  * begins behind them then. */
-static uint32_t sorted(const frag_free_index_store *store, uint32_t *list, uint32_t count)
+static uint32_t sorted(const frag_free_index_store *store, uint32_t heads, uint32_t *list,
+                       uint32_t count)
 {
     if (count > 1) {
-        uint32_t half = sorted(store, list, count / 2);
-        return joined(store, half, sorted(store, list, count - count / 2));
+        uint32_t half = sorted(store, heads, list, count / 2);
+        return joined(store, half, sorted(store, heads, list, count - count / 2));
     }
     uint32_t first = *list;
+    if (first % FRAG_FREE_LANE_EVERY == 0)
+        frag_free_lane_leave(store, heads, first);
     *list = store->links[first].next;
     store->links[first].next = 0;
     return first;
@@ -122,10 +212,16 @@ static uint32_t sorted(const frag_free_index_store *store, uint32_t *list, uint3
 
 /* Links a block that no list holds behind those that come before it, from a place on behind which
  * all is in order. */
-static inline void put_from(const frag_free_index_store *store, uint32_t previous, uint32_t place)
+static inline void put_from(const frag_free_index_store *store, uint32_t head, uint32_t previous,
+                            uint32_t place)
 {
-    while (precedes(store, store->links[previous].next, place))
+    for (uint32_t steps = 0; precedes(store, store->links[previous].next, place); steps++) {
         previous = store->links[previous].next;
+        if (FRAG_UNLIKELY(steps == FRAG_FREE_STEPS_NEAR)) {
+            previous = walk_far(store, head, previous, place, 0);
+            break;
+        }
+    }
     frag_free_link_behind(store->links, previous, place);
 }
 
@@ -136,13 +232,13 @@ static FRAG_NOINLINE void merge_in(const frag_free_index_store *store, uint32_t 
 {
     frag_free_link *links = store->links;
     uint32_t rest = links[head].next;
-    uint32_t place = sorted(store, &rest, count);
+    uint32_t place = sorted(store, heads_of(store, head), &rest, count);
     links[head].next = rest;
     links[rest].previous = head;
     uint32_t previous = head;
     while (place != 0) {
         uint32_t following = links[place].next;
-        put_from(store, previous, place);
+        put_from(store, head, previous, place);
         previous = place;
         place = following;
     }
@@ -166,7 +262,7 @@ uint32_t frag_free_list_settle(const frag_free_index_store *store, uint32_t head
     while (place != head) {
         uint32_t before = links[place].previous;
         if (precedes(store, links[place].next, place))
-            put_from(store, frag_free_unlink(store->links, place).next, place);
+            put_from(store, head, frag_free_unlink(store->links, place).next, place);
         place = before;
     }
     return links[head].next;
@@ -235,7 +331,11 @@ static bool check_bin(const frag_free_index_store *store, uint32_t heads, uint32
                          number);
     uint64_t unsorted = (uint64_t)links[head].previous + 1; /* and the one behind those */
     uint32_t previous = head;
+    bool has_lane =
+        number < FRAG_FREE_LANE_COUNT && frag_free_words(store, heads)[FRAG_FREE_LANE_WORD] != 0;
+    uint32_t in_lane = has_lane ? *after_in_lane(store, heads, head) : 0;
     for (uint32_t place = links[head].next; place != 0; place = links[place].next) {
+        in_lane = place == in_lane ? *after_in_lane(store, heads, place) : in_lane;
         if (place >= store->id_count || links[place].previous != previous ||
             ++*count >= store->id_count)
             return frag_fail(error, FRAG_E_INPUT, "free index: the list of bin %u is broken",
@@ -248,6 +348,9 @@ static bool check_bin(const frag_free_index_store *store, uint32_t heads, uint32
         unsorted -= unsorted != 0 ? 1 : 0;
         previous = place;
     }
+    if (in_lane != 0)
+        return frag_fail(error, FRAG_E_INPUT, "free index: the lane of bin %u leaves its list",
+                         number);
     return true;
 }
 

@@ -10,6 +10,10 @@
  * a block touches no other block and has no branch to predict, and a search mostly ends at the head
  * of a list, which is predicted. This is 4 to 5 times as fast as balanced trees.
  *
+ * Where a walk along a list is long nevertheless, blocks on its way whose id is a multiple of
+ * FRAG_FREE_LANE_EVERY are linked to a second list, the lane of the bin, which later walks take as
+ * far as it leads them.
+ *
  * Many indexes (one per pool and stream, say) share one store, which holds the links of all blocks
  * and recycles the memory of bins; an empty index takes no memory. Blocks are records of the
  * caller's, named by ids from 1 to below the store's id_count, and a block is in at most one index
@@ -52,14 +56,21 @@ typedef struct frag_free_link {
 } frag_free_link;
 
 /* What an index that holds something has among the links: a bitmap, of which bit b says that bin b
- * is not empty, and a last word that is full, so that searches end there; then the heads of the
- * bins, of which the first is always empty. It begins where a page of 4 KiB does, so that one page
+ * is not empty, a word that is full, so that searches end there, and the number of blocks in lanes;
+ * then the heads of the bins, of which the first is always empty, and where their lanes begin. It
+ * begins where a page of 4 KiB does, so that one page
  * is all it takes while no block is of 1 GiB or more. */
 enum {
     FRAG_FREE_PAGE_LINKS = 512,
-    FRAG_FREE_TABLE_WORDS = FRAG_FREE_WORD_COUNT + 1,
-    FRAG_FREE_TABLE_LINKS = 3 * FRAG_FREE_PAGE_LINKS
+    FRAG_FREE_LANE_WORD = FRAG_FREE_WORD_COUNT + 1,
+    FRAG_FREE_TABLE_WORDS = FRAG_FREE_LANE_WORD + 1,
+    FRAG_FREE_TABLE_LINKS = 3 * FRAG_FREE_PAGE_LINKS,
+    /* The bins that can have a lane; no block is as large as those of the rest. */
+    FRAG_FREE_LANE_COUNT = 2 * (FRAG_FREE_TABLE_LINKS - FRAG_FREE_TABLE_WORDS - FRAG_FREE_BIN_COUNT)
 };
+
+/* Ids in lanes are multiples of it; a walk of more steps looks for a lane. */
+enum { FRAG_FREE_LANE_EVERY = 64, FRAG_FREE_STEPS_NEAR = 32 };
 
 _Static_assert(sizeof(frag_free_link) == sizeof(uint64_t), "a word lies where a link would");
 _Static_assert(FRAG_FREE_TABLE_WORDS + FRAG_FREE_BIN_COUNT <= FRAG_FREE_TABLE_LINKS,
@@ -69,6 +80,7 @@ typedef struct frag_free_index_store {
     void *records;         /* by id: FRAG_FREE_RECORD_WORDS for each */
     bool is_ranked;        /* blocks of one size are in the order of their ranks first */
     frag_free_link *links; /* of all blocks, and FRAG_FREE_TABLE_LINKS for each table */
+    frag_free_link *lanes; /* of every FRAG_FREE_LANE_EVERYth id; previous 0: it is in none */
     uint32_t spare_table;  /* as frag_free_index names it; the others follow as its heads' links */
     uint32_t first_table;  /* where tables begin */
     uint32_t table_count;  /* tables made */
@@ -119,6 +131,13 @@ void frag_free_table_close_if_empty(frag_free_index_store *store, frag_free_inde
 
 /* Puts the list of a head in order, which is not empty. Returns its first place. */
 uint32_t frag_free_list_settle(const frag_free_index_store *store, uint32_t head);
+
+/* Takes a block out of its lane, where it is in one. */
+void frag_free_lane_leave(const frag_free_index_store *store, uint32_t heads, uint32_t id);
+
+/* The first place of a head's list, which is in order, that has so many bytes; by its lane. 0:
+ * there is none. */
+uint32_t frag_free_place_far(const frag_free_index_store *store, uint32_t head, uint64_t size);
 
 /* The bitmap of the table with those heads. */
 static inline uint64_t *frag_free_words(const frag_free_index_store *store, uint32_t heads)
@@ -196,6 +215,8 @@ FRAG_INLINE void frag_free_table_insert(const frag_free_index_store *store, uint
 FRAG_INLINE bool frag_free_table_take_out(const frag_free_index_store *store, uint32_t heads,
                                           uint32_t id)
 {
+    if (FRAG_UNLIKELY(id % FRAG_FREE_LANE_EVERY == 0))
+        frag_free_lane_leave(store, heads, id);
     frag_free_link link = frag_free_unlink(store->links, id);
     uint64_t is_only = frag_free_was_only(link, heads, FRAG_FREE_BIN_COUNT);
     uint32_t number = link.previous - heads;
@@ -269,8 +290,13 @@ FRAG_INLINE uint32_t frag_free_place_best(const frag_free_index_store *store, ui
     uint32_t number = frag_free_bin_of(size);
     if (store->links[heads + number].next != 0) {
         uint32_t place = frag_free_list_first(store, heads + number);
-        while (frag_free_bytes_at(store, place) < size)
+        for (uint32_t steps = 0; frag_free_bytes_at(store, place) < size; steps++) {
             place = store->links[place].next;
+            if (FRAG_UNLIKELY(steps == FRAG_FREE_STEPS_NEAR)) {
+                place = frag_free_place_far(store, heads + number, size);
+                break;
+            }
+        }
         if (FRAG_LIKELY(place != 0))
             return place;
     }

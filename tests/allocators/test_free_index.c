@@ -11,7 +11,7 @@
 #include "allocators/index/index_audit.h"
 #include "tests/support/xorshift.h"
 
-enum { IDS = 600, INDEXES = 3 };
+enum { IDS = 2600, INDEXES = 3 };
 
 /* With ties by number, then by address, a block's link is its number. */
 typedef struct world {
@@ -182,6 +182,36 @@ static void answers_as_a_plain_list_would_in_an_order_of_the_callers(void **stat
     compare_with_a_plain_list(true);
 }
 
+/* Few blocks at a time among the many of a bin, so that walks take its lane. */
+static void finds_its_way_along_a_list_of_thousands(void **state)
+{
+    (void)state;
+    world w;
+    open_world(&w, false);
+    frag_error error = {0};
+    for (uint32_t step = 0; step < 6000; step++) {
+        for (uint64_t changes = draw(&w, 60); changes > 0; changes--) {
+            uint32_t id = draw_id(&w);
+            if (w.homes[id] != 0) {
+                frag_free_index_remove(&w.store, &w.indexes[0], id);
+            } else {
+                shape(&w, id, 4096 + draw(&w, 256));
+                frag_free_index_insert(&w.store, &w.indexes[0], id);
+            }
+            w.homes[id] ^= 1;
+        }
+        uint64_t size = 4096 + draw(&w, 256);
+        uint32_t wanted = 0;
+        uint32_t got = 0;
+        bool is_there = plain_answer(&w, 0, BEST, size, 0, &wanted);
+        assert_int_equal(frag_free_index_best(&w.store, &w.indexes[0], size, &got), is_there);
+        assert_int_equal(got, wanted);
+        if (step % 100 == 0)
+            assert_true(frag_free_index_check(&w.store, &w.indexes[0], &error));
+    }
+    frag_arena_destroy(&w.arena);
+}
+
 static void asks_a_table_that_stays_open_while_it_is_empty(void **state)
 {
     (void)state;
@@ -242,7 +272,7 @@ static void holds_every_block_in_one_bin_and_gives_the_memory_back(void **state)
     for (uint64_t size = 1; size < ((uint64_t)1 << 40); size *= 3) {
         frag_free_index *index = &w.indexes[size % INDEXES];
         for (uint32_t id = 1; id < IDS; id++) {
-            w.blocks[id] = (frag_block){.bytes = size, .address = id * 101 % 601};
+            w.blocks[id] = (frag_block){.bytes = size, .address = id * 101 % 2609};
             frag_free_index_insert(&w.store, index, id);
         }
         sum_of sum = {&w, 0, 0};
@@ -341,6 +371,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(answers_as_a_plain_list_would),
         cmocka_unit_test(answers_as_a_plain_list_would_in_an_order_of_the_callers),
+        cmocka_unit_test(finds_its_way_along_a_list_of_thousands),
         cmocka_unit_test(asks_a_table_that_stays_open_while_it_is_empty),
         cmocka_unit_test(orders_every_size_by_its_bin),
         cmocka_unit_test(holds_every_block_in_one_bin_and_gives_the_memory_back),
