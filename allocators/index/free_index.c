@@ -165,15 +165,11 @@ static FRAG_NOINLINE uint32_t walk_far(const frag_free_index_store *store, uint3
         previous = next;
         if (next % FRAG_FREE_LANE_EVERY == 0) {
             join_lane(store, heads, in_lane, next);
+            store->links[head].previous |= FRAG_FREE_HAS_LANE;
             in_lane = next;
         }
     }
     return previous;
-}
-
-uint32_t frag_free_place_far(const frag_free_index_store *store, uint32_t head, uint64_t size)
-{
-    return store->links[walk_far(store, head, head, 0, size)].next;
 }
 
 /* ---- lists */
@@ -227,8 +223,7 @@ static inline void put_from(const frag_free_index_store *store, uint32_t head, u
 
 /* Puts the first count blocks of a list among those behind them, which are in order: n log n
  * comparisons and one walk. */
-static FRAG_NOINLINE void merge_in(const frag_free_index_store *store, uint32_t head,
-                                   uint32_t count)
+static void merge_in(const frag_free_index_store *store, uint32_t head, uint32_t count)
 {
     frag_free_link *links = store->links;
     uint32_t rest = links[head].next;
@@ -244,7 +239,11 @@ static FRAG_NOINLINE void merge_in(const frag_free_index_store *store, uint32_t 
     }
 }
 
-uint32_t frag_free_list_settle(const frag_free_index_store *store, uint32_t head)
+/* Longer lists that are put in order at once get a lane before anybody walks them. */
+#define LANE_FROM 256u
+
+/* The first blocks of a list, up to so many, may be out of order. */
+static void put_in_order(const frag_free_index_store *store, uint32_t head, uint32_t unsorted)
 {
     const frag_free_link *links = store->links;
     uint32_t place = links[head].next;
@@ -252,12 +251,13 @@ uint32_t frag_free_list_settle(const frag_free_index_store *store, uint32_t head
     /* Of the blocks counted some may have gone again; then some that are in order are among these.
      */
     uint32_t count = 1;
-    for (; count < links[head].previous && links[place].next != 0; count++)
+    for (; count < unsorted && links[place].next != 0; count++)
         place = links[place].next;
-    store->links[head].previous = 0;
     if (FRAG_UNLIKELY(count > MOVED_ONE_BY_ONE)) {
         merge_in(store, head, count);
-        return links[head].next;
+        if (count > LANE_FROM)
+            (void)walk_far(store, head, head, 0, UINT64_MAX);
+        return;
     }
     while (place != head) {
         uint32_t before = links[place].previous;
@@ -265,7 +265,20 @@ uint32_t frag_free_list_settle(const frag_free_index_store *store, uint32_t head
             put_from(store, head, frag_free_unlink(store->links, place).next, place);
         place = before;
     }
-    return links[head].next;
+}
+
+uint32_t frag_free_list_settle(const frag_free_index_store *store, uint32_t head, uint64_t bytes)
+{
+    frag_free_link *links = store->links;
+    uint32_t unsorted = links[head].previous & ~FRAG_FREE_HAS_LANE;
+    links[head].previous &= FRAG_FREE_HAS_LANE;
+    if (unsorted != 0)
+        put_in_order(store, head, unsorted);
+    if (FRAG_LIKELY(links[head].previous == 0))
+        return links[head].next;
+    if (*after_in_lane(store, heads_of(store, head), head) == 0)
+        links[head].previous = 0; /* all have left it */
+    return bytes > 0 ? links[walk_far(store, head, head, 0, bytes)].next : links[head].next;
 }
 
 /* The first place of the highest bin; 0: the index is empty. */
@@ -329,7 +342,8 @@ static bool check_bin(const frag_free_index_store *store, uint32_t heads, uint32
     if (is_marked != (links[head].next != 0))
         return frag_fail(error, FRAG_E_INPUT, "free index: bin %u is marked against what it holds",
                          number);
-    uint64_t unsorted = (uint64_t)links[head].previous + 1; /* and the one behind those */
+    uint64_t unsorted =
+        (uint64_t)(links[head].previous & ~FRAG_FREE_HAS_LANE) + 1; /* and the one behind those */
     uint32_t previous = head;
     bool has_lane =
         number < FRAG_FREE_LANE_COUNT && frag_free_words(store, heads)[FRAG_FREE_LANE_WORD] != 0;

@@ -46,13 +46,16 @@ enum {
     FRAG_FREE_RANK_WORD = offsetof(frag_free_record, rank) / sizeof(uint32_t)
 };
 
+/* Sends searches out of line. */
+#define FRAG_FREE_HAS_LANE ((uint32_t)1 << 31)
+
 /* Neighbours in the bin: places. The place of a block is its id; place 0 is no block, and larger
  * than any, so that walks end at it. Before the first block of a bin lies its head, which has a
  * place behind those of all blocks, so that no link is a special case. */
 typedef struct frag_free_link {
     uint32_t next;
-    uint32_t previous; /* heads of bins: how many blocks in front may be out of order; an empty list
-                          may have a count left */
+    uint32_t previous; /* heads of bins: how many blocks in front may be out of order, and
+                          FRAG_FREE_HAS_LANE; an empty list may have either left */
 } frag_free_link;
 
 /* What an index that holds something has among the links: a bitmap, of which bit b says that bin b
@@ -69,7 +72,7 @@ enum {
     FRAG_FREE_LANE_COUNT = 2 * (FRAG_FREE_TABLE_LINKS - FRAG_FREE_TABLE_WORDS - FRAG_FREE_BIN_COUNT)
 };
 
-/* Ids in lanes are multiples of it; a walk of more steps looks for a lane. */
+/* Ids in lanes are multiples of it; a walk of more steps makes a lane. */
 enum { FRAG_FREE_LANE_EVERY = 64, FRAG_FREE_STEPS_NEAR = 32 };
 
 _Static_assert(sizeof(frag_free_link) == sizeof(uint64_t), "a word lies where a link would");
@@ -129,15 +132,12 @@ bool frag_free_index_check(const frag_free_index_store *store, const frag_free_i
 uint32_t frag_free_table_open(frag_free_index_store *store, frag_free_index *index);
 void frag_free_table_close_if_empty(frag_free_index_store *store, frag_free_index *index);
 
-/* Puts the list of a head in order, which is not empty. Returns its first place. */
-uint32_t frag_free_list_settle(const frag_free_index_store *store, uint32_t head);
+/* Puts the list of a head in order, which is not empty. Returns its first place, or, where it has a
+ * lane, the first of at least so many bytes; 0: there is none. */
+uint32_t frag_free_list_settle(const frag_free_index_store *store, uint32_t head, uint64_t bytes);
 
 /* Takes a block out of its lane, where it is in one. */
 void frag_free_lane_leave(const frag_free_index_store *store, uint32_t heads, uint32_t id);
-
-/* The first place of a head's list, which is in order, that has so many bytes; by its lane. 0:
- * there is none. */
-uint32_t frag_free_place_far(const frag_free_index_store *store, uint32_t head, uint64_t size);
 
 /* The bitmap of the table with those heads. */
 static inline uint64_t *frag_free_words(const frag_free_index_store *store, uint32_t heads)
@@ -186,12 +186,19 @@ static inline uint64_t frag_free_bytes_at(const frag_free_index_store *store, ui
     return records[(size_t)place * FRAG_FREE_RECORD_WORDS + 1];
 }
 
-/* The first place of a head's list, which is in order then; 0: it is empty. */
-FRAG_INLINE uint32_t frag_free_list_first(const frag_free_index_store *store, uint32_t head)
+/* Where to look in a head's list, which is in order then, for so many bytes; 0: it has no place. */
+FRAG_INLINE uint32_t frag_free_list_from(const frag_free_index_store *store, uint32_t head,
+                                         uint64_t bytes)
 {
     if (FRAG_UNLIKELY(store->links[head].previous != 0))
-        return frag_free_list_settle(store, head);
+        return frag_free_list_settle(store, head, bytes);
     return store->links[head].next;
+}
+
+/* The first place of a head's list; 0: it is empty. */
+FRAG_INLINE uint32_t frag_free_list_first(const frag_free_index_store *store, uint32_t head)
+{
+    return frag_free_list_from(store, head, 0);
 }
 
 /* ---- steps with the table of an index, named by its heads. An index has one while it holds
@@ -289,14 +296,9 @@ FRAG_INLINE uint32_t frag_free_place_best(const frag_free_index_store *store, ui
 {
     uint32_t number = frag_free_bin_of(size);
     if (store->links[heads + number].next != 0) {
-        uint32_t place = frag_free_list_first(store, heads + number);
-        for (uint32_t steps = 0; frag_free_bytes_at(store, place) < size; steps++) {
+        uint32_t place = frag_free_list_from(store, heads + number, size);
+        while (frag_free_bytes_at(store, place) < size)
             place = store->links[place].next;
-            if (FRAG_UNLIKELY(steps == FRAG_FREE_STEPS_NEAR)) {
-                place = frag_free_place_far(store, heads + number, size);
-                break;
-            }
-        }
         if (FRAG_LIKELY(place != 0))
             return place;
     }
