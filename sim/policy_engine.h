@@ -117,6 +117,10 @@ struct frag_policy_engine {
      * where there is one. For policies that model a library whose own choice follows host pointers,
      * when its log is followed. */
     void (*prefer)(frag_policy *policy, uint64_t address);
+    /* The next request is to get the place at this address, the beginning of a free block of its
+     * pool, whatever the policy would choose. Where there is no such block, or it is too small, the
+     * request is one like any other. For policies of a library with such calls. */
+    void (*place)(frag_policy *policy, uint64_t address);
     /* For policies inside fraglab: frag_replay_loop (replay_loop.h) with alloc and free of the
      * first table, so that the compiler joins all three. NULL: the engine's own loop calls them.
      * All that such a policy remembers is in its arena, so that a replay can return to a checkpoint

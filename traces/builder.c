@@ -39,6 +39,7 @@ struct frag_builder {
     frag_strings frames; /* by frame */
     frag_strings sites;  /* the frames of each */
     bool has_too_many_streams;
+    bool has_placed;
     uint32_t full_device;
 };
 
@@ -296,6 +297,7 @@ void frag_builder_add(frag_builder *builder, const frag_build_event *event)
         .slot = frag_op_has_slot(event->op) ? event->slot : 0,
         .bytes = event->bytes,
     };
+    builder->has_placed = builder->has_placed || (event->flags & FRAG_EVENT_PLACED) != 0;
     set_64(&trace->addresses, capacity, index, event->address);
     set_64(&trace->times_ns, capacity, index, event->time_ns);
     set_32(&trace->sites, capacity, index, event->site);
@@ -345,6 +347,8 @@ bool frag_builder_finish(frag_builder *builder, const char *name, frag_error *er
     frag_recording *recording = builder->recording;
     if (builder->trace == NULL)
         frag_builder_device(builder, 0);
+    if (builder->has_placed && frag_recording_get(recording, FRAG_PLACED_KEY) == NULL)
+        frag_builder_metadata(builder, FRAG_PLACED_KEY, "yes");
     bool is_full = builder->has_too_many_streams;
     uint32_t full_device = builder->full_device;
     destroy_builder(builder);

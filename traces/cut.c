@@ -56,6 +56,8 @@ static void add_event(cut_state *cutter, uint64_t index, uint8_t more_flags)
 {
     frag_build_event event = copy_of(cutter, index);
     event.flags |= more_flags;
+    if ((more_flags & FRAG_EVENT_INITIAL) != 0)
+        event.flags &= (uint8_t)~FRAG_EVENT_PLACED;
     if (cutter->start_block_bytes != 0)
         event.block_bytes = cutter->start_block_bytes;
     bool is_release = event.op == FRAG_OP_COMPLETE ||

@@ -32,7 +32,7 @@ static void keep_held_addresses(frag_trace *trace)
 static void drop_unwanted(frag_recording *recording, const frag_load_options *options,
                           frag_trace_format format)
 {
-    bool keeps_columns = options->with_columns || frag_recording_is_problem(recording);
+    bool keeps_columns = options->with_columns || frag_recording_needs_columns(recording);
     for (uint32_t i = 0; i < recording->trace_count; i++) {
         frag_trace *trace = &recording->traces[i];
         if (!keeps_columns) {

@@ -216,9 +216,57 @@ static inline uint32_t split(frag_policy *policy, uint32_t id, uint64_t rounded,
     return front;
 }
 
+/* The free block of a pool that begins at an address, large enough for bytes; NONE: there is none.
+ * What was cut off the last one is mostly it. */
+static uint32_t find_placed(const frag_policy *policy, uint32_t pool, uint64_t address,
+                            uint64_t bytes)
+{
+    uint32_t last = policy->last_placed;
+    for (uint32_t i = last < policy->block_count ? 0 : 1; i < policy->block_count; i++) {
+        uint32_t id = i == 0 ? last : i;
+        const frag_pytorch_block *at = frag_pytorch_at(policy, id);
+        if (at->address == address && frag_pytorch_is_free(at) &&
+            frag_pytorch_list_at(policy, at)->pool == pool)
+            return at->bytes >= bytes ? id : FRAG_PYTORCH_NONE;
+    }
+    return FRAG_PYTORCH_NONE;
+}
+
+/* What bringing a pool back to a checkpoint does (setCheckpointPoolState): blocks have the place
+ * and the size that they had then, whatever the settings are now. */
+static bool alloc_placed(frag_policy *policy, const frag_request *request, frag_grant *grant)
+{
+    uint64_t bytes = frag_align_up(request->bytes, FRAG_PYTORCH_ROUND);
+    uint32_t id = find_placed(policy, request->pool, policy->placed_address, bytes);
+    policy->placed_address = 0;
+    frag_pytorch_settle(policy);
+    if (id == FRAG_PYTORCH_NONE)
+        return false;
+    bool is_split = frag_pytorch_at(policy, id)->bytes > bytes;
+    policy->last_placed = id;
+    if (is_split)
+        id = split(policy, id, bytes, true);
+    else
+        frag_pytorch_remove_free(policy, id);
+    frag_pytorch_block *granted = frag_pytorch_at(policy, id);
+    granted->list |= FRAG_PYTORCH_IN_USE;
+    *grant = (frag_grant){.address = granted->address, .block_bytes = granted->bytes, .handle = id};
+    if (policy->stats != NULL)
+        frag_pytorch_count_alloc(policy, id, request->bytes, is_split);
+    return true;
+}
+
+static void pytorch_place(frag_policy *policy, uint64_t address)
+{
+    policy->placed_address = address;
+    policy->is_plain = false;
+}
+
 static FRAG_NOINLINE bool alloc_generally(frag_policy *policy, const frag_request *request,
                                           frag_grant *grant)
 {
+    if (policy->placed_address != 0 && alloc_placed(policy, request, grant))
+        return true;
     if (policy->wait_count > 0 && !frag_pytorch_is_busy(policy))
         frag_pytorch_process_events(policy);
     uint64_t rounded = frag_pytorch_round(&policy->settings, request->bytes);
@@ -723,7 +771,11 @@ static const frag_policy_statistics pytorch_statistics = {
 };
 
 static const frag_policy_engine pytorch_engine = {
-    .repeats = &pytorch_repeats, .statistics = &pytorch_statistics, .replay = pytorch_replay};
+    .repeats = &pytorch_repeats,
+    .statistics = &pytorch_statistics,
+    .place = pytorch_place,
+    .replay = pytorch_replay,
+};
 
 extern const frag_policy_ops frag_policy_pytorch;
 const frag_policy_ops frag_policy_pytorch = {

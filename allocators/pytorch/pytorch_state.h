@@ -151,6 +151,8 @@ struct frag_policy {
     frag_pytorch_pool *pools;   /* [0] is not used: the default pool */
     frag_pytorch_scope *scopes; /* pool_count, in the order in which they were opened */
     uint32_t *pool_scratch;
+    uint64_t placed_address;     /* where the next request goes; 0: where the policy finds room */
+    uint32_t last_placed;        /* the block that the last such request was cut from */
     frag_ordered_table freeable; /* pools that nobody owns */
     frag_ordered_table on_oom;   /* pools that serve requests which find no other memory */
     /* ---- blocks used by several streams */

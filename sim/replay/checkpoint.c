@@ -39,6 +39,8 @@ bool frag_checkpoint_keep(frag_checkpoint *checkpoint, const frag_replay *replay
     if (replay->wait_numbers != NULL)
         frag_image_add(image, replay->wait_numbers,
                        slot_count(replay) * sizeof *replay->wait_numbers);
+    if (replay->places != NULL)
+        frag_places_keep(replay, image);
     if (replay->uses != NULL)
         frag_use_keep(replay, image);
     return frag_device_keep(replay->device, image);
@@ -59,6 +61,8 @@ static void return_arrays(frag_replay *replay, const frag_replay *now, frag_imag
     if (has_waited)
         frag_image_take(image, replay->wait_numbers,
                         slot_count(replay) * sizeof *replay->wait_numbers);
+    if (replay->places != NULL)
+        frag_places_return(replay, image);
     replay->uses = now->uses;
     if (has_uses) {
         frag_use_return(replay, image);

@@ -277,6 +277,30 @@ static void attempt(frag_replay *replay, const frag_event *event)
         frag_replay_give_back(replay, grant.handle, request.stream);
 }
 
+/* A request that names its place. Where the policy has no such thing, it looks for one. */
+static void place(frag_replay *replay, const frag_event *event)
+{
+    frag_request request = request_of(replay, event);
+    frag_grant grant;
+    if (replay->places != NULL)
+        frag_places_tell(replay);
+    if (!frag_replay_ask(replay, &request, &grant)) {
+        frag_replay_refuse(replay, event);
+        return;
+    }
+    frag_level level = replay->level;
+    uint64_t requested = level.requested_bytes + request.bytes;
+    uint64_t allocated = level.allocated_bytes + grant.block_bytes;
+    replay->result.requests++;
+    frag_slot_fill(replay, event->slot, request.bytes, grant.block_bytes, grant.handle);
+    frag_replay_set_level(replay, requested, allocated);
+    if (requested > replay->result.peak.requested_bytes) {
+        replay->result.peak.requested_bytes = requested;
+        replay->result.peak_requested_event = frag_replay_event(replay);
+    }
+    (void)frag_replay_note_allocated(replay, allocated);
+}
+
 static void change_pool(frag_replay *replay, const frag_event *event)
 {
     static const frag_pool_change changes[FRAG_OP_COUNT] = {
@@ -394,7 +418,9 @@ static void free_apart(frag_replay *replay, uint32_t number, uint32_t stream)
 
 void frag_replay_handle_unusual(frag_replay *replay, const frag_event *event)
 {
-    if (event->op == FRAG_OP_ALLOC)
+    if (event->op == FRAG_OP_ALLOC && event->slot != FRAG_SLOT_NONE)
+        place(replay, event);
+    else if (event->op == FRAG_OP_ALLOC)
         attempt(replay, event);
     else if (event->op != FRAG_OP_FREE)
         handle_rare(replay, event);
@@ -495,6 +521,7 @@ frag_replay *frag_replay_create_planned(const frag_run_setup *of, const frag_pol
         frag_replay_destroy(replay);
         return NULL;
     }
+    frag_places_create(replay);
     return replay;
 }
 
@@ -523,6 +550,7 @@ void frag_replay_destroy(frag_replay *replay)
     frag_free(replay->waiting);
     frag_free(replay->wait_numbers);
     frag_free(replay->large);
+    frag_free(replay->places);
     frag_free(replay);
 }
 
@@ -575,8 +603,8 @@ bool frag_replay_advance(frag_replay *replay, uint64_t until, frag_error *error)
     const frag_replay_options *options = &replay->options;
     uint64_t end = until < replay->end ? until : replay->end;
     uint64_t step = options->check_every > 0 ? options->check_every : BATCH_EVENTS;
-    bool is_watched =
-        options->observer != NULL || options->on_note != NULL || replay->device->log.stream != NULL;
+    bool is_watched = options->observer != NULL || options->on_note != NULL ||
+                      replay->places != NULL || replay->device->log.stream != NULL;
     step = is_watched ? 1 : step;
     while (frag_replay_event(replay) < end && !replay->has_stopped) {
         uint64_t start = frag_replay_event(replay);

@@ -191,6 +191,8 @@ bool frag_notes_alloc(frag_replay *replay, const frag_request *request, frag_gra
     bool is_served = replay->ops->alloc(replay->policy, request, grant);
     if (replay->on_grant != NULL)
         replay->on_grant(replay->on_grant_context, request, is_served ? grant : NULL);
+    if (is_served && replay->places != NULL)
+        frag_places_note(replay, grant->address);
     if (is_served && replay->notes != NULL) {
         keep_block(replay->notes, grant->handle,
                    (noted_block){.address = grant->address,
@@ -224,7 +226,8 @@ void frag_notes_begin(frag_replay *replay, const frag_replay_options *options)
 {
     replay->on_grant = options->on_grant;
     replay->on_grant_context = options->on_grant_context;
-    replay->is_watched = options->on_grant != NULL || options->on_note != NULL;
+    replay->is_watched =
+        options->on_grant != NULL || options->on_note != NULL || replay->places != NULL;
     if (options->on_note == NULL)
         return;
     replay->notes = frag_alloc(1, sizeof *replay->notes);

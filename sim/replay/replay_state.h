@@ -33,8 +33,9 @@ typedef struct frag_wait {
     uint32_t stream;
 } frag_wait;
 
-typedef struct frag_note_keeper frag_note_keeper; /* replay_notes.c */
-typedef struct frag_use_keeper frag_use_keeper;   /* replay_use.c */
+typedef struct frag_note_keeper frag_note_keeper;   /* replay_notes.c */
+typedef struct frag_use_keeper frag_use_keeper;     /* replay_use.c */
+typedef struct frag_place_keeper frag_place_keeper; /* replay_places.c */
 
 struct frag_replay {
     const frag_recording *recording;
@@ -45,8 +46,9 @@ struct frag_replay {
     bool is_watched;            /* requests and frees go by frag_notes_alloc and frag_notes_free */
     frag_grant_observer *on_grant;
     void *on_grant_context;
-    frag_note_keeper *notes; /* NULL: nobody takes notes */
-    frag_use_keeper *uses;   /* NULL: no block was used by another stream so far */
+    frag_note_keeper *notes;   /* NULL: nobody takes notes */
+    frag_use_keeper *uses;     /* NULL: no block was used by another stream so far */
+    frag_place_keeper *places; /* NULL: no request names its place, or the policy does not care */
     frag_device *device;
     frag_arena arena;
     frag_slot *slots;
@@ -163,6 +165,18 @@ void frag_use_destroy(frag_use_keeper *uses);
 /* For checkpoints; of a replay that has uses. */
 void frag_use_keep(const frag_replay *replay, frag_image *image);
 void frag_use_return(frag_replay *replay, frag_image *image);
+
+/* ---- replay_places.c: requests that name their place */
+
+/* All are of the event being replayed, and of a replay that has places, but for the first. */
+void frag_places_create(frag_replay *replay);
+/* Before the request is made. */
+void frag_places_tell(frag_replay *replay);
+/* A request was served, whether it named its place or not. */
+void frag_places_note(frag_replay *replay, uint64_t address);
+/* For checkpoints. */
+void frag_places_keep(const frag_replay *replay, frag_image *image);
+void frag_places_return(frag_replay *replay, frag_image *image);
 
 /* ---- replay_notes.c: notes of everything that happens */
 

@@ -9,7 +9,8 @@
 static const char *const op_names[FRAG_OP_COUNT] = {FRAG_OPS(FRAG_SECOND_OF_2)};
 
 static const uint8_t op_flags[FRAG_OP_COUNT] = {
-    [FRAG_OP_ALLOC] = FRAG_EVENT_INITIAL | FRAG_EVENT_FAILED | FRAG_EVENT_INFERRED,
+    [FRAG_OP_ALLOC] =
+        FRAG_EVENT_INITIAL | FRAG_EVENT_FAILED | FRAG_EVENT_INFERRED | FRAG_EVENT_PLACED,
     [FRAG_OP_FREE] = FRAG_EVENT_INITIAL | FRAG_EVENT_DEFERRED | FRAG_EVENT_INFERRED,
     [FRAG_OP_EMPTY_CACHE] = FRAG_EVENT_INFERRED,
     [FRAG_OP_LIMIT] = FRAG_EVENT_RATIO,
@@ -130,6 +131,12 @@ const char *frag_recording_get(const frag_recording *recording, const char *key)
 bool frag_recording_is_problem(const frag_recording *recording)
 {
     return frag_recording_get(recording, FRAG_PROBLEM_KEY) != NULL;
+}
+
+bool frag_recording_needs_columns(const frag_recording *recording)
+{
+    return frag_recording_is_problem(recording) ||
+           frag_recording_get(recording, FRAG_PLACED_KEY) != NULL;
 }
 
 static void *grow_column(void *column, size_t old, size_t capacity, size_t item_bytes)

@@ -58,7 +58,10 @@ enum {
     FRAG_EVENT_RATIO = 32,   /* limit */
     /* Concluded by the importer, not recorded. An INITIAL alloc is there, but the size of its
      * block is a guess. */
-    FRAG_EVENT_INFERRED = 64
+    FRAG_EVENT_INFERRED = 64,
+    /* alloc: no place is looked for; the program names one, which had the same address when it was
+     * recorded: that of an earlier alloc of its pool, or right behind the placed one before. */
+    FRAG_EVENT_PLACED = 128
 };
 
 /* What a stats_reset resets; a program can do each apart. */
@@ -81,7 +84,7 @@ typedef struct frag_event {
 /* The op, and above it the flags that make an alloc or a free another one. */
 static inline uint32_t frag_event_kind(const frag_event *event)
 {
-    uint32_t flags = FRAG_EVENT_FAILED | FRAG_EVENT_DEFERRED;
+    uint32_t flags = FRAG_EVENT_FAILED | FRAG_EVENT_DEFERRED | FRAG_EVENT_PLACED;
     return (event->op | (uint32_t)event->flags << 8) & (flags << 8 | 0xffu);
 }
 
@@ -202,7 +205,11 @@ const char *frag_recording_get(const frag_recording *recording, const char *key)
  * problem's own, and each alloc has a note: the name of the buffer and, where it is not 1,
  * " alignment=N". Loading keeps both whatever else is dropped. */
 #define FRAG_PROBLEM_KEY "problem"
+/* Of a recording with PLACED requests: without its addresses their places are not known. */
+#define FRAG_PLACED_KEY "placed"
 bool frag_recording_is_problem(const frag_recording *recording);
+/* Is it another one without the columns that a replay mostly has no need of? */
+bool frag_recording_needs_columns(const frag_recording *recording);
 
 /* A share of the capacity, 0 to 1, as the number stored in the bytes of a limit with RATIO. Whole
  * billionths are that number of them, as in files from before format 3; any other share is the bits

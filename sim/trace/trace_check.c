@@ -93,6 +93,9 @@ static bool scan_alloc(frag_trace_scan *scan, uint64_t index)
         return fail_event(scan, index, "asks for bytes:", event->bytes,
                           "expected " FRAG_REQUEST_BYTES_RANGE);
     bool has_failed = (event->flags & FRAG_EVENT_FAILED) != 0;
+    if ((event->flags & FRAG_EVENT_PLACED) != 0 && (is_initial || has_failed))
+        return fail_event(scan, index, "is PLACED and INITIAL or FAILED: flags", event->flags,
+                          "expected only requests that were served to be placed");
     /* Requests that failed can be of any size, and as many as there are. */
     scan->total_bytes += has_failed ? 0 : event->bytes;
     if (scan->total_bytes > TOTAL_BYTES_MAX)

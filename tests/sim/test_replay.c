@@ -55,6 +55,37 @@ static void parts_at_the_peak_add_up_to_reserved(void **state)
                      result.replay.peak.reserved_bytes);
 }
 
+/* A private pool is brought back to a layout of before, in which neither of its two segments has a
+ * hole for the last request; with its two blocks side by side in one segment it would have one. The
+ * recording has the segments in the other order of addresses. */
+static void a_request_that_names_its_place_gets_it(void **state)
+{
+    (void)state;
+    static const char form[] = "alloc 0 1000 addr=0x7f0000200000 pool=1\n"
+                               "alloc 1 1048576 addr=0x7f0000200400 pool=1\n"
+                               "alloc 2 1048576 addr=0x7f0000000000 pool=1\n"
+                               "free 0\nfree 1\nfree 2\n"
+                               "alloc 2 1048576 addr=0x7f0000000000 pool=1%s\n"
+                               "alloc 1 1048576 addr=0x7f0000100000 pool=1%s\nfree 1\n"
+                               "alloc 1 1024 addr=0x7f0000200000 pool=1%s\n"
+                               "alloc 0 1048576 addr=0x7f0000200400 pool=1%s\n"
+                               "alloc 3 1047552 addr=0x7f0000300400 pool=1%s\nfree 1\nfree 3\n"
+                               "alloc 1 1048576 pool=1\nalloc 3 1048576 pool=1\n";
+    static const char *const words[] = {"", " placed"};
+    static const uint64_t reserved[] = {4 * FRAG_MIB, 6 * FRAG_MIB};
+    for (size_t i = 0; i < 2; i++) {
+        char text[1024];
+        snprintf(text, sizeof text, form, words[i], words[i], words[i], words[i], words[i]);
+        frag_run_result result = run(text, "pytorch", FRAG_UNLIMITED, false);
+        assert_int_equal(result.replay.peak.reserved_bytes, reserved[i]);
+        assert_int_equal(result.replay.requests, 10);
+        assert_int_equal(result.replay.peak.requested_bytes, 4 * FRAG_MIB);
+        /* A policy without such places looks for one. */
+        result = run(text, "best-fit", FRAG_UNLIMITED, false);
+        assert_int_equal(result.replay.requests, 10);
+    }
+}
+
 static void tells_rounding_from_what_was_not_split_off(void **state)
 {
     (void)state;
@@ -610,6 +641,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parts_at_the_peak_add_up_to_reserved),
+        cmocka_unit_test(a_request_that_names_its_place_gets_it),
         cmocka_unit_test(tells_rounding_from_what_was_not_split_off),
         cmocka_unit_test(counts_waiting_blocks_as_active_but_not_allocated),
         cmocka_unit_test(a_full_device_makes_waiting_frees_arrive_early),

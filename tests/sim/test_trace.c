@@ -94,6 +94,9 @@ static void names_the_first_event_that_is_wrong(void **state)
         {{{U, 0, 0, 0, 0}}, 0},
         {{{SYNC, 0, 1, 0, 0}}, 0},
         {{{SYNC, 0, 0, 1, 0}}, 0},
+        {{{A, FRAG_EVENT_PLACED | FAILED, 0, none, 8}}, 0},
+        {{{A, FRAG_EVENT_PLACED | INITIAL, 0, 0, 8}}, 0},
+        {{{A, 0, 0, 0, 8}, {F, FRAG_EVENT_PLACED, 0, 0, 0}}, 1},
         {{{FRAG_OP_LIMIT, FRAG_EVENT_RATIO, 0, 0, 1000000001}}, 0},
         {{{FRAG_OP_LIMIT, FRAG_EVENT_RATIO, 0, 0, UINT64_C(0x000fffffffffffff)}},
          0}, /* < 2^-1022 */

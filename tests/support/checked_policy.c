@@ -166,6 +166,11 @@ static const frag_policy_statistics checked_statistics = {
     .reset = checked_reset_stats,
 };
 
+static void checked_place(frag_policy *policy, uint64_t address)
+{
+    frag_policy_engine_of(inner_ops(policy))->place(inner(policy), address);
+}
+
 /* Plans are asked of the policy directly. */
 static frag_policy_engine engine_passed_on(const frag_policy_ops *ops)
 {
@@ -173,10 +178,11 @@ static frag_policy_engine engine_passed_on(const frag_policy_ops *ops)
     return (frag_policy_engine){
         .planner = engine->planner,
         .statistics = engine->statistics != NULL ? &checked_statistics : NULL,
+        .place = engine->place != NULL ? checked_place : NULL,
     };
 }
 
-_Static_assert(FRAG_POLICY_ABI == 9, "each new function of the table must be passed on as well");
+_Static_assert(FRAG_POLICY_ABI == 10, "each new function of the table must be passed on as well");
 
 /* What the policy does not have stays NULL. */
 static frag_policy_ops passed_on(const frag_policy_ops *ops)

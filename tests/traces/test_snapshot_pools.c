@@ -73,6 +73,27 @@ static void finds_a_pool_by_its_own_reserved_range(void **state)
     expect_pools("gone-range", "010r", 1);
 }
 
+/* The library fills the segments of the pool one after the other, where a search would have found
+ * the other one. */
+static void marks_what_brings_a_pool_back_as_placed(void **state)
+{
+    (void)state;
+    const frag_load_options options = {.with_columns = true};
+    frag_error error = {0};
+    frag_findings findings = {0};
+    frag_recording recording;
+    assert_true(frag_recording_load("tests/data/snapshots/restored.pickle", &options, &recording,
+                                    &findings, &error));
+    const frag_trace *trace = &recording.traces[0];
+    frag_text text = {0};
+    for (uint64_t i = 0; i < trace->event_count; i++)
+        if (trace->events[i].op == FRAG_OP_ALLOC)
+            frag_text_add(&text, (trace->events[i].flags & FRAG_EVENT_PLACED) != 0 ? "p" : ".");
+    assert_string_equal(text.bytes, "...ppppp..");
+    frag_text_destroy(&text);
+    frag_recording_destroy(&recording);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -81,6 +102,7 @@ int main(void)
         cmocka_unit_test(concludes_nothing_from_blocks_set_free_after_the_search),
         cmocka_unit_test(finds_a_graph_by_the_order_in_which_memory_went),
         cmocka_unit_test(finds_a_pool_by_its_own_reserved_range),
+        cmocka_unit_test(marks_what_brings_a_pool_back_as_placed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

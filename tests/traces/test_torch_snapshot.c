@@ -25,10 +25,10 @@ static void describe(frag_text *text, const frag_recording *recording, const fra
                      uint64_t index)
 {
     const frag_event *event = &trace->events[index];
-    static const char *const flags[] = {"initial", "deferred", "failed",  "begin",
-                                        "end",     "ratio",    "inferred"};
+    static const char *const flags[] = {"initial", "deferred", "failed",   "begin",
+                                        "end",     "ratio",    "inferred", "placed"};
     frag_text_add(text, "%s", frag_op_name((frag_op)event->op));
-    for (unsigned i = 0; i < 7; i++)
+    for (unsigned i = 0; i < 8; i++)
         if ((event->flags >> i & 1) != 0)
             frag_text_add(text, " %s", flags[i]);
     if (event->op == FRAG_OP_MARK)

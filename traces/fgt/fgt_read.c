@@ -147,10 +147,10 @@ static bool read_strings(frag_fgt_reader *reader, const unsigned char *in, size_
     return true;
 }
 
-/* A packing problem is nothing without its times and names. */
+/* A packing problem is nothing without its times and names, for instance. */
 static bool keeps_columns(const frag_fgt_reader *reader)
 {
-    return reader->options->with_columns || frag_recording_is_problem(reader->recording);
+    return reader->options->with_columns || frag_recording_needs_columns(reader->recording);
 }
 
 static bool read_metadata(frag_fgt_reader *reader, const unsigned char *in, size_t left)

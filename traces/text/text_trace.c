@@ -49,6 +49,8 @@ const char *frag_text_flag_name(uint8_t flag)
         return "ratio";
     case FRAG_EVENT_INFERRED:
         return "inferred";
+    case FRAG_EVENT_PLACED:
+        return "placed";
     default:
         return NULL;
     }

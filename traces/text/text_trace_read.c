@@ -432,7 +432,7 @@ static bool take_attribute(text_reader *reader, const char *key, size_t length, 
         event->site = (uint32_t)number;
         return true;
     }
-    for (uint32_t flag = 1; flag < 128; flag *= 2)
+    for (uint32_t flag = 1; flag < 256; flag *= 2)
         if (is_word(key, length, frag_text_flag_name((uint8_t)flag))) {
             event->flags |= (uint8_t)flag;
             return (frag_op_flags(event->op) & flag) != 0 ||

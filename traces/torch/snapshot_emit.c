@@ -287,7 +287,7 @@ static void emit_oom(emitter *state, uint64_t index)
 static void emit_alloc(emitter *state, const frag_snapshot_entry *entry)
 {
     frag_build_event event = event_of(state, entry, FRAG_OP_ALLOC);
-    event.flags = inferred_flag(entry);
+    event.flags = (uint8_t)(inferred_flag(entry) | (entry->is_placed ? FRAG_EVENT_PLACED : 0));
     event.slot = frag_builder_slot_take(state->builder);
     state->slots[entry->block] = event.slot;
     event.bytes = entry->bytes;

@@ -9,6 +9,7 @@
 #include "traces/format_look.h"
 #include "traces/torch/plot_page.h"
 #include "traces/torch/pools/snapshot_pools.h"
+#include "traces/torch/pools/snapshot_restores.h"
 #include "traces/torch/profile_plot.h"
 #include "traces/torch/snapshot_emit.h"
 #include "traces/torch/snapshot_page.h"
@@ -182,6 +183,7 @@ static void add_device(importer *state, uint32_t ordinal)
     frag_rewound rewound;
     frag_snapshot_rewind(state->snapshot, ordinal, &rewound, state->findings);
     note_device(state, ordinal, &rewound);
+    frag_snapshot_restores_find(state->snapshot, ordinal, &rewound, state->findings);
     frag_snapshot_pools_infer(state->snapshot, ordinal, &rewound, state->findings);
     frag_snapshot_emit(state->snapshot, ordinal, &rewound, &state->sites, state->builder,
                        state->findings);

@@ -224,6 +224,22 @@ def old_pools():
     return snapshot(end, trace)
 
 
+def restored():
+    """A private pool is brought back to a layout that it had before, as cudagraph trees do: segment by segment, not in
+    the order of addresses, every block, those that were free too; the requests after that look for their places."""
+    b = A + 2 * MIB
+    trace = [entry("segment_alloc", A, 2 * MIB, 7), entry("alloc", A, 1000, 7), entry("alloc", A + 1024, MIB, 7),
+             entry("segment_alloc", b, 2 * MIB, 7), entry("alloc", b, MIB, 7)]
+    trace += freed(A, 1000, 7) + freed(A + 1024, MIB, 7) + freed(b, MIB, 7)
+    trace += [entry("alloc", b, MIB, 7), entry("alloc", b + MIB, MIB, 7)] + freed(b + MIB, MIB, 7)
+    trace += [entry("alloc", A, 1024, 7), entry("alloc", A + 1024, MIB, 7), entry("alloc", A + 1024 + MIB, MIB - 1024, 7)]
+    trace += freed(A, 1024, 7) + freed(A + 1024 + MIB, MIB - 1024, 7)
+    trace += [entry("alloc", A, 600, 7), entry("alloc", A + 1024 + MIB, 2048, 7)]
+    end = [segment(A, [block(1024, 600), block(MIB, MIB), block(2048, 2048), block(MIB - 3072)], "small", 7, pool=(0, 1)),
+           segment(b, [block(MIB, MIB), block(MIB)], "small", 7, pool=(0, 1))]
+    return snapshot(end, trace)
+
+
 def gone_pool():
     """Before 2.12, a private pool that is gone: a block of the default pool would have served its
     request, and the other way round."""
@@ -446,7 +462,7 @@ def main():
     made = {f.__name__.replace("_", "-"): f for f in (late, late_sizes, deferred, expandable, oom, empty_cache, empty_with_gc,
                                                       empty_waited, empty_oversize, pools,
                                                       old_pools, gone_pool, gone_pool_rounded, gone_pool_unrounded,
-                                                      gone_pool_late, gone_stream, gone_range, torch_2_0, stacks, two_devices,
+                                                      gone_pool_late, gone_stream, gone_range, restored, torch_2_0, stacks, two_devices,
                                                       backward, twice_freed, no_history, broken)}
     for name, function in made.items():
         Clock.now = T

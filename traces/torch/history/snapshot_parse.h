@@ -104,6 +104,7 @@ typedef struct frag_snapshot_entry {
     bool has_pool;
     bool is_dropped;  /* set by the rewind: does not fit what is around it */
     bool is_inferred; /* put in for one that was not recorded */
+    bool is_placed;   /* an alloc that had to be where it is */
 } frag_snapshot_entry;
 
 typedef struct frag_snapshot_block {

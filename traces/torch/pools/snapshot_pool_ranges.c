@@ -142,7 +142,8 @@ static void walk_alloc(frag_pool_walker *state, uint64_t index)
         return;
     }
     frag_colour_piece *piece = &state->colours.pieces[range->piece];
-    if (piece->stream != entry->stream || piece->is_small != (rounded <= SMALL_BYTES_MAX)) {
+    bool is_of_size = entry->is_placed || piece->is_small == (rounded <= SMALL_BYTES_MAX);
+    if (piece->stream != entry->stream || !is_of_size) {
         state->is_lost = true;
         return;
     }

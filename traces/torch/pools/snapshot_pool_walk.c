@@ -382,10 +382,23 @@ static uint32_t expected_block(frag_pool_walker *state, const frag_snapshot_entr
     return 0;
 }
 
+/* The place of a request that named it says nothing of what else was free. */
+static uint32_t placed_block(frag_pool_walker *state, const frag_snapshot_entry *entry)
+{
+    uint32_t at = frag_free_layout_find(&state->layout, entry->address);
+    const frag_free_layout_block *block = &state->layout.blocks[at];
+    return at != 0 && block->is_free && block->address == entry->address &&
+                   block->bytes >= entry->bytes
+               ? at
+               : 0;
+}
+
 static uint32_t served_block(frag_pool_walker *state, uint64_t index, uint64_t rounded)
 {
     const frag_snapshot_entry *entry = &state->device->entries[index];
     const frag_snapshot_entry *before = index > 0 ? entry - 1 : NULL;
+    if (entry->is_placed)
+        return placed_block(state, entry);
     bool is_new = before != NULL && before->action == FRAG_SNAPSHOT_SEGMENT_ALLOC &&
                   before->address == entry->address;
     uint32_t at = is_new ? 0 : expected_block(state, entry, rounded);
@@ -413,7 +426,8 @@ static void walk_alloc(frag_pool_walker *state, uint64_t index)
 {
     const frag_snapshot_entry *entry = &state->device->entries[index];
     const frag_snapshot_settings *settings = &state->snapshot->settings;
-    uint64_t rounded = frag_snapshot_round(settings, entry->bytes);
+    uint64_t rounded =
+        entry->is_placed ? entry->bytes : frag_snapshot_round(settings, entry->bytes);
     if (!state->is_in_run)
         state->run_first = index;
     uint32_t at = served_block(state, index, rounded);
@@ -425,9 +439,10 @@ static void walk_alloc(frag_pool_walker *state, uint64_t index)
     }
     const frag_free_layout_block *block = &state->layout.blocks[at];
     uint64_t room = block->bytes - (entry->address - block->address);
-    bool is_cut = rounded <= SMALL_BYTES_MAX ? room - rounded >= SPLIT_SMALL_BYTES_MIN
-                                             : rounded < settings->max_split_bytes &&
-                                                   room - rounded > SPLIT_LARGE_BYTES_ABOVE;
+    bool is_cut =
+        rounded <= SMALL_BYTES_MAX || entry->is_placed
+            ? room - rounded >= SPLIT_SMALL_BYTES_MIN
+            : rounded < settings->max_split_bytes && room - rounded > SPLIT_LARGE_BYTES_ABOVE;
     frag_colour_piece *piece = &state->colours.pieces[block->piece];
     if (piece->first_alloc == FRAG_ENTRY_NEVER)
         piece->first_alloc = index;
