@@ -38,4 +38,4 @@ while batch:
 step(batch)
 print("a batch of", batch)
 # gpu: 2GiB
-# expect: status=0 steps=2 identical
+# expect: fits=false status=0 steps=2 identical
