@@ -229,3 +229,22 @@ families="gpt2, llama, bert, mistral, qwen2, qwen3, phi3, gemma, roberta, distil
     [ "$status" -eq 3 ]
     [[ "$output" == *"a plan is of one card"* ]]
 }
+
+@test "what is not described is refused, and names what is" {
+    refuse() { # text of a workload, words of the error
+        echo "$1" >"$out/bad.yaml"
+        run ./fraglab trace generate "$out/bad.yaml" --steps 1 -f -o "$out/never.fgt"
+        [ "$status" -eq 3 ]
+        [[ "$output" == *"$2"* ]]
+    }
+    refuse 'model: {family: mixtral, experts: 2, experts_chosen: 5}' 'experts_chosen is 5; expected at most experts, 2'
+    refuse 'model: {family: bart, encoder_heads: 7}' 'no multiple of encoder_heads 7'
+    refuse $'model: {family: mixtral}\nrun: {expert_shares: [3, 1]}' 'expected experts_implementation eager'
+    refuse $'model: {family: gpt2}\nrun: {experts_implementation: eager}' 'the model has no experts'
+    refuse $'model: {family: mixtral}\nrun: {lora_rank: 8, lora_targets: all-linear}' 'adapters of experts are not described'
+    refuse $'model: {family: gpt2}\nrun: {checkpoint_every: 2}' 'expected checkpoint blocks with it'
+    refuse $'model: {family: gpt2}\nrun: {task: evaluate, offload: activations}' 'none are saved without gradients'
+    refuse $'model: {family: gpt2}\nrun: {target_tokens: 5}' 'expected it with family bart'
+    refuse $'model: {family: gpt2}\nrun: {offload: parameters}' 'expected none or activations'
+    refuse '{"model_type": "qwen3_moe", "mlp_only_layers": [1]}' "'mlp_only_layers' names layers without experts"
+}

@@ -20,6 +20,10 @@ static bool check_transformer(const frag_network *of, frag_error *error)
         of->width % of->heads != 0)
         return frag_fail(error, FRAG_E_INPUT, "width %" PRIu64 " is no multiple of heads %" PRIu64,
                          of->width, of->heads);
+    if (of->encoder_heads > 0 && of->width % of->encoder_heads != 0)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "width %" PRIu64 " is no multiple of encoder_heads %" PRIu64, of->width,
+                         of->encoder_heads);
     if (of->heads % of->key_heads != 0)
         return frag_fail(error, FRAG_E_INPUT,
                          "heads %" PRIu64 " is no multiple of key_heads %" PRIu64, of->heads,
