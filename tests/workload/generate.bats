@@ -96,7 +96,7 @@ refuse() { # sentence; the file's text is on stdin
 
 targets="q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj, qkv_proj, gate_up_proj, c_attn, c_proj, c_fc, query, key, value, dense"
 targets+=", q_lin, k_lin, v_lin, out_lin, lin1, lin2, query_key_value, dense_h_to_4h, dense_4h_to_h"
-families="gpt2, llama, bert, mistral, qwen2, qwen3, phi3, gemma, roberta, distilbert, opt, gpt_neox, gemma2, vit or resnet"
+families="gpt2, llama, bert, mistral, qwen2, qwen3, phi3, gemma, roberta, distilbert, opt, gpt_neox, gemma2, vit, resnet, mixtral, qwen3_moe or bart"
 
 @test "bad input is refused with its place, what was found and what would be right" {
     printf 'model:\n  family: gpt2\n  layer: 2\n' | refuse ":3:3: unknown key 'layer'; did you mean layers"
@@ -135,13 +135,13 @@ families="gpt2, llama, bert, mistral, qwen2, qwen3, phi3, gemma, roberta, distil
     printf '{"model_type": "t5"}' | refuse ": 'model_type' is 't5'; expected ${families/roberta,/roberta, xlm-roberta,}"
     printf '{"model_type": "gpt2", "n_layer": -3}' | refuse ": 'n_layer' is -3; expected a whole number 1 to 1000"
     printf 'model: {family: llama}\nrun: {quantize: nf4}\n' |
-        refuse ": quantize is given, and weights of 4 bits are not trained; expected lora_rank, or task evaluate or generate"
+        refuse ": quantize is given, and weights of 4 or 8 bits are not trained; expected lora_rank, or task evaluate or generate"
     printf 'model: {family: llama}\nrun: {quantize: nf4, lora: {rank: 8}}\n' |
         refuse ": quantize is given; expected precision amp-bf16 or amp-fp16 with lora_rank"
     printf 'model: {family: llama}\nrun: {quantize: nf4, task: evaluate}\n' |
         refuse ": quantize is given; expected precision bf16 or fp16 without lora_rank"
     printf 'model: {family: gpt2}\nrun: {quantize: nf4, lora: {rank: 8}, precision: amp-bf16}\n' |
-        refuse ": quantize is given; weights of 4 bits are not described for gpt2"
+        refuse ": quantize is given; weights of 4 or 8 bits are not described for gpt2"
     printf 'model: {family: vit}\nrun: {tokens: 64}\n' | refuse ": tokens is given, and vit reads images; expected the model's image"
     printf 'model: {family: vit, image: 64, patch: 65}\n' | refuse ": patch is 65; expected at most image, 64"
     printf 'model: {family: vit}\nrun: {lora: {rank: 8}}\n' | refuse ": lora_rank is 8; adapters of vit are not described"
