@@ -95,8 +95,9 @@ refuse() { # sentence; the file's text is on stdin
 }
 
 targets="q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj, qkv_proj, gate_up_proj, c_attn, c_proj, c_fc, query, key, value, dense"
-targets+=", q_lin, k_lin, v_lin, out_lin, lin1, lin2, query_key_value, dense_h_to_4h, dense_4h_to_h"
-families="gpt2, llama, bert, mistral, qwen2, qwen3, phi3, gemma, roberta, distilbert, opt, gpt_neox, gemma2, vit, resnet, mixtral, qwen3_moe or bart"
+targets+=", q_lin, k_lin, v_lin, out_lin, lin1, lin2, query_key_value, dense_h_to_4h, dense_4h_to_h, to_q, to_k, to_v, to_out.0"
+families="gpt2, llama, bert, mistral, qwen2, qwen3, phi3, gemma, roberta, distilbert, opt, gpt_neox, gemma2, vit, resnet, unet, mixtral, qwen3_moe or bart"
+types=${families/unet, /}
 
 @test "bad input is refused with its place, what was found and what would be right" {
     printf 'model:\n  family: gpt2\n  layer: 2\n' | refuse ":3:3: unknown key 'layer'; did you mean layers"
@@ -132,7 +133,8 @@ families="gpt2, llama, bert, mistral, qwen2, qwen3, phi3, gemma, roberta, distil
     printf 'model: {family: bert}\nrun: {task: generate}\n' |
         refuse ": task is generate, and bert is no decoder; expected train or evaluate"
     printf '{"model_type": "roberta", "max_position_embeddings": 66}' | refuse ": tokens is 128; the model has positions for 64"
-    printf '{"model_type": "t5"}' | refuse ": 'model_type' is 't5'; expected ${families/roberta,/roberta, xlm-roberta,}"
+    printf '{"model_type": "t5"}' | refuse ": 'model_type' is 't5'; expected ${types/roberta,/roberta, xlm-roberta,}"
+    printf '{"_class_name": "FluxTransformer2DModel"}' | refuse ": '_class_name' is 'FluxTransformer2DModel'; expected UNet2DConditionModel"
     printf '{"model_type": "gpt2", "n_layer": -3}' | refuse ": 'n_layer' is -3; expected a whole number 1 to 1000"
     printf 'model: {family: llama}\nrun: {quantize: nf4}\n' |
         refuse ": quantize is given, and weights of 4 or 8 bits are not trained; expected lora_rank, or task evaluate or generate"

@@ -17,6 +17,8 @@ enum {
     NAMES_MAX = 64,
 };
 
+#define CLASS_KEY "'_class_name'"
+
 /* ---- one value as text */
 static bool find_choice(const char *choices, const char *text, uint64_t *index)
 {
@@ -348,11 +350,12 @@ static bool find_family(const char *name, bool is_config, frag_family_id *id)
     return false;
 }
 
-static void list_families(bool is_config, frag_text *text)
+/* Of a config.json those of the library whose key it has. */
+static void list_families(bool is_config, bool is_diffusion, frag_text *text)
 {
     for (uint32_t i = 0; i < FRAG_FAMILY_COUNT; i++) {
         const char *name = is_config ? frag_families[i].model_types : frag_families[i].name;
-        if (name[0] != '\0')
+        if (name[0] != '\0' && (!is_config || frag_families[i].is_diffusion == is_diffusion))
             frag_text_add(text, "%s%s", text->length > 0 ? "|" : "", name);
     }
 }
@@ -361,7 +364,7 @@ static bool refuse_family(const char *key, const char *name, bool is_config, fra
 {
     frag_text names = {0};
     frag_text shown = {0};
-    list_families(is_config, &names);
+    list_families(is_config, strcmp(key, CLASS_KEY) == 0, &names);
     frag_fail(error, FRAG_E_INPUT, "%s is '%s'; expected %s", key, name,
               list_choices(names.bytes, &shown));
     frag_text_destroy(&names);
@@ -637,7 +640,7 @@ static bool read_config(const frag_json *json, frag_workload *workload, frag_err
         return frag_fail(error, FRAG_E_INPUT,
                          "has no 'model_type'; expected the config.json of a model");
     if (!find_family(type, true, &network->family))
-        return refuse_family(has_type ? "'model_type'" : "'_class_name'", type, true, error);
+        return refuse_family(has_type ? "'model_type'" : CLASS_KEY, type, true, error);
     if (frag_families[network->family].is_diffusion && !check_unet(json, error))
         return false;
     const frag_field *fields = frag_families[network->family].fields;

@@ -19,6 +19,8 @@ here = os.path.dirname(os.path.realpath(__file__))
 rows_path = f"{here}/rows.tsv"
 CARD = "a100-80gb"  # unless a setting has gpu=
 FIELDS = ["setting", "allocated", "reserved", "settled", "made_allocated", "made_reserved", "ends"]
+NAMES = {"settled": "allocated, once loaded,", "time": "time of a step", "end": "here"}
+DEVICES = 2  # of a setting with parallel=
 
 
 def is_generated(setting):
@@ -46,9 +48,20 @@ def card_of(setting):
     return next((word.removeprefix("gpu=") for word in setting.split() if word.startswith("gpu=")), CARD)
 
 
+def generate_rank(fraglab, setting):
+    """The first of several devices, which plan does not describe."""
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([fraglab, "trace", "generate", f"{here}/../models/{setting.split()[0]}", "--gpu", card_of(setting), *options_of(setting), "-o", f"{folder}/ranks.fgt"], check=True)
+        done = subprocess.run([fraglab, "run", f"{folder}/ranks.fgt", "--policy", "pytorch:version=2.9", "--format", "jsonl"], capture_output=True, text=True, check=True)
+    peak = json.loads(done.stdout.splitlines()[0])["peak"]
+    return {"made_allocated": str(peak["allocated_bytes"]), "made_reserved": str(peak["reserved_bytes"])}
+
+
 def generate(fraglab, setting):
     if not is_generated(setting):
         return {"made_allocated": "-", "made_reserved": "-"}
+    if " parallel=" in setting:
+        return generate_rank(fraglab, setting)
     done = subprocess.run([fraglab, "plan", f"{here}/../models/{setting.split()[0]}", "--gpu", card_of(setting), "--format", "jsonl", *options_of(setting)],
                           capture_output=True, text=True)
     if done.returncode not in (0, 1):
@@ -63,7 +76,8 @@ def dry_run(fraglab, python, setting):
     program = [f"{here}/../program.py", f"{here}/../models/{words[0]}", *words[1:]] if is_generated(setting) else [f"{here}/program.py", *words]
     with tempfile.TemporaryDirectory() as folder:
         report = f"{folder}/report.jsonl"
-        done = subprocess.run([fraglab, "dryrun", "--gpu", card_of(setting), "--gpus", "2" if "cards=2" in words else "1", *(["--conf", conf[0]] if conf else []), "-o",
+        ranks = ["--ranks", str(DEVICES), "--only", "0"] if " parallel=" in setting else []
+        done = subprocess.run([fraglab, "dryrun", "--gpu", card_of(setting), "--gpus", "2" if ranks or "cards=2" in words else "1", *ranks, *(["--conf", conf[0]] if conf else []), "-o",
                                f"{folder}/run.pickle", "--report", report, "--", python, *program], capture_output=True, text=True, stdin=subprocess.DEVNULL)
         if not os.path.exists(report) or not os.path.getsize(report):
             raise SystemExit(f"the dry run of {setting} left no report: {done.stderr[-800:]}")
@@ -86,8 +100,10 @@ def write_rows(rows):
 
 
 def measure(fraglab, python, *words):
+    """The word "missing" alone: settings that have no row yet."""
     rows = read_rows()
-    for setting in settings_of(words):
+    settings = [setting for setting in settings_of([]) if setting not in rows] if words == ("missing",) else settings_of(words)
+    for setting in settings:
         rows[setting] = {"setting": setting, **dry_run(fraglab, python, setting), **generate(fraglab, setting)}
         print(setting, rows[setting]["allocated"], rows[setting]["made_allocated"], rows[setting]["ends"], file=sys.stderr, flush=True)
         write_rows(rows)
@@ -108,9 +124,21 @@ def change(before, after, key):
     return 100 * (int(after[key]) - int(before[key])) / int(before[key])
 
 
+def estimate(setting):
+    """More time a step with checkpointing, in percent."""
+    done = subprocess.run(["./fraglab", "plan", f"{here}/../models/{setting.split()[0]}", "--gpu", card_of(setting), "--format", "jsonl", *options_of(setting)],
+                          capture_output=True, text=True)
+    return 100 * json.loads(done.stdout)["recomputing_estimate_ratio"]
+
+
 def judge(claim, rows):
     _, what, (low, high), pairs, _ = claim
-    borne = [low <= change(rows[a], rows[b], what) <= high and rows[b]["ends"] == "fits" for a, b in pairs]
+    if what == "end":
+        borne = [rows[b]["ends"] != "fits" for _, b in pairs]
+    elif what == "time":
+        borne = [low <= estimate(a) <= high for a, _ in pairs]
+    else:
+        borne = [low <= change(rows[a], rows[b], what) <= high and rows[b]["ends"] == "fits" for a, b in pairs]
     return ("holds" if all(borne) else "holds in some cases" if any(borne) else "does not hold here"), borne
 
 
@@ -125,14 +153,23 @@ def figure(row, key, base=None):
     return text if base is None else f"{text} ({percent(change(base, row, key))})"
 
 
+def time_table(claim, rows):
+    lines = ["| setting | more time, estimate | |", "| --- | ---: | --- |"]
+    for (a, b), is_borne in zip(claim[3], judge(claim, rows)[1]):
+        lines.append(f"| `{b}` | {percent(estimate(a))} | {'as said' if is_borne else 'not as said'} |")
+    return lines
+
+
 def table(claim, rows):
     what = claim[1]
+    if what == "time":
+        return time_table(claim, rows)
     lines = [f"| setting | dry run: {'settled' if what == 'settled' else 'allocated'} | reserved | generated: allocated | reserved | |", "| --- | ---: | ---: | ---: | ---: | --- |"]
     for (a, b), is_borne in zip(claim[3], judge(claim, rows)[1]):
         for setting, base, mark in ((a, None, ""), (b, rows[a], "as said" if is_borne else "not as said")):
             row = rows[setting]
             figures = [figure(row, key, base) for key in ("settled" if what == "settled" else "allocated", "reserved", "made_allocated", "made_reserved")]
-            mark = mark if row["ends"] == "fits" else "out of memory"
+            mark = mark if row["ends"] == "fits" else "out of memory" if what != "end" else f"out of memory: {mark}"
             lines.append(f"| `{setting}` | {' | '.join(figures)} | {mark} |")
     return lines
 
@@ -147,8 +184,8 @@ def print_page():
         print(f"| {claim[0]} | {verdict} |")
     for claim, verdict in zip(CLAIMS, verdicts):
         low, high = (percent(value) for value in claim[2])
-        bounds = "of any size, on the card that is named" if claim[2] == (-100, 10000) else f"at least {high}" if claim[2][0] == -100 else f"at least {low}" if claim[2][1] == 10000 else f"{low} to {high}"
-        print(f"\n## {claim[0].rstrip('.')}\n\n**{verdict[0].upper()}{verdict[1:]}.** {claim[4]}\nAs said: {'allocated, once loaded,' if claim[1] == 'settled' else claim[1]} {bounds}.\n")
+        bounds = "memory runs out" if claim[1] == "end" else "of any size, on the card that is named" if claim[2] == (-100, 10000) else f"at least {high}" if claim[2][0] == -100 else f"at least {low}" if claim[2][1] == 10000 else f"{low} to {high}"
+        print(f"\n## {claim[0].rstrip('.')}\n\n**{verdict[0].upper()}{verdict[1:]}.** {claim[4]}\nAs said: {NAMES.get(claim[1], claim[1])} {bounds}.\n")
         print("\n".join(table(claim, rows)))
 
 

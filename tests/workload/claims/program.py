@@ -3,6 +3,7 @@
 resnet   training of torchvision's ResNet-50: batch, inplace=true|false, sum=tensor|number (a running sum of losses)
 gather   evaluation of it without gradients: batch, outputs=gpu|cpu (where a list of all outputs is kept)
 graph    evaluation of it with gradients on, backward never runs: batch, sum=tensor|number
+logits   evaluation of GPT-2 small without gradients: batch, tokens, outputs=gpu|cpu (where a list of all logits is kept)
 held     training of GPT-2 small: batch, tokens, held=true|false (the name of the outputs lives over the next forward pass)
 offload  training of GPT-2 small: batch, tokens, offload=true|false (torch.autograd.graph.save_on_cpu)
 linear   inference of 16 linear layers of 4096 × 4096: weights=fp16|int8|nf4, as bitsandbytes has them
@@ -53,6 +54,18 @@ def gather():
             kept.append(outputs if knobs["outputs"] == "gpu" else outputs.cpu())
 
 
+def logits():
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    config = AutoConfig.for_model("gpt2")
+    model, kept = AutoModelForCausalLM.from_config(config).cuda().eval(), []
+    with torch.no_grad():
+        for _ in range(8):
+            ids = torch.randint(0, config.vocab_size, (batch, int(knobs["tokens"]))).cuda()
+            outputs = model(input_ids=ids, use_cache=False).logits
+            kept.append(outputs if knobs["outputs"] == "gpu" else outputs.cpu())
+
+
 def graph():
     model, total = resnet().eval(), 0
     for _ in range(4):
@@ -100,4 +113,4 @@ if kind in ("resnet", "parallel", "fraction"):
     model = resnet()
     train_resnet(torch.nn.DataParallel(model) if knobs.get("cards") == "2" else model)
 else:
-    {"gather": gather, "graph": graph, "held": train_gpt2, "offload": train_gpt2, "linear": linear}[kind]()
+    {"gather": gather, "logits": logits, "graph": graph, "held": train_gpt2, "offload": train_gpt2, "linear": linear}[kind]()

@@ -1,5 +1,5 @@
 """What guides say, and the settings that judge it. A claim: its sentence; the peak it is about (allocated, reserved, of the whole
-run or "settled": allocated in the last phase); the change in percent that would bear it out; pairs of settings, before and after; why it is so.
+run or "settled": allocated in the last phase; "time": of a step, an estimate; "end": whether it runs out of memory); the change in percent that would bear it out; pairs of settings, before and after; why it is so.
 
 A setting is "MODEL.json KNOB=VALUE..." for program.py of the generator, with conf=SETTINGS for PYTORCH_CUDA_ALLOC_CONF and gpu=CARD, or
 "KIND KEY=VALUE..." for claims/program.py, which the generator has no family or knob for."""
@@ -36,6 +36,11 @@ CLAIMS = [
         (f"{GPT2} batch=8 tokens=512", f"{GPT2} batch=8 tokens=512 checkpoint=blocks"),
         (f"{BERT} batch=8 tokens=384", f"{BERT} batch=8 tokens=384 checkpoint=blocks"),
     ], "It saves activations only: nothing where weights and averages are the peak."),
+    ("Gradient checkpointing costs 20 to 30 % of time.", "time", (20, 30), [
+        (FIXED, f"{FIXED} checkpoint=blocks"),
+        (f"{BERT} batch=8 tokens=384", f"{BERT} batch=8 tokens=384 checkpoint=blocks"),
+        (f"{QWEN2} batch=2 tokens=1024 precision=bf16 lora_rank=16", f"{QWEN2} batch=2 tokens=1024 precision=bf16 lora_rank=16 checkpoint=blocks"),
+    ], "An estimate from floating-point operations ([plan](plan.md#time)), not a measurement: a second forward pass through the blocks, less where the head is large, more with LoRA, whose backward is short."),
     ("torch.no_grad() saves 30 to 50 % in evaluation.", "allocated", (-50, -30), [
         (f"{GPT2} batch=8 tokens=512 task=evaluate no_grad=false", f"{GPT2} batch=8 tokens=512 task=evaluate"),
         (f"{BERT} batch=8 tokens=384 task=evaluate no_grad=false", f"{BERT} batch=8 tokens=384 task=evaluate"),
@@ -85,7 +90,8 @@ CLAIMS = [
     ], "Where backward() never runs, the sum keeps the activations of all its batches."),
     ("Outputs that are collected should be moved to the CPU.", "allocated", (-100, -1), [
         ("gather batch=8 outputs=gpu", "gather batch=8 outputs=cpu"),
-    ], "Outputs of a classifier are small beside the activations of one batch; what counts is their number times their size."),
+        ("logits batch=4 tokens=256 outputs=gpu", "logits batch=4 tokens=256 outputs=cpu"),
+    ], "Logits of a language model are as large as its vocabulary for each token, and add up. Outputs of a classifier are small beside the activations of one batch; what counts is their number times their size."),
     ("del of the outputs before the next batch saves memory.", "allocated", (-100, -1), [
         ("held batch=8 tokens=512 held=true", "held batch=8 tokens=512 held=false"),
     ], "The name keeps the last outputs until the next are there; the peak comes after that."),
@@ -101,6 +107,21 @@ CLAIMS = [
     ("A second GPU halves the memory of each (DataParallel).", "allocated", (-55, -45), [
         ("parallel batch=64 cards=1", "parallel batch=64 cards=2"),
     ], "Of the first card, which holds the averages and gathers the outputs; weights are on both."),
+    ("A second GPU halves the memory of each (DistributedDataParallel).", "allocated", (-55, -45), [
+        (FIXED, f"{GPT2} batch=4 tokens=512 parallel=ddp"),
+        (f"{GPT2} batch=2 tokens=128", f"{GPT2} batch=1 tokens=128 parallel=ddp"),
+    ], "Half of the batch goes to each, but each has all weights, averages and gradients, and buckets as large as the gradients beside them."),
+    ("A second GPU halves the memory of each (FSDP).", "allocated", (-55, -45), [
+        (FIXED, f"{GPT2} batch=4 tokens=512 parallel=fsdp"),
+        (f"{GPT2} batch=2 tokens=128", f"{GPT2} batch=1 tokens=128 parallel=fsdp"),
+    ], "Weights, gradients and averages are halved with the batch; what is gathered for a block, and the embedding all through, is not."),
+    ("Up to 90 % of the card's memory is safe.", "allocated", (-100, 10000), [
+        (FIXED, f"{GPT2} batch=10 tokens=512 gpu=rtx3060"),
+        (VARYING, f"{GPT2} batch=7 tokens=200,900,512,64 steps=8 precision=amp-bf16 gpu=rtx3060"),
+    ], "Of the 11.65 GiB that PyTorch has of the card, 83 % and 87 % are allocated at the peak, and it fits; what is reserved beyond that is given back before it fails."),
+    ("Above 90 % of the card's memory it runs out.", "end", (-100, 10000), [
+        (FIXED, f"{GPT2} batch=12 tokens=512 gpu=rtx3060"),
+    ], "97 % are allocated at the peak there, and it fits. No share of the card is right for all: `fraglab plan` says which batch fits."),
     ("A lower memory fraction lowers what is reserved.", "reserved", (-100, -1), [
         ("fraction batch=16 fraction=1.0", "fraction batch=16 fraction=0.1"),
     ], "It is a limit, not a saving: the program reserves the same."),
