@@ -84,6 +84,28 @@ static void a_window_shows_bytes_without_taking_them(void **state)
     frag_input_close(NULL);
 }
 
+static void reading_goes_on_where_it_is_told(void **state)
+{
+    (void)state;
+    frag_error error = {.code = FRAG_E_NONE};
+    char read[3] = {0};
+    frag_input *input = frag_input_from_memory("abcdefgh", 8, "eight");
+    static const struct {
+        uint64_t offset;
+        const char *found;
+    } places[] = {{5, "fg"}, {0, "ab"}, {2, "cd"}, {6, "gh"}};
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        assert_true(frag_input_seek(input, places[i].offset));
+        assert_int_equal(frag_input_offset(input), places[i].offset);
+        assert_true(frag_input_read(input, read, 2, &error));
+        assert_string_equal(read, places[i].found);
+    }
+    assert_true(frag_input_seek(input, 8));
+    assert_false(frag_input_seek(input, 9));
+    assert_false(frag_input_read(input, read, 1, &error));
+    frag_input_close(input);
+}
+
 static void an_empty_file_is_at_its_end_at_once(void **state)
 {
     (void)state;
@@ -338,6 +360,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_window_shows_bytes_without_taking_them),
+        cmocka_unit_test(reading_goes_on_where_it_is_told),
         cmocka_unit_test(an_empty_file_is_at_its_end_at_once),
         cmocka_unit_test(compressed_input_reads_like_plain),
         cmocka_unit_test(a_small_compressed_file_is_in_memory_at_once),
