@@ -72,7 +72,7 @@ LIMIT_SECONDS = 600
 FIRST_SECONDS = {"unit": 60, "asan": 240, "fuzzer": 120, "golden": 120, "bats": 240}
 LEAST_SECONDS = 4
 TIMES = 8
-WAITING_TIMES = 15
+WAITING_TIMES, LEAST_WAITING_SECONDS = 4, 60
 # A sanitizer takes many times as long: so many tests, those with most to do with the file.
 ASAN_TESTS = 4
 
@@ -215,7 +215,7 @@ class Tree:
         """The exit code; None: it took too long. self.seconds: of the processor."""
         process = subprocess.Popen("ulimit -t %d; %s" % (seconds, command), shell=True, cwd=self.folder, env=self.environment,
                                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
-        timer = threading.Timer(WAITING_TIMES * seconds, os.killpg, (process.pid, signal.SIGKILL))
+        timer = threading.Timer(max(LEAST_WAITING_SECONDS, WAITING_TIMES * seconds), os.killpg, (process.pid, signal.SIGKILL))
         timer.start()
         _, status, usage = os.wait4(process.pid, 0)
         timer.cancel()
