@@ -72,11 +72,12 @@ install_wheel() {
     mkdir "$work/own" && python3 -m zipfile -e "$own" "$work/own" && chmod 755 "$work/own/fraglab/_root/bin/fraglab"
 }
 
-# What both print; names of files are the same in both.
+# What both print; each reads the file $given.
+given=/dev/null
 both() { # arguments of fraglab; $S: the samples
     local program=/wheel/fraglab/_root/bin/fraglab
-    (cd "$root" && inside "$program" "${@//\$S//wheel/fraglab/_root/share/fraglab/samples}") >"$work/theirs"
-    (cd "$root" && "$work/own/fraglab/_root/bin/fraglab" "${@//\$S/$root/wheel/fraglab/_root/share/fraglab/samples}") >"$work/ours"
+    (cd "$root" && inside "$program" "${@//\$S//wheel/fraglab/_root/share/fraglab/samples}") <"$given" >"$work/theirs"
+    (cd "$root" && "$work/own/fraglab/_root/bin/fraglab" "${@//\$S/$root/wheel/fraglab/_root/share/fraglab/samples}") <"$given" >"$work/ours"
     [ -s "$work/ours" ] && cmp "$work/ours" "$work/theirs"
 }
 rows() { # arguments of run: every sample
@@ -92,8 +93,9 @@ page() {
         "$work/own/fraglab/_root/bin/fraglab" report "$root/wheel/fraglab/_root/share/fraglab/samples/gpt-varlen-oom.pickle.zst" -o "$work/ours.html" && cmp "$work/ours.html" "$root/tmp/theirs.html"
 }
 explain() {
-    local message='torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 23.65 GiB of which 1.20 GiB is free. Including non-PyTorch memory, this process has 22.40 GiB memory in use. Of the allocated memory 18.00 GiB is allocated by PyTorch, and 3.90 GiB is reserved by PyTorch but unallocated.'
-    both explain - <<<"$message" || return 1
+    given=$work/message
+    echo 'torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 23.65 GiB of which 1.20 GiB is free. Including non-PyTorch memory, this process has 22.40 GiB memory in use. Of the allocated memory 18.00 GiB is allocated by PyTorch, and 3.90 GiB is reserved by PyTorch but unallocated.' >"$given"
+    both explain - || return 1
     grep -q fragmentation "$work/ours"
 }
 
