@@ -535,10 +535,8 @@ static bool look_at_failure(explain_run *state, frag_error *error)
     looker = (candidate_view){.explanation = explanation, .candidate = &again};
     frag_sites_destroy(&explanation->sites);
     bool ok = run(state, explanation->recording, &before, &again, &looker, error);
-    explanation->oom = (frag_oom){.has_happened = true,
-                                  .event = failed,
-                                  .requested_bytes = asked,
-                                  .segment_bytes = asked};
+    explanation->oom = (frag_oom){
+        .has_happened = true, .event = failed, .requested_bytes = asked, .segment_bytes = asked};
     frag_policy_spec_destroy(&again.spec);
     return ok;
 }
