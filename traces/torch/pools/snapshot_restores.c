@@ -1,16 +1,31 @@
 /* PyTorch restores a private pool in this way: it frees every block of the pool; then, one segment
  * after the other, it takes all of the segment, block by block as they lay, and frees those again
  * that were free. So a restore shows as requests that fill whole segments of a pool in which
- * nothing is in use, one behind the other. That a program itself fills a segment so is possible;
- * it then gets the same places. */
+ * nothing is in use, one behind the other, and of which at least one lies where a search for the
+ * best fit would not have put it. A program that itself fills its segments so is left alone. */
 #include "traces/torch/pools/snapshot_restores.h"
 
 #include <stdlib.h>
 
 #include "base/memory.h"
 
-/* Of blocks. */
+/* Of blocks; the largest request that the small pool serves, and the largest segment of it. */
 #define BLOCK_UNIT 512u
+#define SMALL_REQUEST_MAX (UINT64_C(1) << 20)
+#define SMALL_SEGMENT_MAX (UINT64_C(2) << 20)
+
+typedef struct hole {
+    uint64_t address;
+    uint64_t bytes;
+    uint64_t segment; /* its address */
+    bool is_small;
+} hole;
+
+typedef struct hole_list {
+    hole *holes;
+    size_t count;
+    size_t capacity;
+} hole_list;
 
 typedef struct restore_finder {
     const frag_snapshot_device *device;
@@ -102,6 +117,77 @@ static uint64_t skip_segment(restore_finder *state, uint64_t first)
     return skip_frees(state, at, range);
 }
 
+static void add_hole(hole_list *list, const frag_held_range *segment, uint64_t address,
+                     uint64_t bytes)
+{
+    *FRAG_APPEND(list->holes, list->count, list->capacity) =
+        (hole){address, bytes, segment->address, segment->bytes <= SMALL_SEGMENT_MAX};
+}
+
+/* The pool's segments, all of them free; of a pool that is not named, those that get filled. */
+static void add_segments(const restore_finder *state, const frag_snapshot_entry *entry,
+                         hole_list *list)
+{
+    frag_held_range *ranges = frag_held_ranges_list(&state->ranges);
+    for (size_t i = 0; i < state->ranges.count; i++)
+        if (ranges[i].pool == entry->pool && ranges[i].stream == entry->stream &&
+            (entry->pool != 0 || is_filled(state, ranges[i].address)))
+            add_hole(list, &ranges[i], ranges[i].address, ranges[i].bytes);
+    frag_free(ranges);
+}
+
+/* Blocks of a segment are freed from the lowest up: one may lie right behind the last that was. */
+static void free_block(const restore_finder *state, const frag_snapshot_entry *entry,
+                       hole_list *list)
+{
+    const frag_held_range *segment = frag_held_ranges_find(&state->ranges, entry->address);
+    hole *last = list->count > 0 ? &list->holes[list->count - 1] : NULL;
+    if (last != NULL && last->segment == segment->address &&
+        last->address + last->bytes == entry->address)
+        last->bytes += entry->bytes;
+    else
+        add_hole(list, segment, entry->address, entry->bytes);
+}
+
+/* Takes bytes at address if a search for the best fit finds that place: in the smallest hole of the
+ * request's kind that is large enough, of these in the lowest, at its beginning. */
+static bool search_takes(const hole_list *list, uint64_t address, uint64_t bytes)
+{
+    hole *taken = NULL;
+    for (size_t i = 0; i < list->count; i++)
+        if (list->holes[i].address == address && list->holes[i].bytes >= bytes &&
+            list->holes[i].is_small == (bytes <= SMALL_REQUEST_MAX))
+            taken = &list->holes[i];
+    for (size_t i = 0; taken != NULL && i < list->count; i++) {
+        const hole *other = &list->holes[i];
+        if (other->is_small == taken->is_small && other->bytes >= bytes &&
+            (other->bytes < taken->bytes ||
+             (other->bytes == taken->bytes && other->address < taken->address)))
+            taken = NULL;
+    }
+    if (taken == NULL)
+        return false;
+    taken->address += bytes;
+    taken->bytes -= bytes;
+    return true;
+}
+
+/* Would a search have put each of these requests where it lies? */
+static bool is_searched(const restore_finder *state, uint64_t first, uint64_t end)
+{
+    const frag_snapshot_entry *entries = state->device->entries;
+    hole_list list = {0};
+    bool is_so = true;
+    add_segments(state, &entries[first], &list);
+    for (uint64_t i = first; i < end && is_so; i++)
+        if (entries[i].action == FRAG_SNAPSHOT_FREE_COMPLETED)
+            free_block(state, &entries[i], &list);
+        else if (entries[i].action == FRAG_SNAPSHOT_ALLOC)
+            is_so = search_takes(&list, entries[i].address, entries[i].bytes);
+    frag_free(list.holes);
+    return is_so;
+}
+
 /* One request that takes a whole segment shows nothing. */
 static void look_at(restore_finder *state, uint64_t first)
 {
@@ -113,7 +199,7 @@ static void look_at(restore_finder *state, uint64_t first)
         end = next;
     for (uint64_t i = first; i < end; i++)
         requests += entries[i].action == FRAG_SNAPSHOT_ALLOC ? 1 : 0;
-    if (requests < 2)
+    if (requests < 2 || is_searched(state, first, end))
         return;
     for (uint64_t i = first; i < end; i++)
         entries[i].is_placed = entries[i].action == FRAG_SNAPSHOT_ALLOC;
