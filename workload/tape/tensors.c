@@ -1,97 +1,11 @@
-#include "workload/tape/tape.h"
-
+/* A tape's tensors and their storages, with the requests that come of them, and the nodes of its
+ * graph: who holds what, and what goes with the last that holds it. */
 #include <string.h>
 
 #include "base/memory.h"
+#include "workload/tape/tape_state.h"
 
-typedef struct storage {
-    uint32_t slot;
-    uint32_t references; /* of tensors */
-    uint64_t bytes;      /* 0: nothing was asked for */
-    uint64_t request;    /* its place among all requests */
-} storage;
-
-typedef struct tensor {
-    uint32_t storage;
-    uint32_t references;
-    uint32_t node;        /* that made it; of a parameter: the one that accumulates */
-    uint32_t node_output; /* which of its outputs it is */
-    frag_tensor base;     /* held: whose view it is */
-    frag_tensor gradient; /* of a parameter, held */
-    uint64_t count;
-    frag_dtype dtype;
-    bool is_column;
-    bool is_strided;
-    bool is_leaf; /* a parameter that wants gradients */
-} tensor;
-
-enum { NODES_PER_CHUNK = 1024, KEPT_MAX = 4 };
-
-/* A region whose saved tensors are made anew. Places are counted in the order of saving. */
-struct frag_checkpoint_frame {
-    frag_region *run;
-    void *context;
-    frag_tensor input; /* 0: it is on the host */
-    frag_tensor_facts input_facts;
-    bool input_needs_gradient;
-    frag_tensor kept[KEPT_MAX];
-    frag_dtype autocast;
-    uint32_t references; /* places that nodes hold, and one of the forward pass */
-    uint32_t place_count;
-    uint32_t remade_count;
-    uint64_t start;      /* allocations of the tape where the pass began */
-    uint64_t stop_after; /* allocations behind which the last tensor is saved */
-    bool is_remade;
-    frag_tensor *remade;
-};
-
-typedef struct cast {
-    frag_tensor from;
-    frag_tensor to;
-} cast;
-
-struct frag_tape {
-    frag_builder *builder;
-    frag_tape_card card;
-    uint64_t event_count;
-    frag_request_kinds *kinds; /* NULL: nobody asks */
-    frag_request_kind kind;    /* of the next request */
-    storage *storages;
-    size_t storages_capacity;
-    uint32_t storage_count;
-    uint32_t storage_free; /* the first unused one, linked by slot */
-    tensor *tensors;
-    size_t tensors_capacity;
-    uint32_t tensor_count;
-    uint32_t tensor_free; /* linked by storage */
-    frag_node **chunks;
-    size_t chunks_capacity;
-    uint32_t node_count;
-    uint32_t node_free; /* linked by visit */
-    uint64_t sequence;
-    uint32_t visit;
-    uint64_t allocation_count;
-    frag_checkpoint_frame *frame; /* that runs */
-    uint64_t checkpoint_every;    /* calls; 0: each */
-    uint64_t checkpoint_calls;
-    bool is_remaking;
-    bool is_offloading;
-    uint64_t host_bytes; /* of saved tensors that are there */
-    uint64_t host_bytes_max;
-    bool is_recording;
-    bool is_backward_thread;
-    bool has_blas[2]; /* of the main thread, of that of backward */
-    bool has_blas_lt[2];
-    frag_dtype autocast;
-    frag_gradient_watch *watch; /* NULL: nobody asks */
-    void *watcher;
-    frag_hook *hook;
-    void *hooked;
-    uint64_t stream;
-    cast *casts;
-    size_t casts_capacity;
-    uint32_t cast_count;
-};
+enum { NODES_PER_CHUNK = 1024 };
 
 frag_tape *frag_tape_create(frag_builder *builder, const frag_tape_card *card)
 {
@@ -171,7 +85,7 @@ frag_request_kind frag_tape_set_kind(frag_tape *tape, frag_request_kind kind)
     return was;
 }
 
-static void keep_kind(frag_tape *tape, storage *of)
+static void keep_kind(frag_tape *tape, frag_tape_storage *of)
 {
     frag_request_kinds *kinds = tape->kinds;
     if (kinds == NULL)
@@ -181,11 +95,9 @@ static void keep_kind(frag_tape *tape, storage *of)
     kinds->kinds[kinds->count++] = (uint8_t)tape->kind;
 }
 
-/* What a request turns out to be for; what is more than a temporary stays what it is, but for what
- * becomes a gradient. */
-static void turn_kind(frag_tape *tape, frag_tensor id, frag_request_kind kind)
+void frag_tape_turn_kind(frag_tape *tape, frag_tensor id, frag_request_kind kind)
 {
-    const storage *of = &tape->storages[tape->tensors[id].storage];
+    const frag_tape_storage *of = &tape->storages[tape->tensors[id].storage];
     if (tape->kinds == NULL || id == 0 || of->bytes == 0)
         return;
     uint8_t *held = &tape->kinds->kinds[of->request];
@@ -213,7 +125,7 @@ static uint32_t take_storage(frag_tape *tape, uint64_t bytes)
                                    sizeof *tape->storages);
     }
     uint32_t slot = bytes > 0 ? frag_builder_slot_take(tape->builder) : 0;
-    tape->storages[id] = (storage){.slot = slot, .bytes = bytes};
+    tape->storages[id] = (frag_tape_storage){.slot = slot, .bytes = bytes};
     if (bytes > 0) {
         keep_kind(tape, &tape->storages[id]);
         add_event(tape, FRAG_OP_ALLOC, 0, slot, bytes);
@@ -223,7 +135,7 @@ static uint32_t take_storage(frag_tape *tape, uint64_t bytes)
 
 static void drop_storage(frag_tape *tape, uint32_t id)
 {
-    storage *held = &tape->storages[id];
+    frag_tape_storage *held = &tape->storages[id];
     FRAG_ASSERT(held->references > 0);
     if (--held->references > 0)
         return;
@@ -247,7 +159,7 @@ static frag_tensor take_tensor(frag_tape *tape, uint32_t storage_id, uint64_t co
                                   sizeof *tape->tensors);
     }
     tape->tensors[id] =
-        (tensor){.storage = storage_id, .references = 1, .count = count, .dtype = dtype};
+        (frag_tape_tensor){.storage = storage_id, .references = 1, .count = count, .dtype = dtype};
     tape->storages[storage_id].references++;
     return id;
 }
@@ -255,9 +167,7 @@ static frag_tensor take_tensor(frag_tape *tape, uint32_t storage_id, uint64_t co
 frag_tensor frag_tape_empty(frag_tape *tape, uint64_t count, frag_dtype dtype)
 {
     uint64_t bytes = count * frag_dtype_bytes(dtype);
-    /* A region that is made anew ends where the last tensor is saved; what our code still does
-     * behind that asks for nothing. */
-    if (tape->is_remaking && tape->allocation_count - tape->frame->start >= tape->frame->stop_after)
+    if (frag_tape_is_past_saved(tape))
         bytes = 0;
     tape->allocation_count++;
     return take_tensor(tape, take_storage(tape, bytes), count, dtype);
@@ -331,7 +241,7 @@ void frag_tape_require_gradient(frag_tape *tape, frag_tensor id)
 
 frag_tensor_facts frag_tape_facts(const frag_tape *tape, frag_tensor id)
 {
-    const tensor *of = &tape->tensors[id];
+    const frag_tape_tensor *of = &tape->tensors[id];
     return (frag_tensor_facts){of->count, of->dtype, of->is_leaf};
 }
 
@@ -358,7 +268,7 @@ void frag_tape_set_gradient(frag_tape *tape, frag_tensor id, frag_tensor gradien
 {
     FRAG_ASSERT(tape->tensors[id].gradient == 0);
     tape->tensors[id].gradient = gradient;
-    turn_kind(tape, gradient, FRAG_REQUEST_GRADIENT);
+    frag_tape_turn_kind(tape, gradient, FRAG_REQUEST_GRADIENT);
 }
 
 void frag_tape_watch_gradients(frag_tape *tape, frag_gradient_watch *watch, void *context)
@@ -380,7 +290,7 @@ void frag_tape_clear_gradient(frag_tape *tape, frag_tensor id)
 
 bool frag_tape_is_expanded(const frag_tape *tape, frag_tensor id)
 {
-    const tensor *of = &tape->tensors[id];
+    const frag_tape_tensor *of = &tape->tensors[id];
     return of->count * frag_dtype_bytes(of->dtype) > tape->storages[of->storage].bytes;
 }
 
@@ -408,7 +318,7 @@ frag_tensor frag_tape_keep(frag_tape *tape, frag_tensor id)
 void frag_tape_drop(frag_tape *tape, frag_tensor id)
 {
     while (id != 0) {
-        tensor *gone = &tape->tensors[id];
+        frag_tape_tensor *gone = &tape->tensors[id];
         FRAG_ASSERT(gone->references > 0);
         if (--gone->references > 0)
             return;
@@ -451,7 +361,7 @@ bool frag_tape_is_sole(const frag_tape *tape, frag_tensor id)
 /* ---- storages that come and go */
 void frag_tape_empty_storage(frag_tape *tape, frag_tensor id)
 {
-    storage *held = &tape->storages[tape->tensors[id].storage];
+    frag_tape_storage *held = &tape->storages[tape->tensors[id].storage];
     if (held->bytes == 0)
         return;
     add_event(tape, FRAG_OP_FREE, 0, held->slot, 0);
@@ -461,7 +371,7 @@ void frag_tape_empty_storage(frag_tape *tape, frag_tensor id)
 
 void frag_tape_fill_storage(frag_tape *tape, frag_tensor id, uint64_t count)
 {
-    storage *held = &tape->storages[tape->tensors[id].storage];
+    frag_tape_storage *held = &tape->storages[tape->tensors[id].storage];
     FRAG_ASSERT(held->bytes == 0);
     held->bytes = count * frag_dtype_bytes(tape->tensors[id].dtype);
     held->slot = frag_builder_slot_take(tape->builder);
@@ -558,14 +468,14 @@ frag_node *frag_tape_record(frag_tape *tape, frag_backward *run, const frag_tens
     node->edge_count = input_count;
     node->output_count = output_count;
     for (uint32_t i = 0; i < input_count; i++) {
-        const tensor *input = &tape->tensors[inputs[i]];
+        const frag_tape_tensor *input = &tape->tensors[inputs[i]];
         if (inputs[i] == 0 || input->node == 0)
             continue;
         node->edges[i] = (frag_edge){input->node, input->node_output};
         frag_tape_node_keep(tape, input->node);
     }
     for (uint32_t i = 0; i < output_count; i++) {
-        tensor *output = &tape->tensors[outputs[i]];
+        frag_tape_tensor *output = &tape->tensors[outputs[i]];
         FRAG_ASSERT(output->node == 0);
         output->node = id;
         output->node_output = i;
@@ -576,232 +486,6 @@ frag_node *frag_tape_record(frag_tape *tape, frag_backward *run, const frag_tens
         node->are_columns[i] = output->is_column;
     }
     return node;
-}
-
-/* In a region nothing is saved but a place; when it is made anew, the tensor is put there.
- * made_now: how many of the allocations so far come behind the saving, which PyTorch does before an
- * operator runs for its inputs and after it for what it made. */
-static void save_in_frame(frag_tape *tape, frag_node *node, frag_tensor id, uint64_t made_now)
-{
-    frag_checkpoint_frame *frame = tape->frame;
-    if (tape->is_remaking) {
-        turn_kind(tape, id, FRAG_REQUEST_ACTIVATION);
-        if (frame->remade_count < frame->place_count)
-            frame->remade[frame->remade_count++] =
-                frag_tape_alias(tape, id, tape->tensors[id].count);
-        return;
-    }
-    node->frame = frame;
-    node->places[node->saved_count++] = ++frame->place_count;
-    frame->references++;
-    frame->stop_after = tape->allocation_count - frame->start - made_now;
-}
-
-/* ---- saving on the host */
-bool frag_tape_set_offloading(frag_tape *tape, bool is_offloading)
-{
-    bool was = tape->is_offloading;
-    tape->is_offloading = is_offloading;
-    return was;
-}
-
-uint64_t frag_tape_host_bytes_max(const frag_tape *tape)
-{
-    return tape->host_bytes_max;
-}
-
-static uint64_t host_block(uint64_t count, frag_dtype dtype)
-{
-    uint64_t bytes = 1;
-    while (bytes < count * frag_dtype_bytes(dtype))
-        bytes *= 2;
-    return bytes;
-}
-
-static void count_on_host(frag_tape *tape, uint64_t count, frag_dtype dtype)
-{
-    tape->host_bytes += host_block(count, dtype);
-    if (tape->host_bytes > tape->host_bytes_max)
-        tape->host_bytes_max = tape->host_bytes;
-}
-
-/* A copy in one piece, on the GPU, of which that on the host is made. */
-static void lay_out(frag_tape *tape, frag_tensor id)
-{
-    const tensor *of = &tape->tensors[id];
-    if (of->is_strided || frag_tape_is_expanded(tape, id))
-        frag_tape_drop(tape, frag_tape_empty(tape, of->count, of->dtype));
-}
-
-void frag_tape_will_save(frag_tape *tape, frag_tensor id)
-{
-    if (tape->is_offloading && tape->frame == NULL && tape->is_recording)
-        lay_out(tape, id);
-}
-
-static void save_on_host(frag_tape *tape, frag_node *node, frag_tensor id)
-{
-    uint64_t count = tape->tensors[id].count;
-    frag_dtype dtype = tape->tensors[id].dtype;
-    node->host_counts[node->saved_count] = count;
-    node->host_dtypes[node->saved_count] = dtype;
-    node->saved[node->saved_count++] = 0;
-    count_on_host(tape, count, dtype);
-}
-
-static void save(frag_tape *tape, frag_node *node, frag_tensor id, uint64_t made_now)
-{
-    FRAG_ASSERT(node->saved_count < FRAG_NODE_SAVED_MAX);
-    if (id != 0 && tape->frame != NULL) {
-        save_in_frame(tape, node, id, made_now);
-        return;
-    }
-    if (id != 0 && tape->is_offloading) {
-        save_on_host(tape, node, id);
-        return;
-    }
-    turn_kind(tape, id, FRAG_REQUEST_ACTIVATION);
-    node->saved[node->saved_count++] = id != 0 ? frag_tape_keep(tape, id) : 0;
-}
-
-void frag_tape_save(frag_tape *tape, frag_node *node, frag_tensor id)
-{
-    save(tape, node, id, node->made_count);
-}
-
-void frag_tape_save_made(frag_tape *tape, frag_node *node, frag_tensor id)
-{
-    save(tape, node, id, 0);
-}
-
-void frag_tape_hold(frag_tape *tape, frag_node *node, frag_tensor id)
-{
-    turn_kind(tape, id, FRAG_REQUEST_ACTIVATION);
-    node->held = frag_tape_alias(tape, id, tape->tensors[id].count);
-}
-
-void frag_tape_save_output(frag_tape *tape, frag_node *node, frag_tensor id)
-{
-    frag_tensor alias = frag_tape_alias(tape, id, tape->tensors[id].count);
-    if (tape->is_offloading && tape->frame == NULL)
-        lay_out(tape, id);
-    save(tape, node, alias, 0);
-    frag_tape_drop(tape, alias);
-}
-
-static void drop_frame(frag_tape *tape, frag_checkpoint_frame *frame)
-{
-    if (--frame->references > 0)
-        return;
-    for (uint32_t i = 0; i < frame->remade_count; i++)
-        frag_tape_drop(tape, frame->remade[i]);
-    if (frame->input == 0)
-        tape->host_bytes -= host_block(frame->input_facts.count, frame->input_facts.dtype);
-    frag_tape_drop(tape, frame->input);
-    for (uint32_t i = 0; i < KEPT_MAX; i++)
-        frag_tape_drop(tape, frame->kept[i]);
-    frag_free(frame->remade);
-    frag_free(frame->context);
-    frag_free(frame);
-}
-
-void frag_tape_begin_checkpoints(frag_tape *tape, uint64_t every)
-{
-    tape->checkpoint_every = every;
-    tape->checkpoint_calls = 0;
-}
-
-frag_tensor frag_tape_checkpoint(frag_tape *tape, const frag_region_call *call, frag_tensor input)
-{
-    bool is_skipped =
-        tape->checkpoint_every > 0 && tape->checkpoint_calls++ % tape->checkpoint_every != 0;
-    if (!tape->is_recording || is_skipped)
-        return call->run(tape, call->context, input);
-    FRAG_ASSERT(tape->frame == NULL && call->kept_count <= KEPT_MAX);
-    frag_checkpoint_frame *frame = frag_alloc(1, sizeof *frame);
-    frame->run = call->run;
-    frame->context = frag_alloc(1, call->context_bytes);
-    memcpy(frame->context, call->context, call->context_bytes);
-    frame->input_facts = frag_tape_facts(tape, input);
-    frame->input_needs_gradient = frag_tape_needs_gradient(tape, input);
-    if (tape->is_offloading)
-        count_on_host(tape, frame->input_facts.count, frame->input_facts.dtype);
-    else
-        frame->input = frag_tape_keep(tape, input);
-    for (uint32_t i = 0; i < call->kept_count; i++)
-        frame->kept[i] = call->kept[i] != 0 ? frag_tape_keep(tape, call->kept[i]) : 0;
-    turn_kind(tape, frame->input, FRAG_REQUEST_ACTIVATION);
-    frame->autocast = tape->autocast;
-    frame->references = 1;
-    frame->start = tape->allocation_count;
-    tape->frame = frame;
-    frag_tensor made = call->run(tape, frame->context, input);
-    tape->frame = NULL;
-    drop_frame(tape, frame);
-    return made;
-}
-
-static void remake(frag_tape *tape, frag_checkpoint_frame *frame)
-{
-    frame->is_remade = true;
-    frame->remade = frag_alloc(frame->place_count, sizeof *frame->remade);
-    frag_tensor input = frame->input;
-    if (input == 0) {
-        input = frag_tape_empty(tape, frame->input_facts.count, frame->input_facts.dtype);
-        if (frame->input_needs_gradient)
-            frag_tape_require_gradient(tape, input);
-    }
-    frame->start = tape->allocation_count;
-    tape->frame = frame;
-    tape->is_remaking = true;
-    bool was_recording = frag_tape_set_recording(tape, true);
-    frag_tape_set_autocast(tape, frame->autocast);
-    frag_tensor made = frame->run(tape, frame->context, input);
-    frag_tape_drop(tape, made);
-    if (frame->input == 0)
-        frag_tape_drop(tape, input);
-    frag_tape_set_autocast(tape, FRAG_F32);
-    frag_tape_set_recording(tape, was_recording);
-    tape->is_remaking = false;
-    tape->frame = NULL;
-}
-
-void frag_tape_unpack(frag_tape *tape, frag_node *node)
-{
-    frag_checkpoint_frame *frame = node->frame;
-    for (uint32_t i = 0; i < node->saved_count; i++)
-        if (node->host_counts[i] > 0)
-            node->saved[i] = frag_tape_empty(tape, node->host_counts[i], node->host_dtypes[i]);
-    if (frame == NULL)
-        return;
-    if (!frame->is_remade)
-        remake(tape, frame);
-    for (uint32_t i = 0; i < node->saved_count; i++)
-        if (node->places[i] != 0) {
-            node->saved[i] = frame->remade[node->places[i] - 1];
-            frame->remade[node->places[i] - 1] = 0;
-        }
-}
-
-void frag_tape_drop_unpacked(frag_tape *tape, frag_node *node)
-{
-    for (uint32_t i = node->saved_count; i > 0; i--)
-        if (node->frame != NULL || node->host_counts[i - 1] > 0)
-            frag_tape_clear(tape, &node->saved[i - 1]);
-}
-
-void frag_tape_release_saved(frag_tape *tape, frag_node *node)
-{
-    for (uint32_t i = 0; i < node->saved_count; i++) {
-        frag_tape_clear(tape, &node->saved[i]);
-        if (node->host_counts[i] > 0)
-            tape->host_bytes -= host_block(node->host_counts[i], node->host_dtypes[i]);
-        node->host_counts[i] = 0;
-        if (node->places[i] != 0)
-            drop_frame(tape, node->frame);
-        node->places[i] = 0;
-    }
-    node->saved_count = 0;
 }
 
 void frag_tape_node_keep(frag_tape *tape, uint32_t node)
@@ -916,10 +600,10 @@ frag_tensor frag_tape_cast(frag_tape *tape, frag_tensor id)
             return frag_tape_keep(tape, tape->casts[i].to);
     frag_tensor made = frag_tape_to(tape, id, tape->autocast);
     if (is_kept) {
-        turn_kind(tape, made, FRAG_REQUEST_CAST);
+        frag_tape_turn_kind(tape, made, FRAG_REQUEST_CAST);
         tape->casts = frag_grow(tape->casts, &tape->casts_capacity, tape->cast_count + 1,
                                 sizeof *tape->casts);
-        tape->casts[tape->cast_count++] = (cast){id, frag_tape_keep(tape, made)};
+        tape->casts[tape->cast_count++] = (frag_tape_held_cast){id, frag_tape_keep(tape, made)};
     }
     return made;
 }

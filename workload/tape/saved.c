@@ -1,0 +1,259 @@
+/* What nodes save for backward: as tensors, on the host, or as places of a region made anew. */
+#include <string.h>
+
+#include "base/memory.h"
+#include "workload/tape/tape_state.h"
+
+enum { KEPT_MAX = 4 };
+
+/* A region whose saved tensors are made anew. Places are counted in the order of saving. */
+struct frag_checkpoint_frame {
+    frag_region *run;
+    void *context;
+    frag_tensor input; /* 0: it is on the host */
+    frag_tensor_facts input_facts;
+    bool input_needs_gradient;
+    frag_tensor kept[KEPT_MAX];
+    frag_dtype autocast;
+    uint32_t references; /* places that nodes hold, and one of the forward pass */
+    uint32_t place_count;
+    uint32_t remade_count;
+    uint64_t start;      /* allocations of the tape where the pass began */
+    uint64_t stop_after; /* allocations behind which the last tensor is saved */
+    bool is_remade;
+    frag_tensor *remade;
+};
+
+/* A region that is made anew ends where the last tensor is saved; what our code still does behind
+ * that asks for nothing. */
+bool frag_tape_is_past_saved(const frag_tape *tape)
+{
+    const frag_checkpoint_frame *frame = tape->frame;
+    return tape->is_remaking && tape->allocation_count - frame->start >= frame->stop_after;
+}
+
+/* In a region nothing is saved but a place; when it is made anew, the tensor is put there.
+ * made_now: how many of the allocations so far come behind the saving, which PyTorch does before an
+ * operator runs for its inputs and after it for what it made. */
+static void save_in_frame(frag_tape *tape, frag_node *node, frag_tensor id, uint64_t made_now)
+{
+    frag_checkpoint_frame *frame = tape->frame;
+    if (tape->is_remaking) {
+        frag_tape_turn_kind(tape, id, FRAG_REQUEST_ACTIVATION);
+        if (frame->remade_count < frame->place_count)
+            frame->remade[frame->remade_count++] =
+                frag_tape_alias(tape, id, tape->tensors[id].count);
+        return;
+    }
+    node->frame = frame;
+    node->places[node->saved_count++] = ++frame->place_count;
+    frame->references++;
+    frame->stop_after = tape->allocation_count - frame->start - made_now;
+}
+
+/* ---- saving on the host */
+bool frag_tape_set_offloading(frag_tape *tape, bool is_offloading)
+{
+    bool was = tape->is_offloading;
+    tape->is_offloading = is_offloading;
+    return was;
+}
+
+uint64_t frag_tape_host_bytes_max(const frag_tape *tape)
+{
+    return tape->host_bytes_max;
+}
+
+static uint64_t host_block(uint64_t count, frag_dtype dtype)
+{
+    uint64_t bytes = 1;
+    while (bytes < count * frag_dtype_bytes(dtype))
+        bytes *= 2;
+    return bytes;
+}
+
+static void count_on_host(frag_tape *tape, uint64_t count, frag_dtype dtype)
+{
+    tape->host_bytes += host_block(count, dtype);
+    if (tape->host_bytes > tape->host_bytes_max)
+        tape->host_bytes_max = tape->host_bytes;
+}
+
+/* A copy in one piece, on the GPU, of which that on the host is made. */
+static void lay_out(frag_tape *tape, frag_tensor id)
+{
+    const frag_tape_tensor *of = &tape->tensors[id];
+    if (of->is_strided || frag_tape_is_expanded(tape, id))
+        frag_tape_drop(tape, frag_tape_empty(tape, of->count, of->dtype));
+}
+
+void frag_tape_will_save(frag_tape *tape, frag_tensor id)
+{
+    if (tape->is_offloading && tape->frame == NULL && tape->is_recording)
+        lay_out(tape, id);
+}
+
+static void save_on_host(frag_tape *tape, frag_node *node, frag_tensor id)
+{
+    uint64_t count = tape->tensors[id].count;
+    frag_dtype dtype = tape->tensors[id].dtype;
+    node->host_counts[node->saved_count] = count;
+    node->host_dtypes[node->saved_count] = dtype;
+    node->saved[node->saved_count++] = 0;
+    count_on_host(tape, count, dtype);
+}
+
+static void save(frag_tape *tape, frag_node *node, frag_tensor id, uint64_t made_now)
+{
+    FRAG_ASSERT(node->saved_count < FRAG_NODE_SAVED_MAX);
+    if (id != 0 && tape->frame != NULL) {
+        save_in_frame(tape, node, id, made_now);
+        return;
+    }
+    if (id != 0 && tape->is_offloading) {
+        save_on_host(tape, node, id);
+        return;
+    }
+    frag_tape_turn_kind(tape, id, FRAG_REQUEST_ACTIVATION);
+    node->saved[node->saved_count++] = id != 0 ? frag_tape_keep(tape, id) : 0;
+}
+
+void frag_tape_save(frag_tape *tape, frag_node *node, frag_tensor id)
+{
+    save(tape, node, id, node->made_count);
+}
+
+void frag_tape_save_made(frag_tape *tape, frag_node *node, frag_tensor id)
+{
+    save(tape, node, id, 0);
+}
+
+void frag_tape_hold(frag_tape *tape, frag_node *node, frag_tensor id)
+{
+    frag_tape_turn_kind(tape, id, FRAG_REQUEST_ACTIVATION);
+    node->held = frag_tape_alias(tape, id, tape->tensors[id].count);
+}
+
+void frag_tape_save_output(frag_tape *tape, frag_node *node, frag_tensor id)
+{
+    frag_tensor alias = frag_tape_alias(tape, id, tape->tensors[id].count);
+    if (tape->is_offloading && tape->frame == NULL)
+        lay_out(tape, id);
+    save(tape, node, alias, 0);
+    frag_tape_drop(tape, alias);
+}
+
+static void drop_frame(frag_tape *tape, frag_checkpoint_frame *frame)
+{
+    if (--frame->references > 0)
+        return;
+    for (uint32_t i = 0; i < frame->remade_count; i++)
+        frag_tape_drop(tape, frame->remade[i]);
+    if (frame->input == 0)
+        tape->host_bytes -= host_block(frame->input_facts.count, frame->input_facts.dtype);
+    frag_tape_drop(tape, frame->input);
+    for (uint32_t i = 0; i < KEPT_MAX; i++)
+        frag_tape_drop(tape, frame->kept[i]);
+    frag_free(frame->remade);
+    frag_free(frame->context);
+    frag_free(frame);
+}
+
+void frag_tape_begin_checkpoints(frag_tape *tape, uint64_t every)
+{
+    tape->checkpoint_every = every;
+    tape->checkpoint_calls = 0;
+}
+
+frag_tensor frag_tape_checkpoint(frag_tape *tape, const frag_region_call *call, frag_tensor input)
+{
+    bool is_skipped =
+        tape->checkpoint_every > 0 && tape->checkpoint_calls++ % tape->checkpoint_every != 0;
+    if (!tape->is_recording || is_skipped)
+        return call->run(tape, call->context, input);
+    FRAG_ASSERT(tape->frame == NULL && call->kept_count <= KEPT_MAX);
+    frag_checkpoint_frame *frame = frag_alloc(1, sizeof *frame);
+    frame->run = call->run;
+    frame->context = frag_alloc(1, call->context_bytes);
+    memcpy(frame->context, call->context, call->context_bytes);
+    frame->input_facts = frag_tape_facts(tape, input);
+    frame->input_needs_gradient = frag_tape_needs_gradient(tape, input);
+    if (tape->is_offloading)
+        count_on_host(tape, frame->input_facts.count, frame->input_facts.dtype);
+    else
+        frame->input = frag_tape_keep(tape, input);
+    for (uint32_t i = 0; i < call->kept_count; i++)
+        frame->kept[i] = call->kept[i] != 0 ? frag_tape_keep(tape, call->kept[i]) : 0;
+    frag_tape_turn_kind(tape, frame->input, FRAG_REQUEST_ACTIVATION);
+    frame->autocast = tape->autocast;
+    frame->references = 1;
+    frame->start = tape->allocation_count;
+    tape->frame = frame;
+    frag_tensor made = call->run(tape, frame->context, input);
+    tape->frame = NULL;
+    drop_frame(tape, frame);
+    return made;
+}
+
+static void remake(frag_tape *tape, frag_checkpoint_frame *frame)
+{
+    frame->is_remade = true;
+    frame->remade = frag_alloc(frame->place_count, sizeof *frame->remade);
+    frag_tensor input = frame->input;
+    if (input == 0) {
+        input = frag_tape_empty(tape, frame->input_facts.count, frame->input_facts.dtype);
+        if (frame->input_needs_gradient)
+            frag_tape_require_gradient(tape, input);
+    }
+    frame->start = tape->allocation_count;
+    tape->frame = frame;
+    tape->is_remaking = true;
+    bool was_recording = frag_tape_set_recording(tape, true);
+    frag_tape_set_autocast(tape, frame->autocast);
+    frag_tensor made = frame->run(tape, frame->context, input);
+    frag_tape_drop(tape, made);
+    if (frame->input == 0)
+        frag_tape_drop(tape, input);
+    frag_tape_set_autocast(tape, FRAG_F32);
+    frag_tape_set_recording(tape, was_recording);
+    tape->is_remaking = false;
+    tape->frame = NULL;
+}
+
+void frag_tape_unpack(frag_tape *tape, frag_node *node)
+{
+    frag_checkpoint_frame *frame = node->frame;
+    for (uint32_t i = 0; i < node->saved_count; i++)
+        if (node->host_counts[i] > 0)
+            node->saved[i] = frag_tape_empty(tape, node->host_counts[i], node->host_dtypes[i]);
+    if (frame == NULL)
+        return;
+    if (!frame->is_remade)
+        remake(tape, frame);
+    for (uint32_t i = 0; i < node->saved_count; i++)
+        if (node->places[i] != 0) {
+            node->saved[i] = frame->remade[node->places[i] - 1];
+            frame->remade[node->places[i] - 1] = 0;
+        }
+}
+
+void frag_tape_drop_unpacked(frag_tape *tape, frag_node *node)
+{
+    for (uint32_t i = node->saved_count; i > 0; i--)
+        if (node->frame != NULL || node->host_counts[i - 1] > 0)
+            frag_tape_clear(tape, &node->saved[i - 1]);
+}
+
+void frag_tape_release_saved(frag_tape *tape, frag_node *node)
+{
+    for (uint32_t i = 0; i < node->saved_count; i++) {
+        frag_tape_clear(tape, &node->saved[i]);
+        if (node->host_counts[i] > 0)
+            tape->host_bytes -= host_block(node->host_counts[i], node->host_dtypes[i]);
+        node->host_counts[i] = 0;
+        if (node->places[i] != 0)
+            drop_frame(tape, node->frame);
+        node->places[i] = 0;
+    }
+    node->saved_count = 0;
+}

@@ -1,0 +1,83 @@
+/* What a tape consists of, for the files that implement it: tensors.c and saved.c. */
+#ifndef FRAG_TAPE_TAPE_STATE_H
+#define FRAG_TAPE_TAPE_STATE_H
+
+#include "workload/tape/tape.h"
+
+typedef struct frag_tape_storage {
+    uint32_t slot;
+    uint32_t references; /* of tensors */
+    uint64_t bytes;      /* 0: nothing was asked for */
+    uint64_t request;    /* its place among all requests */
+} frag_tape_storage;
+
+typedef struct frag_tape_tensor {
+    uint32_t storage;
+    uint32_t references;
+    uint32_t node;        /* that made it; of a parameter: the one that accumulates */
+    uint32_t node_output; /* which of its outputs it is */
+    frag_tensor base;     /* held: whose view it is */
+    frag_tensor gradient; /* of a parameter, held */
+    uint64_t count;
+    frag_dtype dtype;
+    bool is_column;
+    bool is_strided;
+    bool is_leaf; /* a parameter that wants gradients */
+} frag_tape_tensor;
+
+typedef struct frag_tape_held_cast {
+    frag_tensor from;
+    frag_tensor to;
+} frag_tape_held_cast;
+
+struct frag_tape {
+    frag_builder *builder;
+    frag_tape_card card;
+    uint64_t event_count;
+    frag_request_kinds *kinds; /* NULL: nobody asks */
+    frag_request_kind kind;    /* of the next request */
+    frag_tape_storage *storages;
+    size_t storages_capacity;
+    uint32_t storage_count;
+    uint32_t storage_free; /* the first unused one, linked by slot */
+    frag_tape_tensor *tensors;
+    size_t tensors_capacity;
+    uint32_t tensor_count;
+    uint32_t tensor_free; /* linked by storage */
+    frag_node **chunks;
+    size_t chunks_capacity;
+    uint32_t node_count;
+    uint32_t node_free; /* linked by visit */
+    uint64_t sequence;
+    uint32_t visit;
+    uint64_t allocation_count;
+    frag_checkpoint_frame *frame; /* that runs */
+    uint64_t checkpoint_every;    /* calls; 0: each */
+    uint64_t checkpoint_calls;
+    bool is_remaking;
+    bool is_offloading;
+    uint64_t host_bytes; /* of saved tensors that are there */
+    uint64_t host_bytes_max;
+    bool is_recording;
+    bool is_backward_thread;
+    bool has_blas[2]; /* of the main thread, of that of backward */
+    bool has_blas_lt[2];
+    frag_dtype autocast;
+    frag_gradient_watch *watch; /* NULL: nobody asks */
+    void *watcher;
+    frag_hook *hook;
+    void *hooked;
+    uint64_t stream;
+    frag_tape_held_cast *casts;
+    size_t casts_capacity;
+    uint32_t cast_count;
+};
+
+/* What a request turns out to be for; what is more than a temporary stays what it is, but for what
+ * becomes a gradient. */
+void frag_tape_turn_kind(frag_tape *tape, frag_tensor id, frag_request_kind kind);
+
+/* Whether a region is made anew, and all that it saves is there. */
+bool frag_tape_is_past_saved(const frag_tape *tape);
+
+#endif
