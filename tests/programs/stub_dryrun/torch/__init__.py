@@ -15,6 +15,7 @@ uint8 = "uint8"
 class Tensor:
     is_cuda = True
     dtype = None
+    shape = (64,)
 
     def __init__(self, value=0):
         self.value = value
@@ -30,6 +31,10 @@ class Tensor:
 
     def is_contiguous(self):
         return False
+
+    def stride(self):
+        """Too far apart to be read back."""
+        return (1000,)
 
     def nonzero(self):
         """A block of as many MiB as there are elements other than zero."""
