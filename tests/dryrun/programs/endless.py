@@ -1,7 +1,7 @@
 """Waits in a loop for a value of the device."""
 import torch
 
-x = torch.ones(5, device="cuda") * 3
+x = torch.randn(5, device="cuda") * 3
 loss = x.sum()
 while loss.item() < 1:
     loss = (x * 2).sum()

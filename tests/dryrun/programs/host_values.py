@@ -15,7 +15,8 @@ address = lengths.data_ptr()
 del lengths
 fresh = torch.empty(3, dtype=torch.int64, device="cuda")
 assert fresh.data_ptr() == address and fresh.tolist() == [0, 0, 0]
-total = (torch.ones(3, device="cuda") * 2).sum()
+assert (torch.ones(3, device="cuda") * 2).sum().item() == 6
+total = (torch.randn(3, device="cuda") * 2).sum()
 assert total.item() == 0
 for piece in torch.randn(6, 8).cuda().split(torch.tensor([1, 2, 3]).cuda().tolist()):
     piece.mul_(2)
