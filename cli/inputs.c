@@ -168,6 +168,19 @@ bool frag_inputs_trace(const frag_arguments *arguments, const frag_recording *re
     return frag_error_in(error, recording->name);
 }
 
+bool frag_inputs_window(const frag_arguments *arguments, const char *device_option,
+                        frag_window *window, frag_error *error)
+{
+    const frag_window_texts texts = {
+        .events = frag_arguments_value(arguments, "events"),
+        .time = frag_arguments_value(arguments, "time"),
+        .marks = frag_arguments_value(arguments, "marks"),
+        .device = frag_arguments_value(arguments, device_option + strlen("--")),
+        .device_option = device_option,
+    };
+    return frag_window_parse(&texts, window, error);
+}
+
 bool frag_inputs_device(const frag_arguments *arguments, frag_device_spec *device,
                         frag_device_description *gpu, frag_error *error)
 {

@@ -9,6 +9,7 @@
 #include "studies/policy_settings.h"
 #include "studies/shared_options.h"
 #include "traces/load.h"
+#include "traces/window.h"
 
 /* Options for a command's table. */
 #define FRAG_OUTPUT_OPTIONS                                                                        \
@@ -36,6 +37,11 @@ bool frag_inputs_one_policy(const frag_arguments *arguments, frag_policy_list *p
     }
 bool frag_inputs_trace(const frag_arguments *arguments, const frag_recording *recording,
                        const frag_trace **trace, frag_error *error);
+
+/* The part of a recording that --events, --time and --marks name, of the GPU that device_option
+ * does: "--device" or "--trace-device". */
+bool frag_inputs_window(const frag_arguments *arguments, const char *device_option,
+                        frag_window *window, frag_error *error);
 
 /* The device options. gpu holds what --gpu and --latency say, and must outlive the spec. */
 bool frag_inputs_device(const frag_arguments *arguments, frag_device_spec *device,

@@ -216,6 +216,16 @@ static inline uint32_t split(frag_policy *policy, uint32_t id, uint64_t rounded,
     return front;
 }
 
+FRAG_INLINE void hand_out(frag_policy *policy, uint32_t id, const frag_request *request,
+                          bool is_split, frag_grant *grant)
+{
+    frag_pytorch_block *block = frag_pytorch_at(policy, id);
+    block->list |= FRAG_PYTORCH_IN_USE;
+    *grant = (frag_grant){.address = block->address, .block_bytes = block->bytes, .handle = id};
+    if (policy->stats != NULL)
+        frag_pytorch_count_alloc(policy, id, request->bytes, is_split);
+}
+
 /* The free block of a pool that begins at an address, large enough for bytes; NONE: there is none.
  * What was cut off the last one is mostly it. */
 static uint32_t find_placed(const frag_policy *policy, uint32_t pool, uint64_t address,
@@ -248,11 +258,7 @@ static bool alloc_placed(frag_policy *policy, const frag_request *request, frag_
         id = split(policy, id, bytes, true);
     else
         frag_pytorch_remove_free(policy, id);
-    frag_pytorch_block *granted = frag_pytorch_at(policy, id);
-    granted->list |= FRAG_PYTORCH_IN_USE;
-    *grant = (frag_grant){.address = granted->address, .block_bytes = granted->bytes, .handle = id};
-    if (policy->stats != NULL)
-        frag_pytorch_count_alloc(policy, id, request->bytes, is_split);
+    hand_out(policy, id, request, is_split, grant);
     return true;
 }
 
@@ -297,11 +303,7 @@ static FRAG_NOINLINE bool alloc_generally(frag_policy *policy, const frag_reques
         id = split(policy, id, rounded, is_listed);
     else if (is_listed)
         frag_pytorch_remove_free(policy, id);
-    frag_pytorch_block *granted = frag_pytorch_at(policy, id);
-    granted->list |= FRAG_PYTORCH_IN_USE;
-    *grant = (frag_grant){.address = granted->address, .block_bytes = granted->bytes, .handle = id};
-    if (policy->stats != NULL)
-        frag_pytorch_count_alloc(policy, id, request->bytes, is_split);
+    hand_out(policy, id, request, is_split, grant);
     return true;
 }
 

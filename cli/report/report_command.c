@@ -61,14 +61,7 @@ static bool read_page_limit(const frag_arguments *arguments, uint64_t *limit, fr
 
 static bool read_window(const frag_arguments *arguments, frag_window *window, frag_error *error)
 {
-    const frag_window_texts texts = {
-        .events = frag_arguments_value(arguments, "events"),
-        .time = frag_arguments_value(arguments, "time"),
-        .marks = frag_arguments_value(arguments, "marks"),
-        .device = frag_arguments_value(arguments, "trace-device"),
-        .device_option = "--trace-device",
-    };
-    if (!frag_window_parse(&texts, window, error))
+    if (!frag_inputs_window(arguments, "--trace-device", window, error))
         return false;
     return window->kind != FRAG_WINDOW_ALL || !window->has_device ||
            frag_fail(error, FRAG_E_USAGE,

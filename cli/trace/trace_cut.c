@@ -5,7 +5,7 @@
 
 static bool read_window(const frag_arguments *arguments, frag_window *window, frag_error *error)
 {
-    if (!frag_trace_tools_window(arguments, window, error))
+    if (!frag_inputs_window(arguments, "--device", window, error))
         return false;
     /* A device alone is a piece, too: all of its trace. */
     return window->kind != FRAG_WINDOW_ALL || window->has_device ||

@@ -252,7 +252,7 @@ static int info_one(const frag_arguments *arguments, const char *path, bool is_j
     frag_findings findings = {0};
     frag_window window = {0};
     frag_load_options options = {.with_columns = true, .figures_only = true, .window = &window};
-    if (!frag_trace_tools_window(arguments, &window, &error))
+    if (!frag_inputs_window(arguments, "--device", &window, &error))
         return frag_report(&error);
     if (window.kind == FRAG_WINDOW_ALL && !window.has_device)
         options.window = NULL;

@@ -26,19 +26,6 @@ bool frag_trace_tools_load_as(const frag_arguments *arguments, const char *path,
            frag_error_in(error, path);
 }
 
-bool frag_trace_tools_window(const frag_arguments *arguments, frag_window *window,
-                             frag_error *error)
-{
-    const frag_window_texts texts = {
-        .events = frag_arguments_value(arguments, "events"),
-        .time = frag_arguments_value(arguments, "time"),
-        .marks = frag_arguments_value(arguments, "marks"),
-        .device = frag_arguments_value(arguments, "device"),
-        .device_option = "--device",
-    };
-    return frag_window_parse(&texts, window, error);
-}
-
 bool frag_trace_tools_load(const frag_arguments *arguments, const char *path,
                            frag_recording *recording, frag_findings *findings, frag_error *error)
 {

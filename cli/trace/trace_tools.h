@@ -29,10 +29,6 @@ bool frag_trace_tools_load_as(const frag_arguments *arguments, const char *path,
                               frag_load_options *options, frag_recording *recording,
                               frag_findings *findings, frag_error *error);
 
-/* The part of --events, --time, --marks and --device. */
-bool frag_trace_tools_window(const frag_arguments *arguments, frag_window *window,
-                             frag_error *error);
-
 /* false: the output is a terminal and the format of --to is no text. */
 bool frag_trace_tools_check(const frag_arguments *arguments, frag_output *output,
                             frag_error *error);
