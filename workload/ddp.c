@@ -45,8 +45,8 @@ typedef struct bucket_list {
 
 static void close_bucket(bucket_list *list, open_bucket *open, frag_dtype dtype)
 {
-    list->sizes = frag_grow(list->sizes, &list->capacity, list->count + 1, sizeof *list->sizes);
-    list->sizes[list->count++] = (bucket_size){open->count, open->first, dtype};
+    *FRAG_APPEND(list->sizes, list->count, list->capacity) =
+        (bucket_size){open->count, open->first, dtype};
     *open = (open_bucket){.closed = open->closed + 1};
 }
 
@@ -113,9 +113,7 @@ static void make_buckets(frag_tape *tape, frag_ddp *ddp, const bucket_list *list
     drop_buckets(tape, ddp);
     frag_request_kind was = frag_tape_set_kind(tape, FRAG_REQUEST_GRADIENT);
     for (uint32_t i = 0; i < list->count; i++) {
-        ddp->buckets = frag_grow(ddp->buckets, &ddp->buckets_capacity, ddp->bucket_count + 1,
-                                 sizeof *ddp->buckets);
-        ddp->buckets[ddp->bucket_count++] =
+        *FRAG_APPEND(ddp->buckets, ddp->bucket_count, ddp->buckets_capacity) =
             frag_tape_empty(tape, list->sizes[i].count, list->sizes[i].dtype);
     }
     frag_tape_set_kind(tape, was);

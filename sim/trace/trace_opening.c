@@ -62,9 +62,7 @@ void frag_opening_destroy(frag_opening *opening)
 /* ---- device memory */
 static void hold(frag_opening *opening, frag_held_range range)
 {
-    opening->held = frag_grow(opening->held, &opening->held_capacity, opening->held_count + 1,
-                              sizeof *opening->held);
-    opening->held[opening->held_count++] = range;
+    *FRAG_APPEND(opening->held, opening->held_count, opening->held_capacity) = range;
 }
 
 /* A mapped range may be given back in pieces other than those it was got in. */
@@ -129,9 +127,7 @@ static void list(frag_opening *opening, uint64_t index)
         size_t twice = 2 * opening->listed_count;
         opening->listed_limit = twice > LISTED_MIN ? twice : LISTED_MIN;
     }
-    opening->listed = frag_grow(opening->listed, &opening->listed_capacity,
-                                opening->listed_count + 1, sizeof *opening->listed);
-    opening->listed[opening->listed_count++] = index;
+    *FRAG_APPEND(opening->listed, opening->listed_count, opening->listed_capacity) = index;
 }
 
 static void follow_pool(frag_opening *opening, const frag_event *event, uint64_t index)

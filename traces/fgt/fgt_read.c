@@ -329,13 +329,12 @@ bool frag_fgt_read_events(frag_fgt_reader *reader, frag_trace *trace, frag_fgt_t
 /* Keeps where a chunk was, for the index to be compared with. */
 static void note_chunk(frag_fgt_reader *reader, uint32_t number, uint32_t count, uint64_t first)
 {
-    reader->met =
-        frag_grow(reader->met, &reader->met_capacity, reader->met_count + 1, sizeof *reader->met);
-    reader->met[reader->met_count++] = (frag_fgt_index_entry){.trace = number,
-                                                              .count = count,
-                                                              .first = first,
-                                                              .offset = reader->section_offset,
-                                                              .opening = reader->opening_offset};
+    *FRAG_APPEND(reader->met, reader->met_count, reader->met_capacity) =
+        (frag_fgt_index_entry){.trace = number,
+                               .count = count,
+                               .first = first,
+                               .offset = reader->section_offset,
+                               .opening = reader->opening_offset};
     reader->opening_offset = 0;
 }
 

@@ -480,9 +480,7 @@ static void add_to_index(fgt_writer *writer, chunk_range range, uint64_t opening
             entry.time_first_ns = times[i];
         entry.time_last_ns = times[i] > entry.time_last_ns ? times[i] : entry.time_last_ns;
     }
-    writer->index = frag_grow(writer->index, &writer->index_capacity, writer->index_count + 1,
-                              sizeof *writer->index);
-    writer->index[writer->index_count++] = entry;
+    *FRAG_APPEND(writer->index, writer->index_count, writer->index_capacity) = entry;
 }
 
 static void write_index(fgt_writer *writer)

@@ -43,16 +43,14 @@ frag_tensor frag_model_add(frag_tape *tape, frag_model *model, frag_shape shape)
 
 void frag_model_mark_block(frag_model *model)
 {
-    model->block_starts = frag_grow(model->block_starts, &model->block_starts_capacity,
-                                    model->block_start_count + 1, sizeof *model->block_starts);
-    model->block_starts[model->block_start_count++] = model->parameter_count;
+    *FRAG_APPEND(model->block_starts, model->block_start_count, model->block_starts_capacity) =
+        model->parameter_count;
 }
 
 void frag_model_add_buffer(frag_tape *tape, frag_model *model, uint64_t count, frag_dtype dtype)
 {
-    model->buffers = frag_grow(model->buffers, &model->buffers_capacity, model->buffer_count + 1,
-                               sizeof *model->buffers);
-    model->buffers[model->buffer_count++] = frag_tape_empty(tape, count, dtype);
+    *FRAG_APPEND(model->buffers, model->buffer_count, model->buffers_capacity) =
+        frag_tape_empty(tape, count, dtype);
 }
 
 frag_tensor frag_walk_parameter(frag_walk *at, frag_shape shape)

@@ -111,9 +111,7 @@ static uint64_t skip_segment(restore_finder *state, uint64_t first)
             return first;
         filled += entries[at].bytes;
     }
-    state->filled = frag_grow(state->filled, &state->filled_capacity, state->filled_count + 1,
-                              sizeof *state->filled);
-    state->filled[state->filled_count++] = range->address;
+    *FRAG_APPEND(state->filled, state->filled_count, state->filled_capacity) = range->address;
     return skip_frees(state, at, range);
 }
 
