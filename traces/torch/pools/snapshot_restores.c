@@ -49,13 +49,27 @@ static void set_live(restore_finder *state, uint32_t block, bool is_live)
     state->live[at->pool] += is_live ? 1 : UINT64_MAX;
 }
 
+/* May a request be of a private pool? Where pools are not named: a graph is captured on a stream of
+ * its own, which is not the default one. */
+static bool may_be_private(const restore_finder *state, const frag_snapshot_entry *entry)
+{
+    return entry->pool != 0 || (entry->stream != 0 && !state->rewound->has_pools);
+}
+
+static bool has_private(const restore_finder *state)
+{
+    for (uint64_t i = 0; i < state->device->entry_count; i++)
+        if (state->device->entries[i].action == FRAG_SNAPSHOT_ALLOC &&
+            may_be_private(state, &state->device->entries[i]))
+            return true;
+    return false;
+}
+
 /* May a request be the first of a restore? Of a pool that is not named, nothing shows what else was
- * in use; a graph is captured on a stream of its own, which is not the default one. */
+ * in use. */
 static bool may_begin(const restore_finder *state, const frag_snapshot_entry *entry)
 {
-    if (entry->pool != 0)
-        return state->live[entry->pool] == 0;
-    return entry->stream != 0 && !state->rewound->has_pools;
+    return may_be_private(state, entry) && (entry->pool == 0 || state->live[entry->pool] == 0);
 }
 
 static void begin(restore_finder *state)
@@ -244,6 +258,8 @@ void frag_snapshot_restores_find(frag_snapshot *snapshot, uint32_t device,
                                  const frag_rewound *rewound, frag_findings *findings)
 {
     restore_finder state = {.device = &snapshot->devices[device], .rewound = rewound};
+    if (!has_private(&state))
+        return;
     state.live = frag_alloc(snapshot->pools.count, sizeof *state.live);
     state.is_live = frag_alloc(rewound->block_count + 1, sizeof *state.is_live);
     begin(&state);
