@@ -50,11 +50,18 @@ fi
 : "${SOURCE_DATE_EPOCH:=$(git log -1 --format=%ct 2>/dev/null || stat -c %Y Makefile)}"
 export SOURCE_DATE_EPOCH
 source=$work/source
-mkdir -p "$source"
-find "$source" -mindepth 1 -maxdepth 1 ! -name build -exec rm -rf {} +
+rm -rf "$work/fresh"
+mkdir -p "$source" "$work/fresh"
 if [ -e .git ]; then git ls-files -z -co --exclude-standard; else find . -type f ! -path './build/*' -print0; fi |
     while IFS= read -r -d '' file; do [ ! -f "$file" ] || printf '%s\0' "$file"; done |
-    tar --null -T - -cf - | tar -xf - -C "$source"
+    tar --null -T - -cf - | tar -xf - -C "$work/fresh"
+# What changed gets the time of now, as a file that was put back is older than the object made from it.
+(cd "$source" && find . -path ./build -prune -o ! -type d -print0) | while IFS= read -r -d '' file; do
+    cmp -s "$work/fresh/$file" "$source/$file" || rm "$source/$file"
+done
+(cd "$work/fresh" && find . ! -type d -print0) | while IFS= read -r -d '' file; do
+    [ -e "$source/$file" ] || { mkdir -p "$source/${file%/*}" && cp -P "$work/fresh/$file" "$source/$file"; }
+done
 rm -rf "$work/tree"
 case $target in
 x86_64-linux-gnu*) parts=(CUDA=auto) ;;
