@@ -4,7 +4,9 @@
     tests/fuzz/mutants.py [--count 60] [--seed 1] [--seconds 3600] [--only REGEX] [--jobs 2] [--quick] [--again LOG] [--work FOLDER] [--unreached]
 
 Each change (a mutant) is drawn at random among the operators of sim/, allocators/, traces/,
-planner/, messages/ and studies/; assertions and audits of policies are left alone. One object is compiled anew, then
+planner/, messages/ and studies/; assertions, audits of policies and what
+stands in no function (tables, limits) are left alone. All are built at once: each changed function stands there a
+second time, and the environment variable FRAG_MUTANT says which one is called. Then
 tests run that the object is linked into, until one fails: the test of that file, the tests of what
 includes it, the others, golden logs, and then the first of these tests with the address sanitizer;
 once all changes had these, what no test noticed goes through the command-line tests, those of its
@@ -42,6 +44,15 @@ AUDIT = re.compile(r"^(?:static )?bool (?:check_\w+|\w+_check(?:_\w+)?)\((?:cons
                    r"|bit_lists|vma_lists|address_index|composed|ranges) |index_audit )\*.*?^}", re.M | re.S)
 # "a < b ? a : b": where both are equal either is taken, so that "<=" is the same.
 OPERAND = r"(?:\w+(?:->|\.))*\w+(?:\[\w+\])?(?:\([^()]*\))?"
+# A function that stands in a file: 1 its head, 2 its name, 3 its parameters.
+FUNCTION = re.compile(r"^([A-Za-z_][^;{}=#]*?\b(\w+)\(([^;{}]*)\))\n\{\n.*?^\}", re.M | re.S)
+PARAMETER = re.compile(r"\(\*(\w+)\)|(\w+)(?:\[[^]]*\])*$")
+WHICH = """char *getenv(const char *);
+int atoi(const char *);
+__attribute__((weak, visibility("hidden"))) int frag_mutant;
+static __attribute__((constructor)) void frag_mutant_set(void) { frag_mutant = getenv("FRAG_MUTANT") ? atoi(getenv("FRAG_MUTANT")) : 0; }
+#line 1
+"""
 CHOICE = re.compile(r"(?:^|[=(,?:] *|return |&& |\|\| )(%s) (?:<=?|>=?) (%s)\s*\?\s*(?:\(\w+\))?(%s)\s*:\s*(?:\(\w+\))?(%s)(?=[;),])"
                     % ((OPERAND,) * 4), re.M)
 OTHERS = {
@@ -69,6 +80,7 @@ BATS_NEVER = {"tidiness", "docs", "setup", "help", "gpu_report", "python_recorde
 # A change may make a test run for ever. A test that passed before gets TIMES the processor time that it
 # took then, so that a busy machine fails none; what waits for something that never comes is ended too.
 LIMIT_SECONDS = 600
+COMPILE = "gcc -std=c11 -D_DEFAULT_SOURCE -I. -w "
 FIRST_SECONDS = {"unit": 60, "asan": 240, "fuzzer": 120, "golden": 120, "bats": 240}
 LEAST_SECONDS = 4
 TIMES = 8
@@ -96,12 +108,15 @@ class Mutant:
         stop = text.find("\n", end)
         self.before = text[begin:stop].strip()
         self.after = (text[begin:start] + new + text[end:stop]).strip()
-        self.text = text[:start] + new + text[end:]
+        self.original, self.start, self.end, self.new = text, start, end, new
+        self.number = 0  # of those that are built at once
         self.is_choice = new in (text[start:end] + "=", text[start:end].rstrip("=")) and any(
             choice.start(1) < start < choice.start(2) == end + 1 and sorted(choice.group(1, 2)) == sorted(choice.group(3, 4))
             for choice in CHOICE.finditer(text, begin, text.find(";", end) + 1))
-        # Of what stands in a file, a table ends so; a function ends with a brace alone.
-        self.is_table = text.find("\n};", end) == text.find("\n}", end)
+
+    def text(self, first=0, last=None):
+        """The file with the change, or a part of it that has the change in it."""
+        return self.original[first:self.start] + self.new + self.original[self.end:last]
 
     def is_equivalent(self, known):
         return self.is_choice or self.key() in known
@@ -110,13 +125,59 @@ class Mutant:
         return (self.path, self.before, self.after)
 
 
+def parameters(text):
+    """The names; None: there are some without a name."""
+    names, depth, last = [], 0, 0
+    for i, letter in enumerate(text + ","):
+        depth += (letter in "([") - (letter in ")]")
+        if letter == "," and depth == 0:
+            names.append(text[last:i].strip())
+            last = i + 1
+    if names == ["void"]:
+        return []
+    found = [PARAMETER.search(name) for name in names]
+    return None if "..." in names or None in found else [match.group(1) or match.group(2) for match in found]
+
+
+def parted(mutants):
+    """The text of their file with each function that one of them changes a second time, in the place before it; the
+    function itself calls the one that is wanted. Those that are in it have a number from then on."""
+    text = mutants[0].original
+    parts, place = [WHICH], 0
+    for function in FUNCTION.finditer(blanked(text)):
+        first, last = function.span()
+        inside = [mutant for mutant in mutants if function.end(1) < mutant.start < last]
+        if not inside:
+            continue
+        names = parameters(function.group(3))
+        kind = re.sub(r"\b(static|inline)\b\s*", "", text[first:function.start(2)])
+        line = "\n#line %d\n" % (text.count("\n", 0, first) + 1)
+        calls = ""
+        parts += [text[place:first], text[first:function.end(1)], ";"]
+        for mutant in inside:
+            mutant.number = parted.last = parted.last + 1
+            name = "%s__%d" % (function.group(2), mutant.number)
+            parts += [line, "static ", kind, name, mutant.text(function.end(2), last)]
+            call = "%s(%s)" % (name, ", ".join(names))
+            calls += "case %d: " % mutant.number + (call + "; return; " if kind.strip() == "void" else "return " + call + "; ")
+        body = text.index("{", function.end(1)) + 1
+        parts += [line, text[first:body], " switch (frag_mutant) { " + calls + "default: break; }"]
+        place = body
+    return "".join(parts) + text[place:]
+
+
+parted.last = 0
+
+
 def mutants_of(root, path):
     text = open(os.path.join(root, path)).read()
     code = blanked(text)
+    functions = [function.span() for function in FUNCTION.finditer(code) if parameters(function.group(3)) is not None]
     for pattern in (BINARY, STEPS, NOT, WORD):
         for match in pattern.finditer(code):
-            for new in OTHERS[match.group(0)]:
-                yield Mutant(path, text, match.start(), match.end(), new)
+            if any(first < match.start() < last for first, last in functions):
+                for new in OTHERS[match.group(0)]:
+                    yield Mutant(path, text, match.start(), match.end(), new)
 
 
 def sources(root, only):
@@ -143,18 +204,20 @@ def equivalents(root):
 class Tree:
     """A copy of the checkout with everything built, in which one mutant lives at a time."""
 
-    def __init__(self, root, folder, jobs, flags=()):
+    def __init__(self, root, folder, jobs, flags=(), texts={}):
         self.folder = folder
         self.flags = list(flags)
         self.environment = None
         self.passes = {}  # by test: does it pass without a mutant?
         self.took = {}  # by test: the most seconds of the processor that it took to pass
-        self.linked = set()  # (mode, name) of what has the object as it is now
-        self.asan_path = None  # the source whose changed object is in the archive for the sanitizer
         os.makedirs(folder, exist_ok=True)
         listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=root, capture_output=True, text=True, check=True)
         for path in listed.stdout.split("\n"):
-            self.copy(root, path)
+            if path not in texts:
+                self.copy(root, path)
+            elif not os.path.exists(os.path.join(folder, path)) or open(os.path.join(folder, path)).read() != texts[path]:
+                os.makedirs(os.path.dirname(os.path.join(folder, path)), exist_ok=True)
+                self.write(path, texts[path])
         self.build = os.path.join(folder, "build/release")
         self.make(jobs, "MODE=release", "fraglab", "test-programs")
         sources = glob.glob(os.path.join(folder, "tests/*/test_*.c")) + [os.path.join(folder, "tests/fuzz/policy_fuzzer.c")]
@@ -162,10 +225,10 @@ class Tree:
         if not flags:
             libraries = ["libfraglab.a", "libsupport.a", "libcli.a", "libgpu.a", "libapi.a"]
             self.make(jobs, "MODE=asan", *["build/asan/" + name for name in libraries + sorted(self.objects.values())])
-        self.learn_commands()
 
     def make(self, jobs, *arguments):
-        done = subprocess.run(["make", "-s", "-j%d" % jobs] + self.flags + list(arguments), cwd=self.folder, capture_output=True, text=True)
+        # A warning is for people to see; here the tests have to.
+        done = subprocess.run(["make", "-s", "-j%d" % jobs, "WARNINGS=-w"] + self.flags + list(arguments), cwd=self.folder, capture_output=True, text=True)
         if done.returncode != 0:
             sys.exit("mutants: the copy of the tree cannot be built:\n" + done.stderr[-2000:])
 
@@ -183,26 +246,9 @@ class Tree:
         os.makedirs(os.path.dirname(target), exist_ok=True)
         shutil.copy(source, target)
 
-    def shown(self, mode, *targets):
-        """What make would do were sim/trace/trace.c new."""
-        return subprocess.run(["make", "-n", "V=1", "MODE=" + mode, "-W", "sim/trace/trace.c"] + self.flags + ["build/%s/%s" % (mode, name) for name in targets],
-                              cwd=self.folder, capture_output=True, text=True, check=True).stdout.split("\n")
-
-    def learn_commands(self):
-        """How make compiles, and links a test and the program, to do the same without its start."""
-        self.compile_lines, self.test_lines = {}, {}
-        for mode in ("release", "asan"):
-            lines = self.shown(mode, *["tests/" + name for name in self.objects])
-            self.compile_lines[mode] = next(line for line in lines if "-c -o build/%s/sim/trace/trace.o" % mode in line)
-            for line in lines:
-                made = re.search(r" -o build/%s/tests/(\w+) " % mode, line)
-                if made:
-                    self.test_lines[mode, made.group(1)] = line
-        self.program_line = next(line for line in self.shown("release", "fraglab") if "-o build/release/fraglab " in line)
-
     def symbols(self, path, *options):
         shown = subprocess.run(["nm", "--defined-only", *options, os.path.join(self.build, path)], capture_output=True, text=True, check=True)
-        return {line.split()[-1] for line in shown.stdout.split("\n") if len(line.split()) == 3}
+        return {line.split()[-1] for line in shown.stdout.split("\n") if len(line.split()) == 3} - {"frag_mutant"}
 
     def links(self, units, paths):
         """Which tests have the object of a source in them: the archive gives only what is needed. A linked program
@@ -232,43 +278,18 @@ class Tree:
         with open(os.path.join(self.folder, path), "w") as file:
             file.write(text)
 
-    def object_of(self, path, mode="release"):
-        """Compiles the source as it stands there, and puts it in its archive. True: both went well."""
-        stem = path[:-2]
-        line = self.compile_lines[mode].replace("sim/trace/trace.o", stem + ".o").replace("sim/trace/trace.c", path).replace("sim/trace/trace.d", stem + ".d")
-        # A warning is for people to see; here the tests have to.
-        return self.run(line.replace(" -c -o ", " -w -c -o ")) == 0 and self.archive(path, mode) == 0
+    def put(self, mutant):
+        """Makes the change the one that is tested; None: none is."""
+        self.environment = {**os.environ, "FRAG_MUTANT": str(mutant.number)} if mutant else None
 
-    def archive(self, path, mode="release"):
-        self.linked = {name for name in self.linked if name[0] != mode}
-        return self.run("ar r build/%s/libfraglab.a build/%s/%s.o" % (mode, mode, path[:-2]))
-
-    def compile(self, path, text):
-        """Puts the text in the place of a source. Returns the digest of its object; None: it does not compile."""
-        self.write(path, text)
-        self.asan_path = None
-        return self.digest("build/release/%s.o" % path[:-2]) if self.object_of(path) else None
-
-    def keep(self, path):
-        """Returns the digest of the object as it is without a change."""
-        shutil.copy(os.path.join(self.build, path[:-2] + ".o"), os.path.join(self.build, "unchanged.o"))
-        self.path = path
-        return self.digest("build/release/unchanged.o")
-
-    def restore(self, path, text):
-        self.write(path, text)
-        shutil.copy(os.path.join(self.build, "unchanged.o"), os.path.join(self.build, path[:-2] + ".o"))
-        self.archive(path)
-        if self.asan_path:
-            self.object_of(path, "asan")
-            self.asan_path = None
-
-    def link(self, name, mode="release"):
-        if (mode, name) in self.linked:
-            return
-        self.linked.add((mode, name))
-        line = self.program_line if name == "fraglab" else self.test_lines[mode, name]
-        self.run(line + (" && cp build/release/fraglab fraglab" if name == "fraglab" else ""))
+    def is_same(self, mutant):
+        """Does the change leave the object as it was?"""
+        digests = []
+        for text in (mutant.original, mutant.text()):
+            self.write("build/alone.c", text)
+            self.run(COMPILE + "-O3 -c -o build/alone.o build/alone.c")
+            digests.append(self.digest("build/alone.o"))
+        return digests[0] == digests[1]
 
     def limit(self, test):
         if test in self.took:
@@ -286,18 +307,12 @@ class Tree:
         """The exit code; None: it took too long."""
         kind, name = test
         if kind == "unit":
-            self.link(name)
             return self.run("build/release/tests/" + name, limit)
         if kind == "asan":
-            if self.asan_path is None:
-                self.asan_path = self.path
-                self.object_of(self.path, "asan")
-            self.link(name, "asan")
+            self.make(1, "MODE=asan", "build/asan/tests/" + name)
             return self.run("build/asan/tests/" + name, limit)
         if kind == "fuzzer":
-            self.link("policy_fuzzer")
             return self.run("build/release/tests/policy_fuzzer --events %s --keep build/mutant.trace" % name, limit)
-        self.link("fraglab")
         if kind == "golden":
             folder = "build/golden" if name == "golden" else "tests/data/" + name
             return self.run("sh tests/golden_logs.sh && ./fraglab verify --against golden " + folder, limit)
@@ -375,16 +390,16 @@ class Reach:
                 is_running = count > 0
         return changes
 
-    def runs(self, test, path, line, is_table):
-        """Does it run that line? A table outside functions may be used by all that run something of the file."""
+    def runs(self, test, path, line):
+        """Does it run that line?"""
         changes = self.lines(("unit", test[1]) if test[0] == "asan" else test).get(path, ())
-        return len(changes) > 0 if is_table else bisect.bisect_right(changes, line) % 2 == 1
+        return bisect.bisect_right(changes, line) % 2 == 1
 
     def tests(self, mutant, tests):
         """Those that can notice, so none if none runs the line. Command-line tests: the shortest first, as none is
         much likelier than another."""
         with self.lock:
-            running = [test for test in tests if self.runs(test, mutant.path, mutant.line, mutant.is_table)]
+            running = [test for test in tests if self.runs(test, mutant.path, mutant.line)]
         return sorted(running, key=lambda test: self.known[" ".join(test)]["seconds"] if test[0] == "bats" else 0)
 
 
@@ -452,23 +467,18 @@ class Order:
             return sorted(tests, key=lambda test: (-self.weight(path, test), test))
 
 
-def judge(tree, order, mutant, original, tests):
-    clean = tree.keep(mutant.path)
-    changed = tree.compile(mutant.path, mutant.text)
-    if changed is None:
-        return "does not compile", ""
-    if changed == clean:
-        return "equivalent", "the same object"
+def judge(tree, order, mutant, tests):
+    tree.put(mutant)
     for test in tests:
         verdict = tree.notices(test, tree.limit(test))
         if verdict is None:
             continue
         if test not in tree.passes:
-            tree.restore(mutant.path, original)
+            tree.put(None)
             tree.passes[test] = tree.notices(test, LIMIT_SECONDS) is None
             if not tree.passes[test]:
                 print("left out, as it fails without a change: " + " ".join(test), flush=True)
-            tree.compile(mutant.path, mutant.text)
+            tree.put(mutant)
         if not tree.passes[test]:
             continue
         # On a busy machine a test takes long, or a program that talks to others fails, by chance: then it does not do so twice.
@@ -476,7 +486,7 @@ def judge(tree, order, mutant, original, tests):
             continue
         order.hit(mutant.path, test)
         return verdict, " ".join(test)
-    return "not noticed", "" if tests else "none runs it"
+    return ("equivalent", "the same object") if tree.is_same(mutant) else ("not noticed", "" if tests else "none runs it")
 
 
 def not_noticed(log):
@@ -515,6 +525,24 @@ def draw(root, only, seed, count, again):
     return taken
 
 
+def compiles(root, text):
+    return subprocess.run((COMPILE + "-fsyntax-only -x c -").split(), cwd=root, input=text, text=True, stderr=subprocess.DEVNULL).returncode == 0
+
+
+def build_at_once(root, mutants):
+    """Returns the changes that compile, and by path the texts that have them."""
+    kept, texts = [], {}
+    for path in sorted({mutant.path for mutant in mutants}):
+        here = [mutant for mutant in mutants if mutant.path == path]
+        if not compiles(root, parted(here)):
+            here = [mutant for mutant in here if compiles(root, mutant.text())]
+        kept += here
+        if here:
+            texts[path] = parted(here)
+    print("%d do not compile" % (len(mutants) - len(kept)), flush=True)
+    return [mutant for mutant in mutants if mutant in kept], texts
+
+
 def unreached(root, order, reach, only):
     """Prints the lines with an operator that no unit test and no golden log runs, and how many there are in each folder."""
     tests = [("unit", name) for name in order.units] + [("golden", name) for name in GOLDEN]
@@ -549,9 +577,8 @@ class Work:
                 return
             with self.lock:
                 tree = self.trees.pop()
-            original = open(os.path.join(self.root, mutant.path)).read()
-            verdict, by = judge(tree, self.order, mutant, original, self.reach.tests(mutant, tests_of(mutant.path)))
-            tree.restore(mutant.path, original)
+            verdict, by = judge(tree, self.order, mutant, self.reach.tests(mutant, tests_of(mutant.path)))
+            tree.put(None)
             with self.lock:
                 self.trees.append(tree)
                 if verdict == "not noticed":
@@ -592,7 +619,13 @@ def main():
     if options.unreached:
         return unreached(root, order, Reach(root, os.path.abspath(os.path.join(options.work, "reach")), options.jobs), options.only)
     mutants = draw(root, options.only, options.seed, options.count, options.again)
-    trees = [Tree(root, os.path.abspath(os.path.join(options.work, "tree%d" % i)), options.jobs) for i in range(options.jobs)]
+    mutants, texts = build_at_once(root, mutants)
+    folders = [os.path.abspath(os.path.join(options.work, "tree%d" % i)) for i in range(options.jobs)]
+    trees = [Tree(root, folders[0], options.jobs, texts=texts)]
+    for folder in folders[1:]:
+        shutil.rmtree(folder, ignore_errors=True)
+        subprocess.run(["cp", "-a", folders[0], folder], check=True)
+        trees.append(Tree(root, folder, options.jobs, texts=texts))
     order.links = trees[0].links(order.units, {mutant.path for mutant in mutants})
     reach = Reach(root, os.path.abspath(os.path.join(options.work, "reach")), options.jobs)
     work = Work(root, trees, order, reach, options.seconds)
