@@ -19,6 +19,9 @@
  * untouched. */
 #define GROW_FAST_FROM_BYTES ((size_t)4 << 10)
 #define GROW_FAST_TO_BYTES ((size_t)256 << 10)
+#ifdef __SANITIZE_ADDRESS__
+#define EXACT_MAX ((size_t)4 << 10) /* items */
+#endif
 
 #define KEPT_BYTES (64 << 20)
 #define KEPT_ARRAY_BYTES (32 << 20) /* the most that glibc takes for an answer */
@@ -263,6 +266,13 @@ void *frag_grow(void *items, size_t *capacity, size_t count, size_t item_bytes)
 {
     if (count <= *capacity)
         return items;
+#ifdef __SANITIZE_ADDRESS__
+    /* Nothing behind the last item, so that what reads one too many is found. */
+    if (count <= EXACT_MAX) {
+        *capacity = count;
+        return frag_realloc(items, count, item_bytes);
+    }
+#endif
     size_t wanted = *capacity < 16 ? 16 : *capacity;
     size_t bytes = wanted * item_bytes;
     bool is_growing = *capacity > 0 && bytes >= GROW_FAST_FROM_BYTES && bytes < GROW_FAST_TO_BYTES;

@@ -166,8 +166,18 @@ static void sort_streams(frag_trace *trace)
     frag_free(moved_to);
 }
 
+static void resize_events(frag_builder *builder, size_t capacity)
+{
+    frag_trace *trace = builder->trace;
+    trace->events = frag_realloc(trace->events, capacity, sizeof *trace->events);
+    frag_trace_resize_columns(trace, builder->device.capacity, capacity);
+    builder->device.capacity = capacity;
+}
+
 static void end_device(frag_builder *builder)
 {
+    if (builder->trace != NULL && builder->trace->event_count > 0)
+        resize_events(builder, builder->trace->event_count);
     if (builder->trace != NULL && !builder->device.is_stream_order_fixed)
         sort_streams(builder->trace);
     frag_strings_destroy(&builder->device.streams);
@@ -248,17 +258,6 @@ void frag_builder_expect(frag_builder *builder, uint64_t event_count)
 }
 
 /* ---- events */
-static void grow_events(frag_builder *builder)
-{
-    frag_trace *trace = builder->trace;
-    device_state *device = &builder->device;
-    size_t old = device->capacity;
-    size_t capacity = old > 0 ? old * 2 : device->expected > 1024 ? device->expected : 1024;
-    trace->events = frag_realloc(trace->events, capacity, sizeof *trace->events);
-    frag_trace_grow_columns(trace, old, capacity);
-    device->capacity = capacity;
-}
-
 static void set_64(uint64_t **column, size_t capacity, uint64_t index, uint64_t value)
 {
     if (value == 0)
@@ -282,8 +281,9 @@ void frag_builder_add(frag_builder *builder, const frag_build_event *event)
     if (builder->trace == NULL)
         frag_builder_device(builder, 0);
     frag_trace *trace = builder->trace;
-    if (trace->event_count == builder->device.capacity)
-        grow_events(builder);
+    size_t room = builder->device.capacity, expected = builder->device.expected;
+    if (trace->event_count == room)
+        resize_events(builder, room > 0 ? room * 2 : expected > 1024 ? expected : 1024);
     uint64_t index = trace->event_count++;
     size_t capacity = builder->device.capacity;
     uint16_t stream = 0;

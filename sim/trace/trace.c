@@ -139,23 +139,24 @@ bool frag_recording_needs_columns(const frag_recording *recording)
            frag_recording_get(recording, FRAG_PLACED_KEY) != NULL;
 }
 
-static void *grow_column(void *column, size_t old, size_t capacity, size_t item_bytes)
+static void *resize_column(void *column, size_t old, size_t capacity, size_t item_bytes)
 {
     if (column == NULL)
         return NULL;
-    unsigned char *grown = frag_realloc(column, capacity, item_bytes);
-    memset(grown + old * item_bytes, 0, (capacity - old) * item_bytes);
-    return grown;
+    unsigned char *resized = frag_realloc(column, capacity, item_bytes);
+    if (capacity > old)
+        memset(resized + old * item_bytes, 0, (capacity - old) * item_bytes);
+    return resized;
 }
 
-void frag_trace_grow_columns(frag_trace *trace, size_t old, size_t capacity)
+void frag_trace_resize_columns(frag_trace *trace, size_t old, size_t capacity)
 {
-    trace->addresses = grow_column(trace->addresses, old, capacity, sizeof *trace->addresses);
-    trace->times_ns = grow_column(trace->times_ns, old, capacity, sizeof *trace->times_ns);
-    trace->sites = grow_column(trace->sites, old, capacity, sizeof *trace->sites);
-    trace->pools = grow_column(trace->pools, old, capacity, sizeof *trace->pools);
-    trace->notes = grow_column(trace->notes, old, capacity, sizeof *trace->notes);
-    trace->block_bytes = grow_column(trace->block_bytes, old, capacity, sizeof *trace->block_bytes);
+    trace->addresses = resize_column(trace->addresses, old, capacity, sizeof *trace->addresses);
+    trace->times_ns = resize_column(trace->times_ns, old, capacity, sizeof *trace->times_ns);
+    trace->sites = resize_column(trace->sites, old, capacity, sizeof *trace->sites);
+    trace->pools = resize_column(trace->pools, old, capacity, sizeof *trace->pools);
+    trace->notes = resize_column(trace->notes, old, capacity, sizeof *trace->notes);
+    trace->block_bytes = resize_column(trace->block_bytes, old, capacity, sizeof *trace->block_bytes);
 }
 
 void frag_trace_destroy(frag_trace *trace)

@@ -34,6 +34,8 @@ static const sample samples[] = {
     {"/home/me/src/transformers/modeling_utils.py", "to", FRAG_OWNER_PROGRAM},
     {"/home/me/lib/losses.py", "loss", FRAG_OWNER_PROGRAM},
     {"/home/me/pythonlib/model.py", "forward", FRAG_OWNER_PROGRAM},
+    {"/home/me/lib/pythonic/model.py", "forward", FRAG_OWNER_PROGRAM},
+    {"/home/me/lib/cnn-v23/model.py", "forward", FRAG_OWNER_PROGRAM},
     {"/tmp/torchinductor_me.py", "call", FRAG_OWNER_PROGRAM},
     {"/home/me/torch/_/train.py", "main", FRAG_OWNER_PROGRAM},
     {"/home/me/gui.pyw", "main", FRAG_OWNER_PROGRAM},

@@ -183,6 +183,7 @@ static void refuses_figures_that_cannot_be(void **state)
         {4, "the figures of a trace have the wrong size"},
         {8, "the figures of a trace have the wrong size"},
         {20, "the figures of a trace have lifetimes that cannot be"},
+        {24, "the figures of a trace have lifetimes that cannot be"},
         {43, "the figures of a trace infer more events than it has"},
         {59, "the figures of a trace have lifetimes that cannot be"},
         {84, "the figures of a trace count other requests than its summary"},

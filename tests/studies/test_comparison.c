@@ -309,6 +309,21 @@ static void an_oom_that_comes_or_goes_is_a_verdict_of_its_own(void **state)
     free(small);
 }
 
+static void only_the_metrics_that_are_asked_for_are_compared(void **state)
+{
+    (void)state;
+    static const char *const metrics[] = {"final.*", "peak.allocated_bytes"};
+    char *now = replaced(lines[0], "\"allocated_bytes\":4941745152", "\"allocated_bytes\":5041745152");
+    frag_comparison_options wishes = one_percent;
+    wishes.metrics = metrics;
+    for (wishes.metric_count = 1; wishes.metric_count <= 2; wishes.metric_count++) {
+        frag_comparison comparison = compare(lines[0], now, &wishes);
+        assert_int_equal(comparison.verdicts[FRAG_VERDICT_WORSE], wishes.metric_count - 1);
+        frag_comparison_destroy(&comparison);
+    }
+    free(now);
+}
+
 static void rows_find_each_other_in_any_order_by_device(void **state)
 {
     (void)state;
@@ -399,6 +414,7 @@ int main(void)
         cmocka_unit_test(other_options_under_the_same_label_are_compared_and_noted),
         cmocka_unit_test(rows_of_another_version_are_compared_and_noted),
         cmocka_unit_test(an_oom_that_comes_or_goes_is_a_verdict_of_its_own),
+        cmocka_unit_test(only_the_metrics_that_are_asked_for_are_compared),
         cmocka_unit_test(rows_find_each_other_in_any_order_by_device),
         cmocka_unit_test(what_is_no_row_is_refused_with_its_line),
         cmocka_unit_test(a_change_at_its_threshold_is_within),

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "base/memory.h"
 #include "traces/pickle/pickle.h"
 #include "traces/pickle/pickle_write.h"
 
@@ -145,6 +146,30 @@ static void long_lists_come_back_whole(void **state)
     frag_pickle_destroy(pickle);
 }
 
+/* One byte says how long a text of up to 255 bytes is, four how long a longer one. */
+static void texts_of_any_length_come_back(void **state)
+{
+    (void)state;
+    static const struct {
+        size_t length;
+        long bytes;
+    } cases[] = {{1, 3}, {255, 257}, {256, 261}, {70000, 70005}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *text = frag_alloc(cases[i].length + 1, 1);
+        memset(text, 'x', cases[i].length);
+        frag_pickle_writer writer = begin();
+        long before = ftell(writer.stream);
+        frag_pickle_put_text(&writer, text);
+        assert_in_range(ftell(writer.stream) - before, cases[i].bytes, cases[i].bytes + 1);
+        frag_pickle *pickle = end(&writer);
+        uint32_t id = 0;
+        assert_true(frag_pickle_string(pickle, root, &id));
+        assert_string_equal(frag_pickle_text(pickle, id, NULL), text);
+        frag_pickle_destroy(pickle);
+        frag_free(text);
+    }
+}
+
 /* The viewer in the browser takes the items of a batch as arguments of one call. */
 static void long_lists_are_written_in_batches_of_a_thousand(void **state)
 {
@@ -239,6 +264,7 @@ int main(void)
         cmocka_unit_test(negative_integers_keep_their_sign),
         cmocka_unit_test(dicts_hold_truths_fractions_and_pairs),
         cmocka_unit_test(long_lists_come_back_whole),
+        cmocka_unit_test(texts_of_any_length_come_back),
         cmocka_unit_test(long_lists_are_written_in_batches_of_a_thousand),
         cmocka_unit_test(lists_in_lists_have_batches_of_their_own),
         cmocka_unit_test(what_is_shared_is_written_once),

@@ -292,7 +292,7 @@ static void grow_trace(frag_trace *trace, frag_fgt_trace_state *state, uint64_t 
         frag_grow(trace->events, &state->capacity, (size_t)count, sizeof *trace->events);
     size_t capacity = state->capacity;
     frag_memory_will_fill(trace->events, capacity * sizeof *trace->events);
-    frag_trace_grow_columns(trace, old, capacity);
+    frag_trace_resize_columns(trace, old, capacity);
 }
 
 bool frag_fgt_read_events(frag_fgt_reader *reader, frag_trace *trace, frag_fgt_trace_state *state,
