@@ -20,6 +20,8 @@
 #include "sim/replay/history.h"
 #include "sim/rows/result.h"
 #include "studies/compare/comparison.h"
+#include "studies/rows/result_rows.h"
+#include "studies/rows/row_policy.h"
 #include "tests/support/pinned_lines.h"
 #include "tests/support/policy_case.h"
 #include "tests/support/random_trace.h"
@@ -103,6 +105,35 @@ static void print_beside(FILE *stream, const void *what)
         frag_result_compare_table(list->format, stream, &list->rows[0], &list->rows[1], 1);
 }
 
+/* The same rows read from their file, and the policy of each. */
+static void print_stored(FILE *stream, const void *what)
+{
+    const row_list *list = what;
+    char *bytes = NULL;
+    size_t count = 0;
+    frag_error error = {0};
+    frag_stored_rows stored = {.items = NULL};
+    FILE *file = open_memstream(&bytes, &count);
+    assert_non_null(file);
+    print_rows(file, &(row_list){list->rows, list->count, FRAG_RESULT_JSONL});
+    fclose(file);
+    frag_input *input = frag_input_from_memory(bytes, count, "rows");
+    assert_true(frag_stored_rows_read(input, &stored, &error));
+    frag_input_close(input);
+    frag_stored_rows_print(&stored, list->format, stream);
+    for (size_t i = 0; i < stored.count; i++) {
+        frag_policy_spec spec = {.ops = NULL};
+        bool ok = frag_row_policy(stored.items[i]->json, &spec, &error);
+        fprintf(stream, "%s of %zu groups\n", ok ? spec.text : error.sentence, stored.group_count);
+        for (uint32_t k = 0; ok && k < spec.value_count; k++)
+            fprintf(stream, "%s ", spec.values[k].text);
+        if (ok)
+            frag_policy_spec_destroy(&spec);
+    }
+    frag_stored_rows_destroy(&stored);
+    free(bytes);
+}
+
 static void add_stats(made_row *made, uint64_t *bits)
 {
     static const char *const keys[] = {"num_ooms", "allocated_bytes.all.current",
@@ -162,6 +193,8 @@ static void tell_rows(frag_text *out, const frag_row *rows, size_t count)
     for (frag_result_format i = 0; i < FRAG_RESULT_FORMAT_COUNT; i++)
         tell_printed(out, formats[i], i == FRAG_RESULT_TABLE, print_rows,
                      &(row_list){rows, count, i});
+    for (frag_result_format i = 0; i < FRAG_RESULT_FORMAT_COUNT; i++)
+        tell_printed(out, "read again", false, print_stored, &(row_list){rows, count, i});
     for (size_t i = 0; i + 1 < count; i++) {
         made_row card = {.row = rows[i + 1]};
         snprintf(card.gpu.facts.name, sizeof card.gpu.facts.name, "card");
