@@ -1,6 +1,5 @@
 #include "studies/sweep/experiment.h"
 
-#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -14,6 +13,7 @@
 
 #define VALUES_MAX 100000u
 #define COMBINATIONS_MAX 1000000u
+#define BROKEN_MAX 1e9 /* no option takes a number that is not whole, and greater or negative */
 
 /* ---- lists of values: one, several, or a range */
 
@@ -48,7 +48,7 @@ static bool read_numbers(const frag_yaml_node *const *nodes, size_t count, uint6
                     whole[i] != FRAG_UNLIMITED;
     }
     for (size_t i = 0; i < count && !*is_whole; i++)
-        if (!frag_yaml_ratio(nodes[i], -DBL_MAX, DBL_MAX, &broken[i], error))
+        if (!frag_yaml_ratio(nodes[i], 0, BROKEN_MAX, &broken[i], error))
             return false;
     return true;
 }
