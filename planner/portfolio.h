@@ -15,10 +15,10 @@ typedef enum frag_placing {
 
 typedef struct frag_portfolio {
     const frag_sections *sections;
-    frag_gap_tree *tree; /* NULL until needed */
-    frag_skyline *skyline;
-    uint32_t *order;   /* scratch */
-    uint64_t *offsets; /* scratch */
+    frag_gap_tree *tree;   /* NULL until needed */
+    frag_skyline *skyline; /* NULL until needed */
+    uint32_t *order;       /* scratch */
+    uint64_t *offsets;     /* scratch */
     uint32_t *best_order;
     uint64_t *best_offsets;
     uint64_t best_height; /* UINT64_MAX: none yet */
@@ -40,7 +40,8 @@ void frag_portfolio_keep(frag_portfolio *portfolio, frag_placing placing, uint64
                          bool keeps_equal);
 
 /* The packings one after the other until one is at or below the goal or the steps (counted down) do
- * not suffice for one more; the first is made in any case. */
+ * not suffice for one more; the first is made in any case. Where the steps do not suffice even for
+ * that one, and buffers are many, a stacked packing is tried before it. */
 void frag_portfolio_run(frag_portfolio *portfolio, uint64_t goal, uint64_t *steps);
 
 #endif

@@ -9,9 +9,11 @@
 #include <cmocka.h>
 
 #include "base/bytes.h"
+#include "base/memory.h"
 #include "planner/placement.h"
 #include "planner/plan.h"
 #include "planner/portfolio.h"
+#include "planner/stacked.h"
 #include "tests/support/instances.h"
 
 static instance problem;
@@ -145,6 +147,86 @@ static void what_shares_no_time_shares_all_bytes(void **state)
     frag_plan_destroy(&plan);
 }
 
+/* What lies within [lower, upper), each part split in three again; no two begin or end together. */
+static void nest(uint64_t lower, uint64_t upper)
+{
+    if (upper - lower < 3)
+        return;
+    problem.buffers[problem.count++] = (frag_buffer){lower, upper, 1 + lower * 7 % 1000, 1};
+    for (uint64_t part = (upper - lower) / 3, i = 0; i < 3; i++)
+        nest(lower + 1 + i * part, lower + (i + 1) * part);
+}
+
+/* Stacks under a limit; the height, or UINT64_MAX: above it. */
+static uint64_t stack(uint64_t limit, uint64_t *load_bytes)
+{
+    frag_sections sections;
+    frag_error error = {0};
+    static uint64_t offsets[INSTANCE_MAX];
+    static uint32_t order[INSTANCE_MAX];
+    uint64_t height = 0;
+    uint64_t checked = 0;
+    assert_true(frag_sections_create(&sections, problem.buffers, problem.count, &error));
+    *load_bytes = sections.load_bytes;
+    bool is_low = frag_stacked_place(&sections, limit, order, offsets, &height);
+    frag_sections_destroy(&sections);
+    if (!is_low)
+        return UINT64_MAX;
+    assert_true(
+        frag_placement_check(problem.buffers, offsets, problem.count, limit, &checked, &error));
+    assert_int_equal(checked, height);
+    return height;
+}
+
+static void nested_lifetimes_are_stacked_as_low_as_can_be(void **state)
+{
+    (void)state;
+    problem.count = 0;
+    nest(0, 2200);
+    assert_true(problem.count > 200);
+    uint64_t load = 0;
+    uint64_t height = stack(FRAG_UNLIMITED, &load);
+    assert_int_equal(height, load);
+    assert_int_equal(stack(load, &load), load);
+    assert_int_equal(stack(load - 1, &load), UINT64_MAX);
+}
+
+static void stacks_are_packings(void **state)
+{
+    (void)state;
+    uint32_t above_load = 0;
+    for (uint64_t seed = 0; seed < 300; seed++) {
+        instance_random(&problem, seed, 2 + (uint32_t)seed % 99, 40, 5000, 1);
+        for (uint32_t i = 0; i < problem.count; i++)
+            problem.buffers[i].alignment = (uint64_t)1 << (seed + i) % 12;
+        uint64_t load = 0;
+        uint64_t height = stack(FRAG_UNLIMITED, &load);
+        assert_true(height >= load);
+        above_load += height > load ? 1 : 0;
+        assert_int_equal(stack(height - 1, &load), UINT64_MAX);
+    }
+    assert_true(above_load > 200);
+}
+
+/* The height is the load, with many buffers as with few. */
+static void many_nested_lifetimes_need_no_steps(void **state)
+{
+    (void)state;
+    enum { COUNT = 200000 };
+    frag_buffer *buffers = frag_alloc(COUNT, sizeof *buffers);
+    for (uint64_t i = 0; i < COUNT; i++)
+        buffers[i] = (frag_buffer){i, i % 2 == 0 ? 2 * COUNT - i : i + 1, 1 + i % 5, 1};
+    frag_plan plan;
+    frag_error error = {0};
+    frag_plan_options options = {.capacity_bytes = FRAG_UNLIMITED, .steps = 1000};
+    assert_true(frag_plan_make(buffers, COUNT, &options, &plan, &error));
+    assert_int_equal(plan.answer, FRAG_PLAN_OPTIMAL);
+    assert_int_equal(plan.height_bytes, plan.load_bytes);
+    assert_int_equal(plan.steps, 1000);
+    frag_plan_destroy(&plan);
+    frag_free(buffers);
+}
+
 static void every_offset_keeps_its_alignment(void **state)
 {
     (void)state;
@@ -271,6 +353,9 @@ int main(void)
         cmocka_unit_test(tilings_without_a_hole_are_found),
         cmocka_unit_test(pinwheels_are_found),
         cmocka_unit_test(what_shares_no_time_shares_all_bytes),
+        cmocka_unit_test(nested_lifetimes_are_stacked_as_low_as_can_be),
+        cmocka_unit_test(stacks_are_packings),
+        cmocka_unit_test(many_nested_lifetimes_need_no_steps),
         cmocka_unit_test(every_offset_keeps_its_alignment),
         cmocka_unit_test(a_plan_depends_on_nothing_but_its_input),
         cmocka_unit_test(more_steps_never_make_it_worse),
