@@ -204,11 +204,16 @@ static bool is_rarely_split_off(const frag_policy *policy, uint32_t id, uint32_t
 static inline uint32_t split(frag_policy *policy, uint32_t id, uint64_t rounded, bool is_listed)
 {
     uint64_t bytes = frag_pytorch_at(policy, id)->bytes;
+    bool is_kept = is_listed && policy->place_bits != 0;
+    if (FRAG_UNLIKELY(is_kept))
+        frag_pytorch_remove_place(policy, id);
     uint32_t front = frag_pytorch_cut_front(policy, id, rounded);
     if (FRAG_UNLIKELY(!is_listed)) {
         frag_pytorch_insert_free(policy, id);
         return front;
     }
+    if (FRAG_UNLIKELY(is_kept))
+        frag_pytorch_add_place(policy, id);
     if (policy->tracks_ages)
         policy->ages[id] = policy->large_searches;
     frag_free_index *index = frag_pytorch_index_at(policy, frag_pytorch_at(policy, id));
@@ -226,34 +231,16 @@ FRAG_INLINE void hand_out(frag_policy *policy, uint32_t id, const frag_request *
         frag_pytorch_count_alloc(policy, id, request->bytes, is_split);
 }
 
-/* The free block of a pool that begins at an address, large enough for bytes; NONE: there is none.
- * What was cut off the last one is mostly it. */
-static uint32_t find_placed(const frag_policy *policy, uint32_t pool, uint64_t address,
-                            uint64_t bytes)
-{
-    uint32_t last = policy->last_placed;
-    for (uint32_t i = last < policy->block_count ? 0 : 1; i < policy->block_count; i++) {
-        uint32_t id = i == 0 ? last : i;
-        const frag_pytorch_block *at = frag_pytorch_at(policy, id);
-        if (at->address == address && frag_pytorch_is_free(at) &&
-            frag_pytorch_list_at(policy, at)->pool == pool)
-            return at->bytes >= bytes ? id : FRAG_PYTORCH_NONE;
-    }
-    return FRAG_PYTORCH_NONE;
-}
-
 /* What bringing a pool back to a checkpoint does (setCheckpointPoolState): blocks have the place
  * and the size that they had then, whatever the settings are now. */
 static bool alloc_placed(frag_policy *policy, const frag_request *request, frag_grant *grant)
 {
     uint64_t bytes = frag_align_up(request->bytes, FRAG_PYTORCH_ROUND);
-    uint32_t id = find_placed(policy, request->pool, policy->placed_address, bytes);
+    uint32_t id = frag_pytorch_find_place(policy, request->pool, policy->placed_address, bytes);
     policy->placed_address = 0;
-    frag_pytorch_settle(policy);
     if (id == FRAG_PYTORCH_NONE)
         return false;
     bool is_split = frag_pytorch_at(policy, id)->bytes > bytes;
-    policy->last_placed = id;
     if (is_split)
         id = split(policy, id, bytes, true);
     else
@@ -265,6 +252,7 @@ static bool alloc_placed(frag_policy *policy, const frag_request *request, frag_
 static void pytorch_place(frag_policy *policy, uint64_t address)
 {
     policy->placed_address = address;
+    frag_pytorch_keep_places(policy);
     policy->is_plain = false;
 }
 
@@ -387,13 +375,29 @@ FRAG_INLINE void merge_into_free(frag_policy *policy, uint32_t id)
     frag_free_table_insert(&policy->store, frag_free_index_heads(&policy->store, index), id, bytes);
 }
 
+/* The same, and what is kept of places follows. */
+static void merge_and_keep(frag_policy *policy, uint32_t id)
+{
+    const frag_pytorch_block *freed = frag_pytorch_at(policy, id);
+    if (policy->place_bits == 0) {
+        merge_into_free(policy, id);
+        return;
+    }
+    if (frag_pytorch_at(policy, freed->prev)->list == freed->list)
+        frag_pytorch_remove_place(policy, freed->prev);
+    if (frag_pytorch_at(policy, freed->next)->list == freed->list)
+        frag_pytorch_remove_place(policy, freed->next);
+    merge_into_free(policy, id);
+    frag_pytorch_add_place(policy, id);
+}
+
 void frag_pytorch_complete(frag_policy *policy, uint32_t id)
 {
     if (policy->stats != NULL)
         frag_pytorch_count_complete(policy, id);
     frag_pytorch_at(policy, id)->list &=
         ~(FRAG_PYTORCH_IN_USE | FRAG_PYTORCH_SHARED | FRAG_PYTORCH_WAITING);
-    merge_into_free(policy, id);
+    merge_and_keep(policy, id);
 }
 
 /* Frees that are not over when they come: of blocks that other streams use, or that were put off.
@@ -415,7 +419,7 @@ FRAG_INLINE void pytorch_free(frag_policy *policy, frag_handle handle, uint32_t 
     enum { BUSY = FRAG_PYTORCH_SHARED | FRAG_PYTORCH_WAITING };
     frag_pytorch_block *freed = frag_pytorch_at(policy, handle);
     FRAG_ASSERT((freed->list & FRAG_PYTORCH_IN_USE) != 0);
-    if (FRAG_UNLIKELY((freed->list & BUSY) != 0 || policy->stats != NULL)) {
+    if (FRAG_UNLIKELY((freed->list & BUSY) != 0 || policy->is_watched)) {
         free_slowly(policy, handle);
         return;
     }
@@ -530,7 +534,7 @@ static void join_next(frag_policy *policy, uint32_t id)
     if (!frag_pytorch_is_free(frag_pytorch_at(policy, frag_pytorch_at(policy, id)->next)))
         return;
     frag_pytorch_remove_free(policy, id);
-    merge_into_free(policy, id);
+    merge_and_keep(policy, id);
 }
 
 static bool pytorch_adopts_ranges(const frag_policy *policy)
@@ -615,7 +619,7 @@ static size_t pytorch_arena_bytes(const frag_policy_limits *limits, const frag_o
     uint64_t lists =
         list_count_of(limits) < LIST_COUNT_MAX ? list_count_of(limits) : LIST_COUNT_MAX;
     uint32_t blocks = block_count_max(limits);
-    size_t of_block = sizeof(frag_pytorch_range) + 5 * sizeof(uint32_t) + sizeof(uint64_t);
+    size_t of_block = sizeof(frag_pytorch_range) + 8 * sizeof(uint32_t) + sizeof(uint64_t);
     size_t of_pool = sizeof(frag_pytorch_pool) + sizeof(frag_pytorch_scope) + sizeof(uint32_t);
     return sizeof(frag_policy) + blocks * of_block +
            (size_t)lists * (sizeof(frag_pytorch_list) + sizeof(frag_free_index)) +
@@ -680,6 +684,9 @@ static void create_pools(frag_policy *policy, const frag_policy_setup *setup)
     policy->pools = frag_arena_take(setup->arena, policy->pool_count, sizeof *policy->pools);
     policy->scopes = frag_arena_take(setup->arena, policy->pool_count, sizeof *policy->scopes);
     policy->pool_scratch = frag_arena_take(setup->arena, policy->pool_count, sizeof(uint32_t));
+    policy->place_chains = frag_arena_take(
+        setup->arena, (size_t)frag_power_of_two_up(policy->block_max), sizeof(uint32_t));
+    policy->place_next = frag_arena_take(setup->arena, policy->block_max, sizeof(uint32_t));
     frag_ordered_table_create(&policy->freeable, setup->arena, policy->pool_count);
     frag_ordered_table_create(&policy->on_oom, setup->arena, policy->pool_count);
 }

@@ -133,6 +133,7 @@ struct frag_policy {
     bool tracks_ages;    /* collection was on at some time */
     bool knows_captures; /* the trace says where they begin and end */
     bool is_rejected;    /* the request being served was refused before the device was asked */
+    bool is_watched;     /* statistics or places are kept: each free takes the longer way */
     /* Where is_plain: the least that is split off a block, of the large pool and of the small one.
      */
     uint64_t least_rest[2];
@@ -152,7 +153,10 @@ struct frag_policy {
     frag_pytorch_scope *scopes; /* pool_count, in the order in which they were opened */
     uint32_t *pool_scratch;
     uint64_t placed_address;     /* where the next request goes; 0: where the policy finds room */
-    uint32_t last_placed;        /* the block that the last such request was cut from */
+    uint32_t *place_chains;      /* of free blocks, by address; see pytorch_places.c */
+    uint32_t *place_next;        /* by block */
+    uint32_t place_count;        /* free blocks in all chains */
+    uint32_t place_bits;         /* of the number of chains; 0: they are not kept */
     frag_ordered_table freeable; /* pools that nobody owns */
     frag_ordered_table on_oom;   /* pools that serve requests which find no other memory */
     /* ---- blocks used by several streams */
@@ -230,17 +234,32 @@ static inline void frag_pytorch_give_record(frag_policy *policy, uint32_t id)
     policy->spare = id;
 }
 
+/* ---- pytorch_places.c: free blocks by address, while policy->place_bits is not 0 */
+
+/* From now on; nothing is done where they are kept already. */
+void frag_pytorch_keep_places(frag_policy *policy);
+/* While a block is kept its address does not change. */
+void frag_pytorch_add_place(frag_policy *policy, uint32_t id);
+void frag_pytorch_remove_place(frag_policy *policy, uint32_t id);
+/* The free block of a pool that begins at the address and is large enough; NONE: there is none. */
+uint32_t frag_pytorch_find_place(const frag_policy *policy, uint32_t pool, uint64_t address,
+                                 uint64_t bytes);
+
 static inline void frag_pytorch_insert_free(frag_policy *policy, uint32_t id)
 {
     const frag_pytorch_block *block = frag_pytorch_at(policy, id);
     if (FRAG_UNLIKELY(policy->tracks_ages))
         policy->ages[id] = policy->large_searches;
+    if (FRAG_UNLIKELY(policy->place_bits != 0))
+        frag_pytorch_add_place(policy, id);
     frag_free_index_insert(&policy->store, frag_pytorch_index_at(policy, block), id);
 }
 
 static inline void frag_pytorch_remove_free(frag_policy *policy, uint32_t id)
 {
     frag_free_index *index = frag_pytorch_index_at(policy, frag_pytorch_at(policy, id));
+    if (FRAG_UNLIKELY(policy->place_bits != 0))
+        frag_pytorch_remove_place(policy, id);
     frag_free_index_remove(&policy->store, index, id);
 }
 
@@ -329,7 +348,7 @@ static inline void frag_pytorch_settle(frag_policy *policy)
     bool has_plain_settings = !settings->has_divisions && settings->max_split_bytes == UINT64_MAX &&
                               (settings->is_expandable || policy->range_count <= 1);
     policy->is_plain = has_plain_settings && policy->wait_count == 0 && policy->scope_count == 0 &&
-                       !policy->is_gc_armed && !policy->tracks_ages && policy->stats == NULL;
+                       !policy->is_gc_armed && !policy->tracks_ages && !policy->is_watched;
     policy->least_rest[0] =
         settings->is_expandable ? FRAG_PYTORCH_ROUND : FRAG_PYTORCH_SMALL_MAX + 1;
     policy->least_rest[1] = FRAG_PYTORCH_ROUND;

@@ -62,6 +62,7 @@ void frag_pytorch_keep_stats(frag_policy *policy)
 {
     uint64_t limit = policy->settings.max_split_bytes;
     policy->stats = policy->stats_room;
+    policy->is_watched = true;
     frag_pytorch_settle(policy);
     policy->stats->max_split_bytes = limit == FRAG_UNLIMITED ? -1 : (int64_t)limit;
 }

@@ -75,12 +75,19 @@ bool frag_pytorch_check(const frag_policy *policy, frag_error *error)
             return frag_fail(error, FRAG_E_INPUT, "block %u is empty", id);
         reserved += (at->list & FRAG_PYTORCH_UNMAPPED) != 0 ? 0 : at->bytes;
         free_blocks += frag_pytorch_is_free(at) ? 1 : 0;
+        uint32_t pool = frag_pytorch_list_at(policy, at)->pool;
+        if (policy->place_bits != 0 && frag_pytorch_is_free(at) &&
+            frag_pytorch_find_place(policy, pool, at->address, at->bytes) != id)
+            return frag_fail(error, FRAG_E_INPUT, "free block %u is not found by its address", id);
         if (at->next != FRAG_PYTORCH_NONE && !check_neighbours(policy, id, error))
             return false;
     }
     if (reserved != policy->reserved_bytes)
         return frag_fail(error, FRAG_E_INPUT, "blocks add up to %llu bytes; reserved are %llu",
                          (unsigned long long)reserved, (unsigned long long)policy->reserved_bytes);
+    if (policy->place_bits != 0 && policy->place_count != free_blocks)
+        return frag_fail(error, FRAG_E_INPUT, "%u blocks are kept by address; %llu are free",
+                         policy->place_count, (unsigned long long)free_blocks);
     for (uint32_t i = 0; i < policy->list_count; i++) {
         if (!frag_free_index_check(&policy->store, &policy->indexes[i], error))
             return false;

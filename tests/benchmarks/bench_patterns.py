@@ -9,6 +9,7 @@ Writes the traces into FOLDER and prints two tables in Markdown: nanoseconds an 
 `equal`: 20,000 holes of one size among busy blocks; a random one is given back and one is asked for.
 `remainders`: the same holes, and requests of half their size that come and go.
 `live-N`: N blocks of a thousand sizes are live; a random one is given back and another asked for.
+`restored-N`: a private pool of N segments is emptied and brought back, in another order, so that each request names its place.
 """
 import json
 import os
@@ -20,6 +21,7 @@ import time
 POLICIES = ["best-fit", "worst-fit", "first-fit", "next-fit", "tlsf", "buddy", "pytorch", "pytorch:expandable_segments=true"]
 HOLES = 20000
 ROUNDS = 100000
+SEGMENT = 12 << 20
 STEPS = 900  # of a generated training: about a million events
 
 
@@ -59,6 +61,17 @@ def live(draw, count):
         yield "free %d" % blocks[at]
         yield "alloc %d %d" % (block, 512 * draw.randrange(1, 1000))
         blocks[at] = block
+
+
+def restored(count):
+    line = "alloc %%d %d addr=%%d pool=1" % SEGMENT
+    base = 0x7F0000000000
+    for block in range(count):
+        yield line % (block, base + block * SEGMENT)
+    for block in range(count):
+        yield "free %d" % block
+    for block in reversed(range(count)):
+        yield line % (block, base + block * SEGMENT) + " placed"
 
 
 def write(folder, name, lines):
@@ -113,6 +126,7 @@ def main():
     draw = random.Random(1)
     cases = [("equal", equal(draw)), ("remainders", remainders(draw))]
     cases += [("live-%d" % count, live(draw, count)) for count in (1000, 10000, 100000, 1000000)]
+    cases += [("restored-%d" % count, restored(count)) for count in (1000, 10000, 100000)]
     print("| ns/event | " + " | ".join(POLICIES) + " |\n| --- |" + " ---: |" * len(POLICIES))
     for name, lines in cases:
         found = measure(write(folder, name, lines))

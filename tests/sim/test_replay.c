@@ -11,8 +11,10 @@
 
 #include "allocators/registry.h"
 #include "base/bytes.h"
+#include "base/text.h"
 #include "sim/run.h"
 #include "tests/support/text_recording.h"
+#include "tests/support/xorshift.h"
 
 /* Runs a text trace with a policy on a device of that capacity. */
 static frag_run_result run(const char *text, const char *policy, uint64_t capacity,
@@ -83,6 +85,41 @@ static void a_request_that_names_its_place_gets_it(void **state)
         /* A policy without such places looks for one. */
         result = run(text, "best-fit", FRAG_UNLIMITED, false);
         assert_int_equal(result.replay.requests, 10);
+    }
+}
+
+/* Of three pools, with frees and requests that are searched for between: every free block stays to
+ * be found by its address, which the policy's audit asks after each event. */
+static void places_are_named_between_requests_of_any_kind(void **state)
+{
+    (void)state;
+    static const char *const policies[] = {"pytorch", "pytorch:expandable_segments:True",
+                                           "pytorch:max_split_size_mb:32",
+                                           "pytorch:per_process_memory_fraction:0.9"};
+    enum { SLOTS = 400, ROUNDS = 4000 };
+    for (size_t p = 0; p < sizeof policies / sizeof *policies; p++) {
+        uint64_t chance = 11 + p;
+        bool is_live[SLOTS] = {false};
+        bool is_known[SLOTS] = {false};
+        frag_text text = {0};
+        for (uint64_t i = 0; i < ROUNDS; i++) {
+            uint64_t slot = i < SLOTS ? i : xorshift_next(&chance) % SLOTS;
+            uint64_t bytes = slot % 2 == 0 ? 700 + slot * 512 : (slot % 30 * 3 + 1) * 600000;
+            bool is_placed = is_known[slot] && xorshift_next(&chance) % 3 != 0;
+            if (is_live[slot])
+                frag_text_add(&text, "free %d\n", (int)slot);
+            else
+                frag_text_add(&text, "alloc %d %d addr=0x%llx pool=%d%s\n", (int)slot, (int)bytes,
+                              0x7f0000000000 + (unsigned long long)slot * 0x8000000,
+                              (int)(slot / 2 % 3), is_placed ? " placed" : "");
+            is_known[slot] = true;
+            is_live[slot] = !is_live[slot];
+            if (xorshift_next(&chance) % 100 == 0)
+                frag_text_add(&text, "empty_cache\n");
+        }
+        frag_run_result result = run(text.bytes, policies[p], 3 * FRAG_GIB, true);
+        assert_true(result.replay.requests > ROUNDS / 2 - SLOTS);
+        frag_text_destroy(&text);
     }
 }
 
@@ -642,6 +679,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parts_at_the_peak_add_up_to_reserved),
         cmocka_unit_test(a_request_that_names_its_place_gets_it),
+        cmocka_unit_test(places_are_named_between_requests_of_any_kind),
         cmocka_unit_test(tells_rounding_from_what_was_not_split_off),
         cmocka_unit_test(counts_waiting_blocks_as_active_but_not_allocated),
         cmocka_unit_test(a_full_device_makes_waiting_frees_arrive_early),
