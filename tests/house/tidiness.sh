@@ -53,7 +53,8 @@ if rule include-direction; then
             file = $1; split($0, part, "\""); target = part[2]
             from = room(file); to = room(target)
             ok = from == "tests" || index(" " may[from] " ", " " to " ") > 0
-            if (target ~ /\.\./ || target !~ /\// || system("test -f \"" target "\"") != 0) ok = 0
+            if (target ~ /\.\./ || target !~ /\// || (getline line < target) < 0) ok = 0
+            close(target)
             if (!ok) print file ":" $2 ": " from "/ may not include \"" target "\" (or it is not there)"
         }' | say include-direction
 fi
@@ -102,28 +103,35 @@ fi
 
 if rule guard; then
     for file in "${code[@]}"; do
-        [[ $file == *.h ]] || continue
-        folder=$(basename "$(dirname "$file")")
-        name=$(basename "$file" .h)
-        guard=$(echo "FRAG_${folder}_${name}_H" | tr 'a-z.-' 'A-Z__')
-        if [ "$(grep -c -E "^#(ifndef|define) $guard\$" "$file")" != 2 ] || [ "$(grep -m1 '^#' "$file")" != "#ifndef $guard" ]; then
-            echo "$file:1: the include guard is not $guard"
-        fi
-    done | say guard
+        [[ $file != *.h ]] || echo "$file"
+    done | xargs -r awk '
+        FNR == 1 {
+            count = split(FILENAME, part, "/")
+            name = part[count]; sub(/\.h$/, "", name)
+            guard = toupper("FRAG_" (count > 1 ? part[count - 1] : ".") "_" name "_H"); gsub(/[.-]/, "_", guard)
+            guards[FILENAME] = guard; seen[FILENAME] = 0; is_first = 1
+        }
+        /^#/ {
+            if (is_first && $0 != "#ifndef " guard) seen[FILENAME] = -9
+            is_first = 0
+            if ($0 == "#ifndef " guard || $0 == "#define " guard) seen[FILENAME]++
+        }
+        END { for (file in guards) if (seen[file] != 2) print file ":1: the include guard is not " guards[file] }' | sort | say guard
 fi
 
 if rule own-header-first; then
     for file in "${code[@]}"; do
-        [[ $file == *.c && -f ${file%.c}.h ]] || continue
-        first=$(grep -m1 '^ *# *include' "$file")
-        [ "$first" = "#include \"${file%.c}.h\"" ] || echo "$file:1: its own header is not included first"
-    done | say own-header-first
+        [[ $file != *.c || ! -f ${file%.c}.h ]] || echo "$file"
+    done | xargs -r awk '
+        FNR == 1 { wanted = FILENAME; sub(/c$/, "h", wanted); is_known = 0; wrong[FILENAME] }
+        !is_known && /^ *# *include/ { is_known = 1; if ($0 == "#include \"" wanted "\"") delete wrong[FILENAME] }
+        END { for (file in wrong) print file ":1: its own header is not included first" }' | sort | say own-header-first
 fi
 
 # Every file opens with a sentence that says what it is for; that of a .c with a header of its own may stand there.
 if rule purpose; then
     for file in "${code[@]}"; do
-        head=$(head -n 1 "$file")
+        IFS= read -r head <"$file"
         [[ $file == *.c && -f ${file%.c}.h && $head != '/*'* ]] && continue
         [[ $head =~ ^'/* '[^-].*\ .*\ [^/] ]] || echo "$file:1: does not open with a comment that says what the file is for"
     done | say purpose
@@ -187,10 +195,8 @@ if rule file-length; then
 fi
 
 if rule file-bytes; then
-    for file in "${all[@]}"; do
-        bytes=$(stat -c %s "$file")
-        [ "$bytes" -le 2097152 ] || echo "$file:1: has $bytes bytes; expected at most 2 MiB"
-    done | say file-bytes
+    printf '%s\0' "${all[@]}" | xargs -0 stat -c '%s %n' |
+        awk '$1 > 2097152 { bytes = $1; sub(/^[0-9]* /, ""); print $0 ":1: has " bytes " bytes; expected at most 2 MiB" }' | say file-bytes
 fi
 
 if rule tree-bytes; then
@@ -201,9 +207,7 @@ fi
 if rule blanks; then
     {
         grep -nHP '\t|[ \r]$' "${code[@]}" | sed 's/:.*$/&  (a tab, or a blank at the end)/'
-        for file in "${code[@]}"; do
-            [ -z "$(tail -c 1 "$file")" ] || echo "$file:1: its last line has no end"
-        done
+        grep -LPz '\n\z' "${code[@]}" | sed 's/$/:1: its last line has no end/'
     } | say blanks
 fi
 
@@ -219,11 +223,9 @@ if rule tests-fail; then
 fi
 
 if rule tests-built; then
-    plan=$(make --no-print-directory -n -B BUILD=build/plan test-programs fuzz-programs 2>/dev/null)
-    for file in "${all[@]}"; do
-        [[ $file == tests/*/test_*.c || $file == tests/fuzz/fuzz_*.c ]] || continue
-        grep -q "\-c -o build/plan/${file%.c}\.o" <<<"$plan" || echo "$file:1: is not built by 'make test-programs fuzz-programs'"
-    done | say tests-built
+    make --no-print-directory -n -B BUILD=build/plan test-programs fuzz-programs 2>/dev/null | grep -o -- '-c -o build/plan/[^ ]*\.o' |
+        sed 's|.*build/plan/||; s/o$/c/' | grep -vxFf - <(printf '%s\n' "${all[@]}" | grep -E '^tests/([^/]*/test_|fuzz/fuzz_).*\.c$') |
+        sed "s/\$/:1: is not built by 'make test-programs fuzz-programs'/" | say tests-built
 fi
 
 cat "$broken"
