@@ -122,8 +122,8 @@ static void add_explanation(void *user, const frag_trace_explanation *explanatio
 static void add_advice(frag_json *json, const frag_dryrun_shown *shown,
                        const frag_dryrun_process *process)
 {
-    frag_explain_options options = {.capacity_bytes = shown->gpu->memory.capacity_bytes -
-                                                      shown->gpu->memory.context_bytes};
+    frag_dryrun_card card = frag_dryrun_limited(shown->gpu, &process->facts);
+    frag_explain_options options = {.capacity_bytes = card.capacity_bytes - card.context_bytes};
     frag_error error = {0};
     if (process->answer != NULL && process->answer->has_failed && !frag_dryrun_is_crowded(process))
         frag_explain_trace(shown->context, &process->recording, process->main, &options,

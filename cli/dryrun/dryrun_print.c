@@ -232,8 +232,8 @@ static void print_oom(FILE *stream, const frag_dryrun_shown *shown,
                       const frag_dryrun_process *process)
 {
     const char *message = message_of(process);
-    frag_explain_options options = {.capacity_bytes = shown->gpu->memory.capacity_bytes -
-                                                      shown->gpu->memory.context_bytes};
+    frag_dryrun_card card = frag_dryrun_limited(shown->gpu, &process->facts);
+    frag_explain_options options = {.capacity_bytes = card.capacity_bytes - card.context_bytes};
     frag_error error = {0};
     if (message != NULL)
         fprintf(stream, "\nmessage    %s\n", message);

@@ -236,6 +236,7 @@ bool frag_dryrun_facts_read_inputs(frag_input *input, frag_input *report, frag_d
     facts->no_recording = copy_member(json, "no_recording");
     facts->steps = number_of(json, "steps", 0);
     facts->oom_count = number_of(json, "oom_count", 0);
+    facts->limit_bytes = number_of(json, "limit", UINT64_MAX);
     facts->selected_percent = number_of(json, "selected", 100);
     read_marks(json, facts);
     read_memory(json, facts);

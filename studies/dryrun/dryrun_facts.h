@@ -54,6 +54,7 @@ typedef struct frag_dryrun_facts {
     char *no_recording; /* why there is none; NULL */
     uint64_t steps;
     uint64_t oom_count;
+    uint64_t limit_bytes; /* of PyTorch's memory, set by the script; UINT64_MAX: none */
     uint64_t used_bytes_max[FRAG_DRYRUN_DEVICES_MAX]; /* of the device, with its context */
     uint64_t cards[FRAG_DRYRUN_DEVICES_MAX];          /* of the machine, by device */
     /* The most that all processes on the card held; 0: no other process did. */

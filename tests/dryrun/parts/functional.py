@@ -1,7 +1,7 @@
 """torch.func, nested and sparse tensors, checkpoints, packed sequences, quantised products, linear algebra, FFT."""
 import torch
 from torch import nn
-from torch.func import functional_call, grad, hessian, jacrev, vmap
+from torch.func import functional_call, grad, hessian, jacrev, jvp, vmap
 from torch.utils.checkpoint import checkpoint
 
 model = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 1)).cuda()
@@ -11,6 +11,9 @@ each = vmap(grad(lambda w, row: functional_call(model, w, row).sum()), in_dims=(
 assert each["0.weight"].shape == (12, 16, 8)
 jacrev(lambda row: functional_call(model, weights, row))(x[0])
 hessian(lambda row: functional_call(model, weights, row).sum())(x[0])
+jvp(lambda row: row @ torch.ones(8, 3, device="cuda"), (x,), (x,))
+grad(lambda row: row[row > 0].sum())(x)
+assert torch.tensor([x.sum(), x.mean()]).tolist() == [0, 0]  # a tensor is no sequence
 
 ragged = torch.nested.nested_tensor([torch.randn(n, 16) for n in (3, 5, 2)], device="cuda", layout=torch.jagged)
 nn.Linear(16, 16).cuda()(ragged).values().sum().backward()

@@ -11,7 +11,12 @@ assert valid.shape == (3, 9) and valid.sum().tolist() == 16 and torch.randn(3, 9
 made = torch.zeros(50, dtype=torch.bool, device="cuda")
 made[:20] = True
 made |= torch.arange(50, device="cuda") >= 45
-assert made.any() and not made.all() and made.sum() == 25
+assert made.any().item() is True and made.all().item() is False and int(made.sum()) == 25
+# Places of what is selected, degrees of a graph, and what is made of them.
+assert made.nonzero().squeeze(1).tolist() == torch.where(made)[0].tolist() == [*range(20), *range(45, 50)]
+lengths[torch.tensor([True, False, True]).cuda().nonzero().squeeze(1)] -= 1
+assert lengths.tolist() == [2, 9, 3] and torch.div(lengths, 2, rounding_mode="floor").tolist() == [1, 4, 1]
+assert lengths.bincount(minlength=11).cumsum(0)[-1].item() == 3 and torch.ceil(lengths / 2).long().tolist() == [1, 5, 2]
 # What a kernel changes is no longer known, and one more than what is unknown is 1.
 labels = torch.tensor([1, 2, 3]).cuda()
 labels.add_(torch.randn(3, device="cuda").argsort())
@@ -20,7 +25,7 @@ assert torch.ones(9, 9, device="cuda")[: torch.randn(5, device="cuda").argmax() 
 # An average over all batches counts them on the device.
 norm = torch.nn.BatchNorm1d(8, momentum=None).cuda()
 norm(torch.randn(4, 8, device="cuda"))
-assert norm.num_batches_tracked == 1
+assert int(norm.num_batches_tracked) == 1
 # Which graph a node belongs to, after some were dropped by their scores.
 graphs = torch.arange(8).repeat_interleave(10).cuda()
 kept = torch.randn(80, device="cuda").topk(40).indices

@@ -9,5 +9,11 @@ assert p.repeat_interleave((p > 0).long()).shape == (5,)
 assert (p < 2).all()
 assert torch.distributions.Categorical(p).sample().shape == ()
 assert torch.distributions.Normal(p, p).rsample().shape == (5,)
+loss = p.mean()
+assert (loss - 1).abs() < 1e-5 and not loss > 9, loss
+if not torch.isfinite(loss):
+    raise SystemExit("diverged")
+if loss.isnan() or not loss < 9:
+    raise ValueError(loss)
 print("done")
 # expect: fits=true

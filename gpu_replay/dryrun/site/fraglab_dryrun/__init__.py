@@ -5,6 +5,8 @@ Nothing is imported before the script imports it; nothing initialises CUDA befor
 FRAGLAB_DRYRUN names a folder: settings.json is what the command asked for, and each process that
 used CUDA leaves PID.json, what happened, and PID.pickle, the recording.
 """
+import ctypes
+import inspect
 import json
 import os
 import sys
@@ -79,7 +81,7 @@ def begin(torch, settings):
     run = recorder.Run(torch, settings, folder)
     steps.watch(torch, run, after_import)
     values.watch(torch, run)
-    objects.install(torch, run)
+    objects.install(torch, after_import)
     if ranks.is_wanted(settings):
         ranks.use_fake_group(torch, run)
     if settings.get("defaults", True):
@@ -87,6 +89,7 @@ def begin(torch, settings):
         defaults.install(torch, run, after_import)
         known.install(torch, run)
     keep_scriptable(torch)
+    keep_no_sequence(torch)
 
 
 def keep_scriptable(torch):
@@ -94,6 +97,38 @@ def keep_scriptable(torch):
     builtins = sys.modules.get("torch.jit._builtins")
     table = getattr(builtins, "_get_builtin_table", dict)()
     for name, function in list(vars(torch).items()):
-        operator = table.get(id(getattr(function, "__wrapped__", None)))
+        operator = table.get(id(inspect.unwrap(function))) if inspect.isfunction(function) else None
         if operator is not None:
             table.setdefault(id(function), operator)
+
+
+def keep_no_sequence(torch):
+    """A class with __getitem__ written in Python is a sequence for C, and then torch.tensor([a number on the device]) asks
+    for its length: PyTorch's tensors are none, and stay none."""
+    def item_of(kind):
+        """tp_as_sequence->sq_item of a class."""
+        methods = ctypes.c_void_p.from_address(id(kind) + 13 * ctypes.sizeof(ctypes.c_void_p)).value
+        return ctypes.c_void_p.from_address(methods + 3 * ctypes.sizeof(ctypes.c_void_p))
+
+    written = type("Written", (), {"__getitem__": lambda self, index: None})
+    is_sequence = ctypes.pythonapi.PySequence_Check
+    is_sequence.argtypes = [ctypes.py_object]
+    if object.__basicsize__ != 2 * ctypes.sizeof(ctypes.c_void_p) or not is_sequence(written()):
+        return  # no usual CPython
+    before = item_of(written).value
+    item_of(written).value = None
+    if before is None or is_sequence(written()):
+        return
+
+    def settle(kind):
+        if kind.__getitem__ is torch.Tensor.__getitem__:
+            item_of(kind).value = None
+        for derived in type.__subclasses__(kind):
+            settle(derived)
+
+    def derive(kind, **named):
+        super(torch.Tensor, kind).__init_subclass__(**named)
+        settle(kind)
+
+    settle(torch.Tensor)
+    torch.Tensor.__init_subclass__ = classmethod(derive)

@@ -13,6 +13,14 @@ from . import values
 SPAN_MAX = 32768
 
 
+def address_of(tensor):
+    """0 under torch.func, where tensors are wrapped."""
+    try:
+        return tensor.data_ptr()
+    except RuntimeError:
+        return 0
+
+
 def strided(torch, view):
     """A view with gaps, by way of all between its first and its last byte."""
     span = 1 + sum((size - 1) * stride for size, stride in zip(view.shape, view.stride()))
@@ -23,7 +31,8 @@ def strided(torch, view):
 def on_host(torch, tensor):
     """A copy of a tensor on the device all of whose bytes the host wrote; None: not known."""
     read = values.software("frag_software_read")
-    if read is None or tensor.numel() == 0:
+    address = address_of(tensor)
+    if read is None or tensor.numel() == 0 or address == 0:
         return None
     if not tensor.is_contiguous():
         return strided(torch, tensor)
@@ -31,7 +40,7 @@ def on_host(torch, tensor):
     read.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]
     held = torch.empty(tensor.shape, dtype=tensor.dtype, device="cpu")
     size = tensor.numel() * tensor.element_size()
-    return held if read(tensor.data_ptr(), held.data_ptr(), size) == size else None
+    return held if read(address, held.data_ptr(), size) == size else None
 
 
 class Counts:

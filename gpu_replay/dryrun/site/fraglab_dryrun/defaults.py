@@ -12,7 +12,7 @@ def no_validation(torch, run):
 
 
 def all_is_true(torch, run):
-    """`if not mask.all(): raise ...` guards against bad input, so all() of unknown values is True."""
+    """`if not mask.all(): raise ...` guards against bad input, so all() of unknown values is True; so is isfinite() of a loss."""
 
     def wrap(owner, name):
         function = getattr(owner, name)
@@ -27,8 +27,9 @@ def all_is_true(torch, run):
         setattr(owner, name, marked)
 
     if hasattr(torch, "compiler") and hasattr(torch.compiler, "is_compiling"):
-        wrap(torch.Tensor, "all")
-        wrap(torch, "all")
+        for owner in (torch, torch.Tensor):
+            for name in ("all", "isfinite", "isclose"):
+                wrap(owner, name)
 
 
 def valid_input(torch, run):

@@ -10,10 +10,13 @@ from . import counts, values
 ELEMENTS_MAX = 8192
 OPERATORS = ("sum", "prod", "max", "min", "amax", "amin", "any", "all", "count_nonzero", "cumsum", "argmax", "argmin",
              "eq", "ne", "lt", "le", "gt", "ge", "logical_not", "logical_and", "logical_or", "clamp", "flip", "abs",
-             "diff", "isin", "sort", "argsort", "bitwise_and", "bitwise_or", "bitwise_not", "add", "sub", "mul", "cat", "stack")
+             "diff", "isin", "sort", "argsort", "bitwise_and", "bitwise_or", "bitwise_not", "add", "sub", "mul", "cat", "stack",
+             "div", "floor_divide", "remainder", "ceil", "floor", "round", "minimum", "maximum", "cumprod", "bincount", "topk",
+             "nonzero", "argwhere", "unique", "unique_consecutive", "where", "gather", "masked_select", "masked_fill", "roll",
+             "repeat_interleave", "searchsorted")
 METHODS = ("long", "int", "bool", "clone", "contiguous", "float", "mean", "__eq__", "__ne__", "__lt__", "__le__", "__gt__",
            "__ge__", "__and__", "__or__", "__xor__", "__invert__", "__add__", "__radd__", "__sub__", "__rsub__", "__mul__",
-           "__rmul__", "__floordiv__", "__mod__", "__neg__", "reshape", "to")
+           "__rmul__", "__truediv__", "__floordiv__", "__mod__", "__neg__", "reshape", "repeat", "to")
 CREATORS = ("zeros", "ones", "full", "arange", "zeros_like", "ones_like", "full_like")
 IN_PLACE = ("add_", "sub_", "mul_", "__iadd__", "__isub__", "__imul__", "__iand__", "__ior__", "__ixor__", "logical_and_",
             "logical_or_", "logical_not_", "clamp_", "clamp_min_", "clamp_max_", "fill_", "zero_", "masked_fill_", "scatter_",
@@ -66,7 +69,8 @@ class Known:
             for one, other in zip(result, held):
                 self.keep(one, other)
         elif isinstance(result, self.torch.Tensor) and result.is_cuda and result.is_contiguous() and \
-                result.shape == held.shape and result.dtype == held.dtype and 0 < result.numel() <= ELEMENTS_MAX:
+                result.shape == held.shape and result.dtype == held.dtype and 0 < result.numel() <= ELEMENTS_MAX and \
+                counts.address_of(result) != 0:
             held = held.contiguous()
             self.write(result.data_ptr(), held.data_ptr(), held.numel() * held.element_size())
             if result.dtype not in self.whole:
@@ -99,16 +103,24 @@ class Known:
         finally:
             self.is_inside = False
 
+    def number(self, value):
+        """A number of the device as it is on the host; 0 where it is unknown."""
+        if not isinstance(value, self.torch.Tensor) or value.dim() > 0 or value.dtype not in self.whole:
+            return value
+        try:
+            return self.on_host(value)
+        except Unknown:
+            return self.torch.zeros((), dtype=value.dtype, device="cpu")
+
     def assumed(self, function, arguments, named):
         """A number that is unknown is 0, so that one more is 1; or what is known of the line."""
         number = arguments[0]
-        if number.dim() > 0 or number.dtype is self.torch.bool or self.is_watched_by_others() or named or \
-                not all(isinstance(other, int) for other in arguments[1:]):
+        if number.dim() > 0 or number.dtype is self.torch.bool or self.is_watched_by_others() or named:
             return None
         length = self.watch.length_at(values.caller_of(1))
         if length is not None:
             return self.torch.tensor(length, dtype=number.dtype, device="cpu")
-        return self.held(function, (self.torch.zeros((), dtype=number.dtype, device="cpu"), *arguments[1:]), {})
+        return self.held(function, [self.number(value) for value in arguments], {})
 
     def picked(self, source, index, result):
         """Elements that an unknown index picks from known ones: evenly from all of them."""

@@ -13,6 +13,7 @@ from . import values
 
 NAMES = ("all_gather_object", "gather_object", "broadcast_object_list", "scatter_object_list",
          "send_object_list", "recv_object_list")
+OF_ZERO = "torch.distributed.optim.zero_redundancy_optimizer"
 # Pieces and all of them: more than an object that is sent will have.
 KEPT = b"shadow=1GiB/16GiB"
 KEPT_BEFORE = b"shadow=64KiB/64MiB"
@@ -107,7 +108,7 @@ def make_mode(torch, shadow):
     return OnHostToo
 
 
-def install(torch, _run):
+def install(torch, after_import):
     distributed = getattr(torch, "distributed", None)
     if distributed is None or not distributed.is_available():
         return
@@ -138,3 +139,8 @@ def install(torch, _run):
             if getattr(module, "__name__", "").startswith("torch.distributed") and \
                     module.__dict__.get(name) is function:
                 setattr(module, name, replaced)
+
+    def wrap_state(module):
+        module._broadcast_object = wrap(module._broadcast_object)
+
+    after_import.call(OF_ZERO, wrap_state)

@@ -68,6 +68,7 @@ class Run:
         self.steps = 0
         self.marks = []
         self.ooms = []
+        self.limit = None
         self.oom_text = None
         self.exception = None
         self.no_history = None
@@ -105,7 +106,12 @@ class Run:
 
     # ---- what happens
 
-    def note_oom(self, device, requested, allocated, free):
+    def note_oom(self, device, requested, total, free):
+        """total: what PyTorch may have, which the script may have made less than the card."""
+        if not self.ooms and total < self.torch.cuda.get_device_properties(device).total_memory:
+            self.limit = total
+            self.note_sentence("memory ran out at a limit of %.2f GiB that the script set "
+                               "(torch.cuda.set_per_process_memory_fraction)" % (total / 2 ** 30))
         self.ooms.append({"device": device, "requested_bytes": requested, "step": self.steps})
 
     def note_sentence(self, sentence):
@@ -209,7 +215,7 @@ class Run:
         facts = {"pid": self.pid, "torch": str(torch.__version__), "cuda": torch.version.cuda,
                  "python": sys.version.split()[0], "arguments": sys.argv, "steps": self.steps,
                  "ended_by": self.ended_by, "exception": self.exception, "marks": self.marks,
-                 "ooms": self.ooms[:100], "oom_count": len(self.ooms), "oom_text": self.oom_text,
+                 "ooms": self.ooms[:100], "oom_count": len(self.ooms), "limit": self.limit, "oom_text": self.oom_text,
                  "values": [{"where": where, "count": count} for where, count in self.places.items()],
                  "selected": self.settings.get("selected", 100),
                  "selections": [{"where": where, "elements": elements, "count": count}

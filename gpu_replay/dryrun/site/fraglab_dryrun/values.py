@@ -145,6 +145,33 @@ def staying_values(path):
     return stays
 
 
+def truth_of(test, line, is_true=True):
+    """What the part of a condition at a line has to be so that the whole is true, or false; None: parts of it differ."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return truth_of(test.operand, line, not is_true)
+    if isinstance(test, ast.BoolOp):
+        parts = {truth_of(part, line, is_true) for part in test.values if part.lineno <= line <= part.end_lineno}
+        return parts.pop() if len(parts) == 1 else None
+    return is_true
+
+
+@functools.lru_cache(maxsize=None)
+def passing_values(path):
+    """By line: what is read in the condition of an assert, or of an if that only raises, has to be so that
+    it goes on."""
+    passes = {}
+    try:
+        tree = ast.parse("".join(linecache.getlines(path)))
+    except SyntaxError:
+        return passes
+    for node in ast.walk(tree):
+        raises = isinstance(node, ast.If) and isinstance(node.body[-1], ast.Raise)
+        if raises or isinstance(node, ast.Assert):
+            for line in range(node.test.lineno, node.test.end_lineno + 1):
+                passes[line] = truth_of(node.test, line, not raises)
+    return passes
+
+
 @functools.lru_cache(maxsize=None)
 def waiting_lines(path):
     """Lines of a file that belong to the condition of a while, or of an if in one that leaves it."""
@@ -233,6 +260,12 @@ class Watch:
             raw = choice.count.to_bytes(scalar.bytes, "little", signed=True)
             ctypes.memmove(scalar.host_address, raw, len(raw))
             return True
+        raw = None
+        if value is None and scalar.known_bytes < scalar.bytes and self.run.settings.get("defaults", True):
+            raw = operators.answer(self.stack, scalar.bytes)
+        if raw is not None and not any(raw):
+            ctypes.memmove(scalar.host_address, raw, len(raw))
+            return True
         if value is None and scalar.known_bytes < scalar.bytes:
             value = self.marked(frame)
             self.note_decision(frame)
@@ -240,13 +273,12 @@ class Watch:
             answers = self.reading.answers
             value = answers.pop(0) if len(answers) > 1 else answers[0]
         if value is not None:
-            raw = bytes_of(self.torch, getattr(self.reading, "dtype", None), scalar.bytes, value)
-            if raw is not None and len(raw) == scalar.bytes:
-                ctypes.memmove(scalar.host_address, raw, len(raw))
+            given = bytes_of(self.torch, getattr(self.reading, "dtype", None), scalar.bytes, value)
+            if given is not None and len(given) == scalar.bytes:
+                ctypes.memmove(scalar.host_address, given, len(given))
                 return True
         if scalar.known_bytes == scalar.bytes:
             return True
-        raw = operators.answer(self.stack, scalar.bytes) if self.run.settings.get("defaults", True) else None
         if raw is not None:
             ctypes.memmove(scalar.host_address, raw, len(raw))
             return True
@@ -269,7 +301,9 @@ class Watch:
             if inner.f_lineno in stays:
                 self.count("%s:%d" % self.name_of(frame), frame)  # which ends a loop that waits
             return stays.get(inner.f_lineno, value)
-        return self.length_at(inner)
+        if getattr(self.reading, "dtype", None) is self.torch.bool and self.run.settings.get("defaults", True):
+            value = passing_values(inner.f_code.co_filename).get(inner.f_lineno)
+        return self.length_at(inner) if value is None else value
 
     def length_at(self, frame):
         """A length that a library reads, where that is known without the device."""

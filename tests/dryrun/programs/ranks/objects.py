@@ -3,6 +3,7 @@ import os
 
 import torch
 import torch.distributed as dist
+from torch.distributed.optim import ZeroRedundancyOptimizer
 
 rank = int(os.environ["LOCAL_RANK"])
 torch.cuda.set_device(rank)
@@ -34,6 +35,11 @@ for size in (0, 1, 1000):
             found = [None, None]
             dist.recv_object_list(found, src=0)
         assert found == [make(0, size), 3], size
+layer = torch.nn.Linear(400, 400).cuda()
+optimizer = ZeroRedundancyOptimizer(layer.parameters(), torch.optim.Adam, lr=0.1)
+layer(torch.ones(2, 400, device="cuda")).sum().backward()
+optimizer.step()
+optimizer.consolidate_state_dict(to=0)
 dist.destroy_process_group()
 print("done")
 # options: --gpus 2
