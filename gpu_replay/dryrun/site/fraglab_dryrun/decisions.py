@@ -6,6 +6,7 @@ import linecache
 import os
 
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.Module)
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 # What is called where something went wrong, or to tell it: such a branch makes no other requests.
 WORDS = {"exit", "_exit", "print", "warn", "warning", "error", "info", "debug", "critical", "write", "log", "quit"}
 
@@ -22,22 +23,29 @@ def is_word(statement):
 
 
 def conditions_of(scope):
-    """The conditions in a function that decide what it does, and the nodes of the function."""
+    """The conditions in a function that decide what it does, the names in them, and the nodes of the function."""
     nodes, waiting = [], list(ast.iter_child_nodes(scope))
     while waiting:
         node = waiting.pop()
         nodes.append(node)
         if not isinstance(node, SCOPES):
             waiting.extend(ast.iter_child_nodes(node))
-    tests = []
+    tests, deciding = [], set()
     for node in nodes:
         if isinstance(node, ast.If) and all(is_word(part) for part in node.body + node.orelse):
             continue
         if isinstance(node, (ast.If, ast.While)):
             tests.append(node.test)
-        elif isinstance(node, ast.comprehension):
-            tests.extend(node.ifs)
-    return tests, nodes
+            deciding |= names_in(node.test)
+        elif isinstance(node, COMPREHENSIONS):
+            ifs = [test for part in node.generators for test in part.ifs]
+            tests.extend(ifs)
+            deciding |= names_of(ifs) - names_of(part.target for part in node.generators)
+    return tests, deciding, nodes
+
+
+def names_of(parts):
+    return set().union(*map(names_in, parts))
 
 
 def names_in(node):
@@ -50,7 +58,7 @@ def lines_of(node):
 
 def targets_of(statement):
     targets = getattr(statement, "targets", None) or [statement.target]
-    return set().union(*(names_in(target) for target in targets))
+    return names_of(targets)
 
 
 @functools.lru_cache(maxsize=None)
@@ -64,10 +72,9 @@ def kinds_of(path):
     for scope in ast.walk(tree):
         if not isinstance(scope, SCOPES):
             continue
-        tests, nodes = conditions_of(scope)
+        tests, deciding, nodes = conditions_of(scope)
         returns = [node for node in nodes if isinstance(node, ast.Return)]
-        deciding = set().union(*map(names_in, tests))
-        returned = set().union(*map(names_in, returns))
+        returned = names_of(returns)
         for node in returns:
             kinds.update(dict.fromkeys(lines_of(node), "returns"))
         for node in nodes:

@@ -3,6 +3,7 @@
 import ast
 import ctypes
 import functools
+import itertools
 import linecache
 import os
 import struct
@@ -145,31 +146,39 @@ def staying_values(path):
     return stays
 
 
-def truth_of(test, line, is_true=True):
-    """What the part of a condition at a line has to be so that the whole is true, or false; None: parts of it differ."""
+def place_in(frame):
+    """Line and column of what a frame runs; the column is 0 before Python 3.11."""
+    positions = getattr(frame.f_code, "co_positions", None)
+    found = next(itertools.islice(positions(), frame.f_lasti // 2, None), ()) if positions else ()
+    return (frame.f_lineno, found[2] or 0) if found and found[0] == frame.f_lineno else (frame.f_lineno, 0)
+
+
+def truth_of(test, place, is_true=True):
+    """What the part of a condition at a place has to be so that the whole is true, or false; None: which part is not known."""
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        return truth_of(test.operand, line, not is_true)
+        return truth_of(test.operand, place, not is_true)
     if isinstance(test, ast.BoolOp):
-        parts = {truth_of(part, line, is_true) for part in test.values if part.lineno <= line <= part.end_lineno}
+        line, column = place
+        parts = {truth_of(part, place, is_true) for part in test.values
+                 if (part.lineno, part.col_offset) <= (line, column or 10 ** 9) and
+                 (line, column) < (part.end_lineno, part.end_col_offset)}
         return parts.pop() if len(parts) == 1 else None
     return is_true
 
 
 @functools.lru_cache(maxsize=None)
-def passing_values(path):
-    """By line: what is read in the condition of an assert, or of an if that only raises, has to be so that
-    it goes on."""
-    passes = {}
+def guards(path):
+    """By line: the condition of an assert, or of an if that ends in raise, and whether it has to be true to go on."""
+    found = {}
     try:
         tree = ast.parse("".join(linecache.getlines(path)))
     except SyntaxError:
-        return passes
+        return found
     for node in ast.walk(tree):
         raises = isinstance(node, ast.If) and isinstance(node.body[-1], ast.Raise)
         if raises or isinstance(node, ast.Assert):
-            for line in range(node.test.lineno, node.test.end_lineno + 1):
-                passes[line] = truth_of(node.test, line, not raises)
-    return passes
+            found.update(dict.fromkeys(range(node.test.lineno, node.test.end_lineno + 1), (node.test, not raises)))
+    return found
 
 
 @functools.lru_cache(maxsize=None)
@@ -302,7 +311,8 @@ class Watch:
                 self.count("%s:%d" % self.name_of(frame), frame)  # which ends a loop that waits
             return stays.get(inner.f_lineno, value)
         if getattr(self.reading, "dtype", None) is self.torch.bool and self.run.settings.get("defaults", True):
-            value = passing_values(inner.f_code.co_filename).get(inner.f_lineno)
+            guard = guards(inner.f_code.co_filename).get(inner.f_lineno)
+            value = truth_of(guard[0], place_in(inner), guard[1]) if guard is not None else None
         return self.length_at(inner) if value is None else value
 
     def length_at(self, frame):
