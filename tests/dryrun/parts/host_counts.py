@@ -16,7 +16,12 @@ assert made.any().item() is True and made.all().item() is False and int(made.sum
 assert made.nonzero().squeeze(1).tolist() == torch.where(made)[0].tolist() == [*range(20), *range(45, 50)]
 lengths[torch.tensor([True, False, True]).cuda().nonzero().squeeze(1)] -= 1
 assert lengths.tolist() == [2, 9, 3] and torch.div(lengths, 2, rounding_mode="floor").tolist() == [1, 4, 1]
-assert lengths.bincount(minlength=11).cumsum(0)[-1].item() == 3 and torch.ceil(lengths / 2).long().tolist() == [1, 5, 2]
+assert lengths.bincount(minlength=11).cumsum(0)[-1].item() == 3 and lengths.bincount().shape == (10,)
+assert torch.nn.functional.one_hot(lengths).shape == (3, 10) and torch.ceil(lengths / 2).long().tolist() == [1, 5, 2]
+apart = ~torch.eye(90, dtype=torch.bool, device="cuda")
+assert torch.randn(90, 90, device="cuda")[apart].view(90, 89).shape and lengths.new_ones(2, 2).tril().tolist() == [[1, 0], [1, 1]]
+packed = torch.nn.utils.rnn.pack_padded_sequence(torch.randn(3, 9, 2, device="cuda"), lengths.cpu(), True, False)
+assert torch.nn.utils.rnn.pad_packed_sequence(packed, True)[1].tolist() == [2, 9, 3]
 # What a kernel changes is no longer known, and one more than what is unknown is 1.
 labels = torch.tensor([1, 2, 3]).cuda()
 labels.add_(torch.randn(3, device="cuda").argsort())

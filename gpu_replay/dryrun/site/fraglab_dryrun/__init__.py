@@ -96,7 +96,7 @@ def keep_scriptable(torch):
     """torch.jit.script knows PyTorch's own functions by identity: it has to know ours in their places."""
     builtins = sys.modules.get("torch.jit._builtins")
     table = getattr(builtins, "_get_builtin_table", dict)()
-    for name, function in list(vars(torch).items()):
+    for function in [*vars(torch).values(), *vars(torch.nn.functional).values()] if table else []:
         operator = table.get(id(inspect.unwrap(function))) if inspect.isfunction(function) else None
         if operator is not None:
             table.setdefault(id(function), operator)
@@ -113,7 +113,7 @@ def keep_no_sequence(torch):
     written = type("Written", (), {"__getitem__": lambda self, index: None})
     is_sequence = ctypes.pythonapi.PySequence_Check
     is_sequence.argtypes = [ctypes.py_object]
-    if object.__basicsize__ != 2 * ctypes.sizeof(ctypes.c_void_p) or not is_sequence(written()):
+    if not hasattr(torch.Tensor, "__getitem__") or object.__basicsize__ != 2 * ctypes.sizeof(ctypes.c_void_p) or not is_sequence(written()):
         return  # no usual CPython
     before = item_of(written).value
     item_of(written).value = None

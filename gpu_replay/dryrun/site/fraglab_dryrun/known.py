@@ -6,24 +6,30 @@ import functools
 
 from . import counts, values
 
-# The most elements of a tensor that is looked at.
-ELEMENTS_MAX = 8192
+# The most bytes of a tensor that is looked at.
+BYTES_MAX = 65536
 OPERATORS = ("sum", "prod", "max", "min", "amax", "amin", "any", "all", "count_nonzero", "cumsum", "argmax", "argmin",
              "eq", "ne", "lt", "le", "gt", "ge", "logical_not", "logical_and", "logical_or", "clamp", "flip", "abs",
              "diff", "isin", "sort", "argsort", "bitwise_and", "bitwise_or", "bitwise_not", "add", "sub", "mul", "cat", "stack",
              "div", "floor_divide", "remainder", "ceil", "floor", "round", "minimum", "maximum", "cumprod", "bincount", "topk",
-             "nonzero", "argwhere", "unique", "unique_consecutive", "where", "gather", "masked_select", "masked_fill", "roll",
+             "nonzero", "argwhere", "unique", "unique_consecutive", "where", "gather", "masked_select", "masked_fill", "roll", "tril", "triu",
              "repeat_interleave", "searchsorted")
 METHODS = ("long", "int", "bool", "clone", "contiguous", "float", "mean", "__eq__", "__ne__", "__lt__", "__le__", "__gt__",
            "__ge__", "__and__", "__or__", "__xor__", "__invert__", "__add__", "__radd__", "__sub__", "__rsub__", "__mul__",
            "__rmul__", "__truediv__", "__floordiv__", "__mod__", "__neg__", "reshape", "repeat", "to")
-CREATORS = ("zeros", "ones", "full", "arange", "zeros_like", "ones_like", "full_like")
+CREATORS = ("zeros", "ones", "full", "arange", "zeros_like", "ones_like", "full_like", "eye", "tril_indices", "triu_indices")
+NEW = ("new_zeros", "new_ones", "new_full")
 IN_PLACE = ("add_", "sub_", "mul_", "__iadd__", "__isub__", "__imul__", "__iand__", "__ior__", "__ixor__", "logical_and_",
             "logical_or_", "logical_not_", "clamp_", "clamp_min_", "clamp_max_", "fill_", "zero_", "masked_fill_", "scatter_",
             "scatter_add_", "index_add_", "index_fill_", "index_copy_", "index_put_", "bitwise_and_", "bitwise_or_", "random_",
             "__setitem__")
+WRITERS = ("scatter_", "fill_", "__setitem__")
 SUMS = ("add", "sub", "__add__", "__radd__", "__sub__", "__rsub__")
 RANDOM = ("random_",)
+
+
+def is_small(tensor):
+    return tensor.numel() * tensor.element_size() <= BYTES_MAX
 
 
 class Unknown(Exception):
@@ -43,7 +49,7 @@ class Known:
         self.is_inside = False
 
     def is_watched(self, tensor):
-        return type(tensor) in self.plain and tensor.is_cuda and tensor.numel() <= ELEMENTS_MAX and \
+        return type(tensor) in self.plain and tensor.is_cuda and is_small(tensor) and \
             (tensor.dtype in self.whole or hasattr(tensor, "_fraglab_known"))
 
     def on_host(self, value):
@@ -69,7 +75,7 @@ class Known:
             for one, other in zip(result, held):
                 self.keep(one, other)
         elif isinstance(result, self.torch.Tensor) and result.is_cuda and result.is_contiguous() and \
-                result.shape == held.shape and result.dtype == held.dtype and 0 < result.numel() <= ELEMENTS_MAX and \
+                result.shape == held.shape and result.dtype == held.dtype and result.numel() > 0 and is_small(result) and \
                 counts.address_of(result) != 0:
             held = held.contiguous()
             self.write(result.data_ptr(), held.data_ptr(), held.numel() * held.element_size())
@@ -124,7 +130,7 @@ class Known:
 
     def picked(self, source, index, result):
         """Elements that an unknown index picks from known ones: evenly from all of them."""
-        if source.dim() != 1 or index.dim() != 1 or not 0 < result.numel() <= ELEMENTS_MAX or self.is_watched_by_others():
+        if source.dim() != 1 or index.dim() != 1 or result.numel() == 0 or not is_small(result) or self.is_watched_by_others():
             return
         held = self.held(lambda host: host, (source,), {})
         if held is None:
@@ -177,6 +183,23 @@ class Known:
 
         setattr(owner, name, computed)
 
+    def wrap_classes(self, owner, name, word):
+        """A function that makes as many classes as the greatest number asks for, or what an argument says."""
+        function = getattr(owner, name, None)
+        if function is None:
+            return
+
+        @functools.wraps(function)
+        def classed(*arguments, **named):
+            given = named.get(word, -1)
+            if self.is_wanted(arguments) and len(arguments) < 2 and (given < 0 or word == "minlength"):
+                host = self.held(lambda numbers: numbers, arguments, {})
+                if host is not None and host.numel() > 0:
+                    named[word] = max(given, int(host.max()) + 1)
+            return function(*arguments, **named)
+
+        setattr(owner, name, classed)
+
     def wrap_in_place(self, name):
         function = getattr(self.torch.Tensor, name, None)
         if function is None:
@@ -193,6 +216,8 @@ class Known:
                     return host
 
                 held = self.held(change, (tensor, *arguments), named)
+            if held is None and name in WRITERS:
+                held = self.overwritten(function, tensor, arguments, named)
             result = function(tensor, *arguments, **named)
             try:
                 self.settle(tensor, held)
@@ -202,6 +227,17 @@ class Known:
 
         setattr(self.torch.Tensor, name, changed)
 
+    def overwritten(self, function, tensor, arguments, named):
+        """An unknown tensor all of whose elements are set, as in the inverse of a permutation."""
+        def change(*places):
+            made = self.torch.zeros(tensor.shape, dtype=tensor.dtype, device="cpu")
+            reached = self.torch.zeros(tensor.shape, dtype=self.torch.bool, device="cpu")
+            function(made, *places)
+            function(reached, *places[:-1], True)
+            return made if reached.all() else None
+
+        return self.held(change, arguments, {}) if not named else None
+
     def settle(self, tensor, held):
         if held is not None and tensor.is_contiguous():
             self.keep(tensor, held)
@@ -209,8 +245,8 @@ class Known:
             span = 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride()))
             self.forget(tensor.data_ptr(), span * tensor.element_size())
 
-    def wrap_creator(self, name):
-        function = getattr(self.torch, name, None)
+    def wrap_creator(self, owner, name):
+        function = getattr(owner, name, None)
         if function is None:
             return
 
@@ -219,16 +255,16 @@ class Known:
             if self.is_compiling():
                 return function(*arguments, **named)
             result = function(*arguments, **named)
-            is_number = name == "full" and type(result) is self.torch.Tensor and result.numel() == 1
-            is_mask = name == "ones"  # of attention, in whatever type
+            is_number = name.endswith("full") and type(result) is self.torch.Tensor and result.numel() == 1
+            is_mask = name.endswith("ones")  # of attention, in whatever type
             if type(result) is self.torch.Tensor and (is_number or is_mask or result.dtype in self.whole) and not self.is_inside and \
-                    result.is_cuda and result.numel() <= ELEMENTS_MAX and "out" not in named:
+                    result.is_cuda and is_small(result) and "out" not in named:
                 held = self.held(function, self.shapes(arguments), {**named, "device": "cpu", "pin_memory": False})
                 if held is not None:
                     self.keep(result, held)
             return result
 
-        setattr(self.torch, name, created)
+        setattr(owner, name, created)
 
     def shapes(self, arguments):
         """zeros_like and others want a tensor for its shape and type alone."""
@@ -256,6 +292,9 @@ def install(torch, run):
     known.write.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]
     known.forget.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
     known.write.restype = known.forget.restype = None
+    for owner in (torch, torch.Tensor):
+        known.wrap_classes(owner, "bincount", "minlength")
+    known.wrap_classes(torch.nn.functional, "one_hot", "num_classes")
     for name in OPERATORS:
         known.wrap(torch, name)
         known.wrap(torch.Tensor, name)
@@ -266,4 +305,6 @@ def install(torch, run):
     for name in IN_PLACE:
         known.wrap_in_place(name)
     for name in CREATORS:
-        known.wrap_creator(name)
+        known.wrap_creator(torch, name)
+    for name in NEW:
+        known.wrap_creator(torch.Tensor, name)
