@@ -53,13 +53,12 @@ static bool judge_process(const frag_context *context, frag_dryrun_process *proc
                           const frag_dryrun_gpu *gpu, frag_error *error)
 {
     const frag_recording *recording = &process->recording;
-    frag_dryrun_card card = frag_dryrun_limited(gpu, &process->facts);
     process->fits = FRAG_DRYRUN_FITS;
     process->main = frag_recording_main_trace(recording);
     process->answers = frag_alloc(recording->trace_count, sizeof *process->answers);
     for (uint32_t i = 0; i < recording->trace_count; i++) {
         const frag_trace *trace = &recording->traces[i];
-        if (!frag_dryrun_judge(context, recording, trace, &process->facts, &card,
+        if (!frag_dryrun_judge(context, recording, trace, &process->facts, &gpu->memory,
                                &process->answers[i], error))
             return frag_error_in(error, process->path);
         process->fits = worse(process->fits, judge_device(&process->answers[i]));

@@ -37,7 +37,7 @@ typedef struct frag_dryrun_result {
 /* Reads the folder. A recording that cannot be read is an error; none at all is not. */
 bool frag_dryrun_collect(const frag_context *context, const char *folder,
                          const frag_dryrun_gpu *gpu, frag_dryrun_result *result, frag_error *error);
-/* The card, or what the script lets PyTorch have of it. */
+/* The card, or what the script let PyTorch have of it when memory ran out. */
 frag_dryrun_card frag_dryrun_limited(const frag_dryrun_gpu *gpu, const frag_dryrun_facts *facts);
 void frag_dryrun_result_destroy(frag_dryrun_result *result);
 

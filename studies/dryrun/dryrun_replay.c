@@ -1,5 +1,6 @@
 #include "studies/dryrun/dryrun_replay.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/bits.h"
@@ -45,6 +46,17 @@ bool frag_dryrun_policy(const frag_context *context, const frag_recording *recor
     if (ok)
         set_release(spec, torch);
     return ok;
+}
+
+/* What set_per_process_memory_fraction does. */
+static void set_limit(frag_policy_spec *spec, uint64_t limit_bytes, uint64_t capacity_bytes)
+{
+    char share[32];
+    frag_error ignored = {0};
+    if (limit_bytes >= capacity_bytes)
+        return;
+    snprintf(share, sizeof share, "%.15f", ((double)limit_bytes + 0.5) / (double)capacity_bytes);
+    frag_policy_spec_set(spec, "per_process_memory_fraction", share, &ignored);
 }
 
 /* ---- phases */
@@ -300,6 +312,7 @@ bool frag_dryrun_judge(const frag_context *context, const frag_recording *record
     *answer = (frag_dryrun_answer){.has_failed = has_failed(trace)};
     if (!frag_dryrun_policy(context, recording, facts->release, &policy, error))
         return false;
+    set_limit(&policy, facts->limit_bytes, card->capacity_bytes);
     plan_phases(&watch, facts, trace->device);
     bool ok = replay_watched(context, recording, trace, &policy, card,
                              answer->phase_count > 0 ? &watch : NULL, &answer->run, error) &&

@@ -4,6 +4,7 @@ They are pickled, copied to the device, cut and joined there by kernels, and unp
 side, so every byte matters. While one of these functions runs, each operation whose arguments are
 all known is done once more on the host, and its results are written into those of the device; and
 pieces of any size are kept and carried. The device's own operations and requests are as ever."""
+import contextlib
 import ctypes
 import functools
 import importlib
@@ -118,7 +119,7 @@ def install(torch, after_import):
     c10d = importlib.import_module("torch.distributed.distributed_c10d")
     mode = make_mode(torch, shadow)
 
-    def wrap(function):
+    def wrap(function, mode=mode):
         @functools.wraps(function)
         def carried(*arguments, **named):
             shadow.set(KEPT, None, 0)
@@ -141,6 +142,6 @@ def install(torch, after_import):
                 setattr(module, name, replaced)
 
     def wrap_state(module):
-        module._broadcast_object = wrap(module._broadcast_object)
+        module._broadcast_object = wrap(module._broadcast_object, contextlib.nullcontext)  # by copies alone
 
     after_import.call(OF_ZERO, wrap_state)
