@@ -108,7 +108,7 @@ class Run:
 
     def note_oom(self, device, requested, total, free):
         """total: what PyTorch may have, which the script may have made less than the card."""
-        if not self.ooms and total < self.torch.cuda.get_device_properties(device).total_memory:
+        if not self.ooms and total < self.torch.cuda.mem_get_info(device)[1]:
             self.limit = total
             self.note_sentence("memory ran out at a limit of %.2f GiB that the script set "
                                "(torch.cuda.set_per_process_memory_fraction)" % (total / 2 ** 30))

@@ -126,12 +126,11 @@ class Device:
         return address
 
     def fail(self, size):
-        held = sum(self.sizes.values())
         free, total = self.mem_get_info()
         self.ooms += 1
         self.note("oom", free, size, device_free=free)
         for observer in observers:
-            observer(0, size, held, free)
+            observer(0, size, total, free)
         raise OutOfMemoryError("CUDA out of memory. Tried to allocate %.2f MiB. GPU 0 has a total capacity of %.2f GiB "
                                "of which %.2f MiB is free." % (size / MIB, total / 1024 / MIB, free / MIB))
 
