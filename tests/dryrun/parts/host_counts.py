@@ -18,6 +18,13 @@ lengths[torch.tensor([True, False, True]).cuda().nonzero().squeeze(1)] -= 1
 assert lengths.tolist() == [2, 9, 3] and torch.div(lengths, 2, rounding_mode="floor").tolist() == [1, 4, 1]
 assert lengths.bincount(minlength=11).cumsum(0)[-1].item() == 3 and lengths.bincount().shape == (10,)
 assert torch.nn.functional.one_hot(lengths).shape == (3, 10) and torch.ceil(lengths / 2).long().tolist() == [1, 5, 2]
+places = torch.zeros(4, 90000, dtype=torch.bool, device="cuda")
+places.scatter_(1, torch.randn(4, 90000, device="cuda").topk(7).indices, True)
+marked = torch.zeros(4, 90000, dtype=torch.uint8, device="cuda")
+marked[1, torch.randperm(90000, device="cuda")[:100]] = 1
+assert torch.randn(4, 90000, device="cuda")[places].view(4, 7).shape and torch.where(marked | places)[0].shape == (128,)
+marked[0].fill_(1)
+assert marked.nonzero().shape == (360000, 2)
 apart = ~torch.eye(90, dtype=torch.bool, device="cuda")
 assert torch.randn(90, 90, device="cuda")[apart].view(90, 89).shape and lengths.new_ones(2, 2).tril().tolist() == [[1, 0], [1, 1]]
 packed = torch.nn.utils.rnn.pack_padded_sequence(torch.randn(3, 9, 2, device="cuda"), lengths.cpu(), True, False)

@@ -43,6 +43,20 @@ def on_host(torch, tensor):
     return held if read(address, held.data_ptr(), size) == size else None
 
 
+def most_of(tensor):
+    """How many elements of a mask can be set, where indices set them; None: not known. A change that nobody saw makes
+    another version of the tensor."""
+    count, version = getattr(tensor, "_fraglab_most", None) or (None, None)
+    return count if count is not None and tensor._version == version else None
+
+
+def note_most(tensor, count):
+    if count is None or tensor.is_inference():
+        tensor._fraglab_most = None
+    else:
+        tensor._fraglab_most = (min(count, tensor.numel()), tensor._version)
+
+
 class Counts:
     def __init__(self, torch, run):
         self.torch = torch
@@ -59,6 +73,9 @@ class Counts:
         held = on_host(self.torch, tensor) if tensor is not None else None
         if held is not None:
             return values.Choice(int(count(held)), elements, True)
+        most = most_of(tensor) if tensor is not None else None
+        if most is not None:
+            return values.Choice(most, elements, False)
         return values.Choice(math.ceil(elements * self.share), elements, False)
 
     def of_mask(self, mask):

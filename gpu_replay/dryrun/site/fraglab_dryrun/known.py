@@ -24,6 +24,9 @@ IN_PLACE = ("add_", "sub_", "mul_", "__iadd__", "__isub__", "__imul__", "__iand_
             "scatter_add_", "index_add_", "index_fill_", "index_copy_", "index_put_", "bitwise_and_", "bitwise_or_", "random_",
             "__setitem__")
 WRITERS = ("scatter_", "fill_", "__setitem__")
+# What becomes of masks whose elements indices set: as many as in all of them, or the same.
+UNIONS = ("cat", "stack", "logical_or", "bitwise_or", "__or__")
+COPIES = ("bool", "clone", "contiguous", "reshape", "to", "long", "int", "float")
 SUMS = ("add", "sub", "__add__", "__radd__", "__sub__", "__rsub__")
 RANDOM = ("random_",)
 
@@ -171,6 +174,8 @@ class Known:
         def computed(*arguments, **named):
             if owner is self.torch and self.is_compiling():
                 return function(*arguments, **named)
+            if name in UNIONS + COPIES and not self.is_compiling() and getattr(self.first_tensor(arguments), "_fraglab_most", None) is not None:
+                return self.unite(function, name, arguments, named)
             if not self.is_wanted(arguments) or "out" in named or (name == "to" and self.names_device(arguments, named)):
                 return function(*arguments, **named)
             held = self.held(function, arguments, named)
@@ -182,6 +187,24 @@ class Known:
             return result
 
         setattr(owner, name, computed)
+
+    def unite(self, function, name, arguments, named):
+        parts = arguments[0] if isinstance(arguments[0], (tuple, list)) else arguments[:1 if name in COPIES else 2]
+        most = [counts.most_of(part) for part in parts]
+        result = function(*arguments, **named)
+        counts.note_most(result, None if None in most else sum(most))
+        return result
+
+    def reached(self, name, tensor, arguments):
+        """The most elements of a tensor that an index in place reaches; None: not known."""
+        if name == "scatter_" and len(arguments) > 1:
+            return arguments[1].numel()
+        places = arguments[0] if isinstance(arguments[0], tuple) else arguments[:1]
+        if name != "__setitem__" or not all(isinstance(place, int) or isinstance(place, self.torch.Tensor) and
+                                            place.dtype in self.whole - {self.torch.bool, self.torch.uint8} for place in places):
+            return None
+        shapes = [place.shape for place in places if isinstance(place, self.torch.Tensor)]
+        return self.torch.broadcast_shapes(*shapes).numel() * tensor.shape[len(places):].numel()
 
     def wrap_classes(self, owner, name, word):
         """A function that makes as many classes as the greatest number asks for, or what an argument says."""
@@ -207,15 +230,23 @@ class Known:
 
         @functools.wraps(function)
         def changed(tensor, *arguments, **named):
+            if not self.is_compiling() and getattr(tensor, "_fraglab_most", None) is not None:
+                most, more = counts.most_of(tensor), self.reached(name, tensor, arguments)
+                result = change(tensor, *arguments, **named)
+                counts.note_most(tensor, most + more if most is not None and more is not None else None)
+                return result
+            return change(tensor, *arguments, **named)
+
+        def change(tensor, *arguments, **named):
             if not self.is_wanted((tensor,)) or self.torch._C._len_torch_dispatch_stack() > 0:
                 return function(tensor, *arguments, **named)
             held = None
             if name not in RANDOM:
-                def change(host, *others, **more):
+                def on_host(host, *others, **more):
                     function(host, *others, **more)
                     return host
 
-                held = self.held(change, (tensor, *arguments), named)
+                held = self.held(on_host, (tensor, *arguments), named)
             if held is None and name in WRITERS:
                 held = self.overwritten(function, tensor, arguments, named)
             result = function(tensor, *arguments, **named)
@@ -262,6 +293,9 @@ class Known:
                 held = self.held(function, self.shapes(arguments), {**named, "device": "cpu", "pin_memory": False})
                 if held is not None:
                     self.keep(result, held)
+            if "zeros" in name and type(result) is self.torch.Tensor and result.is_cuda and not self.is_inside and \
+                    result.dtype in (self.torch.bool, self.torch.uint8):
+                counts.note_most(result, 0)
             return result
 
         setattr(owner, name, created)
