@@ -9,16 +9,27 @@
 #include "workload/optimizer.h"
 
 static const frag_family *const families[FRAG_FAMILY_COUNT] = {
-    [FRAG_FAMILY_GPT2] = &frag_family_gpt2,         [FRAG_FAMILY_LLAMA] = &frag_family_llama,
-    [FRAG_FAMILY_BERT] = &frag_family_bert,         [FRAG_FAMILY_MISTRAL] = &frag_family_llama,
-    [FRAG_FAMILY_QWEN2] = &frag_family_llama,       [FRAG_FAMILY_QWEN3] = &frag_family_llama,
-    [FRAG_FAMILY_PHI3] = &frag_family_llama,        [FRAG_FAMILY_GEMMA] = &frag_family_llama,
-    [FRAG_FAMILY_ROBERTA] = &frag_family_bert,      [FRAG_FAMILY_DISTILBERT] = &frag_family_bert,
-    [FRAG_FAMILY_GEMMA2] = &frag_family_llama,      [FRAG_FAMILY_OPT] = &frag_family_opt,
-    [FRAG_FAMILY_GPT_NEOX] = &frag_family_gpt_neox, [FRAG_FAMILY_VIT] = &frag_family_vit,
-    [FRAG_FAMILY_RESNET] = &frag_family_resnet,     [FRAG_FAMILY_UNET] = &frag_family_unet,
-    [FRAG_FAMILY_MIXTRAL] = &frag_family_llama,     [FRAG_FAMILY_QWEN3_MOE] = &frag_family_llama,
+    [FRAG_FAMILY_GPT2] = &frag_family_gpt2,
+    [FRAG_FAMILY_LLAMA] = &frag_family_llama,
+    [FRAG_FAMILY_BERT] = &frag_family_bert,
+    [FRAG_FAMILY_MISTRAL] = &frag_family_llama,
+    [FRAG_FAMILY_QWEN2] = &frag_family_llama,
+    [FRAG_FAMILY_QWEN3] = &frag_family_llama,
+    [FRAG_FAMILY_PHI3] = &frag_family_llama,
+    [FRAG_FAMILY_GEMMA] = &frag_family_llama,
+    [FRAG_FAMILY_ROBERTA] = &frag_family_bert,
+    [FRAG_FAMILY_DISTILBERT] = &frag_family_bert,
+    [FRAG_FAMILY_GEMMA2] = &frag_family_llama,
+    [FRAG_FAMILY_OPT] = &frag_family_opt,
+    [FRAG_FAMILY_GPT_NEOX] = &frag_family_gpt_neox,
+    [FRAG_FAMILY_VIT] = &frag_family_vit,
+    [FRAG_FAMILY_RESNET] = &frag_family_resnet,
+    [FRAG_FAMILY_UNET] = &frag_family_unet,
+    [FRAG_FAMILY_MIXTRAL] = &frag_family_llama,
+    [FRAG_FAMILY_QWEN3_MOE] = &frag_family_llama,
     [FRAG_FAMILY_BART] = &frag_family_bart,
+    [FRAG_FAMILY_T5] = &frag_family_t5,
+    [FRAG_FAMILY_MT5] = &frag_family_t5,
 };
 
 /* A program that runs: its model, its names. */

@@ -137,8 +137,7 @@ static uint32_t *count_distances(const uint64_t *sizes, uint32_t count)
 }
 
 /* The distances after which most grams come again, the most frequent first, the least of equals. */
-static uint32_t find_distances(const uint64_t *sizes, uint32_t count,
-                               distance most[CANDIDATES_MAX])
+static uint32_t find_distances(const uint64_t *sizes, uint32_t count, distance most[CANDIDATES_MAX])
 {
     uint32_t *counts = count_distances(sizes, count);
     uint32_t found = 0;
@@ -218,10 +217,9 @@ static uint32_t find_period(const uint64_t *sizes, uint32_t count)
     double likeness[CANDIDATES_MAX];
     double most = LIKENESS_MIN;
     for (uint32_t i = 0; i < distance_count; i++) {
-        likeness[i] =
-            2 * (uint64_t)distances[i].requests <= count
-                ? find_likeness(&rows, distances[i].requests, LIKENESS_ENOUGH * most)
-                : 0;
+        likeness[i] = 2 * (uint64_t)distances[i].requests <= count
+                          ? find_likeness(&rows, distances[i].requests, LIKENESS_ENOUGH * most)
+                          : 0;
         most = likeness[i] > most ? likeness[i] : most;
     }
     uint32_t period = 0;

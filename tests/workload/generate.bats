@@ -26,7 +26,7 @@ options() {
         [[ "$output" == *" equal" ]]
         count=$((count + 1))
     done <$here/cases
-    [ "$count" -ge 123 ]
+    [ "$count" -ge 129 ]
 }
 
 @test "the same description gives the same bytes, another seed other ones" {
@@ -96,7 +96,7 @@ refuse() { # sentence; the file's text is on stdin
 
 targets="q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj, qkv_proj, gate_up_proj, c_attn, c_proj, c_fc, query, key, value, dense"
 targets+=", q_lin, k_lin, v_lin, out_lin, lin1, lin2, query_key_value, dense_h_to_4h, dense_4h_to_h, to_q, to_k, to_v, to_out.0"
-families="gpt2, llama, bert, mistral, qwen2, qwen3, phi3, gemma, roberta, distilbert, opt, gpt_neox, gemma2, vit, resnet, unet, mixtral, qwen3_moe or bart"
+families="gpt2, llama, bert, mistral, qwen2, qwen3, phi3, gemma, roberta, distilbert, opt, gpt_neox, gemma2, vit, resnet, unet, mixtral, qwen3_moe, bart, t5 or mt5"
 types=${families/unet, /}
 
 @test "bad input is refused with its place, what was found and what would be right" {
@@ -133,7 +133,7 @@ types=${families/unet, /}
     printf 'model: {family: bert}\nrun: {task: generate}\n' |
         refuse ": task is generate, and bert is no decoder; expected train or evaluate"
     printf '{"model_type": "roberta", "max_position_embeddings": 66}' | refuse ": tokens is 128; the model has positions for 64"
-    printf '{"model_type": "t5"}' | refuse ": 'model_type' is 't5'; expected ${types/roberta,/roberta, xlm-roberta,}"
+    printf '{"model_type": "whisper"}' | refuse ": 'model_type' is 'whisper'; expected ${types/roberta,/roberta, xlm-roberta,}"
     printf '{"_class_name": "FluxTransformer2DModel"}' | refuse ": '_class_name' is 'FluxTransformer2DModel'; expected UNet2DConditionModel"
     printf '{"model_type": "gpt2", "n_layer": -3}' | refuse ": 'n_layer' is -3; expected a whole number 1 to 1000"
     printf 'model: {family: llama}\nrun: {quantize: nf4}\n' |
@@ -240,13 +240,14 @@ types=${families/unet, /}
         [[ "$output" == *"$2"* ]]
     }
     refuse 'model: {family: mixtral, experts: 2, experts_chosen: 5}' 'experts_chosen is 5; expected at most experts, 2'
+    refuse '{"model_type": "t5", "feed_forward_proj": "gated-tanh"}' "expected relu, gelu, gelu_new, silu, gated-relu, gated-gelu"
     refuse 'model: {family: bart, encoder_heads: 7}' 'no multiple of encoder_heads 7'
     refuse $'model: {family: mixtral}\nrun: {expert_shares: [3, 1]}' 'expected experts_implementation eager'
     refuse $'model: {family: gpt2}\nrun: {experts_implementation: eager}' 'the model has no experts'
     refuse $'model: {family: mixtral}\nrun: {lora_rank: 8, lora_targets: all-linear}' 'adapters of experts are not described'
     refuse $'model: {family: gpt2}\nrun: {checkpoint_every: 2}' 'expected checkpoint blocks with it'
     refuse $'model: {family: gpt2}\nrun: {task: evaluate, offload: activations}' 'none are saved without gradients'
-    refuse $'model: {family: gpt2}\nrun: {target_tokens: 5}' 'expected it with family bart'
+    refuse $'model: {family: gpt2}\nrun: {target_tokens: 5}' 'expected it with bart or t5'
     refuse $'model: {family: gpt2}\nrun: {offload: parameters}' 'expected none or activations'
     refuse '{"model_type": "qwen3_moe", "mlp_only_layers": [1]}' "'mlp_only_layers' names layers without experts"
 }

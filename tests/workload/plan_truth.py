@@ -29,7 +29,7 @@ FIXES = [
     {"checkpoint": "blocks", "precision": "amp-bf16", "conf": "expandable_segments:True"}, {"precision": "amp-bf16", "lora_rank": "8", "lora_targets": "all-linear", "quantize": "nf4-double"}, {"keep_gradients": "true"},
 ]
 GROUPED = ["llama", "mistral", "qwen2", "qwen3", "phi3", "gemma", "gemma2"]
-FAMILIES = ["gpt2", "opt", "bert", "roberta", "distilbert", "gpt_neox", "vit", "resnet", "mixtral", "bart", *GROUPED]
+FAMILIES = ["gpt2", "opt", "bert", "roberta", "distilbert", "gpt_neox", "vit", "resnet", "mixtral", "bart", "t5", *GROUPED]
 CARDS = ["rtx3060", "rtx3070", "rtx4090", "t4", "rtx4060ti-16gb", "v100-16gb", "l4", "a100-40gb"]
 
 
@@ -52,6 +52,9 @@ def draw_model():
         config |= {"n_layer": layers, "n_head": heads, "n_embd": heads * width}
     elif family == "distilbert":
         config |= {"n_layers": layers, "n_heads": heads, "dim": heads * width, "hidden_dim": inner}
+    elif family == "t5":
+        config |= {"num_layers": layers, "num_heads": heads, "d_kv": width, "d_model": heads * width, "d_ff": inner, "decoder_start_token_id": 0,
+                   "feed_forward_proj": draw.choice(["relu", "gated-gelu"])}
     elif family == "bart":
         config |= {f"{part}_{key}": number for part in ("encoder", "decoder") for key, number in
                    (("layers", layers), ("attention_heads", heads), ("ffn_dim", inner))} | {"d_model": heads * width}

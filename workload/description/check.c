@@ -198,7 +198,8 @@ static bool check_size(const frag_workload *workload, frag_error *error)
                          workload->batch * longest, BATCH_TOKENS_MAX);
     const frag_network *of = &workload->network;
     uint64_t scores = workload->batch * of->heads * longest * longest;
-    if ((of->is_eager || of->heads != of->key_heads) && scores > SCORES_MAX)
+    bool has_scores = of->is_eager || of->heads != of->key_heads || of->position_buckets > 0;
+    if (has_scores && scores > SCORES_MAX)
         return frag_fail(error, FRAG_E_INPUT,
                          "attention has %" PRIu64 " scores; expected at most 2^50", scores);
     double passes = workload->task == FRAG_TASK_GENERATE ? (double)workload->new_tokens : 1;
@@ -379,7 +380,7 @@ static bool check_dependent(const frag_workload *workload, frag_error *error)
     if (workload->target_tokens > 0 && !frag_families[workload->network.family].has_pairs)
         return frag_fail(error, FRAG_E_INPUT,
                          "target_tokens is %" PRIu64
-                         ", and the model has one sequence; expected it with family bart",
+                         ", and the model has one sequence; expected it with bart or t5",
                          workload->target_tokens);
     return true;
 }

@@ -32,6 +32,8 @@ typedef enum frag_family_id {
     FRAG_FAMILY_MIXTRAL, /* llama whose feed-forward parts are mixtures of experts */
     FRAG_FAMILY_QWEN3_MOE,
     FRAG_FAMILY_BART,
+    FRAG_FAMILY_T5,
+    FRAG_FAMILY_MT5, /* t5 with other defaults */
     FRAG_FAMILY_COUNT
 } frag_family_id;
 
@@ -41,6 +43,18 @@ typedef enum frag_activation {
     FRAG_SILU,
     FRAG_RELU,
 } frag_activation;
+
+/* Of T5: the activation of the feed-forward part, with a gate beside it or not. */
+typedef enum frag_feed_forward {
+    FRAG_FEED_RELU,
+    FRAG_FEED_GELU,
+    FRAG_FEED_GELU_NEW,
+    FRAG_FEED_SILU,
+    FRAG_FEED_GATED_RELU, /* the gated ones in the same order */
+    FRAG_FEED_GATED_GELU,
+    FRAG_FEED_GATED_GELU_NEW,
+    FRAG_FEED_GATED_SILU,
+} frag_feed_forward;
 
 /* Of a ResNet: two convolutions, or three of which the middle one is narrow. */
 typedef enum frag_layer_kind { FRAG_LAYER_BASIC, FRAG_LAYER_BOTTLENECK } frag_layer_kind;
@@ -74,9 +88,13 @@ typedef struct frag_network {
     uint64_t encoder_layers; /* of an encoder before a decoder */
     uint64_t encoder_heads;
     uint64_t encoder_inner;
-    uint64_t embedding_width; /* of words; projected to width (OPT) */
-    uint64_t classes;         /* of a classifier */
-    uint64_t image;           /* pixels along a side */
+    uint64_t position_buckets; /* rows of a table of position biases (T5); 0: none */
+    uint64_t feed_forward;     /* frag_feed_forward (T5), which says the activation, */
+    bool is_gated;             /* and this */
+    bool has_output_scale;     /* hidden states are scaled before the head */
+    uint64_t embedding_width;  /* of words; projected to width (OPT) */
+    uint64_t classes;          /* of a classifier */
+    uint64_t image;            /* pixels along a side */
     uint64_t image_channels;
     uint64_t patch;             /* pixels along a side */
     frag_stages depths;         /* layers of each stage (ResNet) */

@@ -99,6 +99,18 @@ static bool read_lengths(const char *text, const frag_field *field, frag_lengths
     return true;
 }
 
+/* Of linear layers: T5 has short names for what others spell out. */
+static const char *full_name(const char *name)
+{
+    static const char *const same[][2] = {
+        {"q", "q_proj"},       {"k", "k_proj"},     {"v", "v_proj"},   {"o", "o_proj"},
+        {"wi_0", "gate_proj"}, {"wi_1", "up_proj"}, {"wi", "up_proj"}, {"wo", "down_proj"}};
+    for (size_t i = 0; i < sizeof same / sizeof *same; i++)
+        if (strcmp(name, same[i][0]) == 0)
+            return same[i][1];
+    return name;
+}
+
 /* "a,b": bits of the choices. */
 static bool read_set(const char *text, const frag_field *field, uint64_t *bits, frag_error *error)
 {
@@ -109,7 +121,7 @@ static bool read_set(const char *text, const frag_field *field, uint64_t *bits, 
         uint64_t index = 0;
         if (here < sizeof name)
             memcpy(name, at, here);
-        if (!find_choice(field->choices, name, &index))
+        if (!find_choice(field->choices, full_name(name), &index))
             break;
         read |= UINT64_C(1) << index;
         if (at[here] == '\0') {
@@ -246,9 +258,23 @@ bool frag_workload_set(frag_workload *workload, const char *key, const char *val
     return set_text(frag_workload_knob(key), workload, value, error);
 }
 
+/* What T5's one name says: "gated-gelu" is the formula of GPT-2 with a gate. */
+static void complete_feed(frag_network *network)
+{
+    static const frag_activation activations[] = {FRAG_RELU, FRAG_GELU, FRAG_GELU_NEW, FRAG_SILU};
+    network->is_gated = network->feed_forward >= FRAG_FEED_GATED_RELU;
+    network->activation = network->feed_forward == FRAG_FEED_GATED_GELU
+                              ? FRAG_GELU_NEW
+                              : activations[network->feed_forward % FRAG_FEED_GATED_RELU];
+    if (network->layers == 0)
+        network->layers = network->encoder_layers;
+}
+
 /* What follows from other fields where it was left at 0. */
 static void complete(frag_network *network)
 {
+    if (network->position_buckets > 0)
+        complete_feed(network);
     if (network->inner == 0)
         network->inner = 4 * network->width;
     if (network->embedding_width == 0)

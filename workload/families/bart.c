@@ -262,22 +262,12 @@ static frag_tensor run_stack(frag_tape *tape, const frag_model *model, frag_walk
     return hidden;
 }
 
-/* The labels, moved by one. */
-static frag_tensor shift(frag_tape *tape, const frag_batch *batch)
-{
-    uint64_t count = frag_tape_count(tape, batch->labels);
-    frag_tensor made = frag_tape_empty(tape, count, FRAG_I64);
-    frag_tape_drop(tape, frag_tape_empty(tape, count - batch->count, FRAG_I64));
-    frag_tape_drop(tape, frag_tape_empty(tape, count, FRAG_BOOL));
-    return made;
-}
-
 static frag_tensor compute_loss(frag_tape *tape, const frag_model *model, const frag_batch *batch)
 {
     const frag_network *of = &model->workload->network;
     frag_walk at = {.tape = tape, .workload = model->workload, .at = model->parameters};
     (void)frag_walk_parameter(&at, (frag_shape){0, 0});
-    frag_tensor shifted = shift(tape, batch);
+    frag_tensor shifted = frag_family_shift(tape, batch);
     frag_tensor encoded = run_stack(tape, model, &at, batch, batch->ids, 0);
     frag_tensor hidden = run_stack(tape, model, &at, batch, shifted, encoded);
     frag_tensor logits = frag_aten_linear(tape, hidden, model->parameters[0], 0, of->vocabulary);

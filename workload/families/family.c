@@ -29,6 +29,15 @@ void frag_family_load_pairs(frag_tape *tape, const frag_model *model, frag_batch
         frag_tape_empty(tape, batch->count * (tokens > 0 ? tokens : batch->tokens), FRAG_I64));
 }
 
+frag_tensor frag_family_shift(frag_tape *tape, const frag_batch *batch)
+{
+    uint64_t count = frag_tape_count(tape, batch->labels);
+    frag_tensor made = frag_tape_empty(tape, count, FRAG_I64);
+    frag_tape_drop(tape, frag_tape_empty(tape, count - batch->count, FRAG_I64));
+    frag_tape_drop(tape, frag_tape_empty(tape, count, FRAG_BOOL));
+    return made;
+}
+
 void frag_family_load_images(frag_tape *tape, const frag_model *model, frag_batch *batch)
 {
     const frag_network *of = &model->workload->network;

@@ -94,6 +94,7 @@ extern const frag_family frag_family_unet;
 /* Its generation, from noise to latents in so many steps. */
 void frag_unet_denoise(frag_tape *tape, const frag_model *model, frag_batch *batch, uint64_t steps);
 extern const frag_family frag_family_bart;
+extern const frag_family frag_family_t5;
 
 /* ---- linear layers (linear.c), named once for building a model and for running it */
 typedef struct frag_linear {
@@ -198,6 +199,8 @@ bool frag_model_has_checkpoints(const frag_model *model);
 void frag_family_load_tokens(frag_tape *tape, const frag_model *model, frag_batch *batch);
 /* The same for a source and a target, of which the labels are. */
 void frag_family_load_pairs(frag_tape *tape, const frag_model *model, frag_batch *batch);
+/* shift_tokens_right: what a decoder reads, the labels moved by one. */
+frag_tensor frag_family_shift(frag_tape *tape, const frag_batch *batch);
 /* Images of the model's type and their classes; a transformer over them has as many tokens as
  * positions. */
 void frag_family_load_images(frag_tape *tape, const frag_model *model, frag_batch *batch);

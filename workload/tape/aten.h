@@ -22,11 +22,17 @@ frag_tensor frag_aten_tanh(frag_tape *tape, frag_tensor self);
 frag_tensor frag_aten_gelu(frag_tape *tape, frag_tensor self);
 frag_tensor frag_aten_silu(frag_tape *tape, frag_tensor self);
 frag_tensor frag_aten_relu(frag_tape *tape, frag_tensor self);
+/* clamp(self, low, high) by tensors of one number */
+frag_tensor frag_aten_clamp(frag_tape *tape, frag_tensor self, frag_tensor low, frag_tensor high);
+/* where(condition, self, a number) */
+frag_tensor frag_aten_where(frag_tape *tape, frag_tensor condition, frag_tensor self);
 /* is_active: training with a probability above 0; else the tensor itself. */
 frag_tensor frag_aten_dropout(frag_tape *tape, frag_tensor self, bool is_active);
 
 /* ---- shapes (aten_shape.c) */
 frag_tensor frag_aten_view(frag_tape *tape, frag_tensor self); /* any view with all elements */
+/* pad(self, (0, n)) of rows to count elements in all, and the view of what was there. */
+frag_tensor frag_aten_pad(frag_tape *tape, frag_tensor self, uint64_t count);
 /* As above, where backward's reshape must copy. */
 frag_tensor frag_aten_view_copied(frag_tape *tape, frag_tensor self);
 /* A view of a number for each row, whose gradient is summed along rows. */
@@ -85,6 +91,9 @@ frag_tensor frag_aten_pack(frag_tape *tape, const frag_aten_packed *of, bool is_
 /* ---- layers (aten_layer.c) */
 frag_tensor frag_aten_embedding(frag_tape *tape, frag_tensor weight, frag_tensor ids,
                                 uint64_t width);
+/* The same, whose gradient comes in another order and is copied. */
+frag_tensor frag_aten_embedding_turned(frag_tape *tape, frag_tensor weight, frag_tensor ids,
+                                       uint64_t width);
 frag_tensor frag_aten_layer_norm(frag_tape *tape, frag_tensor x, frag_tensor weight,
                                  frag_tensor bias, uint64_t width);
 /* The same of what lies with channels before pixels, which is copied first. */
@@ -148,6 +157,7 @@ typedef struct frag_attention_shape {
     bool is_causal;
     bool is_cached;      /* keys and values come out of a cache, heads before tokens */
     bool is_heads_first; /* queries lie with heads before tokens, not the other way around */
+    frag_tensor mask;    /* numbers that are added to the scores of each sequence; 0: none */
 } frag_attention_shape;
 
 /* scaled_dot_product_attention: flash for half types, memory-efficient for fp32. */

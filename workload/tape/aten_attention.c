@@ -146,6 +146,8 @@ static frag_tensor flash(frag_tape *tape, const frag_tensor qkv[3],
 }
 
 /* ---- memory-efficient (CUTLASS) */
+enum { MASK_STEP = 8, MASK_GRADIENT_STEP = 16 };
+
 /* The sum over each row of gradient times output; for half types the kernel makes it, else it is
  * made before, and turned around. */
 static frag_tensor make_delta(frag_tape *tape, uint64_t rows, uint64_t count, frag_dtype dtype)
@@ -160,6 +162,34 @@ static frag_tensor make_delta(frag_tape *tape, uint64_t rows, uint64_t count, fr
     return turned;
 }
 
+/* Of each sequence; its rows begin at multiples of 16. */
+static frag_tensor mask_gradient(frag_tape *tape, const frag_attention_shape *shape,
+                                 frag_dtype dtype)
+{
+    uint64_t rows = shape->batch * shape->heads * shape->queries;
+    bool has_gaps = shape->keys % MASK_GRADIENT_STEP != 0;
+    frag_tensor whole =
+        frag_tape_empty(tape, rows * round_up(shape->keys, MASK_GRADIENT_STEP), dtype);
+    /* With gaps nothing is added to it in place, as if somebody else held it. */
+    frag_tensor made = has_gaps ? frag_tape_view(tape, whole, rows * shape->keys)
+                                : frag_tape_alias(tape, whole, rows * shape->keys);
+    frag_tape_drop(tape, whole);
+    return made;
+}
+
+/* preprocess_mask: rows begin at multiples of 8, and each sequence has the same. */
+static frag_tensor spread_mask(frag_tape *tape, const frag_attention_shape *shape)
+{
+    uint64_t rows = shape->heads * shape->queries;
+    frag_tensor laid =
+        shape->keys % MASK_STEP != 0
+            ? frag_aten_pad(tape, shape->mask, rows * round_up(shape->keys, MASK_STEP))
+            : frag_tape_keep(tape, shape->mask);
+    frag_tensor made = frag_aten_expand(tape, laid, shape->batch * rows * shape->keys);
+    frag_tape_drop(tape, laid);
+    return made;
+}
+
 static void efficient_backward(frag_tape *tape, frag_node *node, const frag_tensor *in,
                                frag_tensor *out)
 {
@@ -169,6 +199,8 @@ static void efficient_backward(frag_tape *tape, frag_node *node, const frag_tens
     out[0] = frag_tape_empty(tape, query_count(&shape), dtype);
     out[1] = frag_tape_empty(tape, key_count(&shape), dtype);
     out[2] = frag_tape_empty(tape, key_count(&shape), dtype);
+    if (node->edges[3].node != 0)
+        out[3] = mask_gradient(tape, &shape, dtype);
     frag_tensor delta = make_delta(tape, rows, rows * shape.width, dtype);
     /* Blocks of 64 queries by 64 columns that several blocks of keys add to, with a lock each. */
     uint64_t blocks = round_up(shape.queries, 64) / 64 * (round_up(shape.width, 64) / 64);
@@ -184,18 +216,22 @@ static frag_tensor efficient(frag_tape *tape, const frag_tensor qkv[3],
     bool is_saved = frag_tape_is_recording(tape) && (frag_tape_needs_gradient(tape, qkv[0]) ||
                                                      frag_tape_needs_gradient(tape, qkv[1]) ||
                                                      frag_tape_needs_gradient(tape, qkv[2]));
+    frag_tensor mask = shape->mask != 0 ? spread_mask(tape, shape) : 0;
     frag_tensor made = frag_tape_empty(tape, query_count(shape), frag_tape_dtype(tape, qkv[0]));
     frag_tensor sums = frag_tape_empty(
         tape, is_saved ? shape->batch * shape->heads * round_up(shape->queries, 32) : 0, FRAG_F32);
     if (shape->heads > 1)
         frag_tape_set_strided(tape, made);
-    frag_node *node = frag_tape_record(tape, efficient_backward, qkv, 3, &made, 1);
+    frag_node *node = frag_tape_record(tape, efficient_backward,
+                                       (frag_tensor[]){qkv[0], qkv[1], qkv[2], mask}, 4, &made, 1);
     if (node != NULL) {
+        frag_tape_save(tape, node, mask);
         save_qkv(tape, node, qkv);
         frag_tape_save_made(tape, node, sums);
         frag_tape_save_output(tape, node, made);
         set_shape(node, shape);
     }
+    frag_tape_drop(tape, mask);
     frag_tape_drop(tape, sums);
     return made;
 }
@@ -328,6 +364,10 @@ frag_tensor frag_aten_attention(frag_tape *tape, const frag_tensor qkv[3],
 {
     bool is_autocast = frag_tape_autocast(tape) != FRAG_F32;
     frag_tensor typed[3];
+    frag_attention_shape masked = *shape;
+    if (shape->mask != 0)
+        masked.mask =
+            is_autocast ? frag_tape_cast(tape, shape->mask) : frag_tape_keep(tape, shape->mask);
     for (uint32_t i = 3; i > 0; i--)
         typed[i - 1] =
             is_autocast ? frag_tape_cast(tape, qkv[i - 1]) : frag_tape_keep(tape, qkv[i - 1]);
@@ -339,11 +379,12 @@ frag_tensor frag_aten_attention(frag_tape *tape, const frag_tensor qkv[3],
                     frag_tape_needs_gradient(tape, typed[2]);
     for (uint32_t i = 0; i < 3 && is_saved; i++)
         frag_tape_will_save(tape, typed[i == 2 ? 2 : 1 - i]);
-    bool is_flash = frag_aten_is_flash(tape, frag_tape_dtype(tape, typed[0]));
+    bool is_flash = shape->mask == 0 && frag_aten_is_flash(tape, frag_tape_dtype(tape, typed[0]));
     bool is_grouped = shape->heads != shape->key_heads;
     frag_tensor made = is_flash     ? flash(tape, typed, shape)
                        : is_grouped ? math(tape, typed, shape)
-                                    : efficient(tape, typed, shape);
+                                    : efficient(tape, typed, &masked);
+    frag_tape_drop(tape, masked.mask);
     for (uint32_t i = 0; i < 3; i++)
         frag_tape_drop(tape, typed[i]);
     /* .transpose(1, 2).contiguous() of the caller, where something is to be copied: flash's output

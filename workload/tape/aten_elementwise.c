@@ -172,6 +172,54 @@ frag_tensor frag_aten_relu(frag_tape *tape, frag_tensor self)
     return map(tape, self, scale_backward, true);
 }
 
+/* saved: high, low, self. where(self >= low and self <= high, gradient, 0) */
+static void clamp_backward(frag_tape *tape, frag_node *node, const frag_tensor *in,
+                           frag_tensor *out)
+{
+    (void)node;
+    uint64_t count = frag_tape_count(tape, in[0]);
+    frag_tensor zero = frag_tape_empty(tape, 1, frag_tape_dtype(tape, in[0]));
+    frag_tensor is_above = frag_tape_empty(tape, count, FRAG_BOOL);
+    frag_tensor is_below = frag_tape_empty(tape, count, FRAG_BOOL);
+    out[0] = like(tape, in[0]);
+    frag_tape_drop(tape, is_below);
+    frag_tape_drop(tape, is_above);
+    frag_tape_drop(tape, zero);
+}
+
+frag_tensor frag_aten_clamp(frag_tape *tape, frag_tensor self, frag_tensor low, frag_tensor high)
+{
+    frag_tensor made = like(tape, self);
+    frag_node *node = frag_tape_record(tape, clamp_backward, &self, 1, &made, 1);
+    if (node != NULL) {
+        frag_tape_save(tape, node, high);
+        frag_tape_save(tape, node, low);
+        frag_tape_save(tape, node, self);
+    }
+    return made;
+}
+
+/* saved: condition. where(condition, gradient, 0) */
+static void where_backward(frag_tape *tape, frag_node *node, const frag_tensor *in,
+                           frag_tensor *out)
+{
+    (void)node;
+    frag_tensor zero = frag_tape_empty(tape, 1, frag_tape_dtype(tape, in[0]));
+    out[0] = like(tape, in[0]);
+    frag_tape_drop(tape, zero);
+}
+
+frag_tensor frag_aten_where(frag_tape *tape, frag_tensor condition, frag_tensor self)
+{
+    frag_tensor number = frag_tape_empty(tape, 1, frag_tape_dtype(tape, self));
+    frag_tensor made = like(tape, self);
+    frag_tape_drop(tape, number);
+    frag_node *node = frag_tape_record(tape, where_backward, &self, 1, &made, 1);
+    if (node != NULL)
+        frag_tape_save(tape, node, condition);
+    return made;
+}
+
 /* native_dropout: a mask of a byte an element is kept. */
 frag_tensor frag_aten_dropout(frag_tape *tape, frag_tensor self, bool is_active)
 {

@@ -110,15 +110,18 @@ static void embedding_backward(frag_tape *tape, frag_node *node, const frag_tens
     /* Repeated ids are written out first. */
     frag_tensor flat =
         frag_tape_is_expanded(tape, node->saved[0]) ? frag_tape_empty(tape, tokens, FRAG_I64) : 0;
+    frag_tensor laid =
+        node->numbers[2] != 0 ? frag_tape_empty(tape, tokens * node->numbers[1], dtype) : 0;
     if (tokens <= UNSORTED_MAX)
         out[0] = frag_tape_empty(tape, node->numbers[0], dtype);
     else
         out[0] = add_sorted(tape, node, tokens, dtype);
+    frag_tape_drop(tape, laid);
     frag_tape_drop(tape, flat);
 }
 
-frag_tensor frag_aten_embedding(frag_tape *tape, frag_tensor weight, frag_tensor ids,
-                                uint64_t width)
+static frag_tensor embedding(frag_tape *tape, frag_tensor weight, frag_tensor ids, uint64_t width,
+                             bool is_turned)
 {
     uint64_t tokens = frag_tape_count(tape, ids);
     if (frag_tape_needs_gradient(tape, weight))
@@ -132,8 +135,21 @@ frag_tensor frag_aten_embedding(frag_tape *tape, frag_tensor weight, frag_tensor
         frag_tape_save(tape, node, ids);
         node->numbers[0] = frag_tape_count(tape, weight);
         node->numbers[1] = width;
+        node->numbers[2] = is_turned;
     }
     return made;
+}
+
+frag_tensor frag_aten_embedding(frag_tape *tape, frag_tensor weight, frag_tensor ids,
+                                uint64_t width)
+{
+    return embedding(tape, weight, ids, width, false);
+}
+
+frag_tensor frag_aten_embedding_turned(frag_tape *tape, frag_tensor weight, frag_tensor ids,
+                                       uint64_t width)
+{
+    return embedding(tape, weight, ids, width, true);
 }
 
 void frag_aten_scan(frag_tape *tape, uint64_t items, frag_dtype dtype)

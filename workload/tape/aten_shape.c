@@ -107,6 +107,23 @@ frag_tensor frag_aten_slice(frag_tape *tape, frag_tensor self, uint64_t count)
     return made;
 }
 
+/* A copy of the part that was there before. */
+static void pad_backward(frag_tape *tape, frag_node *node, const frag_tensor *in, frag_tensor *out)
+{
+    out[0] = frag_tape_empty(tape, node->numbers[0], frag_tape_dtype(tape, in[0]));
+}
+
+frag_tensor frag_aten_pad(frag_tape *tape, frag_tensor self, uint64_t count)
+{
+    frag_tensor whole = frag_tape_empty(tape, count, frag_tape_dtype(tape, self));
+    frag_node *node = frag_tape_record(tape, pad_backward, &self, 1, &whole, 1);
+    if (node != NULL)
+        node->numbers[0] = frag_tape_count(tape, self);
+    frag_tensor made = frag_aten_slice(tape, whole, frag_tape_count(tape, self));
+    frag_tape_drop(tape, whole);
+    return made;
+}
+
 frag_tensor frag_aten_expand(frag_tape *tape, frag_tensor self, uint64_t count)
 {
     frag_tensor made = frag_tape_view(tape, self, count);

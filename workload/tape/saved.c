@@ -51,6 +51,11 @@ static void save_in_frame(frag_tape *tape, frag_node *node, frag_tensor id, uint
     frame->stop_after = tape->allocation_count - frame->start - made_now;
 }
 
+bool frag_tape_is_remaking(const frag_tape *tape)
+{
+    return tape->is_remaking;
+}
+
 /* ---- saving on the host */
 bool frag_tape_set_offloading(frag_tape *tape, bool is_offloading)
 {

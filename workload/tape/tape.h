@@ -230,6 +230,8 @@ typedef struct frag_region_call {
  * the others run the region as it is. */
 void frag_tape_begin_checkpoints(frag_tape *tape, uint64_t every);
 frag_tensor frag_tape_checkpoint(frag_tape *tape, const frag_region_call *call, frag_tensor input);
+/* Is a region made anew? */
+bool frag_tape_is_remaking(const frag_tape *tape);
 /* For backward.c: saved tensors of such a node, before it runs and after. */
 void frag_tape_unpack(frag_tape *tape, frag_node *node);
 void frag_tape_drop_unpacked(frag_tape *tape, frag_node *node);
