@@ -70,8 +70,8 @@ void *frag_memory_large(size_t bytes);
  * fresh from the system cost more than reading a recording into them. For a program's main. */
 void frag_memory_keep(void);
 
-/* Grows *items (capacity *capacity) so that it holds at least count; at least doubles, but under the
- * address sanitizer, where small arrays are as long as they have to be. */
+/* Grows *items (capacity *capacity) so that it holds at least count; at least doubles, but under
+ * the address sanitizer, where small arrays are as long as they have to be. */
 void *frag_grow(void *items, size_t *capacity, size_t count, size_t item_bytes);
 /* Appends an item, which is not set yet, to items (count, of capacity): a pointer to it. */
 #define FRAG_APPEND(items, count, capacity)                                                        \

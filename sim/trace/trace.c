@@ -156,7 +156,8 @@ void frag_trace_resize_columns(frag_trace *trace, size_t old, size_t capacity)
     trace->sites = resize_column(trace->sites, old, capacity, sizeof *trace->sites);
     trace->pools = resize_column(trace->pools, old, capacity, sizeof *trace->pools);
     trace->notes = resize_column(trace->notes, old, capacity, sizeof *trace->notes);
-    trace->block_bytes = resize_column(trace->block_bytes, old, capacity, sizeof *trace->block_bytes);
+    trace->block_bytes =
+        resize_column(trace->block_bytes, old, capacity, sizeof *trace->block_bytes);
 }
 
 void frag_trace_destroy(frag_trace *trace)

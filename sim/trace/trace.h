@@ -245,8 +245,8 @@ void frag_trace_measure(frag_trace *trace);
 /* Fills trace->digest: XXH3-128 over everything the trace says (docs/trace-format.md, "digest"). */
 void frag_trace_digest(const frag_recording *recording, frag_trace *trace);
 
-/* Room for so many events, at least one, in the columns that a trace has; old: what there was. Zeros
- * are added. */
+/* Room for so many events, at least one, in the columns that a trace has; old: what there was.
+ * Zeros are added. */
 void frag_trace_resize_columns(frag_trace *trace, size_t old, size_t capacity);
 void frag_trace_destroy(frag_trace *trace);
 void frag_recording_destroy(frag_recording *recording);

@@ -313,7 +313,8 @@ static void only_the_metrics_that_are_asked_for_are_compared(void **state)
 {
     (void)state;
     static const char *const metrics[] = {"final.*", "peak.allocated_bytes"};
-    char *now = replaced(lines[0], "\"allocated_bytes\":4941745152", "\"allocated_bytes\":5041745152");
+    char *now =
+        replaced(lines[0], "\"allocated_bytes\":4941745152", "\"allocated_bytes\":5041745152");
     frag_comparison_options wishes = one_percent;
     wishes.metrics = metrics;
     for (wishes.metric_count = 1; wishes.metric_count <= 2; wishes.metric_count++) {
