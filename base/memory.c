@@ -20,7 +20,7 @@
 #define GROW_FAST_FROM_BYTES ((size_t)4 << 10)
 #define GROW_FAST_TO_BYTES ((size_t)256 << 10)
 #ifdef __SANITIZE_ADDRESS__
-#define EXACT_MAX ((size_t)4 << 10) /* items */
+#define EXACT_MAX ((size_t)1 << 10) /* items */
 #endif
 
 #define KEPT_BYTES (64 << 20)

@@ -23,7 +23,7 @@
 #include "tests/support/pinned_lines.h"
 #include "tests/support/xorshift.h"
 
-enum { SETTINGS = 4, KNOBS_MAX = 5 };
+enum { SETTINGS = 2, KNOBS_MAX = 5 };
 
 static const char *const models[] = {"bart",     "bert", "distilbert", "gemma",        "gemma2",
                                      "gpt-neox", "gpt2", "llama",      "mistral",      "mixtral",
