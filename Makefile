@@ -17,8 +17,10 @@ WARNINGS = -Wpedantic -Wall -Wextra -Wshadow -Wundef -Wvla -Wconversion -Wsign-c
            -Wcast-qual -Wpointer-arith -Wstrict-prototypes -Wmissing-prototypes -Wwrite-strings -Werror
 FLAGS_release = -O3 $(replay_flags) $(cold_flags)
 FLAGS_debug   = -O0 -g3 -DFRAG_SLOW_CHECKS
-FLAGS_asan    = -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all -DFRAG_SLOW_CHECKS
-FLAGS_tsan    = -O1 -g -fsanitize=thread
+FLAGS_asan    = -O1 -g1 $(test_flags) -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all -DFRAG_SLOW_CHECKS
+FLAGS_tsan    = -O1 -g1 $(test_flags) -fsanitize=thread
+# No object is made: what the compiler says of the code is all that is asked for (make syntax).
+FLAGS_syntax  = -fsyntax-only
 ALL_CFLAGS = -std=c11 -D_DEFAULT_SOURCE -I. $(WARNINGS) $(FLAGS_$(MODE)) $(CFLAGS)
 # A policy from a shared object calls the device functions of the program: -rdynamic.
 ALL_LDFLAGS = -rdynamic $(LDFLAGS)
@@ -26,12 +28,14 @@ LIBS = -lzstd -lz -lxxhash -ljansson -lyaml -lsqlite3 -lm -lpthread -ldl
 
 # In the replay, and where events are made, small records are written field by field: put together in a
 # vector register first, they are there some cycles later, and the next event waits for them.
-$(foreach place,$(BUILD) $(BUILD)/shared,$(place)/allocators/%.o $(place)/sim/replay/replay.o $(place)/traces/fgt/fgt_events.o): replay_flags = -fno-tree-slp-vectorize
+$(BUILD)/allocators/%.o $(BUILD)/sim/replay/replay.o $(BUILD)/traces/fgt/fgt_events.o: replay_flags = -fno-tree-slp-vectorize
 # What works once a command, not once an event, is compiled to be small.
-$(foreach place,$(BUILD) $(BUILD)/shared,$(place)/cli/%.o $(place)/api/%.o): cold_flags = -Os
-$(foreach place,$(BUILD) $(BUILD)/shared,$(foreach room,plots report studies,$(place)/$(room)/%.o)): cold_flags = -O2
-# Messages are searched letter by letter.
-$(foreach place,$(BUILD) $(BUILD)/shared,$(place)/messages/%.o): cold_flags =
+$(BUILD)/cli/%.o $(BUILD)/api/%.o: cold_flags = -Os
+$(BUILD)/plots/%.o $(BUILD)/report/%.o $(BUILD)/studies/%.o: cold_flags = -O2
+# Tests call what is fast, and are compiled often. With sanitizers -Og warns of variables that are set.
+$(BUILD)/tests/%.o: cold_flags = -O1
+$(BUILD)/tests/%.o: test_flags = -Og -Wno-maybe-uninitialized
+$(BUILD)/tests/benchmarks/%.o: cold_flags =
 
 # ---- CUDA=no: no GPU module; yes: the toolkit's headers must be there to check it against; auto: if they are.
 CUDA ?= auto
@@ -100,7 +104,7 @@ $(BUILD)/fraglab: $(call objects,$(CLI)) $(BUILD)/libfraglab.a
 
 # The module that drives a GPU needs no toolkit: it opens libcudart when it runs. Where the real
 # headers are found its declarations are compared with them.
-$(BUILD)/fraglab_cuda.so: $(patsubst %.c,$(BUILD)/shared/%.o,$(GPU)) $(cuda_check)
+$(BUILD)/fraglab_cuda.so: $(call objects,$(GPU)) $(cuda_check)
 	$(call quiet,LINK)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -shared -o $@ $(filter %.o,$^) -ldl
 $(BUILD)/cuda_abi.stamp: gpu_replay/device/cuda_abi_check.c gpu_replay/device/cuda_abi.h
 	@mkdir -p $(@D)
@@ -122,18 +126,12 @@ $(BUILD)/gpu_replay/recorder/%.o: gpu_replay/recorder/%.c | setup
 
 # Serves a running PyTorch: everything it needs of fraglab is inside, and nothing but its own
 # functions shows.
-$(BUILD)/libfraglab_torch.so: $(patsubst %.c,$(BUILD)/shared/%.o,$(TORCH_LIBRARY) $(GPU)) $(BUILD)/shared/libfraglab.a gpu_replay/torch/torch_exports.map
+$(BUILD)/libfraglab_torch.so: $(call objects,$(TORCH_LIBRARY) $(GPU)) $(BUILD)/libfraglab.a gpu_replay/torch/torch_exports.map
 	$(call quiet,LINK)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -shared -Wl,--as-needed -Wl,--version-script=$(filter %.map,$^) -o $@ $(filter %.o %.a,$^) $(LIBS)
-$(BUILD)/shared/libfraglab.a: $(patsubst %.c,$(BUILD)/shared/%.o,$(filter-out sim/version.c,$(CORE)))
-	@mkdir -p $(@D) && rm -f $@ && $(AR) rcs $@ $^
-# Objects for shared objects.
-$(BUILD)/shared/%.o: %.c | setup
-	@mkdir -p $(@D)
-	$(call quiet,CC  )$(CC) $(ALL_CFLAGS) -D_GNU_SOURCE -fPIC -fvisibility=hidden $(if $(filter sim/version.c,$<),$(version_flags)) -MMD -MP -c -o $@ $<
 
 # ---- libfraglab: include/fraglab.h over all of it, for other programs. Only what api/fraglab.map names shows, in the archive too.
 LIBRARY = $(BUILD)/library
-library_objects = $(patsubst %.c,$(BUILD)/shared/%.o,$(CORE) $(API) $(FIGURES)) $(BUILD)/shared/report/page/page_parts.o
+library_objects = $(call objects,$(CORE) $(API) $(FIGURES)) $(BUILD)/report/page/page_parts.o
 # STATIC=no: without the archive, which the tools of another architecture cannot make.
 library: $(LIBRARY)/libfraglab.so $(if $(filter no,$(STATIC)),,$(LIBRARY)/libfraglab.a)
 $(LIBRARY)/libfraglab.so.0: $(library_objects) api/fraglab.map
@@ -148,13 +146,15 @@ $(LIBRARY)/libfraglab.a: $(library_objects) $(LIBRARY)/libfraglab.so.0
 	    objcopy --keep-global-symbols=$(LIBRARY)/shown $(LIBRARY)/fraglab.o && ar rcs $@ $(LIBRARY)/fraglab.o
 
 # The program shows shared objects only what headers mark for them (`#pragma GCC visibility`): what policies and modules call.
-$(call objects,$(CORE) $(API) $(CLI)): ALL_CFLAGS += -fvisibility=hidden
+# The same objects make the program and the shared objects; within the program a call of a shown function stays a plain call.
+PIC ?= -fPIC -fno-semantic-interposition
+$(call objects,$(CORE) $(API) $(CLI) $(GPU) $(TORCH_LIBRARY)): ALL_CFLAGS += -fvisibility=hidden
+$(call objects,$(CORE) $(API) $(FIGURES) $(GPU) $(TORCH_LIBRARY)) $(BUILD)/report/page/page_parts.o: ALL_CFLAGS += -D_GNU_SOURCE $(PIC)
 $(BUILD)/libfraglab.a: $(call objects,$(CORE))
 $(BUILD)/libcli.a: $(call objects,$(filter-out cli/main.c,$(CLI)))
 $(BUILD)/libsupport.a: $(call objects,$(SUPPORT))
 # For tests alone: the program opens the module.
 $(BUILD)/libgpu.a: $(call objects,$(GPU))
-$(call objects,$(GPU)): ALL_CFLAGS += -D_GNU_SOURCE
 $(BUILD)/lib%.a:
 	@mkdir -p $(@D) && rm -f $@ && $(AR) rcs $@ $(filter %.o,$^)
 
@@ -284,6 +284,8 @@ $(SOFTWARE)/standins/tests.c: Makefile $(wildcard $(standins_folder)/tables/*.ca
 	@mkdir -p $(@D)
 	@{ echo '#include "tests/gpu_replay/standin_calls.h"'; printf 'extern const frag_test_library %s;\n' $(standin_test_names); \
 	   echo 'const frag_test_library *const frag_test_libraries[] = {'; printf '&%s, ' $(standin_test_names); echo '0};'; } > $@
+standin_objects = $(foreach entry,$(standin_list),$(patsubst %.c,$(SOFTWARE)/standins/$(call standin_word,$(entry),1)/%.o,$(foreach name,$(call standin_word,$(entry),3), \
+                  $(name)_calls.c $(name)_test.c $(wildcard $(standins_folder)/$(name).c $(standins_folder)/$(name)_*.c $(standins_folder)/$(name)/*.c))))
 $(SOFTWARE)/standins/tests.o: $(SOFTWARE)/standins/tests.c | setup
 	$(call software_compile)
 $(BUILD)/tests/test_standins: $(SOFTWARE)/standins/tests.o | software-cuda
@@ -338,9 +340,6 @@ $(BUILD)/report/page/page_parts.c: report/page/page.html report/page/page.css $(
 	$(call quiet,EMBED)cat $(PAGE_SCRIPTS) > $@.js && sh report/page/embed.sh report/page/page.html report/page/page.css $@.js report/page_piece.js > $@.tmp && mv $@.tmp $@ && rm $@.js
 $(BUILD)/report/page/page_parts.o: $(BUILD)/report/page/page_parts.c | setup
 	$(call quiet,CC  )$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
-$(BUILD)/shared/report/page/page_parts.o: $(BUILD)/report/page/page_parts.c | setup
-	@mkdir -p $(@D)
-	$(call quiet,CC  )$(CC) $(ALL_CFLAGS) -fPIC -fvisibility=hidden -MMD -MP -c -o $@ $<
 
 # ---- the viewer: the library as WebAssembly, in one page (docs/viewer.md). viewer/build.sh calls this with the compiler for it.
 viewer_sources = $(filter-out base/formats/sqlite_file.c base/system/process.c api/api_figure.c,$(CORE) $(API) $(call sources,report viewer))
@@ -366,7 +365,7 @@ version_flags = -DFRAG_BUILD_VERSION='"$(VERSION)"' -DFRAG_BUILD_COMMIT='"$(shel
                 -DFRAG_BUILD_DATE='"$(COMMIT_DATE)"' \
                 -DFRAG_BUILD_MODE='"$(MODE)"' -DFRAG_BUILD_COMPILER='"$(notdir $(CC))"' \
                 -DFRAG_BUILD_DATA_FOLDER='"$(PREFIX)/share/fraglab"'
-$(BUILD)/sim/version.o $(BUILD)/shared/sim/version.o: $(BUILD)/version.stamp
+$(BUILD)/sim/version.o: $(BUILD)/version.stamp
 $(BUILD)/version.stamp: FORCE
 	@mkdir -p $(@D); new="$(VERSION) $(COMMIT) $(PREFIX) $(COMMIT_DATE)"; \
 	[ "$$new" = "$$(cat $@ 2>/dev/null)" ] || echo "$$new" > $@
@@ -406,6 +405,10 @@ claims: setup
 	@$(if $(PYTHON),python3 tests/workload/claims/claims.py measure ./fraglab $(PYTHON) $(CLAIMS))
 	@python3 tests/workload/claims/claims.py page > docs/claims.md.tmp && mv docs/claims.md.tmp docs/claims.md
 fuzz-programs: $(fuzz_programs)
+# What the program does not hold, for another compiler's warnings: make CC=clang MODE=syntax syntax
+syntax: $(call objects,$(API) $(GPU) $(TORCH_LIBRARY) $(SUPPORT) $(TESTS) $(FUZZERS) tests/fuzz/fuzz_main.c tests/fuzz/policy_fuzzer.c) $(standin_objects) \
+        $(call software_objects,core,$(software_core) gpu_replay/software/driver/soft_nvml.c gpu_replay/software/host_objects.c) \
+        $(call software_objects,runtime12,$(software_runtime)) $(call software_objects,runtime13,$(software_runtime))
 
 test: setup-test
 	@JOBS=$(JOBS) MAKE="$(MAKE)" sh tests/all.sh
@@ -709,7 +712,7 @@ help:
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 FORCE:
-.PHONY: software-cuda all library setup setup-harness setup-test debug asan tsan test-programs fuzz-programs test check format tidy fuzz fuzz-policies mutants golden golden-logs oracle \
+.PHONY: software-cuda all library setup setup-harness setup-test debug asan tsan test-programs fuzz-programs syntax test check format tidy fuzz fuzz-policies mutants golden golden-logs oracle \
         golden-update $(PINNED:%=%-golden) conformance bench bench-patterns big-snapshot bench-page predictions evidence explain-truth torch-dryrun dryrun-test dryrun-bench leaks-truth regressions-truth foreign-tests hostile-calls workloads-truth plan-truth claims truth gpu-report demo wheel wheels sdist wheel-test foreign-wheel-test container-test deb deb-test macos-proof viewer viewer-test install uninstall clean distclean help FORCE
 # Objects of tests are kept. Not all targets: one that is secondary and missing is not built where what
 # needs it is newer, as when MPI is installed after the program was built.

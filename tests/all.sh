@@ -90,7 +90,10 @@ all_steps() {
     group "the other compiler"
     if ! command -v clang >/dev/null 2>&1; then
         skip gcc-and-clang-agree "clang is not installed"
-    elif step build-clang build CC=clang MODE=release build/release-clang/fraglab test-programs; then
+    else
+        step clang-warnings build CC=clang MODE=syntax syntax
+    fi
+    if command -v clang >/dev/null 2>&1 && step build-clang build CC=clang MODE=release build/release-clang/fraglab; then
         step clang-help sh -c './fraglab --help >build/help-gcc; build/release-clang/fraglab --help | cmp - build/help-gcc'
         if [ -z "$samples" ]; then
             skip gcc-and-clang-agree "no sample recordings"

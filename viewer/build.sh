@@ -32,7 +32,7 @@ if ! cmp -s packaging/libraries.sha256 "$work/libraries/built.sha256"; then
 fi
 
 # Deep recursion is rare, but a stack of 1 MiB is what the code is used to; memory may grow to all that 32 bits reach.
-${MAKE:-make} --no-print-directory -s -j"${JOBS:-2}" SETUP=no CC="$work/zig-cc" BUILD=build/viewer/objects CUDA=no MPI=no \
+${MAKE:-make} --no-print-directory -s -j"${JOBS:-2}" SETUP=no CC="$work/zig-cc" BUILD=build/viewer/objects CUDA=no MPI=no PIC= \
     CFLAGS="-D_GNU_SOURCE -Iviewer/wasi -include viewer/wasi/missing.h -isystem $work/libraries/include" \
     LDFLAGS="-L$work/libraries/lib -mexec-model=reactor -Wl,--max-memory=4294901760 -Wl,-z,stack-size=8388608 -Wl,-s" \
     build/viewer/objects/viewer.wasm
