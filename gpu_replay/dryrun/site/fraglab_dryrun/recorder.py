@@ -68,7 +68,7 @@ class Run:
         self.steps = 0
         self.marks = []
         self.ooms = []
-        self.limit = None
+        self.limits = set()  # of PyTorch's memory, whenever it ran out
         self.oom_text = None
         self.exception = None
         self.no_history = None
@@ -108,8 +108,9 @@ class Run:
 
     def note_oom(self, device, requested, total, free):
         """total: what PyTorch may have, which the script may have made less than the card."""
-        if not self.ooms and total < self.torch.cuda.mem_get_info(device)[1]:
-            self.limit = total
+        is_limited = total < self.torch.cuda.mem_get_info(device)[1]
+        self.limits.add(total if is_limited else None)
+        if is_limited:
             self.note_sentence("memory ran out at a limit of %.2f GiB that the script set "
                                "(torch.cuda.set_per_process_memory_fraction)" % (total / 2 ** 30))
         self.ooms.append({"device": device, "requested_bytes": requested, "step": self.steps})
@@ -215,13 +216,14 @@ class Run:
         facts = {"pid": self.pid, "torch": str(torch.__version__), "cuda": torch.version.cuda,
                  "python": sys.version.split()[0], "arguments": sys.argv, "steps": self.steps,
                  "ended_by": self.ended_by, "exception": self.exception, "marks": self.marks,
-                 "ooms": self.ooms[:100], "oom_count": len(self.ooms), "limit": self.limit, "oom_text": self.oom_text,
+                 "ooms": self.ooms[:100], "oom_count": len(self.ooms), "oom_text": self.oom_text,
                  "values": [{"where": where, "count": count} for where, count in self.places.items()],
                  "selected": self.settings.get("selected", 100),
                  "selections": [{"where": where, "elements": elements, "count": count}
                                 for where, (elements, count) in self.selections.items()],
                  "decisions": [{"where": where, "count": count} for where, count in self.decisions.items()],
                  "notes": self.sentences}
+        facts["limit"] = self.limits.pop() if len(self.limits) == 1 else None
         for name in RANKS:
             text = os.environ.get(name, "")
             facts[name.lower()] = int(text) if text.isdigit() else None
