@@ -12,8 +12,8 @@ OPERATORS = ("sum", "prod", "max", "min", "amax", "amin", "any", "all", "count_n
              "eq", "ne", "lt", "le", "gt", "ge", "logical_not", "logical_and", "logical_or", "clamp", "flip", "abs",
              "diff", "isin", "sort", "argsort", "bitwise_and", "bitwise_or", "bitwise_not", "add", "sub", "mul", "cat", "stack",
              "div", "floor_divide", "remainder", "ceil", "floor", "round", "minimum", "maximum", "cumprod", "bincount", "topk",
-             "nonzero", "argwhere", "unique", "unique_consecutive", "where", "gather", "masked_select", "masked_fill", "roll", "tril", "triu",
-             "repeat_interleave", "searchsorted")
+             "nonzero", "argwhere", "unique", "unique_consecutive", "where", "gather", "masked_select", "masked_fill", "roll",
+             "tril", "triu",             "repeat_interleave", "searchsorted")
 METHODS = ("long", "int", "bool", "clone", "contiguous", "float", "mean", "__eq__", "__ne__", "__lt__", "__le__", "__gt__",
            "__ge__", "__and__", "__or__", "__xor__", "__invert__", "__add__", "__radd__", "__sub__", "__rsub__", "__mul__",
            "__rmul__", "__truediv__", "__floordiv__", "__mod__", "__neg__", "reshape", "repeat", "to")
@@ -174,7 +174,8 @@ class Known:
         def computed(*arguments, **named):
             if owner is self.torch and self.is_compiling():
                 return function(*arguments, **named)
-            if name in UNIONS + COPIES and not self.is_compiling() and getattr(self.first_tensor(arguments), "_fraglab_most", None) is not None:
+            if name in UNIONS + COPIES and not self.is_compiling() and \
+                    getattr(self.first_tensor(arguments), "_fraglab_most", None) is not None:
                 return self.unite(function, name, arguments, named)
             if not self.is_wanted(arguments) or "out" in named or (name == "to" and self.names_device(arguments, named)):
                 return function(*arguments, **named)
@@ -215,7 +216,7 @@ class Known:
         @functools.wraps(function)
         def classed(*arguments, **named):
             given = named.get(word, -1)
-            if self.is_wanted(arguments) and len(arguments) < 2 and (given < 0 or word == "minlength"):
+            if not self.is_compiling() and self.is_wanted(arguments) and len(arguments) < 2 and (given < 0 or word == "minlength"):
                 host = self.held(lambda numbers: numbers, arguments, {})
                 if host is not None and host.numel() > 0:
                     named[word] = max(given, int(host.max()) + 1)
