@@ -31,16 +31,16 @@ def strided(torch, view):
 def on_host(torch, tensor):
     """A copy of a tensor on the device all of whose bytes the host wrote; None: not known."""
     read = values.software("frag_software_read")
-    address = address_of(tensor)
-    if read is None or tensor.numel() == 0 or address == 0:
+    if read is None or tensor.numel() == 0:
         return None
     if not tensor.is_contiguous():
         return strided(torch, tensor)
+    address = address_of(tensor)
     read.restype = ctypes.c_size_t
     read.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]
     held = torch.empty(tensor.shape, dtype=tensor.dtype, device="cpu")
     size = tensor.numel() * tensor.element_size()
-    return held if read(address, held.data_ptr(), size) == size else None
+    return held if address != 0 and read(address, held.data_ptr(), size) == size else None
 
 
 def most_of(tensor):

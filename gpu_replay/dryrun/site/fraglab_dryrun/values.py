@@ -310,7 +310,7 @@ class Watch:
             if inner.f_lineno in stays:
                 self.count("%s:%d" % self.name_of(frame), frame)  # which ends a loop that waits
             return stays.get(inner.f_lineno, value)
-        if getattr(self.reading, "dtype", None) is self.torch.bool and self.run.settings.get("defaults", True):
+        if str(getattr(self.reading, "dtype", None)) == "torch.bool" and self.run.settings.get("defaults", True):
             guard = guards(inner.f_code.co_filename).get(inner.f_lineno)
             value = truth_of(guard[0], place_in(inner), guard[1]) if guard is not None else None
         return self.length_at(inner) if value is None else value
