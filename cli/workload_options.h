@@ -7,13 +7,21 @@
 
 /* Of a command's table: the knobs of docs/workloads.md. */
 #define FRAG_WORKLOAD_OPTIONS                                                                      \
-    {"task", "TASK", .choices = "train|evaluate|generate",                                         \
-     .help = "training steps, or forward passes"},                                                 \
+    {"task", "TASK", .choices = "train|evaluate|generate|serve",                                   \
+     .help = "training steps, forward passes, tokens one by one, or a server"},                    \
         {"batch", "N", .help = "sequences in a batch"},                                            \
         {"tokens", "LENGTHS",                                                                      \
          .help = "tokens in a sequence: N, N,N,... for batch after batch, or MIN..MAX at random"}, \
         {"target-tokens", "N", .help = "tokens that a decoder learns behind an encoder"},          \
         {"new-tokens", "N", .help = "tokens that generation adds to each sequence"},               \
+        {"requests", "N", .help = "that a server answers"},                                        \
+        {"arrival-rate", "R",                                                                      \
+         .help = "requests a step, drawn as a Poisson process; 0: all at once"},                   \
+        {"arrivals", "STEPS", .help = "N,N,...: the step in which each request comes"},            \
+        {"answer-tokens", "LENGTHS", .help = "of answers, as tokens; 0: new-tokens"},              \
+        {"cache", "KIND", .choices = "contiguous|paged", .help = "of a server's keys and values"}, \
+        {"cache-block", "N", .help = "tokens in a block of a paged cache"},                        \
+        {"cache-tokens", "N", .help = "in a paged cache; 0: for a batch of the longest"},          \
         {"steps", "N", .help = "steps"},                                                           \
         {"accumulate", "N", .help = "batches whose gradients are added up in one step"},           \
         {"precision", "TYPE", .choices = "fp32|tf32|bf16|fp16|amp-bf16|amp-fp16",                  \

@@ -7,6 +7,7 @@
 #include "workload/ddp.h"
 #include "workload/families/family.h"
 #include "workload/optimizer.h"
+#include "workload/serve.h"
 
 static const frag_family *const families[FRAG_FAMILY_COUNT] = {
     [FRAG_FAMILY_GPT2] = &frag_family_gpt2,
@@ -243,6 +244,10 @@ static void run_steps(program *running)
     frag_tape *tape = running->tape;
     bool is_training = workload->task == FRAG_TASK_TRAIN;
     frag_tape_set_recording(tape, is_training || !workload->has_no_grad);
+    if (workload->task == FRAG_TASK_SERVE) {
+        frag_serve(tape, running->family, &running->model);
+        return;
+    }
     for (uint64_t step = 1; step <= workload->steps; step++) {
         char name[32];
         snprintf(name, sizeof name, "step %llu", (unsigned long long)step);

@@ -259,6 +259,10 @@ bool frag_memory_plan_make(frag_fitter *fitter, const frag_workload *workload, c
         return frag_fail(error, FRAG_E_INPUT,
                          "parallel is given, and a plan is of one card; expected parallel none "
                          "('fraglab trace generate' and 'fraglab ranks' say what several need)");
+    if (workload->task == FRAG_TASK_SERVE)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "task is serve, and a plan is of what repeats; expected another task "
+                         "('fraglab trace generate' and 'fraglab run --capacity' say what fits)");
     plan->name = name;
     plan->gpu = *gpu;
     plan->base.conf = conf;

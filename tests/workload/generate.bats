@@ -26,7 +26,7 @@ options() {
         [[ "$output" == *" equal" ]]
         count=$((count + 1))
     done <$here/cases
-    [ "$count" -ge 129 ]
+    [ "$count" -ge 134 ]
 }
 
 @test "the same description gives the same bytes, another seed other ones" {
@@ -230,6 +230,41 @@ types=${families/unet, /}
     run ./fraglab plan "$gpt2" --gpu rtx3060 --parallel ddp
     [ "$status" -eq 3 ]
     [[ "$output" == *"a plan is of one card"* ]]
+}
+
+@test "a server answers every request, and a paged cache never grows" {
+    serve() { # OPTIONS...
+        ./fraglab trace generate traces/workloads/llama-serve.yaml --requests 6 --batch 3 --tokens 20..60 --answer-tokens 5..20 "$@" --to text -f -o "$out/serve.txt"
+        grep -c '^mark "prefill" begin' "$out/serve.txt"
+    }
+    [ "$(serve --cache contiguous)" -eq 6 ]
+    cp "$out/serve.txt" "$out/contiguous.txt"
+    [ "$(serve)" -eq 6 ]
+    cp "$out/serve.txt" "$out/paged.txt"
+    # Poisson arrivals are the seed's.
+    [ "$(serve --seed 9)" -eq 6 ]
+    ! cmp -s "$out/serve.txt" "$out/paged.txt" || false
+    # A pool for one sequence alone: those that give way are read again.
+    [ "$(serve --arrival-rate 0 --cache-tokens 96)" -gt 6 ]
+    ./fraglab trace check "$out/serve.txt"
+    # 16 layers with two pools of 8 heads of 64 in bf16 for 6 blocks
+    [ "$(grep -c "^alloc [0-9]* $((96 * 8 * 64 * 2))$" "$out/serve.txt")" -ge 32 ]
+    refuse() { # what is said, then options
+        local said=$1
+        shift
+        run ./fraglab trace generate traces/workloads/llama-serve.yaml "$@" -f -o "$out/never.fgt"
+        echo "$output"
+        [ "$status" -eq 3 ]
+        [[ "$output" == *"$said"* ]]
+    }
+    refuse "cache_tokens is 64; expected at least" --cache-tokens 64
+    refuse "arrivals has 1 behind 4" --arrivals 4,1
+    refuse "arrivals is a range" --arrivals 1..4
+    refuse "without autocast" --precision amp-bf16
+    refuse "expected task serve with it" --task generate
+    run ./fraglab plan traces/workloads/llama-serve.yaml --gpu rtx3060
+    [ "$status" -eq 3 ]
+    [[ "$output" == *"a plan is of what repeats"* ]]
 }
 
 @test "what is not described is refused, and names what is" {

@@ -11,6 +11,7 @@ import torch
 from transformers import initialization as init
 from transformers.modeling_layers import GradientCheckpointingLayer
 from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageClassification, AutoModelForMaskedLM, AutoModelForSeq2SeqLM, DynamicCache
+from transformers.cache_utils import DynamicLayer
 
 knobs = dict(word.split("=", 1) for word in sys.argv[2:])
 with open(sys.argv[1]) as file:
@@ -261,6 +262,96 @@ def generate():
             ids = torch.cat([ids, step], dim=-1)
 
 
+class PagedLayer(DynamicLayer):
+    """Keys and values of a sequence in a layer's pool, of which it has some blocks."""
+
+    def __init__(self, request, pools):
+        super().__init__()
+        self.request, self.pools = request, pools
+
+    def get_seq_length(self):
+        return self.request.cached
+
+    def update(self, *states, **_):
+        made = []
+        for pool, state in zip(self.pools, states[:2]):
+            pool.index_copy_(0, self.request.written, state[0].transpose(0, 1))
+            made.append(pool.index_select(0, self.request.read).transpose(0, 1)[None])
+        return tuple(made)
+
+
+class Request:
+    def __init__(self, arrival, prompt, answer):
+        self.arrival, self.prompt, self.answer, self.made = arrival, prompt, answer, 0
+        self.cached, self.blocks, self.next, self.cache = 0, [], None, None
+
+    def start(self):
+        self.cached, self.next, self.cache = 0, None, DynamicCache(config=config)
+        if pools:
+            self.cache.layers = [PagedLayer(self, pool) for pool in pools]
+
+    def release(self):
+        free.extend(self.blocks)
+        self.blocks, self.next, self.cache = [], None, None
+
+    def run(self, ids):
+        if pools:
+            places = [block * block_tokens + i for block in self.blocks for i in range(block_tokens)][: self.cached + ids.shape[1]]
+            self.written, self.read = torch.tensor(places[self.cached :]).cuda(), torch.tensor(places).cuda()
+        output = model(input_ids=ids, past_key_values=self.cache, use_cache=True, logits_to_keep=1)
+        self.next = output.logits[:, -1].argmax(-1, keepdim=True)
+        self.written = self.read = None
+        self.cached += ids.shape[1]
+        self.made += 1
+
+
+def needs(request):
+    return -(-(request.prompt + request.made) // block_tokens) - len(request.blocks) if pools else 0
+
+
+def serve():
+    """Requests that arrive are read where there is room, then each gets a token a step; where no block is left the last gives way."""
+    global pools, free, block_tokens
+    answers = [int(length) for length in knobs.get("answer_tokens", knobs.get("new_tokens", "32")).split(",")]
+    arrivals = [int(step) for step in knobs["arrivals"].split(",")]
+    waiting = [Request(arrival, lengths[i % len(lengths)], answers[i % len(answers)]) for i, arrival in enumerate(arrivals)]
+    batch, running, step, pools, free = int(knobs.get("batch", 1)), [], 0, [], []
+    block_tokens = int(knobs.get("cache_block", 16))
+    if knobs.get("cache") == "paged":
+        longest = max(lengths) + max(answers)
+        free = list(range(int(knobs.get("cache_tokens", batch * -(-longest // block_tokens) * block_tokens)) // block_tokens))
+        heads = getattr(config, "num_key_value_heads", config.num_attention_heads)
+        width = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+        pools = [[torch.empty(len(free) * block_tokens, heads, width, dtype=weights, device="cuda") for _ in range(2)] for _ in range(config.num_hidden_layers)]
+    while waiting or running:
+        if not running:
+            step = max(step, waiting[0].arrival)
+        started = []
+        while waiting and waiting[0].arrival <= step and len(running) < batch and (not pools or needs(waiting[0]) <= len(free)):
+            request = waiting.pop(0)
+            running.append(request)
+            started.append(request)
+            request.start()
+            if pools:
+                request.blocks = [free.pop() for _ in range(needs(request))]
+            request.run(torch.randint(0, config.vocab_size, (1, request.prompt + request.made)).cuda())
+        for request in list(running):
+            if request in started or request not in running:
+                continue
+            while needs(request) > 0 and not free and request in running:
+                waiting.insert(0, running.pop())
+                waiting[0].release()
+            if request not in running:
+                continue
+            if needs(request) > 0:
+                request.blocks.append(free.pop())
+            request.run(request.next)
+        for request in [request for request in running if request.made == request.answer]:
+            running.remove(request)
+            request.release()
+        step += 1
+
+
 for step in range(1, int(knobs.get("steps", 3)) + 1):
     if is_training:
         for _ in range(accumulate):
@@ -275,7 +366,9 @@ for step in range(1, int(knobs.get("steps", 3)) + 1):
         optimizer.zero_grad(set_to_none=knobs.get("keep_gradients", "false") == "false")
     else:
         with torch.set_grad_enabled(knobs.get("no_grad", "true") == "false"):
-            if knobs["task"] != "generate":
+            if knobs["task"] == "serve":
+                serve()
+            elif knobs["task"] != "generate":
                 forward()
             else:
                 denoise() if is_unet else generate()

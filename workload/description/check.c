@@ -178,15 +178,27 @@ static uint64_t count_layers(const frag_network *of)
     return stages * (2 * of->layers + 2) * layers;
 }
 
+static uint64_t find_largest(const frag_lengths *lengths)
+{
+    uint64_t largest = 0;
+    for (uint32_t i = 0; i < lengths->count; i++)
+        largest = lengths->values[i] > largest ? lengths->values[i] : largest;
+    return largest;
+}
+
+/* The longest answer. */
+static uint64_t find_answer(const frag_workload *workload)
+{
+    uint64_t listed =
+        workload->task == FRAG_TASK_SERVE ? find_largest(&workload->answer_tokens) : 0;
+    return listed > 0 ? listed : workload->new_tokens;
+}
+
 static uint64_t find_longest(const frag_workload *workload)
 {
-    const frag_lengths *tokens = &workload->tokens;
     if (frag_families[workload->network.family].has_images)
         return workload->network.positions;
-    uint64_t longest = 0;
-    for (uint32_t i = 0; i < tokens->count; i++)
-        longest = tokens->values[i] > longest ? tokens->values[i] : longest;
-    return longest;
+    return find_largest(&workload->tokens);
 }
 
 /* Every request stays far below what a trace can hold, and the trace below what memory can. */
@@ -203,6 +215,10 @@ static bool check_size(const frag_workload *workload, frag_error *error)
         return frag_fail(error, FRAG_E_INPUT,
                          "attention has %" PRIu64 " scores; expected at most 2^50", scores);
     double passes = workload->task == FRAG_TASK_GENERATE ? (double)workload->new_tokens : 1;
+    if (workload->task == FRAG_TASK_SERVE)
+        passes =
+            (double)find_answer(workload) *
+            (double)(workload->arrivals.count > 0 ? workload->arrivals.count : workload->requests);
     double devices = workload->parallel != FRAG_PARALLEL_NONE ? (double)workload->devices : 1;
     double blocks = devices * passes * (double)workload->steps * (double)workload->accumulate *
                     (double)count_layers(of);
@@ -385,23 +401,68 @@ static bool check_dependent(const frag_workload *workload, frag_error *error)
     return true;
 }
 
+/* What goes with a server, and what is said of one only. */
+static bool check_server(const frag_workload *workload, frag_error *error)
+{
+    const frag_network *of = &workload->network;
+    bool is_paged = workload->cache == FRAG_CACHE_PAGED;
+    if (workload->task != FRAG_TASK_SERVE) {
+        bool has_any = workload->arrivals.count > 0 || workload->arrival_rate > 0 || is_paged ||
+                       find_largest(&workload->answer_tokens) > 0 || workload->cache_tokens > 0;
+        return !has_any ||
+               frag_fail(
+                   error, FRAG_E_INPUT,
+                   "arrivals, arrival_rate, answer_tokens or a paged cache is given; expected "
+                   "task serve with it");
+    }
+    if (frag_families[of->family].is_diffusion || is_autocast(workload))
+        return frag_fail(error, FRAG_E_INPUT,
+                         "task is serve, which is described for decoders without autocast; "
+                         "expected precision fp32, tf32, bf16 or fp16");
+    if (workload->arrivals.is_range)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "arrivals is a range; expected the step of each request, or arrival_rate");
+    for (uint32_t i = 1; i < workload->arrivals.count; i++)
+        if (workload->arrivals.values[i] < workload->arrivals.values[i - 1])
+            return frag_fail(error, FRAG_E_INPUT,
+                             "arrivals has %" PRIu64 " behind %" PRIu64
+                             "; expected steps one after the other",
+                             workload->arrivals.values[i], workload->arrivals.values[i - 1]);
+    if (is_paged && of->window > 0)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "cache is paged, which is not described with a window; expected window 0");
+    uint64_t longest = find_largest(&workload->tokens) + find_answer(workload);
+    uint64_t rounded = (longest + workload->cache_block - 1) / workload->cache_block;
+    if (is_paged && workload->cache_tokens > 0 &&
+        workload->cache_tokens / workload->cache_block < rounded)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "cache_tokens is %" PRIu64 "; expected at least %" PRIu64
+                         ", of the longest sequence",
+                         workload->cache_tokens, rounded * workload->cache_block);
+    return true;
+}
+
 bool frag_workload_check(const frag_workload *workload, frag_error *error)
 {
     if (!check_experts(workload, error) || !check_dependent(workload, error))
         return false;
     const frag_network *of = &workload->network;
     const frag_lengths *tokens = &workload->tokens;
-    bool is_generating = workload->task == FRAG_TASK_GENERATE;
+    bool is_serving = workload->task == FRAG_TASK_SERVE;
+    bool is_generating = workload->task == FRAG_TASK_GENERATE || is_serving;
     if (!check_parallel(workload, error))
         return false;
-    uint64_t added = is_generating ? workload->new_tokens - 1 : 0;
+    uint64_t added = is_generating ? find_answer(workload) - 1 : 0;
     if (is_generating && frag_families[of->family].is_encoder)
         return frag_fail(error, FRAG_E_INPUT,
-                         "task is generate, and %s is no decoder; expected train or evaluate",
-                         frag_families[of->family].name);
+                         "task is %s, and %s is no decoder; expected train or evaluate",
+                         is_serving ? "serve" : "generate", frag_families[of->family].name);
     if (is_generating && !workload->has_no_grad)
         return frag_fail(error, FRAG_E_INPUT,
-                         "task is generate, which keeps no gradients; expected no_grad true");
+                         "task is %s, which keeps no gradients; expected no_grad true",
+                         is_serving ? "serve" : "generate");
+    if (!check_server(workload, error))
+        return false;
     if (frag_families[of->family].has_images)
         return check_images(workload, error) && check_optimizer(workload, error) &&
                check_adapters(workload, error) && check_size(workload, error);

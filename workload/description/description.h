@@ -139,7 +139,15 @@ typedef struct frag_network {
     double activation_dropout; /* within the feed-forward part */
 } frag_network;
 
-typedef enum frag_task { FRAG_TASK_TRAIN, FRAG_TASK_EVALUATE, FRAG_TASK_GENERATE } frag_task;
+typedef enum frag_task {
+    FRAG_TASK_TRAIN,
+    FRAG_TASK_EVALUATE,
+    FRAG_TASK_GENERATE,
+    FRAG_TASK_SERVE,
+} frag_task;
+
+/* Of keys and values, where a server keeps them. */
+typedef enum frag_cache_kind { FRAG_CACHE_CONTIGUOUS, FRAG_CACHE_PAGED } frag_cache_kind;
 
 typedef enum frag_precision {
     FRAG_PRECISION_FP32,
@@ -248,7 +256,14 @@ typedef struct frag_workload {
     frag_lengths tokens;
     uint64_t target_tokens; /* that a decoder learns behind an encoder; 0: as tokens */
     uint64_t steps;
-    uint64_t new_tokens; /* that generation adds to each sequence */
+    uint64_t requests;          /* that a server gets */
+    double arrival_rate;        /* of them in a step; 0: all are there from the start */
+    frag_lengths arrivals;      /* the step of each, where they are listed */
+    frag_lengths answer_tokens; /* of request after request; 0: new_tokens */
+    uint64_t cache;             /* frag_cache_kind */
+    uint64_t cache_block;       /* tokens in a block of a paged cache */
+    uint64_t cache_tokens;      /* in all of it; 0: for a batch of the longest */
+    uint64_t new_tokens;        /* that generation adds to each sequence */
     uint64_t accumulate;
     uint64_t precision;
     uint64_t optimizer;

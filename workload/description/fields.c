@@ -611,7 +611,8 @@ const frag_family_fields frag_families[FRAG_FAMILY_COUNT] = {
 
 const frag_field frag_knobs[] = {
     {"task", NULL, FRAG_FIELD_CHOICE, WORKLOAD(task), FRAG_TASK_TRAIN, 0, 0,
-     "train|evaluate|generate", "training steps, forward passes with a loss, or tokens one by one"},
+     "train|evaluate|generate|serve",
+     "training steps, forward passes with a loss, tokens one by one, or requests that arrive"},
     {"batch", NULL, FRAG_FIELD_COUNT, WORKLOAD(batch), 1, 1, 1 << 20, NULL,
      "sequences or images in a batch"},
     {"tokens", NULL, FRAG_FIELD_LENGTHS, WORKLOAD(tokens), 128, 1, COUNT_MAX, NULL,
@@ -620,6 +621,23 @@ const frag_field frag_knobs[] = {
      "tokens that a decoder learns behind an encoder; 0: as many as tokens"},
     {"new_tokens", NULL, FRAG_FIELD_COUNT, WORKLOAD(new_tokens), 32, 1, 1 << 16, NULL,
      "tokens that generation adds to each sequence"},
+    {"requests", NULL, FRAG_FIELD_COUNT, WORKLOAD(requests), 32, 1, 1 << 16, NULL,
+     "that a server answers"},
+    {"arrival_rate", NULL, FRAG_FIELD_RATIO, WORKLOAD(arrival_rate), 0, 0, 1000, NULL,
+     "requests a step, drawn by the seed as a Poisson process; 0: all come at once"},
+    {"arrivals", NULL, FRAG_FIELD_LENGTHS, WORKLOAD(arrivals), 0, 0, 1 << 20, NULL,
+     "the step in which each request comes, one after the other"},
+    {"answer_tokens", NULL, FRAG_FIELD_LENGTHS, WORKLOAD(answer_tokens), 0, 0, 1 << 16, NULL,
+     "tokens of answers: N, a list for request after request, or MIN..MAX drawn by the seed; 0: "
+     "new_tokens"},
+    {"cache", NULL, FRAG_FIELD_CHOICE, WORKLOAD(cache), FRAG_CACHE_CONTIGUOUS, 0, 0,
+     "contiguous|paged",
+     "a server's keys and values: longer copies for each sequence, or one pool reserved at the "
+     "start"},
+    {"cache_block", NULL, FRAG_FIELD_COUNT, WORKLOAD(cache_block), 16, 1, 1 << 16, NULL,
+     "tokens in a block of a paged cache"},
+    {"cache_tokens", NULL, FRAG_FIELD_COUNT, WORKLOAD(cache_tokens), 0, 0, 1 << 30, NULL,
+     "in a paged cache; 0: as many as a batch of the longest sequences has"},
     {"steps", NULL, FRAG_FIELD_COUNT, WORKLOAD(steps), 3, 1, 1 << 20, NULL, "steps"},
     {"accumulate", NULL, FRAG_FIELD_COUNT, WORKLOAD(accumulate), 1, 1, 1 << 16, NULL,
      "batches whose gradients are added up in one step"},

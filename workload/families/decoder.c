@@ -10,9 +10,24 @@ frag_cache frag_cache_create(const frag_model *model)
                         .layer_count = of->layers};
 }
 
+/* What was made is written into the pool, and all are read out of it: index_copy_, index_select. */
+static frag_tensor gather(frag_tape *tape, const frag_network *of, uint64_t tokens,
+                          frag_tensor made)
+{
+    return frag_tape_empty(tape, tokens * of->key_heads * of->head_width,
+                           frag_tape_dtype(tape, made));
+}
+
 void frag_cache_append(frag_tape *tape, const frag_network *of, frag_cache *cache, frag_tensor *key,
                        frag_tensor *value)
 {
+    if (cache->paged_tokens > 0) {
+        frag_tensor keys = gather(tape, of, cache->paged_tokens, *key);
+        frag_tensor values = gather(tape, of, cache->paged_tokens, *value);
+        frag_tape_set(tape, key, keys);
+        frag_tape_set(tape, value, values);
+        return;
+    }
     uint64_t layer = cache->next++ % cache->layer_count;
     frag_cached *at = &cache->layers[layer];
     bool has_window =

@@ -68,7 +68,9 @@ typedef struct frag_cached {
 typedef struct frag_cache {
     frag_cached *layers;
     uint64_t layer_count;
-    uint64_t next; /* passes through a layer so far */
+    uint64_t next;         /* passes through a layer so far */
+    uint64_t paged_tokens; /* keys and values are in a pool, and so many of them are read out of
+                              it; 0: they are not */
 } frag_cache;
 
 typedef struct frag_family {

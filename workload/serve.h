@@ -1,0 +1,12 @@
+/* A server of a language model: requests arrive, each with a prompt of its own length, and are
+ * answered token by token, several at a time, until all are done. */
+#ifndef FRAG_WORKLOAD_SERVE_H
+#define FRAG_WORKLOAD_SERVE_H
+
+#include "workload/families/family.h"
+
+/* The blocks of so many tokens that a paged cache reserves at the start. */
+uint64_t frag_serve_blocks(const frag_workload *workload);
+void frag_serve(frag_tape *tape, const frag_family *family, const frag_model *model);
+
+#endif
