@@ -158,7 +158,8 @@ $(BUILD)/libgpu.a: $(call objects,$(GPU))
 $(BUILD)/lib%.a:
 	@mkdir -p $(@D) && rm -f $@ && $(AR) rcs $@ $(filter %.o,$^)
 
-$(BUILD)/%.o: %.c | setup
+# What was compiled by another Makefile, perhaps with other flags, is compiled again.
+$(BUILD)/%.o: %.c Makefile | setup
 	@mkdir -p $(@D)
 	$(call quiet,CC  )$(CC) $(ALL_CFLAGS) $(if $(filter sim/version.c,$<),$(version_flags)) -MMD -MP -c -o $@ $<
 
