@@ -2,14 +2,17 @@
 
 bats_require_minimum_version 1.5.0
 
+# One browser serves all tests of the file.
+setup_file() {
+    export FRAG_BROWSER=$BATS_FILE_TMPDIR/browser
+    (cd "$BATS_TEST_DIRNAME/../.." && python3 tests/report/page_driver.py start 3>&-) || [ $? -eq 77 ]
+}
+teardown_file() { python3 "$BATS_TEST_DIRNAME/page_driver.py" stop; }
 setup() { cd "$BATS_TEST_DIRNAME/../.." || return 1; }
 
 # in_browser FUNCTION of tests/report/page_test.py, or a skip.
 in_browser() {
-    local found=0
-    python3 -c 'import sys; sys.path.insert(0, "tests/report"); import page_driver; sys.exit(0 if page_driver.find_browser() else 77)' || found=$?
-    [ "$found" != 77 ] || skip "no Chromium"
-    [ "$found" = 0 ]
+    [ -e "$FRAG_BROWSER/pid" ] || skip "no Chromium"
     python3 tests/report/page_test.py "$1"
 }
 

@@ -1,12 +1,22 @@
 """Drives a page in a headless Chromium as a reader would: presses, types, drops files, takes pictures.
 
 The browser is spoken to over two pipes (DevTools protocol, messages that end in a zero byte); nothing but
-Python's own library is needed."""
+Python's own library is needed. Starting it takes longer than most tests: where the variable FRAG_BROWSER names
+a folder, the browser that `page_driver.py start` left there serves one test after another. Each attaches to its
+tab anew, which forgets what the last set, and clears what pages stored.
+
+    page_driver.py start               a browser, into the folder FRAG_BROWSER; 77: none is installed
+    page_driver.py stop                ends it
+    page_driver.py show PAGE CONSOLE [OPTION...]  the elements of a page once its script is done; its console into the
+                                       file; with options for the browser, in one of its own"""
 import base64
 import json
 import os
+import select
 import shutil
+import signal
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -22,36 +32,51 @@ def find_browser():
     return None
 
 
+def start_browser(to_read, to_write, profile, arguments=()):
+    """Starts a browser that reads and writes these two descriptors."""
+    def place_pipes():
+        spare_in, spare_out = os.dup(to_read), os.dup(to_write)
+        os.dup2(spare_in, 3)
+        os.dup2(spare_out, 4)
+
+    return subprocess.Popen(
+        [find_browser(), "--headless=new", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe",
+         "--disable-background-networking", "--disable-component-update", "--no-first-run",
+         f"--user-data-dir={profile}", "--hide-scrollbars", *arguments, "about:blank"],
+        preexec_fn=place_pipes, close_fds=False, start_new_session=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL)
+
+
 class Page:
     def __init__(self, path, fragment="", width=1400, height=1000, dark=False, arguments=()):
-        self.profile = tempfile.mkdtemp(prefix="fraglab-page-")
-        self.messages = []
         self.console = []
-        self.last = 0
-        to_read, self.write_end = os.pipe()
-        self.read_end, to_write = os.pipe()
-
-        def place_pipes():
-            spare_in, spare_out = os.dup(to_read), os.dup(to_write)
-            os.dup2(spare_in, 3)
-            os.dup2(spare_out, 4)
-
-        self.process = subprocess.Popen(
-            [find_browser(), "--headless=new", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe",
-             "--disable-background-networking", "--disable-component-update", "--no-first-run",
-             f"--user-data-dir={self.profile}", f"--window-size={width},{height}", "--hide-scrollbars", *arguments, "about:blank"],
-            preexec_fn=place_pipes, close_fds=False, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL)
-        os.close(to_read)
-        os.close(to_write)
         self.buffer = b""
-        target = self.wait_for_target()
         self.session = None
-        self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        self.process = None
+        # The answers to one process must not be taken for those to another.
+        self.last = os.getpid() % 2000 * 1000000
+        shared = os.environ.get("FRAG_BROWSER")
+        if shared and not arguments:
+            self.write_end = os.open(os.path.join(shared, "in"), os.O_WRONLY)
+            self.read_end = os.open(os.path.join(shared, "out"), os.O_RDONLY)
+        else:
+            self.profile = tempfile.mkdtemp(prefix="fraglab-page-")
+            to_read, self.write_end = os.pipe()
+            self.read_end, to_write = os.pipe()
+            self.process = start_browser(to_read, to_write, self.profile, arguments)
+            os.close(to_read)
+            os.close(to_write)
+        self.session = self.call("Target.attachToTarget", targetId=self.wait_for_target(), flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log"):
             self.call(f"{domain}.enable")
         self.call("Performance.enable", timeDomain="threadTicks")
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+        # Of the page that the tab still shows nothing stays: another fragment of it would not load it anew.
+        self.call("Page.navigate", url="about:blank")
+        self.wait("location.href === 'about:blank'")
+        self.call("Log.clear")
+        self.console = []
+        self.call("Storage.clearDataForOrigin", origin="file://", storageTypes="all")
         self.set_dark(dark)
         self.open(path, fragment)
 
@@ -59,25 +84,38 @@ class Page:
         return self
 
     def __exit__(self, *_):
-        self.process.terminate()
-        self.process.wait()
-        shutil.rmtree(self.profile, ignore_errors=True)
+        session, self.session = self.session, None
+        if self.process:
+            self.call("Browser.close")
+            self.process.wait()
+            shutil.rmtree(self.profile, ignore_errors=True)
+        else:
+            self.call("Target.detachFromTarget", sessionId=session)
+        os.close(self.read_end)
+        os.close(self.write_end)
 
     # ---- the protocol
 
     def receive(self):
-        while b"\0" not in self.buffer:
-            piece = os.read(self.read_end, 1 << 20)
-            if not piece:
-                raise RuntimeError("the browser has ended")
-            self.buffer += piece
-        message, self.buffer = self.buffer.split(b"\0", 1)
-        return json.loads(message)
+        """The next message. What a test before this one left of its last is not one."""
+        while True:
+            while b"\0" not in self.buffer:
+                if not select.select([self.read_end], [], [], 300)[0]:
+                    raise RuntimeError("the browser does not answer")
+                piece = os.read(self.read_end, 1 << 20)
+                if not piece:
+                    raise RuntimeError("the browser has ended")
+                self.buffer += piece
+            message, self.buffer = self.buffer.split(b"\0", 1)
+            try:
+                return json.loads(message)
+            except ValueError:
+                continue
 
     def call(self, method, **params):
         self.last += 1
         message = {"id": self.last, "method": method, "params": params}
-        if getattr(self, "session", None):
+        if self.session:
             message["sessionId"] = self.session
         os.write(self.write_end, json.dumps(message).encode() + b"\0")
         while True:
@@ -89,9 +127,13 @@ class Page:
             self.note(answer)
 
     def note(self, event):
+        if event.get("sessionId") != self.session:
+            return
         if event.get("method") == "Runtime.exceptionThrown":
             details = event["params"]["exceptionDetails"]
             self.console.append(details.get("exception", {}).get("description", details["text"]))
+        elif event.get("method") == "Runtime.consoleAPICalled":
+            self.console.append(" ".join(str(one.get("value", one.get("description"))) for one in event["params"]["args"]))
         elif event.get("method") == "Log.entryAdded" and event["params"]["entry"]["level"] == "error":
             self.console.append(event["params"]["entry"]["text"])
 
@@ -118,6 +160,12 @@ class Page:
 
     def wait_loaded(self):
         self.wait("document.getElementById('explorer').dataset.loaded !== undefined")
+        self.settle()
+
+    def wait_shown(self):
+        """Until the script has drawn what there is to draw, or has said why it cannot."""
+        self.wait("""!byId('problem').hidden || PAGE.explorers.every((one) => {
+            const { loaded, shown } = one.byId('explorer').dataset; return loaded !== undefined && shown !== undefined; })""")
         self.settle()
 
     def run(self, expression):
@@ -227,3 +275,45 @@ class Page:
         the machine does."""
         metrics = {one["name"]: one["value"] for one in self.call("Performance.getMetrics")["metrics"]}
         return metrics["TaskDuration"] * 1000
+
+
+def start():
+    folder = os.environ["FRAG_BROWSER"]
+    if not find_browser():
+        sys.exit(77)
+    os.makedirs(folder)
+    # Open for both, so that the browser outlives whoever speaks to it.
+    ends = []
+    for name in ("in", "out"):
+        os.mkfifo(os.path.join(folder, name))
+        ends.append(os.open(os.path.join(folder, name), os.O_RDWR))
+    process = start_browser(*ends, os.path.join(folder, "profile"))
+    with open(os.path.join(folder, "pid"), "w", encoding="utf-8") as file:
+        file.write(f"{process.pid}\n")
+
+
+def stop():
+    try:
+        with open(os.path.join(os.environ["FRAG_BROWSER"], "pid"), encoding="utf-8") as file:
+            os.killpg(int(file.read()), signal.SIGKILL)
+    except (FileNotFoundError, ProcessLookupError):
+        pass
+    # Its processes end one after another, and some still write.
+    for _ in range(50):
+        shutil.rmtree(os.environ["FRAG_BROWSER"], ignore_errors=True)
+        if not os.path.exists(os.environ["FRAG_BROWSER"]):
+            break
+        time.sleep(0.1)
+
+
+def show(address, console, *arguments):
+    path, _, fragment = address.partition("#")
+    with Page(path, fragment and f"#{fragment}", arguments=arguments) as page:
+        page.wait_shown()
+        print(page.run("document.documentElement.outerHTML"))
+        with open(console, "w", encoding="utf-8") as file:
+            file.writelines(f"{line}\n" for line in page.console)
+
+
+if __name__ == "__main__":
+    {"start": start, "stop": stop, "show": show}[sys.argv[1]](*sys.argv[2:])

@@ -3,35 +3,18 @@
 bats_require_minimum_version 1.5.0
 S=traces/samples
 
+# One browser serves all tests of the file.
+setup_file() {
+    export FRAG_BROWSER=$BATS_FILE_TMPDIR/browser
+    (cd "$BATS_TEST_DIRNAME/../.." && python3 tests/report/page_driver.py start 3>&-) || [ $? -eq 77 ]
+}
+teardown_file() { python3 "$BATS_TEST_DIRNAME/page_driver.py" stop; }
 setup() { cd "$BATS_TEST_DIRNAME/../.." && out=$BATS_TEST_TMPDIR; }
 
-# The browser, or a skip. A snap's stand-in for it cannot be run in a test.
-need_browser() {
-    browser=
-    for name in chromium chromium-browser google-chrome; do
-        if command -v "$name" >/dev/null && "$name" --version >/dev/null 2>&1; then
-            browser=$name
-            break
-        fi
-    done
-    [ -n "$browser" ] || skip "no Chromium"
-}
+need_browser() { [ -e "$FRAG_BROWSER/pid" ] || skip "no Chromium"; }
 
 # open_page FILE[#HASH] [OPTION...]: the page as it stands when its script is done. Its console is $out/console.
-# The browser's clock does not wait for the thread that unpacks the data: on a busy machine it may be over too
-# early, and the page is opened again.
-open_page() {
-    local page=$1
-    shift
-    for _ in 1 2 3 4 5 6; do
-        timeout 1800 "$browser" --headless=new --no-sandbox --disable-gpu --user-data-dir="$out/profile" \
-            --virtual-time-budget=20000 --disable-background-networking --disable-component-update \
-            --enable-logging=stderr --v=0 "$@" --dump-dom "file://$page" >"$out/opened" 2>"$out/stderr"
-        grep -q 'data-loaded=' "$out/opened" && grep -q 'data-shown=' "$out/opened" && break
-    done
-    grep CONSOLE "$out/stderr" >"$out/console" || true
-    cat "$out/opened"
-}
+open_page() { python3 tests/report/page_driver.py show "$1" "$out/console" "${@:2}"; }
 
 # The figures of the selected event, as "name value" lines.
 figures() { grep -o 'data-name="[a-z-]*" data-value="[0-9]*"' | sed 's/data-name="//; s/" data-value="/ /; s/"$//'; }
@@ -254,6 +237,7 @@ PYTHON
     [ ! -s "$out/console" ]
     run grep -ciE '<img|onload="|onerror="|<title>pwned' "$out/dom"
     [ "$output" = 0 ]
+    [ -s "$out/net.json" ]
     [ "$(grep -o '<script' "$out/dom" | wc -l)" -eq 5 ]
     [ "$(grep -o '<svg' "$out/dom" | wc -l)" -eq 2 ]
     run grep -c attacker.invalid "$out/net.json"
