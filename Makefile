@@ -698,6 +698,7 @@ help:
 	@echo 'make regressions-truth  known regressions of PyTorch and packages, found by dry runs of two releases (fetches wheels)'
 	@echo 'make foreign-tests PYTHON=...  pytest --fraglab on the tests of another package, timm (fetches them)'
 	@echo 'make hostile-calls  wrong arguments to the Python package over the library with sanitizers, CALLS of each function'
+	@echo 'make CC=clang MODE=syntax syntax  the warnings of another compiler for all that is not in the program, without objects'
 	@echo 'make software-cuda  CUDA libraries that account for memory with no GPU, for tests'
 	@echo 'make debug      build/debug/fraglab; also: make asan, make tsan (sanitizers)'
 	@echo 'make install    into PREFIX (/usr/local), below DESTDIR; make uninstall takes it away'
