@@ -49,7 +49,7 @@ frag_scope *frag_scope_create(void)
     return scope;
 }
 
-void frag_scope_empty(frag_scope *scope)
+static void empty(frag_scope *scope)
 {
     while (scope->thing_count > 0) {
         owned_thing last = scope->things[--scope->thing_count];
@@ -71,7 +71,7 @@ void frag_scope_destroy(frag_scope *scope)
 {
     if (scope == NULL)
         return;
-    frag_scope_empty(scope);
+    empty(scope);
     pthread_cond_destroy(&scope->watch.change);
     pthread_mutex_destroy(&scope->watch.mutex);
     pthread_mutex_destroy(&scope->lock);
@@ -103,7 +103,7 @@ bool frag_scope_enter(frag_scope *scope, void (*work)(void *context), void *cont
     FRAG_ASSERT(active.scope == NULL);
     if (run(scope, work, context))
         return true;
-    frag_scope_empty(scope);
+    empty(scope);
     return false;
 }
 

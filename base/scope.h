@@ -23,8 +23,6 @@ typedef void frag_scope_release(void *thing, size_t bytes);
 frag_scope *frag_scope_create(void); /* NULL: out of host memory */
 /* Releases what the scope lists: things in reverse order, then memory. NULL is allowed. */
 void frag_scope_destroy(frag_scope *scope);
-/* The same, and the scope can be entered again. */
-void frag_scope_empty(frag_scope *scope);
 
 /* Calls work with the scope active on this thread; scopes do not nest. false: host memory failed,
  * here or in a thread that helped, and the scope was emptied. */

@@ -239,7 +239,8 @@ static void print_roff_command(FILE *stream, const char *prefix, const frag_comm
     }
 }
 
-void frag_help_print_man(FILE *stream)
+/* The whole program as a page for man(1), section 1. */
+static void print_man(FILE *stream)
 {
     fprintf(stream, ".TH FRAGLAB 1 \"%s\" \"fraglab %s\" \"User Commands\"\n", frag_commit_date(),
             frag_version());
@@ -284,7 +285,7 @@ static int run_help(const frag_arguments *arguments)
     const frag_command *path[FRAG_COMMAND_DEPTH_MAX] = {&frag_program};
     size_t length = 1;
     if (frag_arguments_has(arguments, "man")) {
-        frag_help_print_man(stdout);
+        print_man(stdout);
         return 0;
     }
     if (frag_arguments_has(arguments, "schema")) {

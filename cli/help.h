@@ -13,7 +13,4 @@ void frag_help_print(FILE *stream, const frag_command *const *path, size_t path_
  */
 void frag_help_print_wrapped(FILE *stream, const char *text, unsigned column, unsigned at);
 
-/* The whole program as a page for man(1), section 1. */
-void frag_help_print_man(FILE *stream);
-
 #endif

@@ -11,7 +11,7 @@
 
 enum { CHANGES_SHOWN = 20 };
 
-const char *frag_bisect_by_name(frag_bisect_by by)
+static const char *by_name(frag_bisect_by by)
 {
     return by == FRAG_BISECT_BY_RESERVED    ? "reserved"
            : by == FRAG_BISECT_BY_ALLOCATED ? "allocated"
@@ -61,7 +61,7 @@ void frag_bisect_print_step(const frag_bisect *bisect, const frag_bisect_release
         print_step_json(bisect, release);
     else if (release->state == FRAG_BISECT_RUN)
         printf("%-10s %-10s peak %s %s bytes (%s)\n", bisect->package, release->name,
-               frag_bisect_by_name(bisect->by), FRAG_COUNT(frag_bisect_peak(bisect, release)),
+               by_name(bisect->by), FRAG_COUNT(frag_bisect_peak(bisect, release)),
                FRAG_BYTES(frag_bisect_peak(bisect, release)));
     else
         printf("%-10s %-10s does not run: %s\n", bisect->package, release->name, release->failure);
@@ -101,9 +101,8 @@ static void print_found(const frag_bisect *bisect, const frag_bisect_release *be
     size_t between = count_between(before, found);
     printf("\n%s %s is the first release whose peak %s differs: %s bytes, and %s with %s "
            "(%+.3f %%)\n",
-           bisect->package, found->name, frag_bisect_by_name(bisect->by), FRAG_COUNT(now),
-           FRAG_COUNT(was), before->name,
-           was > 0 ? 100.0 * ((double)now - (double)was) / (double)was : INFINITY);
+           bisect->package, found->name, by_name(bisect->by), FRAG_COUNT(now), FRAG_COUNT(was),
+           before->name, was > 0 ? 100.0 * ((double)now - (double)was) / (double)was : INFINITY);
     if (between > 0)
         printf("or one of the %zu between them, which did not run\n", between);
     print_changes(before, found);
@@ -135,7 +134,7 @@ static void print_end_json(const frag_bisect *bisect, const frag_bisect_release 
     frag_json_number(json, "schema", 1);
     frag_json_text(json, "kind", "bisect");
     frag_json_text(json, "package", bisect->package);
-    frag_json_text(json, "by", frag_bisect_by_name(bisect->by));
+    frag_json_text(json, "by", by_name(bisect->by));
     frag_json_text(json, "found", found != NULL ? found->name : NULL);
     frag_json_text(json, "before", found != NULL ? before->name : NULL);
     frag_json_number(json, "bytes_before", frag_bisect_peak(bisect, before));
@@ -158,7 +157,7 @@ void frag_bisect_print_end(const frag_bisect *bisect, const frag_bisect_release 
     else if (found != NULL)
         print_found(bisect, before, found);
     else
-        printf("\nthe peak %s is the same at both ends%s\n", frag_bisect_by_name(bisect->by),
+        printf("\nthe peak %s is the same at both ends%s\n", by_name(bisect->by),
                frag_arguments_has(bisect->arguments, "all")
                    ? " and between"
                    : "; --all runs every release between them too");

@@ -67,7 +67,6 @@ bool frag_bisect_differs(const frag_bisect *bisect, const frag_bisect_release *o
                          const frag_bisect_release *other);
 
 /* ---- bisect_print.c */
-const char *frag_bisect_by_name(frag_bisect_by by);
 void frag_bisect_print_plan(const frag_bisect *bisect, FILE *stream);
 void frag_bisect_print_step(const frag_bisect *bisect, const frag_bisect_release *release);
 /* found NULL: the peak is the same at both ends. Between the two lie releases that did not run. */

@@ -26,8 +26,9 @@ bool frag_trace_tools_load_as(const frag_arguments *arguments, const char *path,
            frag_error_in(error, path);
 }
 
-bool frag_trace_tools_load(const frag_arguments *arguments, const char *path,
-                           frag_recording *recording, frag_findings *findings, frag_error *error)
+/* Loads with every column and call stack. */
+static bool load_all(const frag_arguments *arguments, const char *path, frag_recording *recording,
+                     frag_findings *findings, frag_error *error)
 {
     frag_load_options options = {.with_sites = true, .with_columns = true};
     return frag_trace_tools_load_as(arguments, path, &options, recording, findings, error);
@@ -77,8 +78,7 @@ static int run_convert(const frag_arguments *arguments)
     if (output == NULL)
         return frag_report(&error);
     if (!frag_trace_tools_check(arguments, output, &error) ||
-        !frag_trace_tools_load(arguments, frag_arguments_operand(arguments, 0), &recording,
-                               &findings, &error)) {
+        !load_all(arguments, frag_arguments_operand(arguments, 0), &recording, &findings, &error)) {
         frag_output_abandon(output);
         return frag_report(&error);
     }
@@ -97,7 +97,7 @@ static const frag_command_option convert_options[] = {
     {.name = NULL},
 };
 
-const frag_command frag_command_trace_convert = {
+static const frag_command trace_convert = {
     .name = "convert",
     .operands = "IN [OUT]",
     .summary = "write a recording as .fgt, text or packing problem",
@@ -155,7 +155,7 @@ static int check_one(const frag_arguments *arguments, const char *path)
     frag_error error = {0};
     frag_recording recording = {0};
     frag_findings findings = {0};
-    if (!frag_trace_tools_load(arguments, path, &recording, &findings, &error))
+    if (!load_all(arguments, path, &recording, &findings, &error))
         return frag_report(&error);
     uint64_t events = 0;
     if (frag_recording_is_problem(&recording) && recording.trace_count == 1)
@@ -191,7 +191,7 @@ static const frag_command_option check_options[] = {
     {.name = NULL},
 };
 
-const frag_command frag_command_trace_check = {
+static const frag_command trace_check = {
     .name = "check",
     .operands = "TRACE...",
     .summary = "read recordings and say whether they are consistent",
@@ -207,8 +207,8 @@ const frag_command frag_command_trace_check = {
 
 /* ---- the group */
 static const frag_command *const subcommands[] = {
-    &frag_command_trace_info, &frag_command_trace_convert,  &frag_command_trace_check,
-    &frag_command_trace_cut,  &frag_command_trace_generate, NULL,
+    &frag_command_trace_info,     &trace_convert, &trace_check, &frag_command_trace_cut,
+    &frag_command_trace_generate, NULL,
 };
 
 const frag_command frag_command_trace = {

@@ -8,8 +8,6 @@
 #include "traces/load.h"
 
 extern const frag_command frag_command_trace_info;
-extern const frag_command frag_command_trace_convert;
-extern const frag_command frag_command_trace_check;
 extern const frag_command frag_command_trace_cut;
 extern const frag_command frag_command_trace_generate;
 
@@ -21,10 +19,7 @@ extern const frag_command frag_command_trace_generate;
         "to", "FORMAT", .choices = "fgt|text|minimalloc", .help = "format to write (default: fgt)" \
     }
 
-/* Loads with every column and call stack. */
-bool frag_trace_tools_load(const frag_arguments *arguments, const char *path,
-                           frag_recording *recording, frag_findings *findings, frag_error *error);
-/* The same of what the options ask for; --from sets their format. */
+/* Loads what the options ask for; --from sets their format. */
 bool frag_trace_tools_load_as(const frag_arguments *arguments, const char *path,
                               frag_load_options *options, frag_recording *recording,
                               frag_findings *findings, frag_error *error);

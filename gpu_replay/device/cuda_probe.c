@@ -22,8 +22,9 @@ bool frag_cuda_probing_ok(frag_cuda_probing *probing, const char *call, int code
     return code == FRAG_CUDA_OK || frag_cuda_fail(probing->cuda, call, code, probing->error);
 }
 
-bool frag_cuda_probing_take(frag_cuda_probing *probing, uint64_t bytes, size_t *block,
-                            bool *is_served)
+/* One cudaMalloc that is kept; *block is its place in blocks. Running out of memory is no error:
+ * *is_served is false then. */
+static bool take_block(frag_cuda_probing *probing, uint64_t bytes, size_t *block, bool *is_served)
 {
     void *address = NULL;
     int code = probing->cuda->cudaMalloc(&address, (size_t)bytes);
@@ -41,7 +42,7 @@ bool frag_cuda_probing_take(frag_cuda_probing *probing, uint64_t bytes, size_t *
     return true;
 }
 
-bool frag_cuda_probing_give(frag_cuda_probing *probing, size_t block)
+static bool give_block(frag_cuda_probing *probing, size_t block)
 {
     void *address = probing->blocks[block];
     if (address != NULL && !FRAG_CUDA_PROBED(probing, cudaFree, (address)))
@@ -52,11 +53,12 @@ bool frag_cuda_probing_give(frag_cuda_probing *probing, size_t block)
     return true;
 }
 
-bool frag_cuda_probing_give_from(frag_cuda_probing *probing, size_t first)
+/* Gives all blocks back from that one on, the last first. */
+static bool give_from(frag_cuda_probing *probing, size_t first)
 {
     bool ok = true;
     for (size_t i = probing->block_count; i > first; i--)
-        ok = (i > probing->block_count || frag_cuda_probing_give(probing, i - 1)) && ok;
+        ok = (i > probing->block_count || give_block(probing, i - 1)) && ok;
     return ok;
 }
 
@@ -78,7 +80,7 @@ static bool take(frag_cuda_probing *probing, uint64_t bytes, uint64_t *address)
 {
     size_t block = 0;
     bool is_served = false;
-    if (!frag_cuda_probing_take(probing, bytes, &block, &is_served))
+    if (!take_block(probing, bytes, &block, &is_served))
         return false;
     if (!is_served) {
         return frag_fail(probing->error, FRAG_E_SYSTEM,
@@ -102,7 +104,7 @@ static bool measure(frag_cuda_probing *probing, uint64_t bytes, uint32_t count, 
     for (uint32_t i = 0; ok && i < count; i++)
         ok = take(probing, bytes, &address);
     ok = ok && frag_cuda_probing_free_bytes(probing, &after, NULL);
-    ok = frag_cuda_probing_give_from(probing, first) && ok;
+    ok = give_from(probing, first) && ok;
     *taken = before > after ? before - after : 0;
     return ok;
 }
@@ -257,14 +259,14 @@ static bool find_alignment(frag_cuda_probing *probing, frag_device_description *
         bits |= address;
     }
     description->alignment_bytes = common_alignment(bits);
-    ok = frag_cuda_probing_give_from(probing, 0) && ok;
+    ok = give_from(probing, 0) && ok;
     bits = 0;
     for (uint64_t i = 0; ok && i < 16; i++) {
         ok = take(probing, LARGE_BYTES + i % 3 * page, &address);
         bits |= address;
     }
     description->large_alignment_bytes = common_alignment(bits);
-    return frag_cuda_probing_give_from(probing, 0) && ok;
+    return give_from(probing, 0) && ok;
 }
 
 enum { PLACES = 8 };
@@ -285,8 +287,8 @@ static bool try_reuse(frag_cuda_probing *probing, uint64_t bytes, frag_reuse *re
             order[j] = order[j - 1];
         order[j] = i;
     }
-    ok = ok && frag_cuda_probing_give(probing, order[3]) &&
-         frag_cuda_probing_give(probing, order[5]) && take(probing, bytes, &next);
+    ok = ok && give_block(probing, order[3]) && give_block(probing, order[5]) &&
+         take(probing, bytes, &next);
     if (ok) {
         *reuse = next == places[order[3]]   ? FRAG_REUSE_LOWEST
                  : next == places[order[5]] ? FRAG_REUSE_LATEST
@@ -295,7 +297,7 @@ static bool try_reuse(frag_cuda_probing *probing, uint64_t bytes, frag_reuse *re
             if (next == places[i])
                 *reuse = FRAG_REUSE_OTHER;
     }
-    return frag_cuda_probing_give_from(probing, 0) && ok;
+    return give_from(probing, 0) && ok;
 }
 
 /* The same answer for all sizes, or "other". */
@@ -331,7 +333,7 @@ static bool fill(frag_cuda_probing *probing, uint64_t page, size_t *first_page)
     while (free_bytes >= SCATTERED_BYTES + page && limit >= page) {
         uint64_t rest = free_bytes - SCATTERED_BYTES;
         uint64_t bytes = (rest < limit ? rest : limit) / page * page;
-        if (!frag_cuda_probing_take(probing, bytes, &block, &is_served) ||
+        if (!take_block(probing, bytes, &block, &is_served) ||
             !frag_cuda_probing_free_bytes(probing, &free_bytes, NULL))
             return false;
         if (!is_served)
@@ -339,7 +341,7 @@ static bool fill(frag_cuda_probing *probing, uint64_t page, size_t *first_page)
     }
     *first_page = probing->block_count;
     for (is_served = true; is_served;)
-        if (!frag_cuda_probing_take(probing, page, &block, &is_served))
+        if (!take_block(probing, page, &block, &is_served))
             return false;
     return true;
 }
@@ -362,7 +364,7 @@ static bool find_scattered(frag_cuda_probing *probing, frag_device_description *
     if (ok)
         qsort(probing->blocks + first, count, sizeof *probing->blocks, compare_addresses);
     for (size_t i = 0; ok && i + 1 < count; i += 2)
-        ok = frag_cuda_probing_give(probing, first + i);
+        ok = give_block(probing, first + i);
     uint64_t free_bytes = 0;
     ok = ok && frag_cuda_probing_free_bytes(probing, &free_bytes, NULL);
     /* Not for all of it: a page lost elsewhere must not decide. */
@@ -370,10 +372,10 @@ static bool find_scattered(frag_cuda_probing *probing, frag_device_description *
     if (ok && count >= 32 && wanted >= 8 * page) {
         size_t block = 0;
         bool is_served = false;
-        ok = frag_cuda_probing_take(probing, wanted, &block, &is_served);
+        ok = take_block(probing, wanted, &block, &is_served);
         description->serves_scattered = is_served ? FRAG_ANSWER_YES : FRAG_ANSWER_NO;
     }
-    return frag_cuda_probing_give_from(probing, 0) && ok;
+    return give_from(probing, 0) && ok;
 }
 
 /* ---- virtual memory and the pool */
@@ -470,7 +472,7 @@ static bool close_probing(frag_cuda_probing *probing, bool ok)
     frag_error unused = {.code = FRAG_E_NONE};
     if (!ok)
         probing->error = &unused;
-    ok = frag_cuda_probing_give_from(probing, 0) && ok;
+    ok = give_from(probing, 0) && ok;
     if (probing->pool != NULL)
         ok = FRAG_CUDA_PROBED(probing, cudaMemPoolDestroy, (probing->pool)) && ok;
     if (probing->event != NULL)
@@ -488,7 +490,7 @@ static bool warm_up(frag_cuda_probing *probing)
     bool ok = take(probing, FRAG_DEVICE_PAGE_BYTES, &address) &&
               FRAG_CUDA_PROBED(probing, cudaMemset, (probing->blocks[0], 0, 4096)) &&
               FRAG_CUDA_PROBED(probing, cudaDeviceSynchronize, ());
-    return frag_cuda_probing_give_from(probing, 0) && ok;
+    return give_from(probing, 0) && ok;
 }
 
 static bool find_memory(frag_cuda_probing *probing, const frag_gpu_probe_options *options,

@@ -31,13 +31,6 @@ bool frag_cuda_probing_ok(frag_cuda_probing *probing, const char *call, int code
 #define FRAG_CUDA_PROBED(probing, name, arguments)                                                 \
     frag_cuda_probing_ok((probing), #name, (probing)->cuda->name arguments)
 
-/* One cudaMalloc that is kept; *block is its place in blocks. Running out of memory is no error:
- * *is_served is false then. */
-bool frag_cuda_probing_take(frag_cuda_probing *probing, uint64_t bytes, size_t *block,
-                            bool *is_served);
-bool frag_cuda_probing_give(frag_cuda_probing *probing, size_t block);
-/* Gives all blocks back from that one on, the last first. */
-bool frag_cuda_probing_give_from(frag_cuda_probing *probing, size_t first);
 bool frag_cuda_probing_free_bytes(frag_cuda_probing *probing, uint64_t *free_bytes,
                                   uint64_t *total_bytes);
 

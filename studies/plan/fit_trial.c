@@ -19,7 +19,6 @@ struct frag_fitter {
     stored_trial *trials;
     size_t capacity;
     size_t count;
-    uint64_t made;
 };
 
 /* A generated trace, and what its requests are for. */
@@ -80,11 +79,6 @@ void frag_fitter_destroy(frag_fitter *fitter)
     frag_free(fitter);
 }
 
-uint64_t frag_fitter_count(const frag_fitter *fitter)
-{
-    return fitter->made;
-}
-
 /* ---- one trial */
 static bool make_trace(frag_fitter *fitter, const frag_fit_setting *setting,
                        const frag_tape_card *card, made_trace *made, frag_error *error)
@@ -92,7 +86,6 @@ static bool make_trace(frag_fitter *fitter, const frag_fit_setting *setting,
     *made = (made_trace){.kinds = {0}};
     if (frag_is_cancelled(fitter->context))
         return frag_fail(error, FRAG_E_SYSTEM, "interrupted");
-    fitter->made++;
     return frag_workload_check(&setting->workload, error) &&
            frag_workload_generate_marked(&setting->workload, card, "plan", &made->recording,
                                          &made->kinds, error);

@@ -38,8 +38,6 @@ typedef struct frag_fitter frag_fitter;
 /* conf: PYTORCH_CUDA_ALLOC_CONF of the program, NULL: none; FRAG_E_USAGE where it is wrong. */
 frag_fitter *frag_fitter_create(const frag_context *context, const char *conf, frag_error *error);
 void frag_fitter_destroy(frag_fitter *fitter);
-/* Settings that were generated and replayed. */
-uint64_t frag_fitter_count(const frag_fitter *fitter);
 
 bool frag_fit_measure(frag_fitter *fitter, const frag_fit_setting *setting,
                       const frag_tape_card *card, frag_fit_result *result, frag_error *error);
