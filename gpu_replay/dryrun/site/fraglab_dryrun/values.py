@@ -175,7 +175,8 @@ def guards(path):
     except SyntaxError:
         return found
     for node in ast.walk(tree):
-        raises = isinstance(node, ast.If) and isinstance(node.body[-1], ast.Raise)
+        raises = isinstance(node, ast.If) and isinstance(node.body[-1], ast.Raise) and \
+            "StopIteration" not in decisions.names_in(node.body[-1])
         if raises or isinstance(node, ast.Assert):
             found.update(dict.fromkeys(range(node.test.lineno, node.test.end_lineno + 1), (node.test, not raises)))
     return found
