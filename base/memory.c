@@ -235,12 +235,27 @@ void frag_free(void *memory)
     free(memory);
 }
 
-void frag_memory_will_fill(void *memory, size_t bytes)
+/* The large pages that lie within some memory, perhaps none. */
+static page_run large_pages_in(void *memory, size_t bytes)
 {
     uintptr_t start = ((uintptr_t)memory + LARGE_PAGE - 1) & ~(LARGE_PAGE - 1);
     uintptr_t end = ((uintptr_t)memory + bytes) & ~(LARGE_PAGE - 1);
-    if (end > start)
-        frag_pages_prefer_large((unsigned char *)memory + (start - (uintptr_t)memory), end - start);
+    return (page_run){(unsigned char *)memory + (start - (uintptr_t)memory),
+                      end > start ? end - start : 0};
+}
+
+void frag_memory_will_fill(void *memory, size_t bytes)
+{
+    page_run run = large_pages_in(memory, bytes);
+    if (run.bytes > 0)
+        frag_pages_prefer_large(run.start, run.bytes);
+}
+
+void frag_memory_forget(void *memory, size_t bytes)
+{
+    page_run run = large_pages_in(memory, bytes);
+    if (run.bytes > 0)
+        (void)frag_pages_zero(run.start, run.bytes);
 }
 
 void *frag_memory_large(size_t bytes)

@@ -66,6 +66,10 @@ void frag_memory_will_fill(void *memory, size_t bytes);
  * frag_free(). Large pages are asked for where they fit. */
 void *frag_memory_large(size_t bytes);
 
+/* What lies there is not needed again: the system may take back the pages that it fills. The memory
+ * stays allocated, with anything in it. */
+void frag_memory_forget(void *memory, size_t bytes);
+
 /* From now on the process keeps what it frees, up to 64 MiB, for what it takes next: pages that are
  * fresh from the system cost more than reading a recording into them. For a program's main. */
 void frag_memory_keep(void);

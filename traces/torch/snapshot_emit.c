@@ -31,6 +31,7 @@ typedef struct emitter {
      * They are held back until it has been emitted, so that a replay is not handed the blocks
      * before. */
     uint64_t held_until; /* completions before this entry are held back */
+    uint64_t forgotten;  /* entries before this one are not in memory any more */
     uint64_t emptied_at; /* a call of empty_cache gives memory back from this entry on, + 1 */
     uint64_t *held;      /* entries */
     size_t held_count;
@@ -419,6 +420,19 @@ static void find_last_allocs(emitter *state)
     }
 }
 
+/* Entries take more memory than the trace that is made of them, so those that are done go back to
+ * the system while it grows. Whatever looks back (frag_burst_at) looks at fewer than this. */
+enum { LOOKED_BACK_MAX = 1 << 14, FORGOTTEN_MIN = 1 << 18 };
+
+static void forget_entries(emitter *state, uint64_t index)
+{
+    uint64_t until = state->held_count > 0 ? state->held[0] : index;
+    if (until < state->forgotten + FORGOTTEN_MIN + LOOKED_BACK_MAX)
+        return;
+    state->forgotten = until - LOOKED_BACK_MAX;
+    frag_memory_forget(state->device->entries, state->forgotten * sizeof *state->device->entries);
+}
+
 /* About how many there will be: what is inferred, and frees that take two events, are few. */
 static uint64_t count_events(const emitter *state)
 {
@@ -463,6 +477,7 @@ void frag_snapshot_emit(const frag_snapshot *snapshot, uint32_t device, const fr
         look_ahead(&state, i);
         emit_emptying(&state, i);
         i += emit_entry(&state, i);
+        forget_entries(&state, i);
     }
     emit_held(&state);
     emit_marks(&state, UINT64_MAX);
