@@ -17,8 +17,8 @@ WARNINGS = -Wpedantic -Wall -Wextra -Wshadow -Wundef -Wvla -Wconversion -Wsign-c
            -Wcast-qual -Wpointer-arith -Wstrict-prototypes -Wmissing-prototypes -Wwrite-strings -Werror
 FLAGS_release = -O3 $(replay_flags) $(cold_flags)
 FLAGS_debug   = -O0 -g3 -DFRAG_SLOW_CHECKS
-FLAGS_asan    = -O1 -g1 $(test_flags) -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all -DFRAG_SLOW_CHECKS
-FLAGS_tsan    = -O1 -g1 $(test_flags) -fsanitize=thread
+FLAGS_asan    = -O1 -g1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all -DFRAG_SLOW_CHECKS
+FLAGS_tsan    = -O1 -g1 -fsanitize=thread
 # No object is made: what the compiler says of the code is all that is asked for (make syntax).
 FLAGS_syntax  = -fsyntax-only
 ALL_CFLAGS = -std=c11 -D_DEFAULT_SOURCE -I. $(WARNINGS) $(FLAGS_$(MODE)) $(CFLAGS)
@@ -32,9 +32,8 @@ $(BUILD)/allocators/%.o $(BUILD)/sim/replay/replay.o $(BUILD)/traces/fgt/fgt_eve
 # What works once a command, not once an event, is compiled to be small.
 $(BUILD)/cli/%.o $(BUILD)/api/%.o: cold_flags = -Os
 $(BUILD)/plots/%.o $(BUILD)/report/%.o $(BUILD)/studies/%.o: cold_flags = -O2
-# Tests call what is fast, and are compiled often. With sanitizers -Og warns of variables that are set.
+# Tests call what is fast, and are compiled often.
 $(BUILD)/tests/%.o: cold_flags = -O1
-$(BUILD)/tests/%.o: test_flags = -Og -Wno-maybe-uninitialized
 $(BUILD)/tests/benchmarks/%.o: cold_flags =
 
 # ---- CUDA=no: no GPU module; yes: the toolkit's headers must be there to check it against; auto: if they are.
