@@ -2,7 +2,6 @@
 
 #include <stdio.h>
 
-#include "base/random.h"
 #include "base/memory.h"
 #include "workload/ddp.h"
 #include "workload/families/family.h"
@@ -55,12 +54,7 @@ typedef struct program {
 
 static uint64_t next_length(program *running)
 {
-    const frag_lengths *lengths = &running->workload->tokens;
-    uint64_t index = running->drawn++;
-    if (!lengths->is_range)
-        return lengths->values[index % lengths->count];
-    uint64_t span = lengths->values[1] - lengths->values[0] + 1;
-    return lengths->values[0] + frag_random_next(&running->random) % span;
+    return frag_lengths_at(&running->workload->tokens, running->drawn++, &running->random);
 }
 
 static frag_dtype weight_type(const frag_workload *workload)

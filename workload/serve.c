@@ -47,32 +47,17 @@ static uint64_t count_blocks(const frag_workload *workload, uint64_t tokens)
     return (tokens + workload->cache_block - 1) / workload->cache_block;
 }
 
-static uint64_t find_largest(const frag_lengths *lengths)
-{
-    uint64_t largest = 0;
-    for (uint32_t i = 0; i < lengths->count; i++)
-        largest = lengths->values[i] > largest ? lengths->values[i] : largest;
-    return largest;
-}
-
-uint64_t frag_serve_blocks(const frag_workload *workload)
+/* In the pool. */
+static uint64_t count_all_blocks(const frag_workload *workload)
 {
     if (workload->cache_tokens > 0)
         return workload->cache_tokens / workload->cache_block;
-    uint64_t answer = find_largest(&workload->answer_tokens);
-    answer = answer > 0 ? answer : workload->new_tokens;
-    return workload->batch * count_blocks(workload, find_largest(&workload->tokens) + answer);
+    uint64_t longest =
+        frag_lengths_largest(&workload->tokens) + frag_workload_longest_answer(workload);
+    return workload->batch * count_blocks(workload, longest);
 }
 
 /* ---- who asks for what */
-static uint64_t draw_length(const frag_lengths *lengths, uint64_t index, uint64_t *random)
-{
-    if (!lengths->is_range)
-        return lengths->values[index % lengths->count];
-    uint64_t span = lengths->values[1] - lengths->values[0] + 1;
-    return lengths->values[0] + frag_random_next(random) % span;
-}
-
 /* A Poisson process, as whole numbers have it: the same on every machine. */
 static uint64_t draw_arrival(const frag_workload *workload, uint64_t *part, uint64_t *random)
 {
@@ -95,10 +80,9 @@ static void draw_requests(server *at)
     at->waiting_count = at->count;
     for (uint64_t i = 0; i < at->count; i++) {
         request *next = &at->requests[i];
-        next->prompt = draw_length(&workload->tokens, i, &random);
-        next->answer = draw_length(&workload->answer_tokens, i, &random);
-        if (next->answer == 0)
-            next->answer = workload->new_tokens;
+        next->prompt = frag_lengths_at(&workload->tokens, i, &random);
+        next->answer =
+            frag_workload_answer(workload, frag_lengths_at(&workload->answer_tokens, i, &random));
         next->arrival =
             listed->count > 0 ? listed->values[i] : draw_arrival(workload, &part, &random);
         at->waiting[at->count - 1 - i] = next;
@@ -217,7 +201,7 @@ static void run_step(server *at, uint64_t step)
 static void reserve_pools(server *at)
 {
     const frag_network *of = &at->workload->network;
-    at->blocks_left = frag_serve_blocks(at->workload);
+    at->blocks_left = count_all_blocks(at->workload);
     uint64_t tokens = at->blocks_left * at->workload->cache_block;
     frag_request_kind was = frag_tape_set_kind(at->tape, FRAG_REQUEST_ACTIVATION);
     frag_tape_begin(at->tape, "cache");

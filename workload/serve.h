@@ -5,8 +5,6 @@
 
 #include "workload/families/family.h"
 
-/* The blocks of so many tokens that a paged cache reserves at the start. */
-uint64_t frag_serve_blocks(const frag_workload *workload);
 void frag_serve(frag_tape *tape, const frag_family *family, const frag_model *model);
 
 #endif

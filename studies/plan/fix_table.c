@@ -520,13 +520,8 @@ static void line_batch(const frag_fix_base *base, const frag_fit_setting *settin
 
 uint64_t frag_fix_longest(const frag_workload *workload)
 {
-    uint64_t longest = 0;
-    if (frag_families[workload->network.family].has_images)
-        return 0;
-    for (uint32_t i = 0; i < workload->tokens.count; i++)
-        if (workload->tokens.values[i] > longest)
-            longest = workload->tokens.values[i];
-    return longest;
+    bool has_images = frag_families[workload->network.family].has_images;
+    return has_images ? 0 : frag_lengths_largest(&workload->tokens);
 }
 
 void frag_fix_shorten(frag_workload *workload, uint64_t tokens)

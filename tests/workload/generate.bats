@@ -257,7 +257,11 @@ types=${families/unet, /}
         [ "$status" -eq 3 ]
         [[ "$output" == *"$said"* ]]
     }
+    # A 0 among the answers stands for new_tokens, also where others are listed: the pool has room for the longest.
+    [ "$(serve --answer-tokens 0,5 --new-tokens 64)" -eq 6 ]
     refuse "cache_tokens is 64; expected at least" --cache-tokens 64
+    refuse "cache_tokens is 96; expected at least 128, of the longest sequence" --cache-tokens 96 --answer-tokens 0,5 --new-tokens 64 --tokens 60
+    refuse "arrival_rate is 1e-06; expected 0, or at least 0.001" --arrival-rate 0.000001
     refuse "arrivals has 1 behind 4" --arrivals 4,1
     refuse "arrivals is a range" --arrivals 1..4
     refuse "without autocast" --precision amp-bf16

@@ -2,11 +2,13 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/bits.h"
 #include "base/text.h"
 #include "workload/description/description.h"
 
 #define SCORES_MAX ((uint64_t)1 << 50)
 #define PIXELS_MAX ((uint64_t)1 << 34)
+#define ARRIVAL_RATE_MIN 0.001 /* every step until the next request is drawn for */
 
 enum { BATCH_TOKENS_MAX = 1 << 26, NARROWING = 4, BLOCKS_MAX = 10000000, SIZES = 6 };
 
@@ -178,27 +180,18 @@ static uint64_t count_layers(const frag_network *of)
     return stages * (2 * of->layers + 2) * layers;
 }
 
-static uint64_t find_largest(const frag_lengths *lengths)
-{
-    uint64_t largest = 0;
-    for (uint32_t i = 0; i < lengths->count; i++)
-        largest = lengths->values[i] > largest ? lengths->values[i] : largest;
-    return largest;
-}
-
 /* The longest answer. */
 static uint64_t find_answer(const frag_workload *workload)
 {
-    uint64_t listed =
-        workload->task == FRAG_TASK_SERVE ? find_largest(&workload->answer_tokens) : 0;
-    return listed > 0 ? listed : workload->new_tokens;
+    return workload->task == FRAG_TASK_SERVE ? frag_workload_longest_answer(workload)
+                                             : workload->new_tokens;
 }
 
 static uint64_t find_longest(const frag_workload *workload)
 {
     if (frag_families[workload->network.family].has_images)
         return workload->network.positions;
-    return find_largest(&workload->tokens);
+    return frag_lengths_largest(&workload->tokens);
 }
 
 /* Every request stays far below what a trace can hold, and the trace below what memory can. */
@@ -408,7 +401,8 @@ static bool check_server(const frag_workload *workload, frag_error *error)
     bool is_paged = workload->cache == FRAG_CACHE_PAGED;
     if (workload->task != FRAG_TASK_SERVE) {
         bool has_any = workload->arrivals.count > 0 || workload->arrival_rate > 0 || is_paged ||
-                       find_largest(&workload->answer_tokens) > 0 || workload->cache_tokens > 0;
+                       frag_lengths_largest(&workload->answer_tokens) > 0 ||
+                       workload->cache_tokens > 0;
         return !has_any ||
                frag_fail(
                    error, FRAG_E_INPUT,
@@ -419,6 +413,9 @@ static bool check_server(const frag_workload *workload, frag_error *error)
         return frag_fail(error, FRAG_E_INPUT,
                          "task is serve, which is described for decoders without autocast; "
                          "expected precision fp32, tf32, bf16 or fp16");
+    if (workload->arrival_rate > 0 && workload->arrival_rate < ARRIVAL_RATE_MIN)
+        return frag_fail(error, FRAG_E_INPUT, "arrival_rate is %g; expected 0, or at least %g",
+                         workload->arrival_rate, ARRIVAL_RATE_MIN);
     if (workload->arrivals.is_range)
         return frag_fail(error, FRAG_E_INPUT,
                          "arrivals is a range; expected the step of each request, or arrival_rate");
@@ -431,14 +428,13 @@ static bool check_server(const frag_workload *workload, frag_error *error)
     if (is_paged && of->window > 0)
         return frag_fail(error, FRAG_E_INPUT,
                          "cache is paged, which is not described with a window; expected window 0");
-    uint64_t longest = find_largest(&workload->tokens) + find_answer(workload);
-    uint64_t rounded = (longest + workload->cache_block - 1) / workload->cache_block;
-    if (is_paged && workload->cache_tokens > 0 &&
-        workload->cache_tokens / workload->cache_block < rounded)
+    uint64_t longest = frag_lengths_largest(&workload->tokens) + find_answer(workload);
+    uint64_t least = frag_round_up(longest, workload->cache_block);
+    if (is_paged && workload->cache_tokens > 0 && workload->cache_tokens < least)
         return frag_fail(error, FRAG_E_INPUT,
                          "cache_tokens is %" PRIu64 "; expected at least %" PRIu64
                          ", of the longest sequence",
-                         workload->cache_tokens, rounded * workload->cache_block);
+                         workload->cache_tokens, least);
     return true;
 }
 

@@ -336,6 +336,14 @@ typedef struct frag_family_fields {
 /* The number for a stage; one alone is of all. */
 uint64_t frag_stages_at(const frag_stages *stages, uint64_t index);
 
+/* The length with a number, from 0; of a range the next one of the random numbers (base/random.h). */
+uint64_t frag_lengths_at(const frag_lengths *lengths, uint64_t index, uint64_t *random);
+uint64_t frag_lengths_largest(const frag_lengths *lengths);
+
+/* Of a server: the tokens of an answer with that length of answer_tokens, and the most there are. */
+uint64_t frag_workload_answer(const frag_workload *workload, uint64_t length);
+uint64_t frag_workload_longest_answer(const frag_workload *workload);
+
 extern const frag_family_fields frag_families[FRAG_FAMILY_COUNT];
 extern const frag_field frag_knobs[];
 

@@ -105,12 +105,8 @@ static frag_tensor run_grouped(frag_tape *tape, const frag_network *of, const fr
 /* ---- one after the other */
 static uint64_t draw_share(const frag_workload *workload, uint64_t place, uint64_t expert)
 {
-    const frag_lengths *shares = &workload->expert_shares;
-    if (!shares->is_range)
-        return shares->values[expert % shares->count];
     uint64_t state = workload->seed + place * FRAG_RANDOM_STEP;
-    return shares->values[0] +
-           frag_random_next(&state) % (shares->values[1] - shares->values[0] + 1);
+    return frag_lengths_at(&workload->expert_shares, expert, &state);
 }
 
 /* How many rows each expert gets: by its share, none more than there are. Where all shares are 0

@@ -1,0 +1,35 @@
+/* Lengths that are one for all, listed, or drawn from a range. */
+#include "base/random.h"
+#include "workload/description/description.h"
+
+uint64_t frag_lengths_at(const frag_lengths *lengths, uint64_t index, uint64_t *random)
+{
+    if (!lengths->is_range)
+        return lengths->values[index % lengths->count];
+    uint64_t span = lengths->values[1] - lengths->values[0] + 1;
+    return lengths->values[0] + frag_random_next(random) % span;
+}
+
+uint64_t frag_lengths_largest(const frag_lengths *lengths)
+{
+    uint64_t largest = 0;
+    for (uint32_t i = 0; i < lengths->count; i++)
+        largest = lengths->values[i] > largest ? lengths->values[i] : largest;
+    return largest;
+}
+
+uint64_t frag_workload_answer(const frag_workload *workload, uint64_t length)
+{
+    return length > 0 ? length : workload->new_tokens;
+}
+
+uint64_t frag_workload_longest_answer(const frag_workload *workload)
+{
+    const frag_lengths *lengths = &workload->answer_tokens;
+    uint64_t longest = 0;
+    for (uint32_t i = 0; i < lengths->count; i++) {
+        uint64_t answer = frag_workload_answer(workload, lengths->values[i]);
+        longest = answer > longest ? answer : longest;
+    }
+    return longest;
+}
