@@ -62,14 +62,19 @@ def targets_of(statement):
 
 
 @functools.lru_cache(maxsize=None)
+def tree_of(path):
+    """The syntax tree of a file; an empty one where it is no Python."""
+    try:
+        return ast.parse("".join(linecache.getlines(path)))
+    except SyntaxError:
+        return ast.Module([], [])
+
+
+@functools.lru_cache(maxsize=None)
 def kinds_of(path):
     """By line of a file: "decides" or "returns"."""
     kinds = {}
-    try:
-        tree = ast.parse("".join(linecache.getlines(path)))
-    except SyntaxError:
-        return kinds
-    for scope in ast.walk(tree):
+    for scope in ast.walk(tree_of(path)):
         if not isinstance(scope, SCOPES):
             continue
         tests, deciding, nodes = conditions_of(scope)

@@ -130,18 +130,14 @@ def staying_values(path):
     """By line: what a call in the condition of a while, or of an if that leaves a loop, has to be so that
     the loop goes on."""
     stays = {}
-    try:
-        tree = ast.parse("".join(linecache.getlines(path)))
-    except SyntaxError:
-        return stays
-    for loop in ast.walk(tree):
+    for loop in ast.walk(decisions.tree_of(path)):
         if isinstance(loop, ast.While):
-            for line in range(loop.test.lineno, loop.test.end_lineno + 1):
+            for line in decisions.lines_of(loop.test):
                 stays[line] = not is_negated(loop.test, line)
         if isinstance(loop, (ast.While, ast.For)):
             for inner in ast.walk(loop):
                 if isinstance(inner, ast.If) and any(isinstance(left, (ast.Break, ast.Return)) for left in inner.body):
-                    for line in range(inner.test.lineno, inner.test.end_lineno + 1):
+                    for line in decisions.lines_of(inner.test):
                         stays[line] = is_negated(inner.test, line)
     return stays
 
@@ -170,15 +166,11 @@ def truth_of(test, place, is_true=True):
 def guards(path):
     """By line: the condition of an assert, or of an if that ends in raise, and whether it has to be true to go on."""
     found = {}
-    try:
-        tree = ast.parse("".join(linecache.getlines(path)))
-    except SyntaxError:
-        return found
-    for node in ast.walk(tree):
+    for node in ast.walk(decisions.tree_of(path)):
         raises = isinstance(node, ast.If) and isinstance(node.body[-1], ast.Raise) and \
             "StopIteration" not in decisions.names_in(node.body[-1])
         if raises or isinstance(node, ast.Assert):
-            found.update(dict.fromkeys(range(node.test.lineno, node.test.end_lineno + 1), (node.test, not raises)))
+            found.update(dict.fromkeys(decisions.lines_of(node.test), (node.test, not raises)))
     return found
 
 
@@ -186,22 +178,14 @@ def guards(path):
 def waiting_lines(path):
     """Lines of a file that belong to the condition of a while, or of an if in one that leaves it."""
     lines = set()
-    try:
-        tree = ast.parse("".join(linecache.getlines(path)))
-    except SyntaxError:
-        return lines
-
-    def add(node):
-        lines.update(range(node.lineno, node.end_lineno + 1))
-
-    for node in ast.walk(tree):
+    for node in ast.walk(decisions.tree_of(path)):
         if not isinstance(node, ast.While):
             continue
-        add(node.test)
+        lines.update(decisions.lines_of(node.test))
         for inner in ast.walk(node):
             if isinstance(inner, ast.If) and any(
                     isinstance(left, (ast.Break, ast.Return)) for left in ast.walk(inner)):
-                add(inner.test)
+                lines.update(decisions.lines_of(inner.test))
     return lines
 
 
