@@ -139,17 +139,22 @@ def parameters(text):
     return None if "..." in names or None in found else [match.group(1) or match.group(2) for match in found]
 
 
+def functions_of(code):
+    """Those of a blanked text that a copy can be called from, with the names of their parameters."""
+    named = [(function, parameters(function.group(3))) for function in FUNCTION.finditer(code)]
+    return [(function, names) for function, names in named if names is not None]
+
+
 def parted(mutants):
     """The text of their file with each function that one of them changes a second time, in the place before it; the
     function itself calls the one that is wanted. Those that are in it have a number from then on."""
     text = mutants[0].original
     parts, place = [WHICH], 0
-    for function in FUNCTION.finditer(blanked(text)):
+    for function, names in functions_of(blanked(text)):
         first, last = function.span()
         inside = [mutant for mutant in mutants if function.end(1) < mutant.start < last]
         if not inside:
             continue
-        names = parameters(function.group(3))
         kind = re.sub(r"\b(static|inline)\b\s*", "", text[first:function.start(2)])
         line = "\n#line %d\n" % (text.count("\n", 0, first) + 1)
         calls = ""
@@ -172,7 +177,7 @@ parted.last = 0
 def mutants_of(root, path):
     text = open(os.path.join(root, path)).read()
     code = blanked(text)
-    functions = [function.span() for function in FUNCTION.finditer(code) if parameters(function.group(3)) is not None]
+    functions = [function.span() for function, _ in functions_of(code)]
     for pattern in (BINARY, STEPS, NOT, WORD):
         for match in pattern.finditer(code):
             if any(first < match.start() < last for first, last in functions):
@@ -213,18 +218,13 @@ class Tree:
         os.makedirs(folder, exist_ok=True)
         listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=root, capture_output=True, text=True, check=True)
         for path in listed.stdout.split("\n"):
-            if path not in texts:
-                self.copy(root, path)
-            elif not os.path.exists(os.path.join(folder, path)) or open(os.path.join(folder, path)).read() != texts[path]:
-                os.makedirs(os.path.dirname(os.path.join(folder, path)), exist_ok=True)
-                self.write(path, texts[path])
+            self.copy(root, path, texts.get(path))
         self.build = os.path.join(folder, "build/release")
         self.make(jobs, "MODE=release", "fraglab", "test-programs")
-        sources = glob.glob(os.path.join(folder, "tests/*/test_*.c")) + [os.path.join(folder, "tests/fuzz/policy_fuzzer.c")]
-        self.objects = {os.path.basename(path)[:-2]: os.path.relpath(path, folder)[:-1] + "o" for path in sources}
         if not flags:
-            libraries = ["libfraglab.a", "libsupport.a", "libcli.a", "libgpu.a", "libapi.a"]
-            self.make(jobs, "MODE=asan", *["build/asan/" + name for name in libraries + sorted(self.objects.values())])
+            made = ["libfraglab.a", "libsupport.a", "libcli.a", "libgpu.a", "libapi.a"]
+            made += [os.path.relpath(path, folder)[:-1] + "o" for path in sorted(glob.glob(os.path.join(folder, "tests/*/test_*.c")))]
+            self.make(jobs, "MODE=asan", *["build/asan/" + name for name in made])
 
     def make(self, jobs, *arguments):
         # A warning is for people to see; here the tests have to.
@@ -232,7 +232,8 @@ class Tree:
         if done.returncode != 0:
             sys.exit("mutants: the copy of the tree cannot be built:\n" + done.stderr[-2000:])
 
-    def copy(self, root, path):
+    def copy(self, root, path, text):
+        """text: what the copy says instead; None: the same. A file that says so already keeps its time."""
         source, target = os.path.join(root, path), os.path.join(self.folder, path)
         if os.path.islink(source):
             if not os.path.lexists(target):
@@ -241,10 +242,13 @@ class Tree:
             return
         if not os.path.isfile(source):
             return
-        if os.path.isfile(target) and open(source, "rb").read() == open(target, "rb").read():
+        content = open(source, "rb").read() if text is None else text.encode()
+        if os.path.isfile(target) and open(target, "rb").read() == content:
             return
         os.makedirs(os.path.dirname(target), exist_ok=True)
         shutil.copy(source, target)
+        if text is not None:
+            self.write(path, text)
 
     def symbols(self, path, *options):
         shown = subprocess.run(["nm", "--defined-only", *options, os.path.join(self.build, path)], capture_output=True, text=True, check=True)
@@ -531,12 +535,12 @@ def compiles(root, text):
 
 def build_at_once(root, mutants):
     """Returns the changes that compile, and by path the texts that have them."""
-    kept, texts = [], {}
+    kept, texts = set(), {}
     for path in sorted({mutant.path for mutant in mutants}):
         here = [mutant for mutant in mutants if mutant.path == path]
         if not compiles(root, parted(here)):
             here = [mutant for mutant in here if compiles(root, mutant.text())]
-        kept += here
+        kept.update(here)
         if here:
             texts[path] = parted(here)
     print("%d do not compile" % (len(mutants) - len(kept)), flush=True)
