@@ -336,11 +336,11 @@ typedef struct frag_family_fields {
 /* The number for a stage; one alone is of all. */
 uint64_t frag_stages_at(const frag_stages *stages, uint64_t index);
 
-/* The length with a number, from 0; of a range the next one of the random numbers (base/random.h). */
+/* The length with a number, from 0; of a range the one that the next random number says. */
 uint64_t frag_lengths_at(const frag_lengths *lengths, uint64_t index, uint64_t *random);
 uint64_t frag_lengths_largest(const frag_lengths *lengths);
 
-/* Of a server: the tokens of an answer with that length of answer_tokens, and the most there are. */
+/* Of a server: the tokens of an answer with that length of answer_tokens, and the most of any. */
 uint64_t frag_workload_answer(const frag_workload *workload, uint64_t length);
 uint64_t frag_workload_longest_answer(const frag_workload *workload);
 
