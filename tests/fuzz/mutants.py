@@ -21,6 +21,7 @@ Exit code 1: less than 95 % were noticed.
 import argparse
 import bisect
 import concurrent.futures
+import copy
 import glob
 import hashlib
 import json
@@ -349,34 +350,45 @@ class Reach:
 
     def lines(self, test):
         """Of each source the lines that a test runs, see `ran`."""
-        name = " ".join(test)
-        known = self.known.get(name)
-        if name not in self.checked and (known is None or known["key"] != self.key(test)):
+        return self.known[" ".join(test)]["lines"]
+
+    def learn(self, tests):
+        """What is not known of these tests yet, several side by side."""
+        tests = {("unit", name) if kind == "asan" else (kind, name) for kind, name in tests}
+        new = sorted(test for test in tests - self.checked if self.known.get(" ".join(test), {}).get("key") != self.key(test))
+        if new and self.tree is None:
+            self.tree = Tree(self.root, self.folder, self.jobs, self.FLAGS)
+
+        def one(test):
             start = time.monotonic()
-            known = self.known[name] = {"key": self.key(test), "lines": self.count(test)}
-            known["seconds"] = round(time.monotonic() - start, 1)
-            with open(self.kept + ".new", "w") as file:
-                json.dump(self.known, file)
-            os.replace(self.kept + ".new", self.kept)
-        self.checked.add(name)
-        return known["lines"]
+            found = {"key": self.key(test), "lines": self.count(test), "seconds": round(time.monotonic() - start, 1)}
+            with self.lock:
+                self.known[" ".join(test)] = found
+                with open(self.kept + ".new", "w") as file:
+                    json.dump(self.known, file)
+                os.replace(self.kept + ".new", self.kept)
+
+        with concurrent.futures.ThreadPoolExecutor(self.jobs) as pool:
+            list(pool.map(one, new))
+        self.checked |= tests
 
     def count(self, test):
-        if self.tree is None:
-            self.tree = Tree(self.root, self.folder, self.jobs, self.FLAGS)
-        counts = os.path.join(self.folder, "counts")
+        counts = os.path.join(self.folder, "counts", "-".join(test))
         shutil.rmtree(counts, ignore_errors=True)
         for note in glob.glob(os.path.join(self.tree.build, "**/*.gcno"), recursive=True):
             target = os.path.join(counts, os.path.relpath(note, self.folder))
             os.makedirs(os.path.dirname(target), exist_ok=True)
             os.link(note, target)
         depth = len(os.path.abspath(self.folder).strip("/").split("/"))
-        self.tree.environment = {**os.environ, "GCOV_PREFIX": counts, "GCOV_PREFIX_STRIP": str(depth)}
-        self.tree.run_test(test, 2 * LIMIT_SECONDS)
+        tree = copy.copy(self.tree)
+        tree.environment = {**os.environ, "GCOV_PREFIX": counts, "GCOV_PREFIX_STRIP": str(depth)}
+        tree.run_test(test, 2 * LIMIT_SECONDS)
         data = [path for path in ("build/release/%s.gcda" % path[:-2] for path in self.paths) if os.path.exists(os.path.join(counts, path))]
         if not data:
+            shutil.rmtree(counts)
             return {}
         shown = subprocess.run(["gcov", "-j", "-t"] + data, cwd=counts, capture_output=True, text=True, check=True).stdout
+        shutil.rmtree(counts)
         return {file["file"]: self.ran(file) for document in shown.splitlines() for file in json.loads(document)["files"]
                 if file["file"].endswith(".c")}
 
@@ -402,8 +414,7 @@ class Reach:
     def tests(self, mutant, tests):
         """Those that can notice, so none if none runs the line. Command-line tests: the shortest first, as none is
         much likelier than another."""
-        with self.lock:
-            running = [test for test in tests if self.runs(test, mutant.path, mutant.line)]
+        running = [test for test in tests if self.runs(test, mutant.path, mutant.line)]
         return sorted(running, key=lambda test: self.known[" ".join(test)]["seconds"] if test[0] == "bats" else 0)
 
 
@@ -550,6 +561,7 @@ def build_at_once(root, mutants):
 def unreached(root, order, reach, only):
     """Prints the lines with an operator that no unit test and no golden log runs, and how many there are in each folder."""
     tests = [("unit", name) for name in order.units] + [("golden", name) for name in GOLDEN]
+    reach.learn(tests)
     counts = {}
     for path in sources(root, only):
         lines = {mutant.line: mutant for mutant in mutants_of(root, path)}
@@ -574,6 +586,7 @@ class Work:
     def judge_all(self, mutants, tests_of):
         """Returns what was not noticed, and what there was no time for."""
         left, late = [], []
+        self.reach.learn({test for mutant in mutants for test in tests_of(mutant.path)})
 
         def one(mutant):
             if time.monotonic() > self.stop:
