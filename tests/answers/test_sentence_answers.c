@@ -19,7 +19,7 @@
 #include "tests/support/pinned_lines.h"
 #include "tests/support/xorshift.h"
 
-enum { LINES = 960, PIECES_MAX = 4, GROUP = 240 };
+enum { LINES = 960, PIECES_MAX = 4, GROUP = 240, WORDS_BETWEEN_MAX = 14 };
 
 /* What a message is about; each has lines of its own, so that a change names its place. */
 static const char *const turns[] = {
@@ -285,6 +285,13 @@ static const char *const pieces[] = {
     "already",
 };
 
+/* What counts only as far as a few words from a turn. */
+static const char *const companions[] = {
+    "could not", "failed",     "error:",    "GPU",       "device",        "host memory", "memory",
+    "12 GiB",    "3414061312", "available", "requested", "limit",         "how to",      "if",
+    "\n",        "malloc",     "line 34",   "tokens",    "RuntimeError:", "code 2",
+};
+
 static const char *one_of(const char *const *texts, size_t count, uint64_t *chance)
 {
     return texts[xorshift_next(chance) % count];
@@ -348,10 +355,77 @@ static void tell_turn(frag_text *out, const char *turn, uint64_t seed)
     }
 }
 
+/* "out of memory foo foo foo GPU": a companion at each distance behind the turn, then before it. */
+static void make_apart(const char *turn, const char *companion, unsigned between, bool is_behind,
+                       frag_text *line)
+{
+    frag_text_add(line, "%s", is_behind ? turn : companion);
+    for (unsigned i = 0; i < between; i++)
+        frag_text_add(line, " foo");
+    frag_text_add(line, " %s", is_behind ? companion : turn);
+}
+
+static void tell_distances(frag_text *out, const char *companion)
+{
+    uint64_t sum = 0;
+    unsigned oom_count = 0;
+    for (size_t i = 0; i < sizeof turns / sizeof turns[0]; i++)
+        for (unsigned j = 0; j < 2 * WORDS_BETWEEN_MAX; j++) {
+            frag_text line = {0};
+            make_apart(turns[i], companion, j / 2, j % 2 == 0, &line);
+            tell_line(&line, &sum, &oom_count);
+            frag_text_destroy(&line);
+        }
+    frag_text_add(out, "up to %u words from \"%s\": %u, %08" PRIx64 "\n",
+                  (unsigned)WORDS_BETWEEN_MAX, strcmp(companion, "\n") == 0 ? "\\n" : companion,
+                  oom_count, sum >> 32);
+}
+
+enum { LABEL_WORDS_MAX = 6, LABEL_PLACES = 2 * LABEL_WORDS_MAX };
+
+/* "needs foo 9 GB" or "9 GB foo needs". */
+static void add_labelled(frag_text *line, const char *size, const char *label, unsigned place)
+{
+    bool is_behind = place % 2 == 0;
+    frag_text_add(line, " %s", is_behind ? size : label);
+    for (unsigned i = 0; i < place / 2; i++)
+        frag_text_add(line, " foo");
+    frag_text_add(line, " %s", is_behind ? label : size);
+}
+
+/* Two sizes that may contradict each other, each with a word that says what it is. */
+static void tell_labels(frag_text *out, const char *first, const char *second)
+{
+    uint64_t sum = 0;
+    unsigned oom_count = 0;
+    for (unsigned i = 0; i < LABEL_PLACES * LABEL_PLACES; i++) {
+        frag_text line = {0};
+        frag_text_add(&line, "Error: the model and its cache");
+        add_labelled(&line, "9 GB", first, i / LABEL_PLACES);
+        frag_text_add(&line, " of memory but");
+        add_labelled(&line, "5 GB", second, i % LABEL_PLACES);
+        tell_line(&line, &sum, &oom_count);
+        frag_text_destroy(&line);
+    }
+    frag_text_add(out, "9 GB %s, 5 GB %s: %u, %08" PRIx64 "\n", first, second, oom_count,
+                  sum >> 32);
+}
+
+static void tell_all_labels(frag_text *out)
+{
+    static const char *const labels[] = {"needs", "requested", "available", "free", "foo"};
+    for (size_t i = 0; i < sizeof labels / sizeof labels[0]; i++)
+        for (size_t j = 0; j < sizeof labels / sizeof labels[0]; j++)
+            tell_labels(out, labels[i], labels[j]);
+}
+
 static void tell_all(frag_text *out)
 {
     for (size_t i = 0; i < sizeof turns / sizeof turns[0]; i++)
         tell_turn(out, turns[i], i);
+    for (size_t i = 0; i < sizeof companions / sizeof companions[0]; i++)
+        tell_distances(out, companions[i]);
+    tell_all_labels(out);
 }
 
 static const pinned_lines pinned = {"tests/data/answers/sentences.txt.zst", tell_all,

@@ -294,12 +294,11 @@ static void keeps_plain_events_among_all_others(void **state)
 }
 
 /* Events are made and looked at together; the one that is wrong is named all the same. */
-static void names_the_plain_event_that_is_wrong(void **state)
+static void assert_names_wrong_events(const mixture *mix)
 {
-    (void)state;
-    static const mixture mix = {100, 4, 500, false};
     frag_recording recording;
-    build_mixture(&recording, &mix, 3000);
+    build_mixture(&recording, mix, 3000);
+    uint16_t stream_count = (uint16_t)recording.traces[0].stream_count;
     frag_event *events = recording.traces[0].events;
     uint32_t seen = 0;
     uint64_t count = recording.traces[0].event_count;
@@ -310,7 +309,7 @@ static void names_the_plain_event_that_is_wrong(void **state)
             continue;
         bool is_alloc = right.op == FRAG_OP_ALLOC;
         const frag_event wrong[] = {
-            {right.op, 0, 4, right.slot, right.bytes},
+            {right.op, 0, stream_count, right.slot, right.bytes},
             {right.op, 0, 0, is_alloc ? 0 : 70000, right.bytes},
             {right.op, 0, 0, FRAG_SLOT_NONE, right.bytes},
             {right.op, 0, 0, is_alloc ? right.slot : 499, 0},
@@ -336,6 +335,14 @@ static void names_the_plain_event_that_is_wrong(void **state)
     }
     assert_true(seen > 60);
     frag_recording_destroy(&recording);
+}
+
+static void names_the_plain_event_that_is_wrong(void **state)
+{
+    (void)state;
+    static const mixture mixtures[] = {{100, 4, 500, false}, {100, 512, 500, false}};
+    for (size_t i = 0; i < sizeof mixtures / sizeof *mixtures; i++)
+        assert_names_wrong_events(&mixtures[i]);
 }
 
 static void keeps_a_trace_of_many_equal_events(void **state)

@@ -251,6 +251,22 @@ static void a_reset_frees_what_is_on_its_device(void **state)
     frag_recording_destroy(&segments.recording);
 }
 
+static void a_reset_leaves_other_devices_alone(void **state)
+{
+    (void)state;
+    const frag_device_record records[] = {
+        {.call = FRAG_LOG_MALLOC, .device = 0, .address = 0x1000, .bytes = 1},
+        {.call = FRAG_LOG_MALLOC, .device = 1, .address = 0x2000, .bytes = 2},
+        {.call = FRAG_LOG_DEVICE_RESET, .device = 1},
+        {.call = FRAG_LOG_FREE, .address = 0x1000, NOWHERE},
+    };
+    loaded result = load(records, 4, FRAG_FORMAT_AUTO);
+    assert_clean(&result);
+    assert_events(&result.recording.traces[0], "alloc 0 1; free 0 1");
+    assert_events(&result.recording.traces[1], "alloc 0 2; free 0 2");
+    frag_recording_destroy(&result.recording);
+}
+
 static void memory_of_the_host_is_not_the_devices(void **state)
 {
     (void)state;
@@ -499,6 +515,7 @@ int main(void)
         cmocka_unit_test(each_device_has_its_trace),
         cmocka_unit_test(pools_are_told_apart_also_when_a_handle_comes_back),
         cmocka_unit_test(a_reset_frees_what_is_on_its_device),
+        cmocka_unit_test(a_reset_leaves_other_devices_alone),
         cmocka_unit_test(memory_of_the_host_is_not_the_devices),
         cmocka_unit_test(what_does_not_fit_is_counted_and_left_out),
         cmocka_unit_test(an_address_served_twice_is_inconsistent),

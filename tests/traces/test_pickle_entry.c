@@ -315,13 +315,14 @@ static void lists_of_other_items_are_not_one(void **state)
     list_values seen;
     frag_pickle *pickle = NULL;
     frag_error error = {0};
-    assert_true(read_lists(BYTES("}\x94(h\2]\x94(h\1eu}\x94(h\2]\x94(h\1eu"
-                                 "Nq\1}\x94(h\2]\x94(h\1eu}\x94(h\2]\x94(h\1eu"),
+    assert_true(read_lists(BYTES("}\x94(h\2]\x94(h\2h\1eu}\x94(h\2]\x94(h\2h\1eu"
+                                 "Nq\1}\x94(h\2]\x94(h\2h\1eu}\x94(h\2]\x94(h\2h\1eu"),
                            &seen, &pickle, &error));
     assert_int_equal(seen.count, 5);
     assert_true(seen.values[1] == seen.values[2]);
     frag_pickle_walk walk = frag_pickle_begin(pickle, seen.values[4]);
     frag_pickle_value item = 0;
+    assert_true(frag_pickle_next(pickle, &walk, &item));
     assert_true(frag_pickle_next(pickle, &walk, &item));
     assert_int_equal(frag_pickle_kind_of(pickle, item), FRAG_PICKLE_NONE);
     frag_pickle_destroy(pickle);
