@@ -36,4 +36,4 @@ if hasattr(torch, "_scaled_mm"):
     one = torch.ones((), device="cuda")
     assert torch._scaled_mm(a, a.t(), one, one, out_dtype=torch.bfloat16).shape == (32, 32)
 print("done")
-# expect: fits=true identical
+# expect: fits=true identical again

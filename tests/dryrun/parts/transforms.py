@@ -12,4 +12,4 @@ torch.stft(torch.randn(2, 2048, device="cuda"), 256, window=torch.hann_window(25
 torch.backends.cuda.cufft_plan_cache.clear()
 torch.cuda.synchronize()
 print("done")
-# expect: fits=true
+# expect: fits=true again

@@ -74,7 +74,7 @@ def prepare():
 
 def begin(torch, settings):
     global run
-    from . import counts, defaults, known, objects, ranks, recorder, steps, values
+    from . import backward, counts, defaults, known, objects, ranks, recorder, steps, values
 
     if getattr(torch.version, "cuda", None) is None:
         return  # the command has said so
@@ -82,6 +82,7 @@ def begin(torch, settings):
     steps.watch(torch, run, after_import)
     values.watch(torch, run)
     objects.install(torch, after_import)
+    backward.install(torch)
     if ranks.is_wanted(settings):
         ranks.use_fake_group(torch, run)
     if settings.get("defaults", True):
