@@ -363,6 +363,80 @@ static void options_change_no_promise(void **state)
         run_variant(&variants[i]);
 }
 
+/* ---- room: what a policy asks for is enough for the tables that it makes */
+
+enum { MANY = 3000 };
+
+static void create_with(const char *text, const frag_policy_limits *limits)
+{
+    static uint64_t handles[MANY];
+    static frag_pool_id pools[MANY];
+    for (uint32_t i = 0; i < MANY; i++) {
+        handles[i] = i;
+        pools[i].low = i;
+    }
+    slow_checker checker;
+    slow_checker_create(&checker, FRAG_UNLIMITED, 2 * FRAG_MIB);
+    frag_policy_spec spec;
+    frag_error error = {0};
+    frag_arena arena;
+    assert_true(frag_policy_spec_parse(text, &spec, &error));
+    assert_true(frag_arena_create(&arena, spec.ops->arena_bytes(limits, spec.values), &error));
+    frag_policy_setup setup = {.values = spec.values,
+                               .device = &checker.device.base,
+                               .arena = &arena,
+                               .limits = *limits,
+                               .recorded_version = "",
+                               .stream_handles = handles,
+                               .pool_ids = pools,
+                               .on_complete = slow_checker_complete,
+                               .on_complete_context = &checker};
+    if (spec.ops->create(&setup, &error) == NULL)
+        fail_msg("%s: %s", text, error.sentence);
+    frag_arena_destroy(&arena);
+    frag_policy_spec_destroy(&spec);
+    slow_checker_destroy(&checker);
+}
+
+/* A few bytes too little for each would be found by the arena, which ends the program. */
+static void create_with_many(const char *text)
+{
+    static const frag_policy_limits many[] = {
+        {.request_count = 3000000, .live_count_max = 1000000, .stream_count = 1, .pool_count = 1},
+        {.request_count = 3000000, .live_count_max = 10, .stream_count = 1, .pool_count = 1},
+        {.request_count = 10, .live_count_max = 10, .stream_count = MANY, .pool_count = 1},
+        {.request_count = 10, .live_count_max = 10, .stream_count = 1, .pool_count = MANY},
+        {.request_count = 10, .live_count_max = 10, .stream_count = 50, .pool_count = 50},
+        {.request_count = 10,
+         .live_count_max = 10,
+         .stream_count = 2,
+         .pool_count = 1,
+         .use_count = 1000000},
+        {.request_count = 10,
+         .live_count_max = 10,
+         .stream_count = 1,
+         .pool_count = 1,
+         .initial_segment_count = 1000000},
+        {.request_count = 10,
+         .live_count_max = 10,
+         .stream_count = 1,
+         .pool_count = 1,
+         .requested_bytes_total = (uint64_t)1 << 50,
+         .peak_requested_bytes = (uint64_t)1 << 40},
+    };
+    for (size_t i = 0; i < sizeof many / sizeof many[0]; i++)
+        create_with(text, &many[i]);
+}
+
+static void the_room_is_enough_for_many(void **state)
+{
+    (void)state;
+    for (size_t i = 0; frag_policy_table[i] != NULL; i++)
+        create_with_many(frag_policy_table[i]->name);
+    for (size_t i = 0; i < sizeof variants / sizeof variants[0]; i++)
+        create_with_many(variants[i].text);
+}
+
 static void the_given_policy_conforms(void **state)
 {
     run_variant(*state);
@@ -385,6 +459,7 @@ int main(int count, char **arguments)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_policy_of_the_registry_conforms),
         cmocka_unit_test(options_change_no_promise),
+        cmocka_unit_test(the_room_is_enough_for_many),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -205,6 +205,8 @@ static void tell_rows(frag_text *out, const frag_row *rows, size_t count)
                      &(row_list){pair, 2, FRAG_RESULT_JSONL});
         tell_printed(out, "beside, table", true, print_beside,
                      &(row_list){pair, 2, FRAG_RESULT_TABLE});
+        tell_printed(out, "beside, read again", true, print_stored,
+                     &(row_list){pair, 2, FRAG_RESULT_TABLE});
     }
 }
 

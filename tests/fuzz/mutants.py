@@ -87,7 +87,7 @@ LEAST_SECONDS = 4
 TIMES = 8
 WAITING_TIMES, LEAST_WAITING_SECONDS = 4, 60
 # A sanitizer takes many times as long: so many tests, those with most to do with the file.
-ASAN_TESTS = 4
+ASAN_TESTS = 12
 
 
 def blanked(text):
@@ -101,10 +101,19 @@ def blanked(text):
     return re.sub(r"(?:FRAG_ASSERT\w*|_Static_assert)\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)", blank, text)
 
 
+def statement_of(code, start, end):
+    """The first and the last line of what stands there in a blanked text, from the end of what stands before it."""
+    before = max(code.rfind(mark, 0, start) for mark in ";{}")
+    first = start - len(code[before + 1:start].lstrip())
+    last = min(code.find(mark, end) for mark in ";{}" if mark in code[end:])
+    return code.count("\n", 0, first) + 1, code.count("\n", 0, last) + 1
+
+
 class Mutant:
-    def __init__(self, path, text, start, end, new):
+    def __init__(self, path, text, start, end, new, statement):
         self.path = path
         self.line = text.count("\n", 0, start) + 1
+        self.statement = statement
         begin = text.rfind("\n", 0, start) + 1
         stop = text.find("\n", end)
         self.before = text[begin:stop].strip()
@@ -183,7 +192,7 @@ def mutants_of(root, path):
         for match in pattern.finditer(code):
             if any(first < match.start() < last for first, last in functions):
                 for new in OTHERS[match.group(0)]:
-                    yield Mutant(path, text, match.start(), match.end(), new)
+                    yield Mutant(path, text, match.start(), match.end(), new, statement_of(code, match.start(), match.end()))
 
 
 def sources(root, only):
@@ -406,15 +415,15 @@ class Reach:
                 is_running = count > 0
         return changes
 
-    def runs(self, test, path, line):
-        """Does it run that line?"""
+    def runs(self, test, path, statement):
+        """Does it run one of these lines? Of a long statement gcov counts some lines and not others."""
         changes = self.lines(("unit", test[1]) if test[0] == "asan" else test).get(path, ())
-        return bisect.bisect_right(changes, line) % 2 == 1
+        return any(bisect.bisect_right(changes, line) % 2 == 1 for line in range(statement[0], statement[1] + 1))
 
     def tests(self, mutant, tests):
         """Those that can notice, so none if none runs the line. Command-line tests: the shortest first, as none is
         much likelier than another."""
-        running = [test for test in tests if self.runs(test, mutant.path, mutant.line)]
+        running = [test for test in tests if self.runs(test, mutant.path, mutant.statement)]
         return sorted(running, key=lambda test: self.known[" ".join(test)]["seconds"] if test[0] == "bats" else 0)
 
 

@@ -401,11 +401,31 @@ static void messages_in_other_languages_are_read(void **state)
     assert_read("{\"m\":\"\\u663e\\u5b58\\u4e0d\\u8db3: \\u9700\\u8981 512 MiB\"}", half, 0);
 }
 
+static void a_colour_of_a_terminal_ends_soon(void **state)
+{
+    (void)state;
+    unsigned char text[400];
+    memset(text, '1', sizeof text);
+    memcpy(text, "\x1b[", 2);
+    assert_int_equal(frag_escape_terminal(text, sizeof text), 2);
+    text[300] = 'm';
+    assert_int_equal(frag_escape_terminal(text, sizeof text), 2);
+    text[200] = 'm';
+    assert_int_equal(frag_escape_terminal(text, sizeof text), 201);
+    memcpy(text, "\x1b]", 2);
+    text[200] = 0x07;
+    assert_int_equal(frag_escape_terminal(text, sizeof text), 201);
+    text[200] = '1';
+    text[300] = 0x07;
+    assert_int_equal(frag_escape_terminal(text, sizeof text), 1);
+}
+
 static void words_of_other_languages_are_whole_words(void **state)
 {
     (void)state;
     frag_message_text text;
-    static const char *const same[] = {"speicherbox", "5 go", "xlibre", "memoriam", "re_speicher"};
+    static const char *const same[] = {"speicherbox", "5 go",      "xlibre",    "memoriam",
+                                       "re_speicher", "ZSPEICHER", "zspeicher", "SPEICHERZ"};
     for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
         frag_message_text_make(&text, same[i], strlen(same[i]));
         assert_null(strstr(text.bytes, "memory"));
@@ -723,6 +743,7 @@ int main(void)
         cmocka_unit_test(utf16_is_read),
         cmocka_unit_test(whole_units_alone_are_utf16),
         cmocka_unit_test(messages_in_other_languages_are_read),
+        cmocka_unit_test(a_colour_of_a_terminal_ends_soon),
         cmocka_unit_test(words_of_other_languages_are_whole_words),
         cmocka_unit_test(bytes_that_are_no_text_are_welcome),
         cmocka_unit_test(a_status_number_is_enough_where_its_interface_is_named),

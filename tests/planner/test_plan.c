@@ -305,16 +305,23 @@ static void a_stop_leaves_the_first_packing(void **state)
 static void impossible_buffers_are_refused(void **state)
 {
     (void)state;
-    static const frag_buffer bad[] = {
-        {5, 5, 1, 1}, {6, 5, 1, 1}, {0, 1, 0, 1}, {0, 1, 1, 0}, {0, 1, (uint64_t)1 << 62, 1},
+    static const struct {
+        frag_buffer buffer;
+        const char *said;
+    } bad[] = {
+        {{5, 5, 1, 1}, "live from 5 to 5"},
+        {{6, 5, 1, 1}, "live from 6 to 5"},
+        {{0, 1, 0, 1}, "has size 0"},
+        {{0, 1, 1, 0}, "has alignment 0"},
+        {{0, 1, (uint64_t)1 << 62, 1}, "more than 2^62 bytes at buffer 0"},
     };
     frag_plan_options options = {.capacity_bytes = FRAG_UNLIMITED, .steps = 10};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         frag_plan plan;
         frag_error error = {0};
-        assert_false(frag_plan_make(&bad[i], 1, &options, &plan, &error));
+        assert_false(frag_plan_make(&bad[i].buffer, 1, &options, &plan, &error));
         assert_int_equal(error.code, FRAG_E_INPUT);
-        assert_non_null(strstr(error.sentence, "0"));
+        assert_non_null(strstr(error.sentence, bad[i].said));
     }
 }
 

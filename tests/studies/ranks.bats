@@ -66,6 +66,11 @@ print(json.dumps(value))' "$1" "$2"; }
     [ "$(field "$output" stages.0.requested_bytes.imbalance_ratio)" = 0.0 ]
     [ "$(field "$output" stages.1.requested_bytes.most_rank)" = 3 ]
     [ "$(field "$output" stages.1.sites.0.most_rank_bytes)" = 22020096 ]
+    run ./fraglab ranks "$job" --stage 0-1 --stage 2-3 --format jsonl
+    [ "$status" -eq 0 ]
+    [ "$(field "$output" stages.0.ranks)" = "[0, 1]" ]
+    [ "$(field "$output" stages.1.ranks)" = "[2, 3]" ]
+    [[ "$output" != *'"stages.2'* ]] # no rank is in none
     run ./fraglab ranks "$job" --stage 0-1 --fail-above 10%
     [ "$status" -eq 0 ]
     run ./fraglab ranks "$job" --stage 0-1 --fail-above 1%

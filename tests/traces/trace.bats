@@ -166,6 +166,10 @@ setup() {
     [[ "$output" == *"different at event "* ]]
     [[ "$output" == *$'\n'"  likely: the recording was made with other settings; try pytorch:recorded"$'\n'* ]]
     [[ "${lines[${#lines[@]} - 1]}" == "  tried: version, in "*" replays" ]]
+    # The same reason where the policy has no settings, but the recording has.
+    run ./fraglab verify tests/data/recordings/full-expandable.pickle.zst --policy pytorch
+    [ "$status" -eq 1 ]
+    [[ "$output" == *$'\n'"  likely: the recording was made with other settings; try pytorch:recorded"$'\n'* ]]
     # Of two equal free blocks another release took the other.
     run ./fraglab verify build/golden/2.12.1-bounds-def-1.jsonl.zst --policy pytorch:version=2.15
     [ "$status" -eq 1 ]
