@@ -421,9 +421,10 @@ class Reach:
         return any(bisect.bisect_right(changes, line) % 2 == 1 for line in range(statement[0], statement[1] + 1))
 
     def tests(self, mutant, tests):
-        """Those that can notice, so none if none runs the line. Command-line tests: the shortest first, as none is
+        """Those that can notice, so none if none runs the line; not many with a sanitizer. Command-line tests: the shortest first, as none is
         much likelier than another."""
         running = [test for test in tests if self.runs(test, mutant.path, mutant.statement)]
+        running = [test for test in running if test[0] != "asan"] + [test for test in running if test[0] == "asan"][:ASAN_TESTS]
         return sorted(running, key=lambda test: self.known[" ".join(test)]["seconds"] if test[0] == "bats" else 0)
 
 
@@ -481,7 +482,7 @@ class Order:
         if path.split("/")[0] not in PLAIN:
             every += [("fuzzer", "2e5")] + [("golden", name) for name in GOLDEN]
         every = self.sorted(path, every)
-        return every + [("asan", name) for kind, name in every if kind == "unit"][:ASAN_TESTS]
+        return every + [("asan", name) for kind, name in every if kind == "unit"]
 
     def command_tests(self, path):
         return self.sorted(path, [("bats", name) for name in (self.bats_first(path) if self.is_quick else self.bats)])
