@@ -1,240 +1,24 @@
 /* Reads workloads: YAML by base/formats/yaml.h, config.json by base/json.h. */
-#include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/bytes.h"
 #include "base/file.h"
-#include "base/formats/yaml.h"
 #include "base/json.h"
-#include "base/memory.h"
-#include "base/text.h"
-#include "workload/description/description.h"
+#include "workload/description/field_values.h"
 
-enum {
-    FILE_BYTES_MAX = 1 << 20,
-    NAMES_MAX = 64,
-};
+enum { FILE_BYTES_MAX = 1 << 20 };
 
 #define CLASS_KEY "'_class_name'"
-
-/* ---- one value as text */
-static bool find_choice(const char *choices, const char *text, uint64_t *index)
-{
-    size_t length = strlen(text);
-    *index = 0;
-    for (const char *at = choices; *at != '\0'; (*index)++) {
-        size_t here = strcspn(at, "|");
-        if (here == length && memcmp(at, text, length) == 0)
-            return true;
-        at += here + (at[here] == '|');
-    }
-    return false;
-}
-
-/* "a|b|c" for people: "a, b or c". */
-static const char *list_choices(const char *choices, frag_text *text)
-{
-    for (const char *at = choices; *at != '\0';) {
-        size_t here = strcspn(at, "|");
-        bool is_last = strchr(at + here, '|') == strrchr(at + here, '|') && at[here] == '|' &&
-                       strchr(at + here + 1, '|') == NULL;
-        frag_text_add_bytes(text, at, here);
-        if (at[here] == '|')
-            frag_text_add(text, "%s", is_last ? " or " : ", ");
-        at += here + (at[here] == '|');
-    }
-    return text->bytes;
-}
-
-static bool refuse_choice(const frag_field *field, const char *text, frag_error *error)
-{
-    frag_text choices = {0};
-    frag_fail(error, FRAG_E_INPUT, "%s is '%s'; expected %s", field->key, text,
-              list_choices(field->choices, &choices));
-    frag_text_destroy(&choices);
-    return false;
-}
-
-static bool read_length(const char *text, size_t length, const frag_field *field, uint64_t *value)
-{
-    char part[32];
-    if (length == 0 || length >= sizeof part)
-        return false;
-    memcpy(part, text, length);
-    part[length] = '\0';
-    return frag_count_parse(part, (uint64_t)field->min, (uint64_t)field->max, value, NULL);
-}
-
-/* "128", "128,64", "64..768" */
-static bool read_lengths(const char *text, const frag_field *field, frag_lengths *lengths,
-                         frag_error *error)
-{
-    frag_lengths read = {0};
-    const char *dots = strstr(text, "..");
-    bool is_good = true;
-    if (dots != NULL) {
-        read.is_range = true;
-        read.count = 2;
-        is_good = read_length(text, (size_t)(dots - text), field, &read.values[0]) &&
-                  read_length(dots + 2, strlen(dots + 2), field, &read.values[1]) &&
-                  read.values[0] <= read.values[1];
-    } else {
-        for (const char *at = text; is_good;) {
-            size_t here = strcspn(at, ",");
-            is_good = read.count < FRAG_TOKENS_MAX &&
-                      read_length(at, here, field, &read.values[read.count++]);
-            if (at[here] == '\0')
-                break;
-            at += here + 1;
-        }
-    }
-    if (!is_good)
-        return frag_fail(
-            error, FRAG_E_INPUT,
-            "%s is '%s'; expected N, a list of up to %d or MIN..MAX, each %.0f to %.0f", field->key,
-            text, FRAG_TOKENS_MAX, field->min, field->max);
-    *lengths = read;
-    return true;
-}
-
-/* Of linear layers: T5 has short names for what others spell out. */
-static const char *full_name(const char *name)
-{
-    static const char *const same[][2] = {
-        {"q", "q_proj"},       {"k", "k_proj"},     {"v", "v_proj"},   {"o", "o_proj"},
-        {"wi_0", "gate_proj"}, {"wi_1", "up_proj"}, {"wi", "up_proj"}, {"wo", "down_proj"}};
-    for (size_t i = 0; i < sizeof same / sizeof *same; i++)
-        if (strcmp(name, same[i][0]) == 0)
-            return same[i][1];
-    return name;
-}
-
-/* "a,b": bits of the choices. */
-static bool read_set(const char *text, const frag_field *field, uint64_t *bits, frag_error *error)
-{
-    uint64_t read = 0;
-    for (const char *at = text;;) {
-        size_t here = strcspn(at, ",");
-        char name[32] = "";
-        uint64_t index = 0;
-        if (here < sizeof name)
-            memcpy(name, at, here);
-        if (!find_choice(field->choices, full_name(name), &index))
-            break;
-        read |= UINT64_C(1) << index;
-        if (at[here] == '\0') {
-            *bits = read;
-            return true;
-        }
-        at += here + 1;
-    }
-    frag_text choices = {0};
-    frag_fail(error, FRAG_E_INPUT, "%s is '%s'; expected some of %s", field->key, text,
-              list_choices(field->choices, &choices));
-    frag_text_destroy(&choices);
-    return false;
-}
-
-/* "3,4,6,3" */
-static bool read_stages(const char *text, const frag_field *field, frag_stages *stages,
-                        frag_error *error)
-{
-    frag_stages read = {0};
-    for (const char *at = text;;) {
-        size_t here = strcspn(at, ",");
-        if (read.count == FRAG_STAGES_MAX ||
-            !read_length(at, here, field, &read.values[read.count++]))
-            return frag_fail(error, FRAG_E_INPUT,
-                             "%s is '%s'; expected a list of up to %d numbers, each %.0f to %.0f",
-                             field->key, text, FRAG_STAGES_MAX, field->min, field->max);
-        if (at[here] == '\0')
-            break;
-        at += here + 1;
-    }
-    *stages = read;
-    return true;
-}
-
-static void set_number(const frag_field *field, void *base, double value)
-{
-    char *at = (char *)base + field->offset;
-    if (field->kind == FRAG_FIELD_RATIO)
-        *(double *)(void *)at = value;
-    else if (field->kind == FRAG_FIELD_FLAG)
-        *(bool *)(void *)at = value != 0;
-    else
-        *(uint64_t *)(void *)at = (uint64_t)value;
-}
-
-static bool set_text(const frag_field *field, void *base, const char *text, frag_error *error)
-{
-    char *at = (char *)base + field->offset;
-    uint64_t count = 0;
-    double ratio = 0;
-    switch (field->kind) {
-    case FRAG_FIELD_COUNT:
-        if (!frag_count_parse(text, (uint64_t)field->min, (uint64_t)field->max, &count, NULL))
-            return frag_fail(error, FRAG_E_INPUT,
-                             "%s is '%s'; expected a whole number %.0f to %.0f", field->key, text,
-                             field->min, field->max);
-        *(uint64_t *)(void *)at = count;
-        return true;
-    case FRAG_FIELD_RATIO:
-        if (!frag_ratio_parse(text, field->min, field->max, &ratio, NULL))
-            return frag_fail(error, FRAG_E_INPUT, "%s is '%s'; expected a number %g to %g",
-                             field->key, text, field->min, field->max);
-        *(double *)(void *)at = ratio;
-        return true;
-    case FRAG_FIELD_FLAG:
-        if (strcmp(text, "true") != 0 && strcmp(text, "false") != 0)
-            return frag_fail(error, FRAG_E_INPUT, "%s is '%s'; expected true or false", field->key,
-                             text);
-        *(bool *)(void *)at = text[0] == 't';
-        return true;
-    case FRAG_FIELD_CHOICE:
-        if (!find_choice(field->choices, text, &count))
-            return refuse_choice(field, text, error);
-        *(uint64_t *)(void *)at = count;
-        return true;
-    case FRAG_FIELD_SET:
-        return read_set(text, field, (uint64_t *)(void *)at, error);
-    case FRAG_FIELD_STAGES:
-        return read_stages(text, field, (frag_stages *)(void *)at, error);
-    case FRAG_FIELD_LENGTHS:
-        break;
-    }
-    return read_lengths(text, field, (frag_lengths *)(void *)at, error);
-}
-
-static void set_initial(const frag_field *fields, void *base)
-{
-    for (const frag_field *field = fields; field->key != NULL; field++)
-        if (field->kind == FRAG_FIELD_STAGES) {
-            bool ok = set_text(field, base, field->choices, NULL);
-            FRAG_ASSERT(ok);
-        } else if (field->kind != FRAG_FIELD_LENGTHS)
-            set_number(field, base, field->initial);
-}
-
-static const frag_field *find_field(const frag_field *fields, const char *key)
-{
-    for (const frag_field *field = fields; field->key != NULL; field++)
-        if (strcmp(field->key, key) == 0)
-            return field;
-    return NULL;
-}
 
 /* What a family has where nothing is said. */
 static void set_defaults(frag_network *network)
 {
     const frag_family_fields *family = &frag_families[network->family];
-    set_initial(family->fields, network);
+    frag_fields_set_initial(family->fields, network);
     for (const frag_field_default *at = family->defaults; at != NULL && at->key != NULL; at++) {
-        const frag_field *field = find_field(family->fields, at->key);
+        const frag_field *field = frag_field_find(family->fields, at->key);
         FRAG_ASSERT(field != NULL);
-        set_number(field, network, at->initial);
+        frag_field_set_number(field, network, at->initial);
     }
 }
 
@@ -243,12 +27,12 @@ void frag_workload_init(frag_workload *workload)
     *workload = (frag_workload){.tokens = {.values = {FRAG_TOKENS_INITIAL}, .count = 1},
                                 .expert_shares = {.values = {1}, .count = 1},
                                 .answer_tokens = {.count = 1}};
-    set_initial(frag_knobs, workload);
+    frag_fields_set_initial(frag_knobs, workload);
 }
 
 const frag_field *frag_workload_knob(const char *key)
 {
-    const frag_field *field = find_field(frag_knobs, key);
+    const frag_field *field = frag_field_find(frag_knobs, key);
     FRAG_ASSERT(field != NULL);
     return field;
 }
@@ -256,7 +40,7 @@ const frag_field *frag_workload_knob(const char *key)
 bool frag_workload_set(frag_workload *workload, const char *key, const char *value,
                        frag_error *error)
 {
-    return set_text(frag_workload_knob(key), workload, value, error);
+    return frag_field_set_text(frag_workload_knob(key), workload, value, error);
 }
 
 /* What T5's one name says: "gated-gelu" is the formula of GPT-2 with a gate. */
@@ -294,57 +78,6 @@ static void complete(frag_network *network)
 }
 
 /* ---- YAML */
-/* A list of single values as "a,b,c". */
-static bool join(const frag_yaml_node *node, frag_text *text, frag_error *error)
-{
-    for (const frag_yaml_node *item = node->first; item != NULL; item = item->next) {
-        if (!frag_yaml_expect(item, FRAG_YAML_SCALAR, node->key, error))
-            return false;
-        frag_text_add(text, "%s%s", item == node->first ? "" : ",", item->text);
-    }
-    return true;
-}
-
-static bool read_node(const frag_yaml_node *node, const frag_field *field, void *base,
-                      frag_error *error)
-{
-    frag_text text = {0};
-    bool is_list = node->kind == FRAG_YAML_SEQUENCE &&
-                   (field->kind == FRAG_FIELD_LENGTHS || field->kind == FRAG_FIELD_SET ||
-                    field->kind == FRAG_FIELD_STAGES);
-    bool ok = is_list ? join(node, &text, error)
-                      : frag_yaml_expect(node, FRAG_YAML_SCALAR, node->key, error);
-    if (ok && !is_list)
-        frag_text_add(&text, "%s", node->text);
-    if (ok && !set_text(field, base, text.bytes != NULL ? text.bytes : "", error)) {
-        error->line = node->line;
-        error->column = node->column;
-        ok = false;
-    }
-    frag_text_destroy(&text);
-    return ok;
-}
-
-/* The keys of a mapping by a table; also: one more key, which is read elsewhere. */
-static bool read_mapping(const frag_yaml_node *mapping, const frag_field *fields, const char *also,
-                         void *base, frag_error *error)
-{
-    const char *names[NAMES_MAX] = {0};
-    uint32_t count = 0;
-    for (const frag_field *field = fields; field->key != NULL; field++)
-        names[count++] = field->key;
-    names[count++] = also;
-    FRAG_ASSERT(count < NAMES_MAX);
-    if (!frag_yaml_check_keys(mapping, names, error))
-        return false;
-    for (const frag_yaml_node *node = mapping->first; node != NULL; node = node->next) {
-        const frag_field *field = find_field(fields, node->key);
-        if (field != NULL && !read_node(node, field, base, error))
-            return false;
-    }
-    return true;
-}
-
 /* lora: {rank: 8} is lora_rank: 8. */
 static bool read_lora(const frag_yaml_node *lora, frag_workload *workload, frag_error *error)
 {
@@ -357,7 +90,7 @@ static bool read_lora(const frag_yaml_node *lora, frag_workload *workload, frag_
     for (const frag_yaml_node *node = lora->first; node != NULL; node = node->next) {
         char key[32] = "";
         snprintf(key, sizeof key, "lora_%s", node->key);
-        if (!read_node(node, frag_workload_knob(key), workload, error))
+        if (!frag_field_read_node(frag_workload_knob(key), workload, node, error))
             return false;
     }
     return true;
@@ -368,7 +101,7 @@ static bool find_family(const char *name, bool is_config, frag_family_id *id)
     for (uint32_t i = 0; i < FRAG_FAMILY_COUNT; i++) {
         const frag_family_fields *family = &frag_families[i];
         uint64_t index = 0;
-        if (is_config ? find_choice(family->model_types, name, &index)
+        if (is_config ? frag_choices_find(family->model_types, name, &index)
                       : strcmp(family->name, name) == 0) {
             *id = (frag_family_id)i;
             return true;
@@ -393,7 +126,7 @@ static bool refuse_family(const char *key, const char *name, bool is_config, fra
     frag_text shown = {0};
     list_families(is_config, strcmp(key, CLASS_KEY) == 0, &names);
     frag_fail(error, FRAG_E_INPUT, "%s is '%s'; expected %s", key, name,
-              list_choices(names.bytes, &shown));
+              frag_choices_list(names.bytes, &shown));
     frag_text_destroy(&names);
     frag_text_destroy(&shown);
     return false;
@@ -418,12 +151,15 @@ static bool read_model(const frag_yaml_node *model, frag_workload *workload, fra
     }
     const frag_field *fields = frag_families[network->family].fields;
     set_defaults(network);
-    return read_mapping(model, fields, "family", network, error);
+    static const char *const also[] = {"family", NULL};
+    return frag_fields_read(model, (frag_field_group[]){{fields, network}, {NULL, NULL}}, also,
+                            error);
 }
 
 static bool read_yaml(const frag_yaml_node *root, frag_workload *workload, frag_error *error)
 {
     static const char *const keys[] = {"model", "run", NULL};
+    static const char *const also[] = {"lora", NULL};
     if (!frag_yaml_expect(root, FRAG_YAML_MAPPING, "the document", error) ||
         !frag_yaml_check_keys(root, keys, error))
         return false;
@@ -433,9 +169,11 @@ static bool read_yaml(const frag_yaml_node *root, frag_workload *workload, frag_
         return frag_fail_line(error, root->line, root->column,
                               "the document has no 'model'; expected one");
     return read_model(model, workload, error) &&
-           (run == NULL || (frag_yaml_expect(run, FRAG_YAML_MAPPING, "run", error) &&
-                            read_mapping(run, frag_knobs, "lora", workload, error) &&
-                            read_lora(frag_yaml_find(run, "lora"), workload, error)));
+           (run == NULL ||
+            (frag_yaml_expect(run, FRAG_YAML_MAPPING, "run", error) &&
+             frag_fields_read(run, (frag_field_group[]){{frag_knobs, workload}, {NULL, NULL}}, also,
+                              error) &&
+             read_lora(frag_yaml_find(run, "lora"), workload, error)));
 }
 
 /* ---- config.json */
@@ -496,7 +234,7 @@ static bool read_block_type(const frag_json_value *value, uint64_t *has_attentio
 {
     static const char types[] = "DownBlock2D|CrossAttnDownBlock2D|UpBlock2D|CrossAttnUpBlock2D";
     const char *text = NULL;
-    if (!frag_json_read_text(value, &text) || !find_choice(types, text, has_attention))
+    if (!frag_json_read_text(value, &text) || !frag_choices_find(types, text, has_attention))
         return false;
     *has_attention %= 2;
     return true;
@@ -536,20 +274,20 @@ static bool read_value(const frag_json_value *value, const frag_field *field, vo
     case FRAG_FIELD_RATIO:
         if (!frag_json_read_ratio(value, &ratio) || ratio < field->min || ratio > field->max)
             return false;
-        set_number(field, base, ratio);
+        frag_field_set_number(field, base, ratio);
         return true;
     case FRAG_FIELD_FLAG:
         if (!frag_json_read_flag(value, &flag))
             return false;
-        set_number(field, base, flag);
+        frag_field_set_number(field, base, flag);
         return true;
     default:
         break;
     }
     if (!frag_json_read_text(value, &text) ||
-        !find_choice(field->choices, plain_choice(text), &count))
+        !frag_choices_find(field->choices, plain_choice(text), &count))
         return false;
-    set_number(field, base, (double)count);
+    frag_field_set_number(field, base, (double)count);
     return true;
 }
 
@@ -558,7 +296,7 @@ static void say_wanted(const frag_field *field, frag_text *text)
     if (field->kind == FRAG_FIELD_FLAG)
         frag_text_add(text, "true or false");
     else if (field->kind == FRAG_FIELD_CHOICE)
-        list_choices(field->choices, text);
+        frag_choices_list(field->choices, text);
     else if (field->kind == FRAG_FIELD_STAGES)
         frag_text_add(text, "a list of up to %d numbers, each %.0f to %.0f", FRAG_STAGES_MAX,
                       field->min, field->max);
@@ -579,7 +317,7 @@ static bool read_member(const frag_json *json, const frag_field *field, void *ba
     if (frag_json_is_null(value)) {
         /* None: as many as follow from the rest, no window or no cap. */
         if ((field->kind == FRAG_FIELD_COUNT || field->kind == FRAG_FIELD_RATIO) && field->min == 0)
-            set_number(field, base, 0);
+            frag_field_set_number(field, base, 0);
         return true;
     }
     if (read_value(value, field, base))
