@@ -49,7 +49,7 @@ static bool read_workload(const plan_call *call, const fraglab_plan_options *opt
                           frag_workload *workload, frag_error *error)
 {
     frag_workload_init(workload);
-    if (!frag_workload_load(call->path, workload, error))
+    if (!frag_workload_load(call->path, workload, NULL, error))
         return false;
     for (size_t i = 0; i < options->knob_count; i++)
         if (!set_knob(workload, options->knobs[i], error))

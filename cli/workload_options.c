@@ -1,6 +1,7 @@
 #include "cli/workload_options.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* "lora-rank" of "lora_rank". NULL: it is not given. */
 static const char *find_given(const frag_arguments *arguments, const frag_field *knob,
@@ -28,21 +29,28 @@ static bool set_knobs(const frag_arguments *arguments, frag_workload *workload, 
 }
 
 bool frag_workload_options_read(const frag_arguments *arguments, const char *path,
-                                frag_workload *workload, frag_error *error)
+                                frag_workload *workload, frag_statistical *statistical,
+                                frag_error *error)
 {
     frag_workload_init(workload);
-    return frag_workload_load(path, workload, error) && set_knobs(arguments, workload, error) &&
+    if (!frag_workload_load(path, workload, statistical, error))
+        return false;
+    if (statistical != NULL && statistical->phase_count > 0)
+        return true;
+    return set_knobs(arguments, workload, error) &&
            (frag_workload_check(workload, error) || frag_error_in(error, path));
 }
 
-bool frag_workload_options_refuse(const frag_arguments *arguments, const char *option,
-                                  frag_error *error)
+bool frag_workload_options_refuse(const frag_arguments *arguments, const char *what,
+                                  const char *const *except, frag_error *error)
 {
     for (const frag_field *knob = frag_knobs; knob->key != NULL; knob++) {
         char given[64];
-        if (find_given(arguments, knob, given) != NULL)
-            return frag_fail(error, FRAG_E_USAGE, "%s has workloads of its own; leave --%s out",
-                             option, given);
+        const char *const *allowed = except;
+        while (*allowed != NULL && strcmp(*allowed, knob->key) != 0)
+            allowed++;
+        if (*allowed == NULL && find_given(arguments, knob, given) != NULL)
+            return frag_fail(error, FRAG_E_USAGE, "%s; leave --%s out", what, given);
     }
     return true;
 }

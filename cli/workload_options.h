@@ -3,7 +3,7 @@
 #define FRAG_CLI_WORKLOAD_OPTIONS_H
 
 #include "cli/command.h"
-#include "workload/description/description.h"
+#include "workload/description/statistical.h"
 
 /* Of a command's table: the knobs of docs/workloads.md. */
 #define FRAG_WORKLOAD_OPTIONS                                                                      \
@@ -14,7 +14,7 @@
          .help = "tokens in a sequence: N, N,N,... for batch after batch, or MIN..MAX at random"}, \
         {"target-tokens", "N", .help = "tokens that a decoder learns behind an encoder"},          \
         {"new-tokens", "N", .help = "tokens that generation adds to each sequence"},               \
-        {"requests", "N", .help = "that a server answers"},                                        \
+        {"requests", "N", .help = "that a server answers, or that are drawn"},                     \
         {"arrival-rate", "R",                                                                      \
          .help = "requests a step, drawn as a Poisson process; 0: all at once"},                   \
         {"arrivals", "STEPS", .help = "N,N,...: the step in which each request comes"},            \
@@ -59,15 +59,16 @@
          .help = "how several devices share the work"},                                            \
         {"devices", "N", .help = "that share it"},                                                 \
     {                                                                                              \
-        "seed", "N", .help = "of lengths at random"                                                \
+        "seed", "N", .help = "of lengths at random, or of all that is drawn"                       \
     }
 
 /* The workload of a file ("-" is stdin), with the knobs that the command line gives above those of
- * the file. */
+ * the file; or the requests that it describes, see frag_workload_load. */
 bool frag_workload_options_read(const frag_arguments *arguments, const char *path,
-                                frag_workload *workload, frag_error *error);
-/* false: a knob is given, where option has workloads of its own. */
-bool frag_workload_options_refuse(const frag_arguments *arguments, const char *option,
-                                  frag_error *error);
+                                frag_workload *workload, frag_statistical *statistical,
+                                frag_error *error);
+/* false: a knob is given that does not go with what. except: those that do; ends with NULL. */
+bool frag_workload_options_refuse(const frag_arguments *arguments, const char *what,
+                                  const char *const *except, frag_error *error);
 
 #endif

@@ -102,7 +102,8 @@ static bool read_table_arguments(plan_state *state, frag_error *error)
     state->fitter = frag_fitter_create(frag_arguments_context(state->arguments),
                                        frag_arguments_value(state->arguments, "conf"), error);
     return state->fitter != NULL &&
-           frag_workload_options_refuse(state->arguments, "--table", error);
+           frag_workload_options_refuse(state->arguments, "--table has workloads of its own",
+                                        (const char *const[]){NULL}, error);
 }
 
 static bool read_arguments(plan_state *state, frag_error *error)
@@ -133,7 +134,7 @@ static bool read_arguments(plan_state *state, frag_error *error)
     state->fitter = frag_fitter_create(frag_arguments_context(arguments),
                                        frag_arguments_value(arguments, "conf"), error);
     return state->fitter != NULL && list_cards(state, error) &&
-           frag_workload_options_read(arguments, path, &state->workload, error);
+           frag_workload_options_read(arguments, path, &state->workload, NULL, error);
 }
 
 static bool print_plan(plan_state *state, const frag_memory_plan *plan, frag_error *error)

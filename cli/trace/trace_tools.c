@@ -38,6 +38,7 @@ bool frag_trace_tools_check(const frag_arguments *arguments, frag_output *output
 {
     return frag_arguments_is(arguments, "to", "text") ||
            frag_arguments_is(arguments, "to", "minimalloc") ||
+           frag_arguments_is(arguments, "to", "yaml") ||
            frag_inputs_spare_terminal(output, "a .fgt file",
                                       "redirect stdout, name a file, or add --to text", error);
 }

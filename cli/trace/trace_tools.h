@@ -12,12 +12,13 @@ extern const frag_command frag_command_trace_cut;
 extern const frag_command frag_command_trace_generate;
 
 /* Options for a subcommand's table. */
-#define FRAG_TRACE_WRITE_OPTIONS                                                                   \
+#define FRAG_TRACE_WRITE_OPTIONS_TO(formats)                                                       \
     {"output", "FILE", .letter = 'o', .help = "write there; - is stdout"},                         \
         {"force", .letter = 'f', .help = "overwrite the output file"},                             \
     {                                                                                              \
-        "to", "FORMAT", .choices = "fgt|text|minimalloc", .help = "format to write (default: fgt)" \
+        "to", "FORMAT", .choices = formats, .help = "format to write (default: fgt)"               \
     }
+#define FRAG_TRACE_WRITE_OPTIONS FRAG_TRACE_WRITE_OPTIONS_TO("fgt|text|minimalloc")
 
 /* Loads what the options ask for; --from sets their format. */
 bool frag_trace_tools_load_as(const frag_arguments *arguments, const char *path,

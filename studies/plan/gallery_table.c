@@ -86,7 +86,8 @@ typedef struct gallery_cell {
 static bool describe(size_t model, size_t task, frag_workload *workload, frag_error *error)
 {
     frag_workload_init(workload);
-    bool ok = frag_workload_parse(models[model].yaml, strlen(models[model].yaml), workload, error);
+    bool ok =
+        frag_workload_parse(models[model].yaml, strlen(models[model].yaml), workload, NULL, error);
     for (size_t i = 0; ok && i < 3 && tasks[task].knobs[i][0] != NULL; i++)
         ok = frag_workload_set(workload, tasks[task].knobs[i][0], tasks[task].knobs[i][1], error);
     if (models[model].tokens > 0)
@@ -176,8 +177,8 @@ bool frag_gallery_print(frag_fitter *fitter, bool is_markdown, FILE *stream, fra
                         "QLoRA: in 4 bits; "
                         "full: AdamW, weights in fp32, autocast to bf16\n"
                         "cards: as an A100 of that size, 512 MiB of it for the context; images of "
-                         "224 x 224 pixels, of SD 1.5 512 x 512, of SDXL 1024 x 1024; not "
-                         "in it: mixtures of experts\n");
+                        "224 x 224 pixels, of SD 1.5 512 x 512, of SDXL 1024 x 1024; not "
+                        "in it: mixtures of experts\n");
     return true;
 }
 

@@ -147,7 +147,7 @@ static void tell_all(frag_text *out)
         frag_workload workload;
         frag_workload_init(&workload);
         snprintf(path, sizeof path, "tests/workload/models/%s-tiny.json", model);
-        assert_true(frag_workload_load(path, &workload, &error));
+        assert_true(frag_workload_load(path, &workload, NULL, &error));
         frag_text_add(out, "%s", model);
         draw_knobs(&workload, &bits, out);
         frag_text_add(out, "\n");

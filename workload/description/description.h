@@ -249,6 +249,24 @@ typedef struct frag_lengths {
     bool is_range; /* values[0] to values[1] */
 } frag_lengths;
 
+/* How a number is drawn, of a statistical workload. */
+typedef enum frag_draw_kind {
+    FRAG_DRAW_LIST,        /* one of the values, each as likely as the others */
+    FRAG_DRAW_UNIFORM,     /* values[0] to values[1] */
+    FRAG_DRAW_EXPONENTIAL, /* of the mean values[0]; in whole numbers: the geometric distribution */
+    FRAG_DRAW_LOGNORMAL,   /* of the median values[0]; a deviation is a factor, values[1] */
+    FRAG_DRAW_DOUBLING,    /* values[0] times 1, 2, 4, ... up to values[1], each half as likely */
+} frag_draw_kind;
+
+/* The factor of a lognormal draw is stored as FRAG_DRAW_FACTOR times it. */
+enum { FRAG_DRAW_VALUES_MAX = 64, FRAG_DRAW_FACTOR = 65536, FRAG_NAME_BYTES = 64 };
+
+typedef struct frag_draw {
+    frag_draw_kind kind;
+    uint32_t count; /* of values; 0: nothing was said */
+    uint64_t values[FRAG_DRAW_VALUES_MAX];
+} frag_draw;
+
 typedef struct frag_workload {
     frag_network network;
     uint64_t task;
@@ -296,6 +314,10 @@ typedef enum frag_field_kind {
     FRAG_FIELD_LENGTHS,
     FRAG_FIELD_SET,    /* some of the choices, as bits */
     FRAG_FIELD_STAGES, /* a list; choices is what it is where nothing is said */
+    FRAG_FIELD_BYTES,
+    FRAG_FIELD_NAME, /* FRAG_NAME_BYTES of text */
+    FRAG_FIELD_DRAW, /* choices: "bytes", "number", or "lifetime", which may be forever */
+    FRAG_FIELD_SPAN, /* a frag_draw of one value, or of two in any order; choices as above */
 } frag_field_kind;
 
 typedef struct frag_field {
@@ -350,10 +372,14 @@ extern const frag_field frag_knobs[];
 /* A workload with nothing said yet: every knob at its default. */
 void frag_workload_init(frag_workload *workload);
 
-/* Reads a YAML file, or a config.json (by content), into an initialised workload. "-" is stdin. */
-bool frag_workload_load(const char *path, frag_workload *workload, frag_error *error);
+/* Reads a YAML file, or a config.json (by content), into an initialised workload. "-" is stdin. A
+ * file may describe requests instead of a network: then statistical has phases, and the caller
+ * destroys it in any case. It is {0} before; NULL: such files are refused. */
+struct frag_statistical;
+bool frag_workload_load(const char *path, frag_workload *workload,
+                        struct frag_statistical *statistical, frag_error *error);
 bool frag_workload_parse(const char *bytes, size_t length, frag_workload *workload,
-                         frag_error *error);
+                         struct frag_statistical *statistical, frag_error *error);
 
 /* The knob of that name, which is in the table. */
 const frag_field *frag_workload_knob(const char *key);

@@ -143,6 +143,96 @@ static bool read_stages(const char *text, const frag_field *field, frag_stages *
     return true;
 }
 
+/* ---- how a number is drawn */
+static bool read_drawn(const char *text, size_t length, const frag_field *field, uint64_t *value)
+{
+    char part[32];
+    if (field->choices[0] != 'b') {
+        bool is_forever = field->choices[0] == 'l' && length == strlen("forever") &&
+                          memcmp(text, "forever", length) == 0;
+        *value = FRAG_UNLIMITED;
+        return is_forever || read_length(text, length, field, value);
+    }
+    if (length == 0 || length >= sizeof part)
+        return false;
+    memcpy(part, text, length);
+    part[length] = '\0';
+    return frag_bytes_parse(part, value, NULL) && (double)*value >= field->min &&
+           (double)*value <= field->max;
+}
+
+/* Have the values the number and the order that their kind wants? */
+static bool is_draw(const frag_draw *draw, bool is_span)
+{
+    uint64_t low = draw->values[0], high = draw->values[1];
+    if (draw->kind == FRAG_DRAW_LIST)
+        return !is_span || draw->count == 1;
+    if (low == FRAG_UNLIMITED || high == FRAG_UNLIMITED)
+        return false;
+    if (draw->kind == FRAG_DRAW_EXPONENTIAL)
+        return draw->count == 1 && !is_span;
+    if (draw->kind == FRAG_DRAW_DOUBLING && low == 0)
+        return false;
+    return draw->count == 2 && (is_span ? draw->kind == FRAG_DRAW_UNIFORM
+                                        : low <= high || draw->kind == FRAG_DRAW_LOGNORMAL);
+}
+
+static bool read_draw(const char *text, const frag_field *field, frag_draw *draw)
+{
+    static const char *const words[] = {[FRAG_DRAW_EXPONENTIAL] = "exponential ",
+                                        [FRAG_DRAW_LOGNORMAL] = "lognormal ",
+                                        [FRAG_DRAW_DOUBLING] = "doubling "};
+    for (uint32_t kind = FRAG_DRAW_EXPONENTIAL; kind <= FRAG_DRAW_DOUBLING; kind++)
+        if (strncmp(text, words[kind], strlen(words[kind])) == 0) {
+            draw->kind = (frag_draw_kind)kind;
+            text += strlen(words[kind]);
+            break;
+        }
+    const char *between = draw->kind == FRAG_DRAW_LOGNORMAL ? " "
+                          : strstr(text, "..") != NULL      ? ".."
+                                                            : ",";
+    if (draw->kind == FRAG_DRAW_LIST && between[0] == '.')
+        draw->kind = FRAG_DRAW_UNIFORM;
+    for (;;) {
+        const char *end = strstr(text, between);
+        size_t length = end != NULL ? (size_t)(end - text) : strlen(text);
+        double factor = 0;
+        if (draw->count == FRAG_DRAW_VALUES_MAX)
+            return false;
+        if (draw->kind == FRAG_DRAW_LOGNORMAL && draw->count == 1) {
+            if (!frag_ratio_parse(text, 1, 1000, &factor, NULL))
+                return false;
+            draw->values[draw->count++] = (uint64_t)(factor * FRAG_DRAW_FACTOR);
+        } else if (!read_drawn(text, length, field, &draw->values[draw->count++]))
+            return false;
+        if (end == NULL)
+            return is_draw(draw, field->kind == FRAG_FIELD_SPAN);
+        text = end + strlen(between);
+    }
+}
+
+static bool set_draw(const frag_field *field, const char *text, frag_draw *draw, frag_error *error)
+{
+    frag_draw read = {.count = 0};
+    if (read_draw(text, field, &read)) {
+        *draw = read;
+        return true;
+    }
+    if (field->kind == FRAG_FIELD_SPAN)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "%s is '%s'; expected a size up to 1 TiB, or FIRST..LAST", field->key,
+                         text);
+    return frag_fail(error, FRAG_E_INPUT,
+                     "%s is '%s'; expected %s, a list of up to %d, MIN..MAX, doubling MIN..MAX, "
+                     "exponential MEAN or lognormal MEDIAN FACTOR",
+                     field->key, text,
+                     field->choices[0] == 'b'   ? "a size of 1 B to 1 TiB"
+                     : field->choices[0] == 'l' ? "requests, 0 to 10000000, or forever"
+                                                : "a number 0 to 65534",
+                     FRAG_DRAW_VALUES_MAX);
+}
+
+/* ---- any value */
 void frag_field_set_number(const frag_field *field, void *base, double value)
 {
     char *at = (char *)base + field->offset;
@@ -188,6 +278,23 @@ bool frag_field_set_text(const frag_field *field, void *base, const char *text, 
         return read_set(text, field, (uint64_t *)(void *)at, error);
     case FRAG_FIELD_STAGES:
         return read_stages(text, field, (frag_stages *)(void *)at, error);
+    case FRAG_FIELD_BYTES:
+        if (!frag_bytes_parse(text, &count, NULL) || (double)count < field->min ||
+            (double)count > field->max)
+            return frag_fail(error, FRAG_E_INPUT, "%s is '%s'; expected a size %s to %s",
+                             field->key, text, FRAG_BYTES((uint64_t)field->min),
+                             FRAG_BYTES((uint64_t)field->max));
+        *(uint64_t *)(void *)at = count;
+        return true;
+    case FRAG_FIELD_NAME:
+        if (text[0] == '\0' || strlen(text) >= FRAG_NAME_BYTES)
+            return frag_fail(error, FRAG_E_INPUT, "%s is '%s'; expected 1 to %d letters",
+                             field->key, text, FRAG_NAME_BYTES - 1);
+        memcpy(at, text, strlen(text) + 1);
+        return true;
+    case FRAG_FIELD_DRAW:
+    case FRAG_FIELD_SPAN:
+        return set_draw(field, text, (frag_draw *)(void *)at, error);
     case FRAG_FIELD_LENGTHS:
         break;
     }
@@ -200,7 +307,11 @@ void frag_fields_set_initial(const frag_field *fields, void *base)
         if (field->kind == FRAG_FIELD_STAGES) {
             bool ok = frag_field_set_text(field, base, field->choices, NULL);
             FRAG_ASSERT(ok);
-        } else if (field->kind != FRAG_FIELD_LENGTHS)
+        } else if (field->kind == FRAG_FIELD_DRAW || field->kind == FRAG_FIELD_SPAN)
+            *(frag_draw *)(void *)((char *)base + field->offset) = (frag_draw){.count = 0};
+        else if (field->kind == FRAG_FIELD_NAME)
+            *((char *)base + field->offset) = '\0';
+        else if (field->kind != FRAG_FIELD_LENGTHS)
             frag_field_set_number(field, base, field->initial);
 }
 
@@ -230,7 +341,7 @@ bool frag_field_read_node(const frag_field *field, void *base, const frag_yaml_n
     frag_text text = {0};
     bool is_list = node->kind == FRAG_YAML_SEQUENCE &&
                    (field->kind == FRAG_FIELD_LENGTHS || field->kind == FRAG_FIELD_SET ||
-                    field->kind == FRAG_FIELD_STAGES);
+                    field->kind == FRAG_FIELD_STAGES || field->kind == FRAG_FIELD_DRAW);
     bool ok = is_list ? join(node, &text, error)
                       : frag_yaml_expect(node, FRAG_YAML_SCALAR, node->key, error);
     if (ok && !is_list)

@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "workload/description/field_values.h"
+#include "workload/description/statistical.h"
 
 enum { FILE_BYTES_MAX = 1 << 20 };
 
@@ -156,13 +157,24 @@ static bool read_model(const frag_yaml_node *model, frag_workload *workload, fra
                             error);
 }
 
-static bool read_yaml(const frag_yaml_node *root, frag_workload *workload, frag_error *error)
+/* A file that describes requests, not a network. */
+static bool read_statistical(const frag_yaml_node *root, frag_statistical *statistical,
+                             frag_error *error)
 {
-    static const char *const keys[] = {"model", "run", NULL};
+    static const char *const keys[] = {"statistical", NULL};
+    const frag_yaml_node *mapping = frag_yaml_find(root, "statistical");
+    if (statistical == NULL)
+        return frag_fail_line(error, mapping->key_line, mapping->key_column,
+                              "'statistical' describes requests, and a plan is of a network; "
+                              "expected 'model' ('fraglab trace generate' and 'fraglab run "
+                              "--capacity' say what fits)");
+    return frag_yaml_check_keys(root, keys, error) &&
+           frag_statistical_read(mapping, statistical, error);
+}
+
+static bool read_network(const frag_yaml_node *root, frag_workload *workload, frag_error *error)
+{
     static const char *const also[] = {"lora", NULL};
-    if (!frag_yaml_expect(root, FRAG_YAML_MAPPING, "the document", error) ||
-        !frag_yaml_check_keys(root, keys, error))
-        return false;
     const frag_yaml_node *model = frag_yaml_find(root, "model");
     const frag_yaml_node *run = frag_yaml_find(root, "run");
     if (model == NULL)
@@ -174,6 +186,17 @@ static bool read_yaml(const frag_yaml_node *root, frag_workload *workload, frag_
              frag_fields_read(run, (frag_field_group[]){{frag_knobs, workload}, {NULL, NULL}}, also,
                               error) &&
              read_lora(frag_yaml_find(run, "lora"), workload, error)));
+}
+
+static bool read_yaml(const frag_yaml_node *root, frag_workload *workload,
+                      frag_statistical *statistical, frag_error *error)
+{
+    static const char *const keys[] = {"model", "run", "statistical", NULL};
+    if (!frag_yaml_expect(root, FRAG_YAML_MAPPING, "the document", error) ||
+        !frag_yaml_check_keys(root, keys, error))
+        return false;
+    return frag_yaml_find(root, "statistical") != NULL ? read_statistical(root, statistical, error)
+                                                       : read_network(root, workload, error);
 }
 
 /* ---- config.json */
@@ -418,7 +441,7 @@ static bool read_config(const frag_json *json, frag_workload *workload, frag_err
 
 /* ---- files */
 bool frag_workload_parse(const char *bytes, size_t length, frag_workload *workload,
-                         frag_error *error)
+                         frag_statistical *statistical, frag_error *error)
 {
     size_t blank = 0;
     while (blank < length && strchr(" \t\r\n", bytes[blank]) != NULL && bytes[blank] != '\0')
@@ -430,15 +453,16 @@ bool frag_workload_parse(const char *bytes, size_t length, frag_workload *worklo
         frag_json_destroy(json);
     } else {
         frag_yaml_node *root = frag_yaml_parse(bytes, length, error);
-        ok = root != NULL && read_yaml(root, workload, error);
+        ok = root != NULL && read_yaml(root, workload, statistical, error);
         frag_yaml_destroy(root);
     }
-    if (ok)
+    if (ok && (statistical == NULL || statistical->phase_count == 0))
         complete(&workload->network);
     return ok;
 }
 
-bool frag_workload_load(const char *path, frag_workload *workload, frag_error *error)
+bool frag_workload_load(const char *path, frag_workload *workload, frag_statistical *statistical,
+                        frag_error *error)
 {
     frag_input *input = frag_input_open(path, error);
     if (input == NULL)
@@ -450,7 +474,7 @@ bool frag_workload_load(const char *path, frag_workload *workload, frag_error *e
         ok = frag_fail(error, FRAG_E_INPUT,
                        "has more than 1 MiB; expected a workload or a "
                        "model's config.json");
-    ok = ok && frag_workload_parse((const char *)bytes, count, workload, error);
+    ok = ok && frag_workload_parse((const char *)bytes, count, workload, statistical, error);
     if (!ok)
         frag_error_in(error, frag_input_name(input));
     frag_input_close(input);
