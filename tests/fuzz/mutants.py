@@ -165,7 +165,7 @@ def parted(mutants):
         inside = [mutant for mutant in mutants if function.end(1) < mutant.start < last]
         if not inside:
             continue
-        kind = re.sub(r"\b(static|inline)\b\s*", "", text[first:function.start(2)])
+        kind = re.sub(r"\b(static|inline|FRAG_INLINE)\b\s*", "", text[first:function.start(2)])
         line = "\n#line %d\n" % (text.count("\n", 0, first) + 1)
         calls = ""
         parts += [text[place:first], text[first:function.end(1)], ";"]
