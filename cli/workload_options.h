@@ -39,12 +39,22 @@
         {"checkpoint-every", "N", .help = "so of every N-th block only, the first among them"},    \
         {"offload", "WHAT", .choices = "none|activations",                                         \
          .help = "saved activations are in pinned memory of the host until needed"},               \
-        {"leak", "WHAT", .choices = "none|losses",                                                 \
-         .help = "losses are added up as tensors, with what they hang on"},                        \
+        {"loss", "HOW", .choices = "full|chunked",                                                 \
+         .help = "chunked: logits of some tokens at a time, made anew in backward"},               \
+        {"loss-chunk", "N", .help = "so of N tokens at a time"},                                   \
+        {"leak", "WHAT", .choices = "none|losses|outputs",                                         \
+         .help = "losses are added up as tensors, or logits are kept in a list"},                  \
+        {"keep-outputs", "FLAG", .choices = "true|false",                                          \
+         .help = "outputs = model(...), which stay until the next ones are there"},                \
+        {"del", "FLAG", .choices = "true|false",                                                   \
+         .help = "del loss, outputs when they have been used"},                                    \
+        {"inplace", "FLAG", .choices = "true|false", .help = "nn.ReLU(inplace=True) in a resnet"}, \
         {"lora-rank", "N", .help = "rank of LoRA's adapters, which alone are trained"},            \
         {"lora-targets", "LAYERS",                                                                 \
          .help = "layers they stand beside, or all-linear; else those that peft takes"},           \
         {"lora-dropout", "P", .help = "of what goes into the adapters"},                           \
+        {"lora-dora", "FLAG", .choices = "true|false",                                             \
+         .help = "DoRA: lengths of the adapted weights' rows are trained as well"},                \
         {"quantize", "TYPE", .choices = "none|nf4|nf4-double|int8",                                \
          .help = "weights of 4 or 8 bits in the layers of blocks, as bitsandbytes has them"},      \
         {"experts-implementation", "NAME", .choices = "grouped_mm|eager",                          \

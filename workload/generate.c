@@ -40,9 +40,10 @@ typedef struct program {
     frag_model model;
     frag_batch batch;
     frag_tensor loss;
-    frag_tensor total;  /* of losses, where they leak */
-    frag_tensor scale;  /* of a GradScaler, once it is there */
-    frag_model stepped; /* what the optimizer steps over */
+    frag_outputs outputs; /* of the last pass */
+    frag_tensor total;    /* of losses, where they leak */
+    frag_tensor scale;    /* of a GradScaler, once it is there */
+    frag_model stepped;   /* what the optimizer steps over */
     frag_optimizer_state *optimizer;
     frag_optimizer_state *cleaner; /* of all gradients */
     frag_ddp *ddp;                 /* NULL: the model is not wrapped */
@@ -81,6 +82,33 @@ static void load_batch(program *running)
     frag_tape_set_kind(running->tape, FRAG_REQUEST_TEMPORARY);
 }
 
+static void drop_outputs(frag_tape *tape, frag_outputs *outputs)
+{
+    for (uint32_t i = 0; i < outputs->count; i++)
+        frag_tape_drop(tape, outputs->tensors[i]);
+    frag_free(outputs->tensors);
+    *outputs = (frag_outputs){.count = 0};
+}
+
+/* outputs = ...; a list of logits has one more reference, which nobody drops. */
+static void take_outputs(program *running, frag_outputs *made)
+{
+    if (running->workload->leak == FRAG_LEAK_OUTPUTS)
+        (void)frag_tape_keep(running->tape, made->tensors[0]);
+    drop_outputs(running->tape, running->workload->keeps_outputs ? &running->outputs : made);
+    if (running->workload->keeps_outputs)
+        running->outputs = *made;
+}
+
+/* del loss, outputs */
+static void delete_names(program *running)
+{
+    if (!running->workload->is_deleting)
+        return;
+    frag_tape_clear(running->tape, &running->loss);
+    drop_outputs(running->tape, &running->outputs);
+}
+
 /* with autocast: loss = model(ids, labels=ids).loss */
 static void run_forward(program *running)
 {
@@ -94,10 +122,15 @@ static void run_forward(program *running)
     frag_shards_begin(tape, &running->model);
     const frag_family *family = running->family;
     frag_tape_set_offloading(tape, running->workload->offload == FRAG_OFFLOAD_ACTIVATIONS);
-    frag_tape_set(tape, &running->loss,
-                  family->loss != NULL
-                      ? family->loss(tape, &running->model, &running->batch)
-                      : frag_decoder_loss(tape, family, &running->model, &running->batch));
+    frag_outputs made = {.count = 0};
+    bool is_kept = running->workload->keeps_outputs || running->workload->leak == FRAG_LEAK_OUTPUTS;
+    running->batch.outputs = is_kept ? &made : NULL;
+    frag_tensor loss = family->loss != NULL
+                           ? family->loss(tape, &running->model, &running->batch)
+                           : frag_decoder_loss(tape, family, &running->model, &running->batch);
+    frag_family_return(tape, &running->batch, loss);
+    take_outputs(running, &made);
+    frag_tape_set(tape, &running->loss, loss);
     frag_shards_end(tape, &running->model, running->loss);
     frag_tape_set_autocast(tape, FRAG_F32);
     frag_tape_set_offloading(tape, false);
@@ -153,7 +186,14 @@ static void run_backward(program *running)
         has_scaler(running) ? scale_loss(running) : frag_tape_keep(tape, running->loss);
     frag_tape_backward(tape, scaled);
     frag_tape_drop(tape, scaled);
+    delete_names(running);
     frag_tape_end(tape, "backward");
+}
+
+static void evaluate(program *running)
+{
+    run_forward(running);
+    delete_names(running);
 }
 
 static void train_step(program *running)
@@ -254,7 +294,7 @@ static void run_steps(program *running)
         else if (workload->task == FRAG_TASK_GENERATE)
             run_generation(running);
         else
-            run_forward(running);
+            evaluate(running);
         if (workload->empty_cache > 0 && step % workload->empty_cache == 0)
             frag_tape_empty_cache(tape);
         frag_tape_end(tape, name);
@@ -300,6 +340,7 @@ static void run_program(program *running)
         frag_free(running->stepped.parameters);
         frag_free(running->stepped.shapes);
     }
+    frag_free(running->outputs.tensors);
     frag_free(running->model.buffers);
     frag_free(running->model.block_starts);
     frag_free(running->model.parameters);

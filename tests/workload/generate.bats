@@ -26,7 +26,7 @@ options() {
         [[ "$output" == *" equal" ]]
         count=$((count + 1))
     done <$here/cases
-    [ "$count" -ge 135 ]
+    [ "$count" -ge 155 ]
 }
 
 @test "the same description gives the same bytes, another seed other ones" {
@@ -78,6 +78,37 @@ options() {
     [ "$(grep -c "^alloc [0-9]* $((4096 * 11008 * 4))$" "$out/a.txt")" -eq 6 ]
 }
 
+@test "names that are kept, logits in chunks and magnitudes are what is asked for" {
+    generate() { # name, options
+        local name=$1
+        shift
+        ./fraglab trace generate traces/workloads/gpt2-small.yaml --batch 2 --precision fp32 --steps 2 "$@" --to text -o "$out/$name.txt"
+    }
+    peak() {
+        ./fraglab run "$out/$1.txt" --policy pytorch --format jsonl | grep -o '"requested_bytes":[0-9]*' | head -n 1 | cut -d: -f2
+    }
+    logits=$((2 * 1024 * 50257 * 4))
+    generate full
+    generate chunked --loss chunked --loss-chunk 512
+    grep -q "^alloc [0-9]* $logits$" "$out/full.txt"
+    [ "$(grep -c "^alloc [0-9]* $logits$" "$out/chunked.txt")" -eq 0 ]
+    # Four chunks in each of two steps: logits, made anew in backward, and of each what log_softmax makes.
+    [ "$(grep -c "^alloc [0-9]* $((logits / 4))$" "$out/chunked.txt")" -ge 32 ]
+    [ "$(peak chunked)" -lt $(($(peak full) - logits)) ]
+    generate evaluate --task evaluate --steps 3
+    generate leak --task evaluate --steps 3 --leak outputs
+    generate deleted --task evaluate --steps 3 --keep-outputs true --del true
+    generate kept --task evaluate --steps 3 --keep-outputs true
+    [ $(($(peak leak) - $(peak evaluate))) -eq $((2 * logits)) ]
+    # Of the last pass are there: logits, a loss of 4 bytes, keys and values of 12 layers.
+    [ $(($(peak kept) - $(peak evaluate))) -ge $((logits + 12 * 2 * 2 * 1024 * 768 * 4)) ]
+    [ "$(peak deleted)" -le "$(peak evaluate)" ]
+    # An attention layer's magnitudes and two averages of each.
+    generate lora --lora-rank 8
+    generate dora --lora-rank 8 --lora-dora true
+    [ $(($(grep -c "^alloc [0-9]* $((3 * 768 * 4))$" "$out/dora.txt") - $(grep -c "^alloc [0-9]* $((3 * 768 * 4))$" "$out/lora.txt"))) -ge $((12 * 3)) ]
+}
+
 @test "an option stands above the file" {
     ./fraglab trace generate traces/workloads/gpt2-small.yaml --steps 1 --precision fp32 --batch 1 --to text -o "$out/a.txt"
     # logits of one sequence in fp32
@@ -116,6 +147,26 @@ types=${families/unet, /}
         refuse ": optimizer_loop is fused, which the optimizer has not; expected foreach or single"
     printf 'model: {family: gpt2}\nrun: {optimizer: sgd, amsgrad: true}\n' |
         refuse ": amsgrad is true; expected it with the optimizer adamw or adam"
+    printf 'model: {family: gpt2}\nrun: {lora_dora: true}\n' |
+        refuse ": lora_dora is true, and there are no adapters; expected lora_rank with it"
+    printf 'model: {family: unet}\nrun: {lora: {rank: 8, dora: true}}\n' |
+        refuse ": lora_dora is true, which is not described for unet"
+    printf 'model: {family: llama}\nrun: {lora: {rank: 8, dora: true}, quantize: nf4, precision: amp-bf16}\n' |
+        refuse ": lora_dora is true, which is not described beside quantize; expected quantize none"
+    printf 'model: {family: gpt2}\nrun: {loss_chunk: 64}\n' | refuse ": loss_chunk is 64; expected loss chunked with it"
+    chunked="loss is chunked, which is described for decoders without a logit_cap, in task train and evaluate"
+    printf 'model: {family: bert}\nrun: {loss: chunked}\n' | refuse ": $chunked"
+    printf 'model: {family: gemma2}\nrun: {loss: chunked}\n' | refuse ": $chunked"
+    printf 'model: {family: gpt2}\nrun: {loss: chunked, task: generate}\n' | refuse ": $chunked"
+    printf 'model: {family: gpt2}\nrun: {loss: chunked, leak: outputs}\n' |
+        refuse ": loss is chunked; expected no offload, and no keep_outputs or leak outputs, as there are no logits to keep"
+    printf 'model: {family: gpt2}\nrun: {del: true, task: serve}\n' |
+        refuse ": leak, keep_outputs or del is given, and the task has no loss; expected train or evaluate"
+    printf 'model: {family: t5}\nrun: {keep_outputs: true}\n' | refuse ": keep_outputs is true, which is not described for t5"
+    printf 'model: {family: unet}\nrun: {leak: outputs}\n' | refuse ": leak is outputs, which is not described for unet"
+    printf 'model: {family: gpt2}\nrun: {inplace: true}\n' | refuse ": inplace is true; expected a resnet with activation relu"
+    printf 'model: {family: gpt2}\nrun: {parallel: ddp, loss: chunked}\n' |
+        refuse ": parallel is given with offload, leak, loss chunked, lora_dora, keep_outputs or del; expected none of them"
     printf 'model: {family: llama}\nrun: {lora: {rang: 8}}\n' | refuse ":2:14: unknown key 'rang'; did you mean rank"
     printf 'model: {family: llama}\nrun: {lora: {targets: [q_proj, qv]}}\n' |
         refuse ":2:23: lora_targets is 'q_proj,qv'; expected some of $targets or all-linear"

@@ -8,6 +8,8 @@ import sys
 import time
 
 import torch
+from torch.nn.functional import cross_entropy, pad
+from torch.utils.checkpoint import checkpoint
 from transformers import initialization as init
 from transformers.modeling_layers import GradientCheckpointingLayer
 from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageClassification, AutoModelForMaskedLM, AutoModelForSeq2SeqLM, DynamicCache
@@ -77,8 +79,9 @@ if int(knobs.get("lora_rank", 0)) > 0:
     targets = knobs["lora_targets"].split(",") if "lora_targets" in knobs else ["to_q", "to_k", "to_v", "to_out.0"] if is_unet else None
     targets = "all-linear" if targets == ["all-linear"] else targets
     dropout = float(knobs.get("lora_dropout", 0))
-    model = get_peft_model(model, LoraConfig(r=int(knobs["lora_rank"]), target_modules=targets, lora_dropout=dropout))
+    model = get_peft_model(model, LoraConfig(r=int(knobs["lora_rank"]), target_modules=targets, lora_dropout=dropout, use_dora=knobs.get("lora_dora") == "true"))
 model = (model if quantize != "none" else model.cuda()).train(is_training)
+core = model.get_base_model() if int(knobs.get("lora_rank", 0)) > 0 else model
 
 if parallel == "fsdp":  # a group for each block, one for the rest
     from torch.distributed.fsdp import fully_shard
@@ -180,14 +183,45 @@ scaler = torch.amp.GradScaler("cuda", enabled=precision == "amp-fp16")
 
 lengths = [int(length) for length in knobs.get("tokens", "128").split(",")]
 accumulate = int(knobs.get("accumulate", 1))
-leaks = knobs.get("leak") == "losses"
+leak = knobs.get("leak", "none")
+chunk = int(knobs.get("loss_chunk", 1024)) if knobs.get("loss") == "chunked" else 0
 every = int(knobs.get("empty_cache", 0))
+deletes = knobs.get("del") == "true"
 drawn = 0
 total = 0
+outputs = None
+leaked = []
+for module in model.modules():
+    if knobs.get("inplace") == "true" and isinstance(module, torch.nn.ReLU):
+        module.inplace = True
 
 
 def offloading():
     return torch.autograd.graph.save_on_cpu(pin_memory=True) if knobs.get("offload") == "activations" else contextlib.nullcontext()
+
+
+def take_loss(result):
+    """The loss of what a model returned, all of which a name may keep, or a list its logits."""
+    global outputs
+    if knobs.get("keep_outputs") == "true":
+        outputs = result
+    if leak == "outputs":
+        leaked.append(result.logits)
+    return result.loss
+
+
+def loss_part(hidden, labels):
+    """Of these tokens alone, whose logits backward makes anew."""
+    logits = core.get_output_embeddings()(hidden).float()
+    return cross_entropy(logits, labels, reduction="sum")
+
+
+def chunked_loss(ids):
+    hidden = core.base_model(input_ids=ids).last_hidden_state.flatten(0, 1)
+    labels = pad(ids, (0, 1), value=-100)[:, 1:].flatten()
+    parts = zip(hidden.split(chunk), labels.split(chunk))
+    losses = (checkpoint(loss_part, *part, use_reentrant=False) for part in parts)
+    return sum(losses) / (labels != -100).sum()
 
 
 def forward_images():
@@ -196,7 +230,7 @@ def forward_images():
     images = torch.randn(int(knobs.get("batch", 1)), config.num_channels, side, side).to(weights).cuda()
     labels = torch.randint(0, config.num_labels, (images.shape[0],)).cuda()
     with offloading(), torch.autocast("cuda", dtype=autocast) if autocast else contextlib.nullcontext():
-        loss = model(pixel_values=images, labels=labels).loss
+        loss = take_loss(model(pixel_values=images, labels=labels))
 
 
 def load_latents(copies):
@@ -247,7 +281,7 @@ def forward():
         length = int(knobs.get("target_tokens", ids.shape[1]))
         targets = labels = torch.randint(0, config.vocab_size, (ids.shape[0], length)).cuda()
     with offloading(), torch.autocast("cuda", dtype=autocast) if autocast else contextlib.nullcontext():
-        loss = model(input_ids=ids, labels=targets).loss
+        loss = chunked_loss(ids) if chunk > 0 else take_loss(model(input_ids=ids, labels=targets))
 
 
 def generate():
@@ -356,11 +390,13 @@ for step in range(1, int(knobs.get("steps", 3)) + 1):
     if is_training:
         for _ in range(accumulate):
             forward()
-            if leaks:
+            if leak == "losses":
                 total += loss
             if accumulate > 1:
                 loss = loss / accumulate
             scaler.scale(loss).backward()
+            if deletes:
+                loss = outputs = None
         scaler.step(optimizer)
         scaler.update()
         optimizer.zero_grad(set_to_none=knobs.get("keep_gradients", "false") == "false")
@@ -372,8 +408,10 @@ for step in range(1, int(knobs.get("steps", 3)) + 1):
                 forward()
             else:
                 denoise() if is_unet else generate()
-            if leaks:
+            if leak == "losses":
                 total += loss
+            if deletes:
+                loss = outputs = None
     if parallel != "none" and step == 1:
         time.sleep(1)  # NCCL's watchdog gives back what the first step sent, as behind a step of usual length
     if every > 0 and step % every == 0:

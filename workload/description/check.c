@@ -49,6 +49,10 @@ static bool check_quantized(const frag_workload *workload, frag_error *error)
     const frag_family_fields *family = &frag_families[workload->network.family];
     if (workload->quantize == FRAG_QUANTIZE_NONE)
         return true;
+    if (workload->has_dora)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "lora_dora is true, which is not described beside quantize; expected "
+                         "quantize none");
     if (!family->is_quantised)
         return frag_fail(error, FRAG_E_INPUT,
                          "quantize is given; weights of 4 or 8 bits are not described for %s",
@@ -328,9 +332,12 @@ static bool check_parallel(const frag_workload *workload, frag_error *error)
         return frag_fail(error, FRAG_E_INPUT,
                          "parallel is given; several devices are not described for %s",
                          frag_families[of->family].name);
-    if (workload->offload != FRAG_OFFLOAD_NONE || workload->leak != FRAG_LEAK_NONE)
+    if (workload->offload != FRAG_OFFLOAD_NONE || workload->leak != FRAG_LEAK_NONE ||
+        workload->loss != FRAG_LOSS_FULL || workload->has_dora || workload->keeps_outputs ||
+        workload->is_deleting)
         return frag_fail(error, FRAG_E_INPUT,
-                         "parallel is given with offload or leak; expected none of them");
+                         "parallel is given with offload, leak, loss chunked, lora_dora, "
+                         "keep_outputs or del; expected none of them");
     if (workload->parallel == FRAG_PARALLEL_ZERO1 && workload->optimizer != FRAG_OPTIMIZER_ADAMW)
         return frag_fail(error, FRAG_E_INPUT, "parallel is zero1; expected the optimizer adamw");
     if (workload->parallel != FRAG_PARALLEL_FSDP)
@@ -383,14 +390,68 @@ static bool check_dependent(const frag_workload *workload, frag_error *error)
         return frag_fail(error, FRAG_E_INPUT,
                          "offload is activations, and none are saved without gradients; expected "
                          "task train, or evaluate with no_grad false");
-    if (workload->leak != FRAG_LEAK_NONE && workload->task == FRAG_TASK_GENERATE)
-        return frag_fail(error, FRAG_E_INPUT,
-                         "leak is losses, and task generate has none; expected train or evaluate");
+    if (workload->has_dora && workload->lora_rank == 0)
+        return frag_fail(
+            error, FRAG_E_INPUT,
+            "lora_dora is true, and there are no adapters; expected lora_rank with it");
+    if (workload->has_dora && frag_families[workload->network.family].is_diffusion)
+        return frag_fail(error, FRAG_E_INPUT, "lora_dora is true, which is not described for %s",
+                         frag_families[workload->network.family].name);
     if (workload->target_tokens > 0 && !frag_families[workload->network.family].has_pairs)
         return frag_fail(error, FRAG_E_INPUT,
                          "target_tokens is %" PRIu64
                          ", and the model has one sequence; expected it with bart or t5",
                          workload->target_tokens);
+    return true;
+}
+
+static bool has_loss(const frag_workload *workload)
+{
+    return workload->task == FRAG_TASK_TRAIN || workload->task == FRAG_TASK_EVALUATE;
+}
+
+/* Where the loss comes in chunks: it is the program's own, over a decoder's hidden states. */
+static bool check_chunks(const frag_workload *workload, frag_error *error)
+{
+    const frag_network *of = &workload->network;
+    const frag_family_fields *family = &frag_families[of->family];
+    if (workload->loss != FRAG_LOSS_CHUNKED)
+        return workload->loss_chunk == FRAG_LOSS_CHUNK_INITIAL ||
+               frag_fail(error, FRAG_E_INPUT,
+                         "loss_chunk is %" PRIu64 "; expected loss chunked with it",
+                         workload->loss_chunk);
+    if (!has_loss(workload) || family->is_encoder || family->has_pairs || family->has_images ||
+        of->logit_cap > 0)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "loss is chunked, which is described for decoders without a logit_cap, "
+                         "in task train and evaluate");
+    if (workload->offload != FRAG_OFFLOAD_NONE || workload->keeps_outputs ||
+        workload->leak == FRAG_LEAK_OUTPUTS)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "loss is chunked; expected no offload, and no keep_outputs or leak "
+                         "outputs, as there are no logits to keep");
+    return true;
+}
+
+/* What the program does with names and activations of a pass. */
+static bool check_names(const frag_workload *workload, frag_error *error)
+{
+    const frag_network *of = &workload->network;
+    const frag_family_fields *family = &frag_families[of->family];
+    bool has_logits = workload->keeps_outputs || workload->leak == FRAG_LEAK_OUTPUTS;
+    bool is_named =
+        workload->keeps_outputs || workload->is_deleting || workload->leak != FRAG_LEAK_NONE;
+    if (is_named && !has_loss(workload))
+        return frag_fail(error, FRAG_E_INPUT,
+                         "leak, keep_outputs or del is given, and the task has no loss; expected "
+                         "train or evaluate");
+    if (has_logits && (family->is_diffusion || (workload->keeps_outputs && family->has_pairs)))
+        return frag_fail(error, FRAG_E_INPUT, "%s, which is not described for %s",
+                         workload->keeps_outputs ? "keep_outputs is true" : "leak is outputs",
+                         family->name);
+    if (workload->is_inplace && (!family->has_no_blocks || of->activation != FRAG_RELU))
+        return frag_fail(error, FRAG_E_INPUT,
+                         "inplace is true; expected a resnet with activation relu");
     return true;
 }
 
@@ -440,7 +501,8 @@ static bool check_server(const frag_workload *workload, frag_error *error)
 
 bool frag_workload_check(const frag_workload *workload, frag_error *error)
 {
-    if (!check_experts(workload, error) || !check_dependent(workload, error))
+    if (!check_experts(workload, error) || !check_dependent(workload, error) ||
+        !check_chunks(workload, error) || !check_names(workload, error))
         return false;
     const frag_network *of = &workload->network;
     const frag_lengths *tokens = &workload->tokens;

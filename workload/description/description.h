@@ -215,10 +215,13 @@ typedef enum frag_checkpoint { FRAG_CHECKPOINT_NONE, FRAG_CHECKPOINT_BLOCKS } fr
 /* What goes to the memory of the host in between. */
 typedef enum frag_offload { FRAG_OFFLOAD_NONE, FRAG_OFFLOAD_ACTIVATIONS } frag_offload;
 
-/* What a training loop keeps by mistake. */
-typedef enum frag_leak { FRAG_LEAK_NONE, FRAG_LEAK_LOSSES } frag_leak;
+/* Whether all logits are there at once. */
+typedef enum frag_loss { FRAG_LOSS_FULL, FRAG_LOSS_CHUNKED } frag_loss;
 
-enum { FRAG_TOKENS_MAX = 256, FRAG_TOKENS_INITIAL = 128 };
+/* What a training loop keeps by mistake. */
+typedef enum frag_leak { FRAG_LEAK_NONE, FRAG_LEAK_LOSSES, FRAG_LEAK_OUTPUTS } frag_leak;
+
+enum { FRAG_TOKENS_MAX = 256, FRAG_TOKENS_INITIAL = 128, FRAG_LOSS_CHUNK_INITIAL = 1024 };
 
 /* Types of the weights of linear layers but the head's, as bitsandbytes has them. */
 typedef enum frag_quantize {
@@ -290,10 +293,16 @@ typedef struct frag_workload {
     uint64_t checkpoint;
     uint64_t offload;          /* frag_offload */
     uint64_t checkpoint_every; /* of blocks, the first among them */
+    uint64_t loss;             /* frag_loss */
+    uint64_t loss_chunk;       /* tokens of a chunk */
     uint64_t leak;             /* frag_leak */
+    bool keeps_outputs;        /* what the model returns has a name until it returns the next */
+    bool is_deleting;          /* that name and the loss's are deleted when they have been used */
+    bool is_inplace;           /* ReLUs write over their inputs (ResNet) */
     uint64_t lora_rank;        /* 0: all weights are trained */
     uint64_t lora_targets;     /* frag_lora_target; 0: those of the family */
     double lora_dropout;
+    bool has_dora;     /* adapters have magnitudes */
     uint64_t quantize; /* frag_quantize */
     uint64_t experts_implementation;
     frag_lengths expert_shares; /* of the tokens, for expert after expert; or drawn by the seed */

@@ -82,7 +82,7 @@ static void complete(frag_network *network)
 /* lora: {rank: 8} is lora_rank: 8. */
 static bool read_lora(const frag_yaml_node *lora, frag_workload *workload, frag_error *error)
 {
-    static const char *const keys[] = {"rank", "targets", "dropout", NULL};
+    static const char *const keys[] = {"rank", "targets", "dropout", "dora", NULL};
     if (lora == NULL)
         return true;
     if (!frag_yaml_expect(lora, FRAG_YAML_MAPPING, "lora", error) ||

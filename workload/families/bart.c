@@ -274,6 +274,7 @@ static frag_tensor compute_loss(frag_tape *tape, const frag_model *model, const 
     frag_tape_set(tape, &logits, frag_aten_add(tape, logits, model->logits_bias));
     frag_tensor flat = frag_aten_view(tape, logits);
     frag_tensor loss = frag_aten_cross_entropy(tape, flat, batch->labels);
+    frag_family_return(tape, batch, logits);
     frag_tape_drop(tape, flat);
     frag_tape_drop(tape, logits);
     frag_tape_drop(tape, hidden);

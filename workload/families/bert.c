@@ -328,6 +328,7 @@ static frag_tensor compute_loss(frag_tape *tape, const frag_model *model, const 
     frag_tensor logits = predict(tape, model, &above, below.words, hidden);
     frag_tensor flat = frag_aten_view(tape, logits);
     frag_tensor loss = frag_aten_cross_entropy(tape, flat, batch->labels);
+    frag_family_return(tape, batch, logits);
     frag_tape_drop(tape, flat);
     frag_tape_drop(tape, hidden);
     frag_tape_drop(tape, logits);

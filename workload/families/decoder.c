@@ -72,13 +72,98 @@ static frag_tensor run_head(frag_tape *tape, const frag_model *model, frag_tenso
     return logits;
 }
 
+/* ---- the loss in chunks (docs/workloads.md has its Python) */
+typedef struct chunk_call {
+    const frag_model *model;
+    frag_tensor labels;
+} chunk_call;
+
+/* cross_entropy(head(hidden).float(), labels, reduction="sum") */
+static frag_tensor run_chunk(frag_tape *tape, const void *context, frag_tensor hidden)
+{
+    const chunk_call *call = context;
+    frag_tensor logits = run_head(tape, call->model, hidden);
+    frag_tape_set(tape, &logits, frag_tape_to(tape, logits, FRAG_F32));
+    frag_tensor loss = frag_aten_cross_entropy(tape, logits, call->labels);
+    frag_tape_drop(tape, logits);
+    return loss;
+}
+
+/* The labels moved by one: pad(ids, (0, 1))[:, 1:].flatten() */
+static frag_tensor move_labels(frag_tape *tape, const frag_batch *batch)
+{
+    uint64_t rows = batch->count * batch->tokens;
+    frag_tensor padded = frag_tape_empty(tape, rows + batch->count, FRAG_I64);
+    frag_tensor labels = batch->count == 1 ? frag_tape_view(tape, padded, rows)
+                                           : frag_tape_empty(tape, rows, FRAG_I64);
+    frag_tape_drop(tape, padded);
+    return labels;
+}
+
+/* total / (labels != -100).sum() */
+static frag_tensor divide_by_labels(frag_tape *tape, frag_tensor total, uint64_t rows)
+{
+    frag_tensor is_counted = frag_tape_empty(tape, rows, FRAG_BOOL);
+    frag_tensor count = frag_tape_empty(tape, 1, FRAG_I64);
+    frag_tensor ones = frag_tape_empty(tape, rows, FRAG_I64);
+    frag_aten_reduce_buffers(tape, &(frag_reduction){1, rows, true, frag_dtype_bytes(FRAG_I64)});
+    frag_tape_drop(tape, ones);
+    frag_tape_drop(tape, is_counted);
+    frag_tensor made = frag_aten_mul(tape, total, count);
+    frag_tape_drop(tape, count);
+    return made;
+}
+
+static frag_tensor compute_chunks(frag_tape *tape, const frag_model *model, const frag_batch *batch,
+                                  frag_tensor hidden)
+{
+    uint64_t rows = batch->count * batch->tokens;
+    uint64_t width = frag_tape_count(tape, hidden) / rows;
+    frag_tensor flat = frag_aten_view(tape, hidden);
+    frag_tensor labels = move_labels(tape, batch);
+    frag_tensor whole = frag_aten_split_begin(tape, flat);
+    frag_tensor total = 0;
+    frag_tape_begin_checkpoints(tape, 1);
+    for (uint64_t left = rows; left > 0;) {
+        uint64_t chunk = left < model->workload->loss_chunk ? left : model->workload->loss_chunk;
+        frag_tensor part = frag_aten_split_next(tape, whole, chunk * width);
+        chunk_call call = {model, frag_tape_view(tape, labels, chunk)};
+        frag_tensor loss = frag_tape_checkpoint(
+            tape, &(frag_region_call){run_chunk, &call, sizeof call, &call.labels, 1}, part);
+        frag_tape_drop(tape, call.labels);
+        frag_tape_drop(tape, part);
+        frag_tape_set(tape, &total,
+                      total == 0 ? frag_aten_add_scalar(tape, loss)
+                                 : frag_aten_add(tape, total, loss));
+        frag_tape_drop(tape, loss);
+        left -= chunk;
+    }
+    frag_tape_set(tape, &total, divide_by_labels(tape, total, rows));
+    frag_tape_drop(tape, whole);
+    frag_tape_drop(tape, labels);
+    frag_tape_drop(tape, flat);
+    return total;
+}
+
 frag_tensor frag_decoder_loss(frag_tape *tape, const frag_family *family, const frag_model *model,
                               const frag_batch *batch)
 {
     frag_cache past = frag_cache_create(model);
     frag_tensor hidden = family->hidden(tape, model, batch, &past);
+    if (model->workload->loss == FRAG_LOSS_CHUNKED) {
+        frag_cache_destroy(tape, &past);
+        frag_tensor total = compute_chunks(tape, model, batch, hidden);
+        frag_tape_drop(tape, hidden);
+        return total;
+    }
     frag_tensor logits = run_head(tape, model, hidden);
     frag_tensor loss = frag_family_causal_loss(tape, logits, batch);
+    frag_family_return(tape, batch, logits);
+    for (uint64_t i = 0; i < past.layer_count; i++) {
+        frag_family_return(tape, batch, past.layers[i].keys);
+        frag_family_return(tape, batch, past.layers[i].values);
+        frag_family_return(tape, batch, past.layers[i].window);
+    }
     frag_tape_drop(tape, hidden);
     frag_tape_drop(tape, logits);
     frag_cache_destroy(tape, &past);

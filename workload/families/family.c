@@ -1,5 +1,7 @@
 #include "workload/families/family.h"
 
+#include "base/memory.h"
+
 void frag_model_require_inputs(frag_tape *tape, const frag_model *model, frag_tensor hidden)
 {
     if (model->workload->lora_rank > 0 && frag_model_has_checkpoints(model))
@@ -45,6 +47,14 @@ void frag_family_load_images(frag_tape *tape, const frag_model *model, frag_batc
     batch->tokens = of->positions;
     frag_tape_set(tape, &batch->ids, frag_tape_empty(tape, batch->count * pixels, model->dtype));
     frag_tape_set(tape, &batch->labels, frag_tape_empty(tape, batch->count, FRAG_I64));
+}
+
+void frag_family_return(frag_tape *tape, const frag_batch *batch, frag_tensor made)
+{
+    frag_outputs *outputs = batch->outputs;
+    if (outputs != NULL && made != 0)
+        *FRAG_APPEND(outputs->tensors, outputs->count, outputs->capacity) =
+            frag_tape_keep(tape, made);
 }
 
 frag_tensor frag_family_causal_loss(frag_tape *tape, frag_tensor logits, const frag_batch *batch)

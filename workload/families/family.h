@@ -44,13 +44,21 @@ typedef struct frag_model {
     frag_tensor logits_bias;  /* a buffer (BART) */
 } frag_model;
 
+/* What a model returns besides its loss, where the program keeps it: logits first. */
+typedef struct frag_outputs {
+    frag_tensor *tensors;
+    size_t capacity;
+    uint32_t count;
+} frag_outputs;
+
 typedef struct frag_batch {
-    uint64_t number;    /* of forward passes so far */
-    frag_tensor ids;    /* what the program made of it: token ids, or images and their labels */
-    frag_tensor labels; /* the same tensor where the task has no others */
-    frag_tensor times;  /* of a diffusion: the step of each image, */
-    frag_tensor text;   /* hidden states of a text, */
-    frag_tensor pooled; /* the pooled text and sizes of the image (SDXL) */
+    frag_outputs *outputs; /* NULL: nothing is kept */
+    uint64_t number;       /* of forward passes so far */
+    frag_tensor ids;       /* what the program made of it: token ids, or images and their labels */
+    frag_tensor labels;    /* the same tensor where the task has no others */
+    frag_tensor times;     /* of a diffusion: the step of each image, */
+    frag_tensor text;      /* hidden states of a text, */
+    frag_tensor pooled;    /* the pooled text and sizes of the image (SDXL) */
     frag_tensor sizes;
     frag_tensor parts[2]; /* of what was predicted last: without the text, with it */
     uint64_t count;
@@ -107,6 +115,7 @@ typedef struct frag_linear {
     uint64_t images;  /* whose gradients come with channels before pixels; 0: they do not */
     frag_tensor down; /* LoRA's two matrices; 0: none */
     frag_tensor up;
+    frag_tensor magnitude; /* DoRA's length of each row; 0: none */
     uint64_t rank;
     double dropout;
     bool is_packed; /* the weight is of 4 bits */
@@ -206,6 +215,8 @@ frag_tensor frag_family_shift(frag_tape *tape, const frag_batch *batch);
 /* Images of the model's type and their classes; a transformer over them has as many tokens as
  * positions. */
 void frag_family_load_images(frag_tape *tape, const frag_model *model, frag_batch *batch);
+/* Logits or what else a model returns; borrowed. */
+void frag_family_return(frag_tape *tape, const frag_batch *batch, frag_tensor made);
 /* transformers' ForCausalLMLoss: logits in fp32, labels moved by one. Borrowed arguments. */
 frag_tensor frag_family_causal_loss(frag_tape *tape, frag_tensor logits, const frag_batch *batch);
 frag_tensor frag_family_activate(frag_tape *tape, frag_tensor x, frag_activation activation);

@@ -83,6 +83,8 @@ static void walk_adapters(frag_walk *at, frag_shape shape, frag_lora_target targ
     next->dropout = workload->task == FRAG_TASK_TRAIN ? workload->lora_dropout : 0;
     next->down = walk_adapter(at, (frag_shape){next->rank, shape.columns});
     next->up = walk_adapter(at, (frag_shape){shape.rows, next->rank});
+    if (workload->has_dora)
+        next->magnitude = walk_adapter(at, (frag_shape){0, shape.rows});
 }
 
 frag_dtype frag_model_product_type(const frag_workload *workload)
@@ -162,15 +164,95 @@ void frag_model_prepare(frag_tape *tape, frag_model *model)
 }
 
 /* ---- running */
+/* up(down(x)); x is used up. */
+static frag_tensor multiply_adapter(frag_tape *tape, frag_tensor x, const frag_linear *of,
+                                    uint64_t images)
+{
+    frag_tape_set(tape, &x, frag_aten_linear(tape, x, of->down, 0, of->rank));
+    frag_tape_set(
+        tape, &x,
+        frag_aten_linear_turned(tape, x, (frag_tensor[]){of->up, 0}, of->columns, images));
+    return x;
+}
+
 /* up(down(dropout(x))) * scaling */
 static frag_tensor run_adapter(frag_tape *tape, frag_tensor x, const frag_linear *of)
 {
     frag_tensor made = frag_aten_dropout(tape, x, of->dropout > 0);
-    frag_tape_set(tape, &made, frag_aten_linear(tape, made, of->down, 0, of->rank));
-    frag_tape_set(
-        tape, &made,
-        frag_aten_linear_turned(tape, made, (frag_tensor[]){of->up, 0}, of->columns, of->images));
+    made = multiply_adapter(tape, made, of, of->images);
     frag_tape_set(tape, &made, frag_aten_mul_scalar(tape, made));
+    return made;
+}
+
+/* ---- DoRA (peft's tuners/lora/dora.py) */
+/* up(down(eye)).T in the type of x: the adapter as a matrix. */
+static frag_tensor multiply_eye(frag_tape *tape, const frag_linear *of, frag_dtype dtype)
+{
+    uint64_t side = frag_tape_count(tape, of->down) / of->rank;
+    frag_tensor eye = frag_tape_empty(tape, side * side, FRAG_F32);
+    frag_tensor made = multiply_adapter(tape, frag_tape_keep(tape, eye), of, 0);
+    frag_tape_drop(tape, eye);
+    frag_tape_set(tape, &made, frag_tape_to(tape, made, dtype));
+    return made;
+}
+
+/* linalg.norm(weight + scaling * adapter, dim=1), which has no gradient. */
+static frag_tensor find_norms(frag_tape *tape, const frag_linear *of, frag_tensor weight)
+{
+    uint64_t count = frag_tape_count(tape, weight);
+    frag_dtype dtype = frag_tape_dtype(tape, weight);
+    frag_tensor scaled = frag_tape_empty(tape, count, dtype);
+    frag_tensor sum = frag_tape_empty(tape, count, dtype);
+    frag_tape_drop(tape, scaled);
+    frag_tensor norms = frag_tape_empty(tape, of->columns, dtype);
+    frag_aten_reduce_buffers(
+        tape, &(frag_reduction){of->columns, count / of->columns, !of->is_turned, 0});
+    frag_tape_drop(tape, sum);
+    return norms;
+}
+
+/* (scale - 1) * base + scale * up(down(x)) * scaling, where scale is magnitude / norms. Without
+ * dropout base is the result without its bias, else a product anew. */
+static frag_tensor run_dora(frag_tape *tape, frag_tensor x, const frag_linear *of,
+                            frag_tensor result)
+{
+    frag_dtype dtype = frag_tape_dtype(tape, x);
+    frag_tensor adapter = multiply_eye(tape, of, dtype);
+    frag_tensor weight = frag_tape_to(tape, of->weight, dtype);
+    frag_tensor norms = find_norms(tape, of, weight);
+    frag_tensor scale = frag_aten_mul(tape, of->magnitude, norms);
+    frag_tape_set(tape, &scale, frag_aten_view(tape, scale));
+    frag_tensor inner = multiply_adapter(tape, frag_tape_keep(tape, x), of, of->images);
+    frag_tensor base = of->dropout > 0 ? frag_aten_linear(tape, x, weight, 0, of->columns)
+                       : of->bias != 0 ? frag_aten_add(tape, result, of->bias)
+                                       : frag_tape_keep(tape, result);
+    frag_tensor less = frag_aten_add_scalar(tape, scale);
+    frag_tensor first = frag_aten_mul(tape, less, base);
+    frag_tape_drop(tape, less);
+    /* The gradient of this use is a view of a sum over tokens, to which nothing is added in place.
+     */
+    frag_tensor again = frag_aten_view(tape, scale);
+    frag_tensor second = frag_aten_mul(tape, again, inner);
+    frag_tape_drop(tape, again);
+    frag_tape_set(tape, &second, frag_aten_mul_scalar(tape, second));
+    frag_tensor made = frag_aten_add(tape, first, second);
+    frag_tensor names[] = {first, second, base, inner, scale, norms, weight, adapter};
+    for (uint32_t i = 0; i < sizeof names / sizeof *names; i++)
+        frag_tape_drop(tape, names[i]);
+    return made;
+}
+
+/* result + what the adapter makes of x; result is used up. */
+static frag_tensor add_adapter(frag_tape *tape, frag_tensor x, const frag_linear *of,
+                               frag_tensor result)
+{
+    bool is_dora = of->magnitude != 0;
+    frag_tensor dropped = is_dora ? frag_aten_dropout(tape, x, of->dropout > 0) : 0;
+    frag_tensor inner = is_dora ? run_dora(tape, dropped, of, result) : run_adapter(tape, x, of);
+    frag_tensor made = frag_aten_add(tape, result, inner);
+    frag_tape_drop(tape, inner);
+    frag_tape_drop(tape, result);
+    frag_tape_drop(tape, dropped);
     return made;
 }
 
@@ -179,10 +261,7 @@ static frag_tensor adapt(frag_tape *tape, frag_tensor x, const frag_linear *of, 
 {
     frag_dtype dtype = frag_tape_dtype(tape, result);
     frag_tensor typed = frag_tape_to(tape, x, FRAG_F32);
-    frag_tensor inner = run_adapter(tape, typed, of);
-    frag_tensor made = frag_aten_add(tape, result, inner);
-    frag_tape_drop(tape, inner);
-    frag_tape_drop(tape, result);
+    frag_tensor made = add_adapter(tape, typed, of, result);
     frag_tape_set(tape, &made, frag_tape_to(tape, made, dtype));
     frag_tape_drop(tape, typed);
     return made;
@@ -194,11 +273,7 @@ static frag_tensor adapt_packed(frag_tape *tape, frag_tensor x, const frag_linea
 {
     if (!of->packed.is_int8)
         frag_tape_set(tape, &result, frag_aten_contiguous(tape, result));
-    frag_tensor inner = run_adapter(tape, x, of);
-    frag_tensor made = frag_aten_add(tape, result, inner);
-    frag_tape_drop(tape, result);
-    frag_tape_drop(tape, inner);
-    return made;
+    return add_adapter(tape, x, of, result);
 }
 
 static frag_tensor run_layer(frag_tape *tape, frag_tensor x, const frag_linear *of)

@@ -97,6 +97,7 @@ static void build(frag_tape *tape, frag_model *model)
 typedef struct pass {
     frag_tape *tape;
     const frag_network *network;
+    bool is_inplace; /* activations lie where their inputs did */
     uint64_t batch;
     bool is_training;
 } pass;
@@ -126,7 +127,10 @@ static picture convolve(const pass *in, const part *at, picture x)
 static void activate(const pass *in, picture *x)
 {
     frag_activation activation = (frag_activation)in->network->activation;
-    frag_tape_set(in->tape, &x->pixels, frag_family_activate(in->tape, x->pixels, activation));
+    if (in->is_inplace)
+        x->pixels = frag_aten_relu_in_place(in->tape, x->pixels);
+    else
+        frag_tape_set(in->tape, &x->pixels, frag_family_activate(in->tape, x->pixels, activation));
 }
 
 static picture keep(const pass *in, picture x)
@@ -185,6 +189,7 @@ static frag_tensor classify(frag_tape *tape, const frag_linear *head, frag_tenso
     *logits = frag_walk_apply(tape, flat, head);
     frag_tape_set(tape, &flat, frag_aten_view(tape, *logits));
     frag_tensor loss = frag_aten_cross_entropy(tape, flat, batch->labels);
+    frag_family_return(tape, batch, *logits);
     frag_tape_drop(tape, flat);
     return loss;
 }
@@ -193,8 +198,10 @@ static frag_tensor classify(frag_tape *tape, const frag_linear *head, frag_tenso
 static frag_tensor compute_loss(frag_tape *tape, const frag_model *model, const frag_batch *batch)
 {
     const frag_network *of = &model->workload->network;
-    const pass in = {tape, of, batch->count, model->workload->task == FRAG_TASK_TRAIN};
-    frag_walk at = {.tape = tape, .workload = model->workload, .at = model->parameters};
+    const frag_workload *workload = model->workload;
+    const pass in = {tape, of, workload->is_inplace, batch->count,
+                     workload->task == FRAG_TASK_TRAIN};
+    frag_walk at = {.tape = tape, .workload = workload, .at = model->parameters};
     const part stem = walk_stem(&at, of);
     picture embedded = embed(&in, &stem, batch->ids);
     picture hidden = keep(&in, embedded);

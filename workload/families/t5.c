@@ -449,6 +449,7 @@ static frag_tensor compute_loss(frag_tape *tape, const frag_model *model, const 
     frag_tensor logits = frag_aten_linear(tape, scaled, model->parameters[0], 0, of->vocabulary);
     frag_tensor flat = frag_aten_view(tape, logits);
     frag_tensor loss = frag_aten_cross_entropy(tape, flat, batch->labels);
+    frag_family_return(tape, batch, logits);
     frag_tape_drop(tape, flat);
     frag_tape_drop(tape, logits);
     frag_tape_drop(tape, scaled);

@@ -216,6 +216,7 @@ static frag_tensor classify(frag_tape *tape, const head *at, const frag_batch *b
     frag_tensor logits = frag_walk_apply(tape, pooled, &at->classes);
     frag_tensor flat = frag_aten_view(tape, logits);
     frag_tensor loss = frag_aten_cross_entropy(tape, flat, batch->labels);
+    frag_family_return(tape, batch, logits);
     frag_tape_drop(tape, flat);
     frag_tape_drop(tape, pooled);
     frag_tape_drop(tape, logits);

@@ -22,6 +22,7 @@ frag_tensor frag_aten_tanh(frag_tape *tape, frag_tensor self);
 frag_tensor frag_aten_gelu(frag_tape *tape, frag_tensor self);
 frag_tensor frag_aten_silu(frag_tape *tape, frag_tensor self);
 frag_tensor frag_aten_relu(frag_tape *tape, frag_tensor self);
+frag_tensor frag_aten_relu_in_place(frag_tape *tape, frag_tensor self); /* uses up self */
 /* clamp(self, low, high) by tensors of one number */
 frag_tensor frag_aten_clamp(frag_tape *tape, frag_tensor self, frag_tensor low, frag_tensor high);
 /* where(condition, self, a number) */
@@ -42,6 +43,9 @@ frag_tensor frag_aten_contiguous(frag_tape *tape, frag_tensor self);  /* of what
 frag_tensor frag_aten_alias(frag_tape *tape, frag_tensor self); /* x[...]: the gradient itself */
 /* Equal parts along a dimension, as views. */
 void frag_aten_split(frag_tape *tape, frag_tensor self, frag_tensor *parts, uint32_t count);
+/* As many parts of any size as are taken one after the other out of what begin returns. */
+frag_tensor frag_aten_split_begin(frag_tape *tape, frag_tensor self);
+frag_tensor frag_aten_split_next(frag_tape *tape, frag_tensor whole, uint64_t count);
 frag_tensor frag_aten_slice(frag_tape *tape, frag_tensor self, uint64_t count);
 /* expand: a view of more elements, which repeat. Its gradient is summed. */
 frag_tensor frag_aten_expand(frag_tape *tape, frag_tensor self, uint64_t count);

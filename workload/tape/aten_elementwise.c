@@ -172,6 +172,16 @@ frag_tensor frag_aten_relu(frag_tape *tape, frag_tensor self)
     return map(tape, self, scale_backward, true);
 }
 
+frag_tensor frag_aten_relu_in_place(frag_tape *tape, frag_tensor self)
+{
+    frag_tensor made = frag_tape_alias(tape, self, frag_tape_count(tape, self));
+    frag_node *node = frag_tape_record(tape, scale_backward, &self, 1, &made, 1);
+    if (node != NULL)
+        frag_tape_save_output(tape, node, made);
+    frag_tape_drop(tape, self);
+    return made;
+}
+
 /* saved: high, low, self. where(self >= low and self <= high, gradient, 0) */
 static void clamp_backward(frag_tape *tape, frag_node *node, const frag_tensor *in,
                            frag_tensor *out)

@@ -120,8 +120,11 @@ frag_tensor frag_aten_linear_turned(frag_tape *tape, frag_tensor x, const frag_t
     frag_tensor typed_bias = cast(tape, bias);
     frag_tensor typed_weight = cast(tape, weight);
     frag_tensor typed = cast(tape, x);
+    /* Without a bias the weight is turned first, so that in backward its gradient goes last. */
+    frag_tensor turned = bias == 0 ? frag_aten_view(tape, typed_weight) : 0;
     frag_tensor flat = frag_aten_view(tape, typed);
-    frag_tensor turned = frag_aten_view(tape, typed_weight);
+    if (bias != 0)
+        turned = frag_aten_view(tape, typed_weight);
     frag_tape_set_strided(tape, turned);
     frag_tensor made = bias != 0 ? addmm(tape, typed_bias, flat, turned, columns, images == 1)
                                  : mm(tape, flat, turned, columns);

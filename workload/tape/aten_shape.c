@@ -91,6 +91,48 @@ void frag_aten_split(frag_tape *tape, frag_tensor self, frag_tensor *parts, uint
         node->numbers[0] = whole;
 }
 
+/* ---- a split into any number of parts: a node for each, which keeps its gradient until all are
+ * there */
+static void part_backward(frag_tape *tape, frag_node *node, const frag_tensor *in, frag_tensor *out)
+{
+    (void)out;
+    node->held = frag_tape_keep(tape, in[0]);
+}
+
+/* numbers: elements, the part that was taken last; of a part the one before it. */
+static void parts_backward(frag_tape *tape, frag_node *node, const frag_tensor *in,
+                           frag_tensor *out)
+{
+    (void)in;
+    out[0] = frag_tape_empty(tape, node->numbers[0], node->dtypes[0]);
+    for (uint64_t next = node->numbers[1]; next != 0;) {
+        frag_node *part = frag_tape_node(tape, (uint32_t)next);
+        frag_tape_clear(tape, &part->held);
+        next = part->numbers[0];
+    }
+}
+
+frag_tensor frag_aten_split_begin(frag_tape *tape, frag_tensor self)
+{
+    frag_tensor whole = frag_tape_view(tape, self, frag_tape_count(tape, self));
+    frag_node *node = frag_tape_record(tape, parts_backward, &self, 1, &whole, 1);
+    if (node != NULL)
+        node->numbers[0] = frag_tape_count(tape, self);
+    return whole;
+}
+
+frag_tensor frag_aten_split_next(frag_tape *tape, frag_tensor whole, uint64_t count)
+{
+    frag_tensor made = frag_tape_view(tape, whole, count);
+    frag_node *part = frag_tape_record(tape, part_backward, &whole, 1, &made, 1);
+    if (part != NULL) {
+        frag_node *node = frag_tape_node(tape, frag_tape_tensor_node(tape, whole));
+        part->numbers[0] = node->numbers[1];
+        node->numbers[1] = frag_tape_tensor_node(tape, made);
+    }
+    return made;
+}
+
 /* Zeros of the whole, into which the gradient is copied. */
 static void slice_backward(frag_tape *tape, frag_node *node, const frag_tensor *in,
                            frag_tensor *out)

@@ -21,6 +21,8 @@ struct frag_checkpoint_frame {
     uint64_t start;      /* allocations of the tape where the pass began */
     uint64_t stop_after; /* allocations behind which the last tensor is saved */
     bool is_remade;
+    bool *are_gone; /* places whose nodes went with no backward: not kept when they are remade */
+    size_t are_gone_capacity;
     frag_tensor *remade;
 };
 
@@ -32,6 +34,14 @@ bool frag_tape_is_past_saved(const frag_tape *tape)
     return tape->is_remaking && tape->allocation_count - frame->start >= frame->stop_after;
 }
 
+void frag_tape_note_cast(frag_tape *tape, frag_tape_held_cast *cast)
+{
+    if (tape->frame == NULL || tape->is_remaking || cast->region == tape->region_count)
+        return;
+    cast->region = tape->region_count;
+    tape->frame->start--; /* one more is counted */
+}
+
 /* In a region nothing is saved but a place; when it is made anew, the tensor is put there.
  * made_now: how many of the allocations so far come behind the saving, which PyTorch does before an
  * operator runs for its inputs and after it for what it made. */
@@ -40,13 +50,19 @@ static void save_in_frame(frag_tape *tape, frag_node *node, frag_tensor id, uint
     frag_checkpoint_frame *frame = tape->frame;
     if (tape->is_remaking) {
         frag_tape_turn_kind(tape, id, FRAG_REQUEST_ACTIVATION);
-        if (frame->remade_count < frame->place_count)
-            frame->remade[frame->remade_count++] =
-                frag_tape_alias(tape, id, tape->tensors[id].count);
+        uint32_t place = frame->remade_count;
+        if (place == frame->place_count)
+            return;
+        if (frame->are_gone[place]) /* its node is alone with it, as in the forward pass */
+            node->saved[node->saved_count++] = frag_tape_keep(tape, id);
+        else
+            frame->remade[place] = frag_tape_alias(tape, id, tape->tensors[id].count);
+        frame->remade_count++;
         return;
     }
+    *FRAG_APPEND(frame->are_gone, frame->place_count, frame->are_gone_capacity) = false;
     node->frame = frame;
-    node->places[node->saved_count++] = ++frame->place_count;
+    node->places[node->saved_count++] = frame->place_count;
     frame->references++;
     frame->stop_after = tape->allocation_count - frame->start - made_now;
 }
@@ -159,6 +175,7 @@ static void drop_frame(frag_tape *tape, frag_checkpoint_frame *frame)
     frag_tape_drop(tape, frame->input);
     for (uint32_t i = 0; i < KEPT_MAX; i++)
         frag_tape_drop(tape, frame->kept[i]);
+    frag_free(frame->are_gone);
     frag_free(frame->remade);
     frag_free(frame->context);
     frag_free(frame);
@@ -194,6 +211,7 @@ frag_tensor frag_tape_checkpoint(frag_tape *tape, const frag_region_call *call, 
     frame->references = 1;
     frame->start = tape->allocation_count;
     tape->frame = frame;
+    tape->region_count++;
     frag_tensor made = call->run(tape, frame->context, input);
     tape->frame = NULL;
     drop_frame(tape, frame);
@@ -256,8 +274,10 @@ void frag_tape_release_saved(frag_tape *tape, frag_node *node)
         if (node->host_counts[i] > 0)
             tape->host_bytes -= host_block(node->host_counts[i], node->host_dtypes[i]);
         node->host_counts[i] = 0;
-        if (node->places[i] != 0)
+        if (node->places[i] != 0) {
+            node->frame->are_gone[node->places[i] - 1] = true;
             drop_frame(tape, node->frame);
+        }
         node->places[i] = 0;
     }
     node->saved_count = 0;

@@ -28,6 +28,7 @@ typedef struct frag_tape_tensor {
 typedef struct frag_tape_held_cast {
     frag_tensor from;
     frag_tensor to;
+    uint64_t region; /* that made it, or read it last; 0: none */
 } frag_tape_held_cast;
 
 struct frag_tape {
@@ -52,6 +53,7 @@ struct frag_tape {
     uint32_t visit;
     uint64_t allocation_count;
     frag_checkpoint_frame *frame; /* that runs */
+    uint64_t region_count;        /* of checkpoints, so far */
     uint64_t checkpoint_every;    /* calls; 0: each */
     uint64_t checkpoint_calls;
     bool is_remaking;
@@ -76,6 +78,9 @@ struct frag_tape {
 /* What a request turns out to be for; what is more than a temporary stays what it is, but for what
  * becomes a gradient. */
 void frag_tape_turn_kind(frag_tape *tape, frag_tensor id, frag_request_kind kind);
+
+/* A cast that was made before is read: made anew, a region makes it itself. */
+void frag_tape_note_cast(frag_tape *tape, frag_tape_held_cast *cast);
 
 /* Whether a region is made anew, and all that it saves is there. */
 bool frag_tape_is_past_saved(const frag_tape *tape);

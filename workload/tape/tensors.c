@@ -596,14 +596,17 @@ frag_tensor frag_tape_cast(frag_tape *tape, frag_tensor id)
         return id != 0 ? frag_tape_keep(tape, id) : 0;
     bool is_kept = tape->tensors[id].is_leaf;
     for (uint32_t i = 0; is_kept && i < tape->cast_count; i++)
-        if (tape->casts[i].from == id)
+        if (tape->casts[i].from == id) {
+            frag_tape_note_cast(tape, &tape->casts[i]);
             return frag_tape_keep(tape, tape->casts[i].to);
+        }
     frag_tensor made = frag_tape_to(tape, id, tape->autocast);
     if (is_kept) {
         frag_tape_turn_kind(tape, made, FRAG_REQUEST_CAST);
         tape->casts = frag_grow(tape->casts, &tape->casts_capacity, tape->cast_count + 1,
                                 sizeof *tape->casts);
-        tape->casts[tape->cast_count++] = (frag_tape_held_cast){id, frag_tape_keep(tape, made)};
+        tape->casts[tape->cast_count++] =
+            (frag_tape_held_cast){id, frag_tape_keep(tape, made), tape->region_count};
     }
     return made;
 }
