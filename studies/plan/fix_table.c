@@ -277,6 +277,60 @@ static void line_bf16(const frag_fix_base *base, const frag_fit_setting *setting
         frag_text_add(text, "from_pretrained(..., dtype=torch.bfloat16)");
 }
 
+/* ---- the loss in chunks of 1024 tokens, or of 256 */
+enum { CHUNK_LEVELS = 2 };
+
+static uint64_t find_chunk(uint32_t level)
+{
+    return FRAG_LOSS_CHUNK_INITIAL >> (2 * (level - 1));
+}
+
+static uint32_t count_chunked(const frag_fix_base *base)
+{
+    frag_workload workload = base->setting.workload;
+    bool is_full = workload.loss == FRAG_LOSS_FULL;
+    workload.loss = FRAG_LOSS_CHUNKED;
+    return is_full && frag_workload_check(&workload, NULL) ? CHUNK_LEVELS : 0;
+}
+
+static void apply_chunked(const frag_fix_base *base, uint32_t level, frag_fit_setting *setting)
+{
+    (void)base;
+    setting->workload.loss = FRAG_LOSS_CHUNKED;
+    setting->workload.loss_chunk = find_chunk(level);
+}
+
+static void describe_chunked(const frag_fit_setting *setting, frag_text *text)
+{
+    frag_text_add(text, "logits of %" PRIu64 " tokens", setting->workload.loss_chunk);
+}
+
+static void line_chunked(const frag_fix_base *base, const frag_fit_setting *setting,
+                         frag_fix_place place, frag_text *text)
+{
+    (void)base;
+    const frag_workload *workload = &setting->workload;
+    if (place != FRAG_FIX_TORCH)
+        return;
+    const char *core = workload->lora_rank > 0 ? "model.get_base_model()" : "model";
+    frag_text_add(text,
+                  "from torch.nn.functional import cross_entropy, pad\n"
+                  "from torch.utils.checkpoint import checkpoint\n"
+                  "core = %s\n"
+                  "def loss_part(hidden, labels):\n"
+                  "    logits = core.get_output_embeddings()(hidden).float()\n"
+                  "    return cross_entropy(logits, labels, reduction=\"sum\")\n"
+                  "def chunked_loss(ids):\n"
+                  "    hidden = core.base_model(input_ids=ids).last_hidden_state.flatten(0, 1)\n"
+                  "    labels = pad(ids, (0, 1), value=-100)[:, 1:].flatten()\n"
+                  "    parts = zip(hidden.split(%" PRIu64 "), labels.split(%" PRIu64 "))\n"
+                  "    losses = (checkpoint(loss_part, *part, use_reentrant=False) "
+                  "for part in parts)\n"
+                  "    return sum(losses) / (labels != -100).sum()\n"
+                  "loss = chunked_loss(ids)  # in place of model(input_ids=ids, labels=ids).loss",
+                  core, workload->loss_chunk, workload->loss_chunk);
+}
+
 /* ---- checkpointing */
 static uint32_t count_checkpoint(const frag_fix_base *base)
 {
@@ -586,6 +640,12 @@ const frag_fix frag_fixes[] = {
      "Activations are rounded to 16 bits; usually it is faster. Weights have 16-bit copies "
      "besides.",
      FRAG_FIX_NUMERICS, false, count_amp, apply_amp, describe_precision, line_amp},
+    {"chunked-loss",
+     "The head and the loss take some tokens at a time; backward computes their logits anew, so "
+     "that "
+     "those of a whole batch are never there.",
+     "A second product of the head; results differ by rounding.", FRAG_FIX_TIME, false,
+     count_chunked, apply_chunked, describe_chunked, line_chunked},
     {"checkpoint", "Of each block only the input is kept; backward computes its activations anew.",
      "A second forward pass through the blocks.", FRAG_FIX_TIME, true, count_checkpoint,
      apply_checkpoint, describe_checkpoint, line_checkpoint},

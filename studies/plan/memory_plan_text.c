@@ -1,6 +1,7 @@
 /* A plan for a person. */
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 #include "base/bytes.h"
 #include "base/text_table.h"
@@ -134,8 +135,12 @@ static void print_lines(const frag_memory_plan *plan, const frag_fix *fix,
     for (uint32_t place = 0; place < FRAG_FIX_PLACE_COUNT; place++) {
         frag_text text = {0};
         fix->write_line(&plan->base, setting, (frag_fix_place)place, &text);
-        if (text.length > 0)
-            fprintf(stream, "  %-14s%s\n", frag_fix_place_name((frag_fix_place)place), text.bytes);
+        const char *name = frag_fix_place_name((frag_fix_place)place);
+        for (const char *line = text.bytes; text.length > 0 && *line != '\0'; name = "") {
+            size_t length = strcspn(line, "\n");
+            fprintf(stream, "  %-14s%.*s\n", name, (int)length, line);
+            line += length + (line[length] == '\n');
+        }
         frag_text_destroy(&text);
     }
 }

@@ -124,6 +124,29 @@ refuse() { # sentence, arguments
     [ "$(field '[f["setting"] for f in p["fixes"] if f["fix"] == "quantize"]' <<<"$output")" = "['NF4']" ]
 }
 
+@test "a loss in chunks is a fix of decoders, whose lines are those of the dry runs" {
+    run ./fraglab plan $models/gpt2-small.yaml --gpu 3GiB --batch 8 --format jsonl
+    # Of two sizes of chunks the smaller, as neither fits alone.
+    alone=$(field '[f["peak"] for f in p["fixes"] if f["fix"] == "chunked-loss"][0]' <<<"$output")
+    [ "$(field '[f["setting"] for f in p["fixes"] if f["fix"] == "chunked-loss"]' <<<"$output")" = "['logits of 256 tokens']" ]
+    run ./fraglab plan $models/gpt2-small.yaml --gpu 3GiB --batch 8 --format jsonl --loss chunked --loss-chunk 256
+    [ "$(field 'p["peak"]' <<<"$output")" = "$alone" ]
+    [ "$(field '[f for f in p["fixes"] if f["fix"] == "chunked-loss"]' <<<"$output")" = '[]' ]
+    for knobs in '--lora-rank 8' ''; do
+        # shellcheck disable=SC2086
+        ./fraglab plan $models/gpt2-small.yaml --gpu 80GiB --batch 8 --explain chunked-loss $knobs | sed -n '/^  torch /,$p' | cut -c 17- >"$out/paste.py"
+        python3 -c 'compile(open("'"$out/paste.py"'").read(), "paste", "exec")'
+        grep -q "^core = model$([ -z "$knobs" ] || echo '.get_base_model()')\$" "$out/paste.py"
+        while IFS= read -r line; do
+            grep -qxF -- "${line//1024/chunk}" tests/workload/program.py
+        done < <(grep -v '^core\|^loss' "$out/paste.py")
+    done
+    [ "$(wc -l <"$out/paste.py")" -eq 13 ]
+    printf 'model: {family: bert}\n' >"$out/bert.yaml"
+    run ./fraglab plan "$out/bert.yaml" --gpu 80GiB --format jsonl
+    [ "$(field '[f for f in p["fixes"] if f["fix"] == "chunked-loss"]' <<<"$output")" = '[]' ]
+}
+
 @test "settings of the program count, and are not offered again" {
     run ./fraglab plan $models/gpt2-small.yaml --gpu 80GiB --format jsonl --conf expandable_segments:True
     [ "$(field '[f for f in p["fixes"] if f["fix"] == "expandable-segments"]' <<<"$output")" = '[]' ]
@@ -148,7 +171,7 @@ refuse() { # sentence, arguments
         grep -q '^costs: ' "$out/said"
         grep -q '^here: ' "$out/said"
     done < <(sed -n 's/^    {"\([a-z0-9-]*\)",$/\1/p; s/^    {"\([a-z0-9-]*\)", ".*/\1/p' studies/plan/fix_table.c)
-    [ "$count" -eq 15 ]
+    [ "$count" -eq 16 ]
     ./fraglab plan $models/gpt2-small.yaml --gpu rtx3060 --explain no-grad | grep -q '^here: it does not apply'
 }
 
