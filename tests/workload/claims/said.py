@@ -95,6 +95,18 @@ CLAIMS = [
     ("del of the outputs before the next batch saves memory.", "allocated", (-100, -1), [
         ("held batch=8 tokens=512 held=true", "held batch=8 tokens=512 held=false"),
     ], "The name keeps the last outputs until the next are there; the peak comes after that."),
+    ("del of the loss before the next batch saves memory in evaluation with gradients on.", "allocated", (-100, -1), [
+        (f"{FIXED} task=evaluate no_grad=false", f"{FIXED} task=evaluate no_grad=false del=true"),
+    ], "The last loss holds on to all activations of its batch while those of the next are made."),
+    ("Cross-entropy in chunks saves memory.", "allocated", (-100, -1), [
+        (f"{GPT2} batch=1 tokens=128", f"{GPT2} batch=1 tokens=128 loss=chunked"),
+        (FIXED, f"{FIXED} loss=chunked"),
+        (f"{QWEN2} batch=2 tokens=1024 precision=amp-bf16 checkpoint=blocks", f"{QWEN2} batch=2 tokens=1024 precision=amp-bf16 checkpoint=blocks loss=chunked"),
+    ], "Logits and what the loss makes of them are there for 1,024 tokens at a time; nothing is saved where the optimizer's step is the peak."),
+    ("DoRA takes no more memory than LoRA.", "allocated", (-5, 5), [
+        (f"{FIXED} lora_rank=8", f"{FIXED} lora_rank=8 lora_dora=true"),
+        (f"{QWEN2} batch=2 tokens=1024 precision=bf16 lora_rank=16", f"{QWEN2} batch=2 tokens=1024 precision=bf16 lora_rank=16 lora_dora=true"),
+    ], "Each adapted layer keeps its result and that of its adapter for the gradient of its magnitudes, in fp32."),
     ("Offloading activations to the CPU saves 50 % or more.", "allocated", (-100, -50), [
         ("offload batch=8 tokens=512 offload=false", "offload batch=8 tokens=512 offload=true"),
     ], "torch.autograd.graph.save_on_cpu: weights that backward needs are copied as well, and the loss needs its logits on the card."),
