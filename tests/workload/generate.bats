@@ -95,6 +95,10 @@ options() {
     # Four chunks in each of two steps: logits, made anew in backward, and of each what log_softmax makes.
     [ "$(grep -c "^alloc [0-9]* $((logits / 4))$" "$out/chunked.txt")" -ge 32 ]
     [ "$(peak chunked)" -lt $(($(peak full) - logits)) ]
+    # A graph whose backward pass never comes holds no logits of chunks.
+    generate graph --task evaluate --no-grad false --loss chunked --loss-chunk 512
+    generate wide --task evaluate --no-grad false
+    [ "$(peak graph)" -lt $(($(peak wide) - 2 * logits)) ]
     generate evaluate --task evaluate --steps 3
     generate leak --task evaluate --steps 3 --leak outputs
     generate deleted --task evaluate --steps 3 --keep-outputs true --del true

@@ -164,6 +164,14 @@ void frag_tape_save_output(frag_tape *tape, frag_node *node, frag_tensor id)
     frag_tape_drop(tape, alias);
 }
 
+static void free_frame(frag_checkpoint_frame *frame)
+{
+    frag_free(frame->are_gone);
+    frag_free(frame->remade);
+    frag_free(frame->context);
+    frag_free(frame);
+}
+
 static void drop_frame(frag_tape *tape, frag_checkpoint_frame *frame)
 {
     if (--frame->references > 0)
@@ -175,10 +183,14 @@ static void drop_frame(frag_tape *tape, frag_checkpoint_frame *frame)
     frag_tape_drop(tape, frame->input);
     for (uint32_t i = 0; i < KEPT_MAX; i++)
         frag_tape_drop(tape, frame->kept[i]);
-    frag_free(frame->are_gone);
-    frag_free(frame->remade);
-    frag_free(frame->context);
-    frag_free(frame);
+    free_frame(frame);
+}
+
+void frag_tape_forget_places(const frag_node *node)
+{
+    for (uint32_t i = 0; i < node->saved_count; i++)
+        if (node->places[i] != 0 && --node->frame->references == 0)
+            free_frame(node->frame);
 }
 
 void frag_tape_begin_checkpoints(frag_tape *tape, uint64_t every)

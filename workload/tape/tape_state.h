@@ -82,6 +82,9 @@ void frag_tape_turn_kind(frag_tape *tape, frag_tensor id, frag_request_kind kind
 /* A cast that was made before is read: made anew, a region makes it itself. */
 void frag_tape_note_cast(frag_tape *tape, frag_tape_held_cast *cast);
 
+/* Of a node that is there when the tape ends: what the host holds for its regions. */
+void frag_tape_forget_places(const frag_node *node);
+
 /* Whether a region is made anew, and all that it saves is there. */
 bool frag_tape_is_past_saved(const frag_tape *tape);
 

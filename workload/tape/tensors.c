@@ -26,6 +26,8 @@ void frag_tape_destroy(frag_tape *tape)
 {
     if (tape == NULL)
         return;
+    for (uint32_t i = 1; i < tape->node_count; i++)
+        frag_tape_forget_places(frag_tape_node(tape, i));
     for (uint32_t i = 0; i * NODES_PER_CHUNK < tape->node_count && tape->chunks != NULL; i++)
         frag_free(tape->chunks[i]);
     frag_free(tape->chunks);
