@@ -38,5 +38,10 @@ for step in range(2):
     assert known.nonzero().shape == (32, 1)
     assert torch.zeros(8, dtype=torch.bool).cuda().nonzero().shape == (0, 1)
     assert torch.arange(6).repeat(4).cuda().unique().shape == (6,)
+    pairs = torch.tensor([[1, 2], [3, 4], [1, 2], [1, 2]]).cuda()
+    assert pairs.unique(dim=0).shape == (2, 2) and torch.unique_consecutive(pairs, dim=0).shape == (3, 2)
+    assert torch.unique_consecutive(pairs[:, 0].contiguous()).shape == (3,)
+    drawn = torch.randint(0, 9, (40, 3), device="cuda")  # each slice is taken once
+    assert [len(part) for part in torch.unique(drawn, dim=0, return_inverse=True, return_counts=True)] == [40, 40, 40]
 
 # expect: status=0 ended_by=exit identical

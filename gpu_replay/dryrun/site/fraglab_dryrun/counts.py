@@ -81,8 +81,13 @@ class Counts:
     def of_mask(self, mask):
         return self.choose(mask.numel(), mask, lambda held: held.count_nonzero())
 
-    def of_unique(self, tensor):
-        return self.choose(tensor.numel(), tensor, lambda held: held.unique().numel())
+    def of_unique(self, name):
+        """name: unique or unique_consecutive, of all elements or of the slices along a dimension."""
+        def choose(tensor, dim=None):
+            elements = tensor.numel() if dim is None else tensor.shape[dim]
+            return self.choose(elements, tensor, lambda held: getattr(held, name)(dim=dim).shape[dim or 0])
+
+        return choose
 
     def around(self, function, choose, arguments, named):
         """The function, while reads of a count give the chosen one."""
@@ -114,8 +119,8 @@ class Counts:
         node.register_prehook(before)
         node.register_hook(after)
 
-    def wrap(self, owner, name, choose, is_counting=lambda arguments: True):
-        """A function that counts elements of its first tensor."""
+    def wrap(self, owner, name, choose, is_counting=lambda arguments: True, words=()):
+        """A function that counts elements of its first tensor; choose wants to know these arguments by name, too."""
         function = getattr(owner, name, None)
         if function is None:
             return
@@ -125,7 +130,8 @@ class Counts:
             tensor = arguments[0] if arguments else named.get("input")
             if not self.is_plain(tensor) or not is_counting([*arguments, *named]):
                 return function(*arguments, **named)
-            return self.around(function, lambda: choose(tensor), arguments, named)
+            given = {word: named[word] for word in words if word in named}
+            return self.around(function, lambda: choose(tensor, **given), arguments, named)
 
         setattr(owner, name, counting)
 
@@ -189,7 +195,7 @@ def install(torch, run, after_import):
         for name in ("nonzero", "argwhere"):
             counts.wrap(owner, name, counts.of_mask)
         for name in ("unique", "unique_consecutive"):
-            counts.wrap(owner, name, counts.of_unique)
+            counts.wrap(owner, name, counts.of_unique(name), words=("dim",))
         counts.wrap_masked(owner, "masked_select")
     counts.wrap(torch.Tensor, "coalesce", lambda tensor: counts.choose(tensor._nnz()),
                 lambda arguments: not arguments[0].is_coalesced())
