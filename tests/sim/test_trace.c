@@ -302,6 +302,36 @@ static void refuses_columns_that_point_beyond_their_tables(void **state)
     frag_recording_destroy(&recording);
 }
 
+/* In tables of two to four the one at `to` becomes what stands at `from`. */
+static void refuses_streams_and_pools_that_come_twice(void **state)
+{
+    (void)state;
+    for (uint32_t count = 2; count <= 4; count++)
+        for (uint32_t from = 0; from < count; from++)
+            for (uint32_t to = 1; to < count; to++) {
+                frag_recording recording = {0};
+                frag_error error = {0};
+                frag_builder *builder = frag_builder_create(&recording);
+                const uint64_t handles[] = {0, 7, 9, 8};
+                frag_builder_device(builder, 0);
+                frag_builder_streams(builder, handles, count);
+                for (uint32_t i = 1; i < count; i++)
+                    frag_builder_pool(builder, (frag_pool_id){i % 2, i});
+                assert_true(frag_builder_finish(builder, "made", &error));
+                frag_trace *trace = &recording.traces[0];
+                trace->stream_handles[to] = trace->stream_handles[from];
+                assert_int_equal(frag_trace_check(&recording, trace, &error), from == to);
+                if (from != to)
+                    assert_non_null(strstr(error.sentence, "of device 0 is in the table twice"));
+                trace->stream_handles[to] = handles[to];
+                trace->pool_ids[to] = trace->pool_ids[from];
+                assert_int_equal(frag_trace_check(&recording, trace, &error), from == to);
+                if (from != to)
+                    assert_non_null(strstr(error.sentence, "of device 0 is in the table twice"));
+                frag_recording_destroy(&recording);
+            }
+}
+
 static void refuses_blocks_and_slots_that_cannot_be(void **state)
 {
     (void)state;
@@ -554,6 +584,7 @@ int main(void)
         cmocka_unit_test(the_sum_of_all_requests_has_a_bound),
         cmocka_unit_test(a_deferred_free_may_stay_without_complete),
         cmocka_unit_test(refuses_columns_that_point_beyond_their_tables),
+        cmocka_unit_test(refuses_streams_and_pools_that_come_twice),
         cmocka_unit_test(refuses_blocks_and_slots_that_cannot_be),
         cmocka_unit_test(the_last_number_that_is_allowed_is_accepted),
         cmocka_unit_test(a_trace_without_a_table_of_streams_has_the_default_stream_alone),
