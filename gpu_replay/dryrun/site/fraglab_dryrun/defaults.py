@@ -155,10 +155,10 @@ class Generation:
     def beams(frame):
         """How many tokens a beam search has made, by the line that reads it: on the device it counts indices
         that are set."""
-        names, path = frame.f_locals, frame.f_code.co_filename
+        path = frame.f_code.co_filename
         if frame.f_code.co_name != "_beam_search" or not path.endswith(os.path.join("generation", "utils.py")):
             return None
-        line = linecache.getline(path, frame.f_lineno)
+        line, names = linecache.getline(path, frame.f_lineno), frame.f_locals  # which keeps what they name, so of no other frame
         if "output_length" in line:
             return names.get("cur_len")
         if "max_generated_length]" in line and "cur_len" in names and "decoder_prompt_len" in names:
