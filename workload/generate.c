@@ -24,10 +24,12 @@ static const frag_family *const families[FRAG_FAMILY_COUNT] = {
     [FRAG_FAMILY_GPT_NEOX] = &frag_family_gpt_neox,
     [FRAG_FAMILY_VIT] = &frag_family_vit,
     [FRAG_FAMILY_RESNET] = &frag_family_resnet,
+    [FRAG_FAMILY_CONVNEXT] = &frag_family_convnext,
     [FRAG_FAMILY_UNET] = &frag_family_unet,
     [FRAG_FAMILY_MIXTRAL] = &frag_family_llama,
     [FRAG_FAMILY_QWEN3_MOE] = &frag_family_llama,
     [FRAG_FAMILY_BART] = &frag_family_bart,
+    [FRAG_FAMILY_WHISPER] = &frag_family_whisper,
     [FRAG_FAMILY_T5] = &frag_family_t5,
     [FRAG_FAMILY_MT5] = &frag_family_t5,
 };
@@ -345,6 +347,7 @@ static void run_program(program *running)
     frag_free(running->model.block_starts);
     frag_free(running->model.parameters);
     frag_free(running->model.shapes);
+    frag_free(running->model.matrices);
     frag_free(running->model.roles);
 }
 

@@ -90,10 +90,11 @@ static void make_factors(frag_tape *tape, const frag_optimizer_state *state)
     for (uint32_t i = 0; i < model->parameter_count && !state->has_state; i++) {
         frag_dtype dtype = frag_tape_dtype(tape, model->parameters[i]);
         const frag_shape *shape = &model->shapes[i];
+        uint64_t matrices = model->matrices[i];
         if (is_trained(tape, model, i) && shape->rows > 0)
-            (void)frag_tape_empty(tape, shape->rows, dtype);
+            (void)frag_tape_empty(tape, matrices * shape->rows, dtype);
         if (is_trained(tape, model, i))
-            (void)frag_tape_empty(tape, shape->columns, dtype);
+            (void)frag_tape_empty(tape, matrices * shape->columns, dtype);
     }
 }
 
@@ -118,16 +119,20 @@ static void step_factored(frag_tape *tape, const frag_model *model, uint32_t i, 
     frag_tensor parameter = model->parameters[i];
     const frag_shape *shape = &model->shapes[i];
     frag_dtype dtype = frag_tape_dtype(tape, parameter);
+    uint64_t matrices = model->matrices[i];
     const frag_reduction whole = {1, frag_tape_count(tape, parameter), true, 0};
     frag_tape_drop(tape, reduce(tape, whole, dtype));
     if (shape->rows > 0) {
-        frag_tape_set(tape, &names->row_mean,
-                      reduce(tape, (frag_reduction){shape->rows, shape->columns, true, 0}, dtype));
+        frag_tape_set(
+            tape, &names->row_mean,
+            reduce(tape, (frag_reduction){matrices * shape->rows, shape->columns, true, 0}, dtype));
         frag_tape_set(tape, &names->column_mean,
-                      reduce(tape, (frag_reduction){shape->columns, shape->rows, false, 0}, dtype));
+                      reduce(tape,
+                             (frag_reduction){matrices * shape->columns, shape->rows, false, 0},
+                             dtype));
         frag_tape_set(tape, &names->estimate, like(tape, parameter));
         frag_tape_use_blas(tape);
-        frag_tape_drop(tape, reduce(tape, (frag_reduction){1, shape->rows, true, 0}, dtype));
+        frag_tape_drop(tape, reduce(tape, (frag_reduction){matrices, shape->rows, true, 0}, dtype));
     } else {
         frag_tape_set(tape, &names->squares, like(tape, parameter));
         frag_tape_set(tape, &names->estimate, like(tape, parameter));

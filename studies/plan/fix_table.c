@@ -718,7 +718,8 @@ double frag_fix_recomputing_ratio(const frag_workload *workload)
     const frag_network *of = &workload->network;
     /* Families with learnt positions have feed-forward parts of two layers, without a gate. */
     bool is_plain = frag_families[of->family].has_learnt_positions;
-    if (of->layers == 0 || of->heads == 0 || of->width == 0)
+    bool has_sounds = frag_families[of->family].has_sounds; /* the encoder has other widths */
+    if (of->layers == 0 || of->heads == 0 || of->width == 0 || has_sounds)
         return NAN;
     double width = (double)of->width;
     double heads = is_plain ? width : (double)(of->heads * of->head_width);

@@ -26,7 +26,7 @@ options() {
         [[ "$output" == *" equal" ]]
         count=$((count + 1))
     done <$here/cases
-    [ "$count" -ge 155 ]
+    [ "$count" -ge 166 ]
 }
 
 @test "the same description gives the same bytes, another seed other ones" {
@@ -131,7 +131,7 @@ refuse() { # sentence; the file's text is on stdin
 
 targets="q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj, qkv_proj, gate_up_proj, c_attn, c_proj, c_fc, query, key, value, dense"
 targets+=", q_lin, k_lin, v_lin, out_lin, lin1, lin2, query_key_value, dense_h_to_4h, dense_4h_to_h, to_q, to_k, to_v, to_out.0"
-families="gpt2, llama, bert, mistral, qwen2, qwen3, phi3, gemma, roberta, distilbert, opt, gpt_neox, gemma2, vit, resnet, unet, mixtral, qwen3_moe, bart, t5 or mt5"
+families="gpt2, llama, bert, mistral, qwen2, qwen3, phi3, gemma, roberta, distilbert, opt, gpt_neox, gemma2, vit, resnet, unet, mixtral, qwen3_moe, bart, t5, mt5, convnext or whisper"
 types=${families/unet, /}
 
 @test "bad input is refused with its place, what was found and what would be right" {
@@ -188,7 +188,7 @@ types=${families/unet, /}
     printf 'model: {family: bert}\nrun: {task: generate}\n' |
         refuse ": task is generate, and bert is no decoder; expected train or evaluate"
     printf '{"model_type": "roberta", "max_position_embeddings": 66}' | refuse ": tokens is 128; the model has positions for 64"
-    printf '{"model_type": "whisper"}' | refuse ": 'model_type' is 'whisper'; expected ${types/roberta,/roberta, xlm-roberta,}"
+    printf '{"model_type": "wav2vec2"}' | refuse ": 'model_type' is 'wav2vec2'; expected ${types/roberta,/roberta, xlm-roberta,}"
     printf '{"_class_name": "FluxTransformer2DModel"}' | refuse ": '_class_name' is 'FluxTransformer2DModel'; expected UNet2DConditionModel"
     printf '{"model_type": "gpt2", "n_layer": -3}' | refuse ": 'n_layer' is -3; expected a whole number 1 to 1000"
     printf 'model: {family: llama}\nrun: {quantize: nf4}\n' |
@@ -215,6 +215,19 @@ types=${families/unet, /}
     printf '{"model_type": "resnet", "depths": [1, 2, 0]}' |
         refuse ": 'depths' is an array; expected a list of up to 8 numbers, each 1 to 1000"
     printf '{"model_type": "vit", "image_size": [224, 192]}' | refuse ": 'image_size' is an array; expected a whole number 1 to 16384"
+    printf 'model: {family: convnext, image: 31}\n' | refuse ": image is 31; expected at least 32, of which patches and stages leave a pixel"
+    printf 'model: {family: convnext}\nrun: {checkpoint: blocks}\n' |
+        refuse ": checkpoint is blocks, which transformers has not for convnext; expected none"
+    printf 'model: {family: convnext}\nrun: {offload: activations}\n' |
+        refuse ": offload is activations, which is not described for convnext; expected none"
+    printf '{"model_type": "convnext", "num_stages": 3}' | refuse ": 'num_stages' is 3, and 'hidden_sizes' has 4 numbers; expected as many"
+    printf 'model: {family: whisper}\nrun: {tokens: 449}\n' | refuse ": tokens is 449; the model has positions for 448"
+    printf 'model: {family: whisper}\nrun: {batch: 50000}\n' | refuse ": a batch has 75000000 tokens; expected at most 67108864"
+    printf 'model: {family: whisper}\nrun: {parallel: ddp}\n' | refuse ": parallel is given; several devices are not described for whisper"
+    printf 'model: {family: whisper}\nrun: {lora: {rank: 4}}\n' |
+        refuse ": lora_targets names no layer of the network; expected some of q_proj, k_proj, v_proj and all-linear"
+    printf '{"model_type": "whisper", "apply_spec_augment": true}' | refuse ": 'apply_spec_augment' is true; expected false: nothing else is described"
+    printf '{"model_type": "whisper", "decoder_layerdrop": 0.1}' | refuse ": 'decoder_layerdrop' is 0.1; expected 0: nothing else is described"
     printf '{"hidden_size": 3}' | refuse ": has no 'model_type'; expected the config.json of a model"
 }
 

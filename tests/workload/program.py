@@ -12,7 +12,7 @@ from torch.nn.functional import cross_entropy, pad
 from torch.utils.checkpoint import checkpoint
 from transformers import initialization as init
 from transformers.modeling_layers import GradientCheckpointingLayer
-from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageClassification, AutoModelForMaskedLM, AutoModelForSeq2SeqLM, DynamicCache
+from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageClassification, AutoModelForMaskedLM, AutoModelForSeq2SeqLM, AutoModelForSpeechSeq2Seq, DynamicCache
 from transformers.cache_utils import DynamicLayer
 
 knobs = dict(word.split("=", 1) for word in sys.argv[2:])
@@ -26,10 +26,11 @@ autocast = {"amp-bf16": torch.bfloat16, "amp-fp16": torch.float16}.get(precision
 torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
 is_training = knobs.get("task", "train") == "train"
 
-has_images = config.model_type in ("vit", "resnet")
+has_images = config.model_type in ("vit", "resnet", "convnext")
 kind = AutoModelForMaskedLM if config.model_type in ("bert", "roberta", "xlm-roberta", "distilbert") else AutoModelForCausalLM
 kind = AutoModelForImageClassification if has_images else kind
 kind = AutoModelForSeq2SeqLM if not is_unet and config.is_encoder_decoder else kind
+kind = AutoModelForSpeechSeq2Seq if config.model_type == "whisper" else kind
 parallel = knobs.get("parallel", "none")
 if parallel != "none":
     torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
@@ -233,6 +234,17 @@ def forward_images():
         loss = take_loss(model(pixel_values=images, labels=labels))
 
 
+def forward_sounds():
+    """Spectrograms of 30 seconds, or as many frames as the encoder has positions for, twice; tokens are what was said."""
+    global drawn, sounds, labels, loss
+    batch = int(knobs.get("batch", 1))
+    sounds = torch.randn(batch, config.num_mel_bins, 2 * config.max_source_positions).to(weights).cuda()
+    labels = torch.randint(0, config.vocab_size, (batch, lengths[drawn % len(lengths)])).cuda()
+    drawn += 1
+    with offloading(), torch.autocast("cuda", dtype=autocast) if autocast else contextlib.nullcontext():
+        loss = take_loss(model(input_features=sounds, labels=labels))
+
+
 def load_latents(copies):
     """What a U-Net reads besides time: latents, text, and for SDXL the pooled text and sizes of the image."""
     global latents, text, added
@@ -274,6 +286,8 @@ def forward():
         return forward_latents()
     if has_images:
         return forward_images()
+    if config.model_type == "whisper":
+        return forward_sounds()
     ids = torch.randint(0, config.vocab_size, (int(knobs.get("batch", 1)), lengths[drawn % len(lengths)])).cuda()
     drawn += 1
     targets = ids

@@ -128,6 +128,36 @@ static void a_gradient_of_an_activation_goes_with_the_graph(void **state)
     expect_events(&of, "+16 +16 +16 +16 -2 +8 -1 -0 -3 -2 ");
 }
 
+/* With channels last a convolution copies its weight, and the parameter the gradient of it; a
+ * depthwise one's lies in both orders. */
+static void convolve_channels_last(bool is_depthwise, const char *expected)
+{
+    made of;
+    begin(&of);
+    uint64_t values = is_depthwise ? 2 : 4;
+    frag_tensor weight = frag_tape_parameter(of.tape, 4 * values, FRAG_BF16, false);
+    frag_tensor x = frag_tape_empty(of.tape, 8, FRAG_BF16);
+    frag_tensor out = frag_aten_convolve(of.tape, x,
+                                         &(frag_aten_convolution){.weight = weight,
+                                                                  .batch = 1,
+                                                                  .in_channels = 2,
+                                                                  .out_channels = 2,
+                                                                  .window = {2, 2, 2, 0},
+                                                                  .is_depthwise = is_depthwise,
+                                                                  .is_own = is_depthwise,
+                                                                  .is_channels_last = true});
+    frag_tape_backward(of.tape, out);
+    expect_events(&of, expected);
+}
+
+static void a_gradient_in_another_order_is_copied(void **state)
+{
+    (void)state;
+    /* weight, x, out, the weight's copy; one, the gradient, its sums and its copy */
+    convolve_channels_last(false, "+32 +16 +4 +32 -3 +4 +32 +511 -5 +32 -4 -3 ");
+    convolve_channels_last(true, "+16 +16 +4 +4 +16 -3 ");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -137,6 +167,7 @@ int main(void)
         cmocka_unit_test(nothing_is_saved_where_no_gradient_is_wanted),
         cmocka_unit_test(a_broadcast_operand_gets_a_sum),
         cmocka_unit_test(a_gradient_of_an_activation_goes_with_the_graph),
+        cmocka_unit_test(a_gradient_in_another_order_is_copied),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -70,7 +70,6 @@ static bool check_quantized(const frag_workload *workload, frag_error *error)
     return true;
 }
 
-/* Every stage halves the image; what is left of it must be a pixel at least. */
 static bool check_stages(const frag_network *of, frag_error *error)
 {
     if (of->depths.count != of->channels.count)
@@ -84,6 +83,13 @@ static bool check_stages(const frag_network *of, frag_error *error)
                              "channels has %" PRIu64 "; expected at least %d where a layer "
                              "has three convolutions",
                              of->channels.values[i], NARROWING);
+    /* Of a ConvNeXt, which pads nothing, every stage but the first halves the image. */
+    uint64_t least = of->patch << (of->depths.count > 1 ? of->depths.count - 1 : 1);
+    if (of->image < least)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "image is %" PRIu64 "; expected at least %" PRIu64
+                         ", of which patches and stages leave a pixel",
+                         of->image, least);
     return true;
 }
 
@@ -169,7 +175,7 @@ static bool check_images(const frag_workload *workload, frag_error *error)
                          "a batch has %" PRIu64 " numbers; expected at most 2^34", pixels);
     if (family->is_diffusion)
         return check_unet(of, error);
-    return of->patch > 0 ? check_transformer(of, error) : check_stages(of, error);
+    return of->depths.count == 0 ? check_transformer(of, error) : check_stages(of, error);
 }
 
 static uint64_t count_layers(const frag_network *of)
@@ -195,7 +201,9 @@ static uint64_t find_longest(const frag_workload *workload)
 {
     if (frag_families[workload->network.family].has_images)
         return workload->network.positions;
-    return frag_lengths_largest(&workload->tokens);
+    uint64_t tokens = frag_lengths_largest(&workload->tokens);
+    uint64_t heard = workload->network.encoder_positions;
+    return tokens > heard ? tokens : heard;
 }
 
 /* Every request stays far below what a trace can hold, and the trace below what memory can. */
@@ -328,7 +336,8 @@ static bool check_parallel(const frag_workload *workload, frag_error *error)
     if (workload->quantize != FRAG_QUANTIZE_NONE)
         return frag_fail(error, FRAG_E_INPUT,
                          "parallel is given with quantize; expected quantize none");
-    if (of->experts > 0 || frag_families[of->family].has_pairs)
+    if (of->experts > 0 || frag_families[of->family].has_pairs ||
+        frag_families[of->family].has_sounds)
         return frag_fail(error, FRAG_E_INPUT,
                          "parallel is given; several devices are not described for %s",
                          frag_families[of->family].name);
@@ -390,14 +399,19 @@ static bool check_dependent(const frag_workload *workload, frag_error *error)
         return frag_fail(error, FRAG_E_INPUT,
                          "offload is activations, and none are saved without gradients; expected "
                          "task train, or evaluate with no_grad false");
+    const frag_family_fields *family = &frag_families[workload->network.family];
+    if (workload->offload != FRAG_OFFLOAD_NONE && family->has_no_offload)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "offload is activations, which is not described for %s; expected none",
+                         family->name);
     if (workload->has_dora && workload->lora_rank == 0)
         return frag_fail(
             error, FRAG_E_INPUT,
             "lora_dora is true, and there are no adapters; expected lora_rank with it");
-    if (workload->has_dora && frag_families[workload->network.family].is_diffusion)
+    if (workload->has_dora && family->is_diffusion)
         return frag_fail(error, FRAG_E_INPUT, "lora_dora is true, which is not described for %s",
-                         frag_families[workload->network.family].name);
-    if (workload->target_tokens > 0 && !frag_families[workload->network.family].has_pairs)
+                         family->name);
+    if (workload->target_tokens > 0 && !family->has_pairs)
         return frag_fail(error, FRAG_E_INPUT,
                          "target_tokens is %" PRIu64
                          ", and the model has one sequence; expected it with bart or t5",
@@ -445,11 +459,12 @@ static bool check_names(const frag_workload *workload, frag_error *error)
         return frag_fail(error, FRAG_E_INPUT,
                          "leak, keep_outputs or del is given, and the task has no loss; expected "
                          "train or evaluate");
-    if (has_logits && (family->is_diffusion || (workload->keeps_outputs && family->has_pairs)))
+    if (has_logits && (family->is_diffusion ||
+                       (workload->keeps_outputs && (family->has_pairs || family->has_sounds))))
         return frag_fail(error, FRAG_E_INPUT, "%s, which is not described for %s",
                          workload->keeps_outputs ? "keep_outputs is true" : "leak is outputs",
                          family->name);
-    if (workload->is_inplace && (!family->has_no_blocks || of->activation != FRAG_RELU))
+    if (workload->is_inplace && (of->family != FRAG_FAMILY_RESNET || of->activation != FRAG_RELU))
         return frag_fail(error, FRAG_E_INPUT,
                          "inplace is true; expected a resnet with activation relu");
     return true;

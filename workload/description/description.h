@@ -34,6 +34,8 @@ typedef enum frag_family_id {
     FRAG_FAMILY_BART,
     FRAG_FAMILY_T5,
     FRAG_FAMILY_MT5, /* t5 with other defaults */
+    FRAG_FAMILY_CONVNEXT,
+    FRAG_FAMILY_WHISPER,
     FRAG_FAMILY_COUNT
 } frag_family_id;
 
@@ -88,16 +90,18 @@ typedef struct frag_network {
     uint64_t encoder_layers; /* of an encoder before a decoder */
     uint64_t encoder_heads;
     uint64_t encoder_inner;
-    uint64_t position_buckets; /* rows of a table of position biases (T5); 0: none */
-    uint64_t feed_forward;     /* frag_feed_forward (T5), which says the activation, */
-    bool is_gated;             /* and this */
-    bool has_output_scale;     /* hidden states are scaled before the head */
-    uint64_t embedding_width;  /* of words; projected to width (OPT) */
-    uint64_t classes;          /* of a classifier */
-    uint64_t image;            /* pixels along a side */
+    uint64_t mels;              /* numbers of a frame of a spectrogram (Whisper) */
+    uint64_t encoder_positions; /* half as many as frames */
+    uint64_t position_buckets;  /* rows of a table of position biases (T5); 0: none */
+    uint64_t feed_forward;      /* frag_feed_forward (T5), which says the activation, */
+    bool is_gated;              /* and this */
+    bool has_output_scale;      /* hidden states are scaled before the head */
+    uint64_t embedding_width;   /* of words; projected to width (OPT) */
+    uint64_t classes;           /* of a classifier */
+    uint64_t image;             /* pixels along a side */
     uint64_t image_channels;
     uint64_t patch;             /* pixels along a side */
-    frag_stages depths;         /* layers of each stage (ResNet) */
+    frag_stages depths;         /* layers of each stage (ResNet, ConvNeXt) */
     frag_stages channels;       /* that each stage hands on */
     frag_stages stage_heads;    /* attention heads of each; one number: of all (U-Net) */
     frag_stages down_attention; /* 1: its layers have attention */
@@ -137,6 +141,9 @@ typedef struct frag_network {
     double attention_dropout;
     double residual_dropout;
     double activation_dropout; /* within the feed-forward part */
+    double drop_path;          /* of the last layer: it is left out for so many images (ConvNeXt) */
+    double layer_scale;        /* what a layer makes is multiplied by a number for each channel, at
+                                  first this; 0: it is not */
 } frag_network;
 
 typedef enum frag_task {
@@ -358,8 +365,10 @@ typedef struct frag_family_fields {
     uint64_t lora_default; /* targets that peft has for the family, and all that there are */
     uint64_t lora_targets; /* 0: adapters are not described */
     bool has_pairs;        /* batches are a source and a target */
+    bool has_sounds;       /* batches are spectrograms and what was said */
     bool has_images;       /* batches are images, not sequences of tokens */
     bool has_no_blocks;    /* nothing that transformers can checkpoint */
+    bool has_no_offload;   /* what comes back from the host lies in another order than it did */
     bool is_quantised;     /* weights of 4 and 8 bits are described */
     bool is_diffusion;     /* batches are latents with a text; generating is denoising */
 } frag_family_fields;

@@ -1,4 +1,5 @@
 /* Reads workloads: YAML by base/formats/yaml.h, config.json by base/json.h. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -399,9 +400,47 @@ static bool check_unet(const frag_json *json, frag_error *error)
     return true;
 }
 
-/* What makes a mixture of experts another one than is described. */
+/* A Whisper that leaves out layers or parts of a spectrogram by chance is not described. */
+static bool check_sounds(const frag_json *json, frag_error *error)
+{
+    static const char *const keys[] = {"apply_spec_augment", "encoder_layerdrop",
+                                       "decoder_layerdrop"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        const frag_json_value *value = frag_json_at(json, keys[i]);
+        char found[FRAG_JSON_FOUND_MAX];
+        bool flag = false;
+        double share = 0;
+        bool is_none = value == NULL || frag_json_is_null(value) ||
+                       (frag_json_read_flag(value, &flag) && !flag) ||
+                       (frag_json_read_ratio(value, &share) && share == 0);
+        if (!is_none)
+            return frag_fail(error, FRAG_E_INPUT, "'%s' %s; expected %s: nothing else is described",
+                             keys[i], frag_json_found(value, found), i == 0 ? "false" : "0");
+    }
+    return true;
+}
+
+static bool check_stage_number(const frag_json *json, const frag_network *network,
+                               frag_error *error)
+{
+    uint64_t stages = 0;
+    const frag_json_value *value = frag_json_at(json, "num_stages");
+    if (value == NULL || !frag_json_read_number(value, &stages) ||
+        stages == network->channels.count)
+        return true;
+    return frag_fail(error, FRAG_E_INPUT,
+                     "'num_stages' is %" PRIu64 ", and 'hidden_sizes' has %" PRIu64
+                     " numbers; expected as many",
+                     stages, network->channels.count);
+}
+
+/* What makes a network another one than is described. */
 static bool check_config(const frag_json *json, const frag_network *network, frag_error *error)
 {
+    if (network->family == FRAG_FAMILY_WHISPER && !check_sounds(json, error))
+        return false;
+    if (network->family == FRAG_FAMILY_CONVNEXT && !check_stage_number(json, network, error))
+        return false;
     const frag_json_value *dense = frag_json_at(json, "mlp_only_layers");
     const frag_json_value *logits = frag_json_at(json, "output_router_logits");
     bool has_loss = false;

@@ -28,6 +28,8 @@ typedef struct frag_model {
     size_t parameters_capacity;
     frag_shape *shapes; /* of each */
     size_t shapes_capacity;
+    uint64_t *matrices; /* that each is made of */
+    size_t matrices_capacity;
     frag_parameter_role *roles;
     size_t roles_capacity;
     uint32_t parameter_count;
@@ -103,8 +105,10 @@ extern const frag_family frag_family_resnet;
 extern const frag_family frag_family_unet;
 /* Its generation, from noise to latents in so many steps. */
 void frag_unet_denoise(frag_tape *tape, const frag_model *model, frag_batch *batch, uint64_t steps);
+extern const frag_family frag_family_convnext;
 extern const frag_family frag_family_bart;
 extern const frag_family frag_family_t5;
+extern const frag_family frag_family_whisper;
 
 /* ---- linear layers (linear.c), named once for building a model and for running it */
 typedef struct frag_linear {
@@ -131,6 +135,11 @@ typedef struct frag_walk {
 } frag_walk;
 
 frag_tensor frag_walk_parameter(frag_walk *at, frag_shape shape);
+/* The weight of a convolution: a matrix for each of its outputs and inputs, or, of a Conv1d, for
+ * each of its outputs. */
+frag_tensor frag_walk_matrices(frag_walk *at, frag_shape shape, uint64_t count);
+/* One that is not trained in any case. */
+frag_tensor frag_walk_frozen(frag_walk *at, frag_shape shape);
 /* A layer that is no target of LoRA is named 0. */
 frag_linear frag_walk_linear(frag_walk *at, frag_shape shape, bool has_bias,
                              frag_lora_target target);
@@ -198,6 +207,9 @@ frag_tensor frag_rope_apply(frag_tape *tape, frag_tensor x, frag_rope angles);
 /* ---- shared by families */
 /* With LoRA it is frozen. */
 frag_tensor frag_model_add(frag_tape *tape, frag_model *model, frag_shape shape);
+/* Of the last count parameters the last moved ones are named before the others, though they came
+ * behind them. None has adapters. */
+void frag_model_name_first(frag_model *model, uint32_t count, uint32_t moved);
 /* A block begins here, or the last one has ended. */
 void frag_model_mark_block(frag_model *model);
 /* register_buffer() */

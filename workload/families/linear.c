@@ -3,7 +3,8 @@
 #include "base/memory.h"
 #include "workload/families/family.h"
 
-static uint32_t add_place(frag_model *model, frag_shape shape, frag_parameter_role role)
+static uint32_t add_places(frag_model *model, frag_shape shape, uint64_t matrices,
+                           frag_parameter_role role)
 {
     uint32_t index = model->parameter_count++;
     model->shapes = frag_grow(model->shapes, &model->shapes_capacity, model->parameter_count,
@@ -12,9 +13,17 @@ static uint32_t add_place(frag_model *model, frag_shape shape, frag_parameter_ro
                                   model->parameter_count, sizeof *model->parameters);
     model->roles = frag_grow(model->roles, &model->roles_capacity, model->parameter_count,
                              sizeof *model->roles);
+    model->matrices = frag_grow(model->matrices, &model->matrices_capacity, model->parameter_count,
+                                sizeof *model->matrices);
     model->shapes[index] = shape;
+    model->matrices[index] = matrices;
     model->roles[index] = role;
     return index;
+}
+
+static uint32_t add_place(frag_model *model, frag_shape shape, frag_parameter_role role)
+{
+    return add_places(model, shape, 1, role);
 }
 
 static uint64_t count_elements(frag_shape shape)
@@ -32,13 +41,42 @@ frag_dtype frag_model_loaded_type(const frag_model *model)
     return is_quantised(model) ? model->product_dtype : model->dtype;
 }
 
+static bool is_frozen(const frag_model *model)
+{
+    return model->workload->lora_rank > 0 || is_quantised(model);
+}
+
+static frag_tensor add_matrices(frag_tape *tape, frag_model *model, frag_shape shape,
+                                uint64_t count, bool is_kept)
+{
+    uint32_t index = add_places(model, shape, count, FRAG_PARAMETER_PLAIN);
+    model->parameters[index] = frag_tape_parameter(tape, count * count_elements(shape),
+                                                   frag_model_loaded_type(model), is_kept);
+    return model->parameters[index];
+}
+
 frag_tensor frag_model_add(frag_tape *tape, frag_model *model, frag_shape shape)
 {
-    bool is_frozen = model->workload->lora_rank > 0 || is_quantised(model);
-    uint32_t index = add_place(model, shape, FRAG_PARAMETER_PLAIN);
-    model->parameters[index] =
-        frag_tape_parameter(tape, count_elements(shape), frag_model_loaded_type(model), is_frozen);
-    return model->parameters[index];
+    return add_matrices(tape, model, shape, 1, is_frozen(model));
+}
+
+void frag_model_name_first(frag_model *model, uint32_t count, uint32_t moved)
+{
+    uint32_t first = model->parameter_count - count;
+    for (uint32_t i = 0; i < moved; i++) {
+        uint32_t from = model->parameter_count - moved + i;
+        frag_tensor parameter = model->parameters[from];
+        frag_shape shape = model->shapes[from];
+        uint64_t matrices = model->matrices[from];
+        for (uint32_t at = from; at > first + i; at--) {
+            model->parameters[at] = model->parameters[at - 1];
+            model->shapes[at] = model->shapes[at - 1];
+            model->matrices[at] = model->matrices[at - 1];
+        }
+        model->parameters[first + i] = parameter;
+        model->shapes[first + i] = shape;
+        model->matrices[first + i] = matrices;
+    }
 }
 
 void frag_model_mark_block(frag_model *model)
@@ -56,6 +94,17 @@ void frag_model_add_buffer(frag_tape *tape, frag_model *model, uint64_t count, f
 frag_tensor frag_walk_parameter(frag_walk *at, frag_shape shape)
 {
     return at->model != NULL ? frag_model_add(at->tape, at->model, shape) : *at->at++;
+}
+
+frag_tensor frag_walk_frozen(frag_walk *at, frag_shape shape)
+{
+    return at->model != NULL ? add_matrices(at->tape, at->model, shape, 1, true) : *at->at++;
+}
+
+frag_tensor frag_walk_matrices(frag_walk *at, frag_shape shape, uint64_t count)
+{
+    return at->model != NULL ? add_matrices(at->tape, at->model, shape, count, is_frozen(at->model))
+                             : *at->at++;
 }
 
 /* peft keeps adapters in fp32, whatever the model is in. Those beside quantised weights are made

@@ -20,7 +20,7 @@ static part walk_part(frag_walk *at, const part *shape)
 {
     part next = *shape;
     next.weight =
-        frag_walk_parameter(at, (frag_shape){next.out, next.in * next.kernel * next.kernel});
+        frag_walk_matrices(at, (frag_shape){next.kernel, next.kernel}, next.in * next.out);
     next.norm_weight = frag_walk_parameter(at, (frag_shape){0, next.out});
     next.norm_bias = frag_walk_parameter(at, (frag_shape){0, next.out});
     if (at->model != NULL) {

@@ -67,7 +67,7 @@ static norm walk_norm(frag_walk *at, uint64_t width)
 static convolution walk_convolution(frag_walk *at, convolution next)
 {
     next.weight =
-        frag_walk_parameter(at, (frag_shape){next.out, next.in * next.kernel * next.kernel});
+        frag_walk_matrices(at, (frag_shape){next.kernel, next.kernel}, next.in * next.out);
     next.bias = frag_walk_parameter(at, (frag_shape){0, next.out});
     return next;
 }

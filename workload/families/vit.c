@@ -29,33 +29,19 @@ static norm walk_norm(frag_walk *at, const frag_network *of)
 }
 
 /* The two parts of the convolution move to the GPU first, but are named after the others. */
-static void name_last(frag_model *model, uint32_t count)
-{
-    uint32_t first = model->parameter_count - count;
-    for (uint32_t i = 0; i < count / 2; i++) {
-        frag_tensor parameter = model->parameters[first + i];
-        frag_shape shape = model->shapes[first + i];
-        model->parameters[first + i] = model->parameters[first + count / 2 + i];
-        model->shapes[first + i] = model->shapes[first + count / 2 + i];
-        model->parameters[first + count / 2 + i] = parameter;
-        model->shapes[first + count / 2 + i] = shape;
-    }
-}
-
 static embeddings walk_embeddings(frag_walk *at, const frag_network *of)
 {
-    enum { PARTS = 4 };
-    const frag_shape shapes[PARTS] = {{0, of->width},
-                                      {of->positions, of->width},
-                                      {of->width, of->image_channels * of->patch * of->patch},
-                                      {0, of->width}};
+    enum { WEIGHT = 2, PARTS = 4 };
+    const frag_shape shapes[PARTS] = {
+        {0, of->width}, {of->positions, of->width}, {of->patch, of->patch}, {0, of->width}};
     frag_tensor parts[PARTS];
     for (uint32_t i = 0; i < PARTS; i++) {
         uint32_t place = at->model != NULL ? (i + PARTS / 2) % PARTS : i;
-        parts[place] = frag_walk_parameter(at, shapes[place]);
+        parts[place] = frag_walk_matrices(at, shapes[place],
+                                          place == WEIGHT ? of->width * of->image_channels : 1);
     }
     if (at->model != NULL)
-        name_last(at->model, PARTS);
+        frag_model_name_first(at->model, PARTS, PARTS / 2);
     return (embeddings){parts[0], parts[1], parts[2], parts[3]};
 }
 

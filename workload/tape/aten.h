@@ -13,6 +13,8 @@ frag_tensor frag_aten_add(frag_tape *tape, frag_tensor self, frag_tensor other);
 /* self += other: self is used up, the result lies in its place. */
 frag_tensor frag_aten_add_in_place(frag_tape *tape, frag_tensor self, frag_tensor other);
 frag_tensor frag_aten_mul(frag_tape *tape, frag_tensor self, frag_tensor other);
+/* A number for each channel times x; is_turned: the gradient lies with channels before pixels. */
+frag_tensor frag_aten_scale(frag_tape *tape, frag_tensor numbers, frag_tensor x, bool is_turned);
 frag_tensor frag_aten_add_scalar(frag_tape *tape, frag_tensor self);
 frag_tensor frag_aten_mul_scalar(frag_tape *tape, frag_tensor self); /* div, neg too */
 frag_tensor frag_aten_pow(frag_tape *tape, frag_tensor self);
@@ -100,10 +102,15 @@ frag_tensor frag_aten_embedding_turned(frag_tape *tape, frag_tensor weight, frag
                                        uint64_t width);
 frag_tensor frag_aten_layer_norm(frag_tape *tape, frag_tensor x, frag_tensor weight,
                                  frag_tensor bias, uint64_t width);
-/* The same of what lies with channels before pixels, which is copied first. */
+/* The same of what lies with channels before pixels, which is copied first; and where its gradient
+ * does as well. */
 frag_tensor frag_aten_layer_norm_turned(frag_tape *tape, frag_tensor x, frag_tensor weight,
                                         frag_tensor bias, uint64_t width);
+frag_tensor frag_aten_layer_norm_turned_both(frag_tape *tape, frag_tensor x, frag_tensor weight,
+                                             frag_tensor bias, uint64_t width);
 frag_tensor frag_aten_mean_last(frag_tape *tape, frag_tensor x, uint64_t width);
+/* The mean of so many pixels, for each channel of each image; x has channels last. */
+frag_tensor frag_aten_mean_pixels(frag_tape *tape, frag_tensor x, uint64_t pixels);
 /* Mean over the targets; logits are [rows, classes]. */
 frag_tensor frag_aten_cross_entropy(frag_tape *tape, frag_tensor logits, frag_tensor targets);
 /* The mean of the squared differences. */
@@ -128,8 +135,12 @@ typedef struct frag_aten_convolution {
     uint64_t in_channels;
     uint64_t out_channels;
     frag_window window;
-    bool is_turned; /* its gradient comes with channels last and is copied */
-    bool has_gaps;  /* its gradient is a part of another, and copied for each of both results */
+    bool is_depthwise;     /* each channel is a group of its own */
+    bool is_own;           /* by a kernel of PyTorch's own, not by cuDNN; with is_depthwise */
+    bool is_line;          /* Conv1d: the image is one row of pixels */
+    bool is_channels_last; /* x has channels last, and so have all that is made of it */
+    bool is_turned;        /* its gradient comes in the other order of both and is copied */
+    bool has_gaps; /* its gradient is a part of another, and copied for each of both results */
 } frag_aten_convolution;
 
 frag_tensor frag_aten_convolve(frag_tape *tape, frag_tensor x, const frag_aten_convolution *of);

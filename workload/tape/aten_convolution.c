@@ -1,12 +1,39 @@
-/* Convolutions by cuDNN, batch norm and pooling, over images with equal sides. */
+/* Convolutions by cuDNN, batch norm and pooling, over images with equal sides or of one row. */
 #include "sim/device/convolution_workspace.h"
 #include "workload/tape/aten.h"
 
 /* ---- convolution (ATen/native/cudnn/Conv_v8.cpp) */
 /* Numbers that a node keeps. */
-enum { BATCH, SIDE, KERNEL, STRIDE, PADDING, IN_CHANNELS, OUT_CHANNELS, LAYOUT };
+enum { BATCH, SIDE, KERNEL, STRIDE, PADDING, IN_CHANNELS, OUT_CHANNELS, FLAGS };
 
-enum { PLAIN, TURNED, GAPS }; /* how its gradient lies */
+enum { DEPTHWISE = 1, LINE = 2, LAST = 4, TURNED = 8, GAPS = 16, OWN = 32 };
+
+static uint64_t get_flags(const frag_aten_convolution *of)
+{
+    return (of->is_depthwise ? DEPTHWISE : 0) | (of->is_line ? LINE : 0) |
+           (of->is_channels_last ? LAST : 0) | (of->is_turned ? TURNED : 0) |
+           (of->has_gaps ? GAPS : 0) | (of->is_own ? OWN : 0);
+}
+
+/* Of an image, or a filter, with that side. */
+static uint64_t count_pixels(const frag_aten_convolution *of, uint64_t side)
+{
+    return of->is_line ? side : side * side;
+}
+
+/* Of the weight. */
+static uint64_t count_values(const frag_aten_convolution *of)
+{
+    return (of->is_depthwise ? 1 : of->in_channels) * of->out_channels *
+           count_pixels(of, of->window.kernel);
+}
+
+/* A weight of several channels and pixels lies in another order than channels last. */
+static bool is_weight_turned(const frag_aten_convolution *of)
+{
+    return of->is_channels_last && !of->is_depthwise && of->in_channels > 1 &&
+           of->window.kernel > 1;
+}
 
 uint64_t frag_aten_window_side(const frag_window *of)
 {
@@ -15,19 +42,19 @@ uint64_t frag_aten_window_side(const frag_window *of)
 
 static frag_convolution get_problem(const frag_aten_convolution *of, frag_dtype dtype)
 {
-    uint64_t side = of->window.side;
-    uint64_t made = frag_aten_window_side(&of->window);
     return (frag_convolution){
         .element_bytes = frag_dtype_bytes(dtype),
+        .is_channels_last = of->is_channels_last,
         .may_use_tensor_cores = true, /* torch.backends.cudnn.allow_tf32 is the default */
         .batch_count = of->batch,
-        .group_count = 1,
+        .group_count = of->is_depthwise ? of->in_channels : 1,
         .input_channels = of->in_channels,
         .output_channels = of->out_channels,
-        .input_pixels = side * side,
-        .output_pixels = made * made,
-        .filter_pixels = of->window.kernel * of->window.kernel,
-        .is_winograd_shape = of->window.kernel == 3 && of->window.stride == 1,
+        .input_pixels = count_pixels(of, of->window.side),
+        .output_pixels = count_pixels(of, frag_aten_window_side(&of->window)),
+        .filter_pixels = count_pixels(of, of->window.kernel),
+        .is_winograd_shape =
+            of->window.kernel == 3 && of->window.stride == 1 && !of->is_line && !of->is_depthwise,
     };
 }
 
@@ -40,7 +67,7 @@ static void use_workspace(frag_tape *tape, const frag_aten_convolution *of, frag
     frag_convolution problem = get_problem(of, dtype);
     problem.pass = pass;
     uint64_t bytes = frag_convolution_workspace(&problem, card->capability, card->multiprocessors);
-    if (bytes == 0 || card->has_no_workspaces)
+    if (bytes == 0 || card->has_no_workspaces || of->is_own)
         return;
     frag_request_kind kind = frag_tape_set_kind(tape, FRAG_REQUEST_WORKSPACE);
     frag_tape_drop(tape, frag_tape_empty(tape, (bytes + 511) / 512 * 512 - 1, FRAG_BOOL));
@@ -57,8 +84,18 @@ static frag_aten_convolution get_convolution(const frag_node *node)
                                               .kernel = of[KERNEL],
                                               .stride = of[STRIDE],
                                               .padding = of[PADDING]},
-                                   .is_turned = of[LAYOUT] == TURNED,
-                                   .has_gaps = of[LAYOUT] == GAPS};
+                                   .is_depthwise = (of[FLAGS] & DEPTHWISE) != 0,
+                                   .is_own = (of[FLAGS] & OWN) != 0,
+                                   .is_line = (of[FLAGS] & LINE) != 0,
+                                   .is_channels_last = (of[FLAGS] & LAST) != 0,
+                                   .is_turned = (of[FLAGS] & TURNED) != 0,
+                                   .has_gaps = (of[FLAGS] & GAPS) != 0};
+}
+
+/* A copy of the weight in the order of x; 0 where it lies in it. */
+static frag_tensor lay_weight(frag_tape *tape, const frag_aten_convolution *of, frag_dtype dtype)
+{
+    return is_weight_turned(of) ? frag_tape_empty(tape, count_values(of), dtype) : 0;
 }
 
 /* inputs: x, weight, bias; gradients are made in that order. */
@@ -67,30 +104,36 @@ static void convolution_backward(frag_tape *tape, frag_node *node, const frag_te
 {
     const frag_aten_convolution of = get_convolution(node);
     frag_dtype dtype = frag_tape_dtype(tape, in[0]);
-    uint64_t side = of.window.side;
-    uint64_t kernel = of.window.kernel;
     uint64_t count = frag_tape_count(tape, in[0]);
+    if (of.is_own && node->edges[1].node != 0) /* it makes the weight's gradient first */
+        out[1] = frag_tape_empty(tape, count_values(&of), dtype);
     frag_tensor laid = of.is_turned ? frag_tape_empty(tape, count, dtype) : 0;
     if (node->edges[0].node != 0) {
-        out[0] = frag_tape_empty(tape, of.batch * of.in_channels * side * side, dtype);
+        uint64_t pixels = count_pixels(&of, of.window.side);
+        out[0] = frag_tape_empty(tape, of.batch * of.in_channels * pixels, dtype);
         if (of.has_gaps)
             laid = frag_tape_empty(tape, count, dtype);
+        frag_tensor weight = lay_weight(tape, &of, dtype);
         use_workspace(tape, &of, dtype, FRAG_CONVOLUTION_BACKWARD_DATA);
+        frag_tape_drop(tape, weight);
     }
-    if (node->edges[1].node != 0) {
+    if (node->edges[1].node != 0 && out[1] == 0) {
         if (of.has_gaps)
             frag_tape_clear(tape, &laid);
         if (of.has_gaps)
             laid = frag_tape_empty(tape, count, dtype);
-        out[1] = frag_tape_empty(tape, of.in_channels * of.out_channels * kernel * kernel, dtype);
+        out[1] = frag_tape_empty(tape, count_values(&of), dtype);
+        if (is_weight_turned(&of))
+            frag_tape_set_strided(tape, out[1]);
         use_workspace(tape, &of, dtype, FRAG_CONVOLUTION_BACKWARD_FILTER);
     }
     frag_tape_drop(tape, laid);
     if (node->edge_count > 2 && node->edges[2].node != 0) {
-        uint64_t made = frag_aten_window_side(&of.window);
+        uint64_t pixels = count_pixels(&of, frag_aten_window_side(&of.window));
+        bool is_fastest = of.is_turned == of.is_channels_last;
         out[2] = frag_tape_empty(tape, of.out_channels, dtype);
         frag_aten_reduce_buffers(
-            tape, &(frag_reduction){of.out_channels, of.batch * made * made, !of.is_turned, 0});
+            tape, &(frag_reduction){of.out_channels, of.batch * pixels, is_fastest, 0});
     }
 }
 
@@ -107,9 +150,9 @@ frag_tensor frag_aten_convolve(frag_tape *tape, frag_tensor x, const frag_aten_c
     frag_tensor inputs[3] = {0, 0, cast(tape, of->bias)}; /* from the last to the first */
     inputs[1] = cast(tape, of->weight);
     inputs[0] = cast(tape, x);
-    uint64_t side = frag_aten_window_side(&of->window);
+    uint64_t pixels = count_pixels(of, frag_aten_window_side(&of->window));
     frag_dtype dtype = frag_tape_dtype(tape, inputs[0]);
-    frag_tensor made = frag_tape_empty(tape, of->batch * of->out_channels * side * side, dtype);
+    frag_tensor made = frag_tape_empty(tape, of->batch * of->out_channels * pixels, dtype);
     frag_node *node =
         frag_tape_record(tape, convolution_backward, inputs, of->bias != 0 ? 3 : 2, &made, 1);
     if (node != NULL) {
@@ -122,14 +165,14 @@ frag_tensor frag_aten_convolve(frag_tape *tape, frag_tensor x, const frag_aten_c
                                                          [PADDING] = of->window.padding,
                                                          [IN_CHANNELS] = of->in_channels,
                                                          [OUT_CHANNELS] = of->out_channels,
-                                                         [LAYOUT] = of->has_gaps    ? GAPS
-                                                                    : of->is_turned ? TURNED
-                                                                                    : PLAIN};
+                                                         [FLAGS] = get_flags(of)};
         for (uint32_t i = 0; i < FRAG_NODE_NUMBERS_MAX; i++)
             node->numbers[i] = numbers[i];
     }
     /* Behind the saving, so that a region that is made anew may end before it. */
+    frag_tensor weight = lay_weight(tape, of, dtype);
     use_workspace(tape, of, dtype, FRAG_CONVOLUTION_FORWARD);
+    frag_tape_drop(tape, weight);
     for (uint32_t i = 0; i < 3; i++)
         frag_tape_drop(tape, inputs[i]);
     return made;

@@ -69,14 +69,31 @@ static void mul_backward(frag_tape *tape, frag_node *node, const frag_tensor *in
         out[0] = like_both(tape, in[0], node->saved[0]);
 }
 
-frag_tensor frag_aten_mul(frag_tape *tape, frag_tensor self, frag_tensor other)
+/* The node that it recorded goes to *node. */
+static frag_tensor mul(frag_tape *tape, frag_tensor self, frag_tensor other, frag_node **node)
 {
     frag_tensor made = like_both(tape, self, other);
-    frag_node *node =
-        frag_tape_record(tape, mul_backward, (frag_tensor[]){self, other}, 2, &made, 1);
+    *node = frag_tape_record(tape, mul_backward, (frag_tensor[]){self, other}, 2, &made, 1);
+    if (*node != NULL) {
+        frag_tape_save(tape, *node, frag_tape_needs_gradient(tape, self) ? other : 0);
+        frag_tape_save(tape, *node, frag_tape_needs_gradient(tape, other) ? self : 0);
+    }
+    return made;
+}
+
+frag_tensor frag_aten_mul(frag_tape *tape, frag_tensor self, frag_tensor other)
+{
+    frag_node *node = NULL;
+    return mul(tape, self, other, &node);
+}
+
+frag_tensor frag_aten_scale(frag_tape *tape, frag_tensor numbers, frag_tensor x, bool is_turned)
+{
+    frag_node *node = NULL;
+    frag_tensor made = mul(tape, numbers, x, &node);
     if (node != NULL) {
-        frag_tape_save(tape, node, frag_tape_needs_gradient(tape, self) ? other : 0);
-        frag_tape_save(tape, node, frag_tape_needs_gradient(tape, other) ? self : 0);
+        node->is_summed = true;
+        node->is_summed_along = is_turned;
     }
     return made;
 }

@@ -190,7 +190,10 @@ void frag_aten_sort_rows(frag_tape *tape, uint64_t count, uint64_t rows, uint64_
         frag_tape_drop(tape, made[i]);
 }
 
-/* ---- layer norm: inputs x, weight, bias; mean and 1/deviation of each row are kept in fp32 */
+/* ---- layer norm, of x that lies as it does or is copied first; its gradient likewise */
+typedef enum norm_layout { NORM_PLAIN, NORM_TURNED, NORM_TURNED_BOTH } norm_layout;
+
+/* inputs x, weight, bias; mean and 1/deviation of each row are kept in fp32 */
 /* Many short rows: weight's and bias's gradients are summed in two passes, 32 rows first. */
 static void sum_in_parts(frag_tape *tape, const frag_node *node, uint64_t rows, frag_tensor *out)
 {
@@ -220,18 +223,22 @@ static void layer_norm_backward(frag_tape *tape, frag_node *node, const frag_ten
                                 frag_tensor *out)
 {
     uint64_t count = frag_tape_count(tape, in[0]);
-    frag_tensor laid = node->numbers[2] != 0 ? frag_tape_empty(tape, count, node->dtypes[0]) : 0;
+    norm_layout layout = (norm_layout)node->numbers[2];
+    frag_tensor laid = layout != NORM_PLAIN ? frag_tape_empty(tape, count, node->dtypes[0]) : 0;
     if (node->edges[0].node != 0)
         out[0] = frag_tape_empty(tape, count, node->dtypes[0]);
     for (uint32_t i = 1; i < 3; i++)
         if (node->edges[i].node != 0)
             out[i] = frag_tape_empty(tape, node->numbers[0], (frag_dtype)node->numbers[1]);
+    frag_tensor laid_gradient =
+        layout == NORM_TURNED_BOTH ? frag_tape_empty(tape, count, node->dtypes[0]) : 0;
     sum_in_parts(tape, node, count / node->numbers[0], out);
+    frag_tape_drop(tape, laid_gradient);
     frag_tape_drop(tape, laid);
 }
 
 static frag_tensor layer_norm(frag_tape *tape, frag_tensor x, const frag_tensor of[2],
-                              uint64_t width, bool is_turned)
+                              uint64_t width, norm_layout layout)
 {
     const frag_tensor weight = of[0];
     const frag_tensor bias = of[1];
@@ -239,7 +246,7 @@ static frag_tensor layer_norm(frag_tape *tape, frag_tensor x, const frag_tensor 
     frag_tensor typed = is_cast ? frag_tape_to(tape, x, FRAG_F32) : frag_tape_keep(tape, x);
     uint64_t count = frag_tape_count(tape, typed);
     frag_dtype dtype = frag_tape_dtype(tape, typed);
-    frag_tensor laid = is_turned ? frag_tape_empty(tape, count, dtype) : 0;
+    frag_tensor laid = layout != NORM_PLAIN ? frag_tape_empty(tape, count, dtype) : 0;
     frag_tensor made = frag_tape_empty(tape, count, dtype);
     frag_tensor mean = frag_tape_empty(tape, count / width, FRAG_F32);
     frag_tensor deviation = frag_tape_empty(tape, count / width, FRAG_F32);
@@ -254,7 +261,7 @@ static frag_tensor layer_norm(frag_tape *tape, frag_tensor x, const frag_tensor 
         frag_tape_save_made(tape, node, deviation);
         node->numbers[0] = width;
         node->numbers[1] = frag_tape_dtype(tape, weight);
-        node->numbers[2] = is_turned;
+        node->numbers[2] = layout;
     }
     frag_tape_drop(tape, mean);
     frag_tape_drop(tape, deviation);
@@ -265,31 +272,47 @@ static frag_tensor layer_norm(frag_tape *tape, frag_tensor x, const frag_tensor 
 frag_tensor frag_aten_layer_norm(frag_tape *tape, frag_tensor x, frag_tensor weight,
                                  frag_tensor bias, uint64_t width)
 {
-    return layer_norm(tape, x, (frag_tensor[]){weight, bias}, width, false);
+    return layer_norm(tape, x, (frag_tensor[]){weight, bias}, width, NORM_PLAIN);
 }
 
 frag_tensor frag_aten_layer_norm_turned(frag_tape *tape, frag_tensor x, frag_tensor weight,
                                         frag_tensor bias, uint64_t width)
 {
-    return layer_norm(tape, x, (frag_tensor[]){weight, bias}, width, true);
+    return layer_norm(tape, x, (frag_tensor[]){weight, bias}, width, NORM_TURNED);
 }
 
-/* ---- the mean of each row */
+frag_tensor frag_aten_layer_norm_turned_both(frag_tape *tape, frag_tensor x, frag_tensor weight,
+                                             frag_tensor bias, uint64_t width)
+{
+    return layer_norm(tape, x, (frag_tensor[]){weight, bias}, width, NORM_TURNED_BOTH);
+}
+
+/* ---- the mean of each row, or of each image's pixels */
 static void mean_backward(frag_tape *tape, frag_node *node, const frag_tensor *in, frag_tensor *out)
 {
     out[0] = frag_tape_empty(tape, node->numbers[0], frag_tape_dtype(tape, in[0]));
 }
 
-frag_tensor frag_aten_mean_last(frag_tape *tape, frag_tensor x, uint64_t width)
+static frag_tensor mean(frag_tape *tape, frag_tensor x, const frag_reduction *of)
 {
-    uint64_t rows = frag_tape_count(tape, x) / width;
-    frag_tensor made = frag_tape_empty(tape, rows, frag_tape_dtype(tape, x));
-    frag_tape_set_column(tape, made);
-    frag_aten_reduce_buffers(tape, &(frag_reduction){rows, width, true, 0});
+    frag_tensor made = frag_tape_empty(tape, of->outputs, frag_tape_dtype(tape, x));
+    if (of->is_fastest)
+        frag_tape_set_column(tape, made);
+    frag_aten_reduce_buffers(tape, of);
     frag_node *node = frag_tape_record(tape, mean_backward, &x, 1, &made, 1);
     if (node != NULL)
         node->numbers[0] = frag_tape_count(tape, x);
     return made;
+}
+
+frag_tensor frag_aten_mean_last(frag_tape *tape, frag_tensor x, uint64_t width)
+{
+    return mean(tape, x, &(frag_reduction){frag_tape_count(tape, x) / width, width, true, 0});
+}
+
+frag_tensor frag_aten_mean_pixels(frag_tape *tape, frag_tensor x, uint64_t pixels)
+{
+    return mean(tape, x, &(frag_reduction){frag_tape_count(tape, x) / pixels, pixels, false, 0});
 }
 
 /* ---- cross entropy: log_softmax, then nll_loss */

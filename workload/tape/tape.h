@@ -154,8 +154,10 @@ bool frag_tape_is_expanded(const frag_tape *tape, frag_tensor tensor);
  */
 void frag_tape_set_column(frag_tape *tape, frag_tensor tensor);
 bool frag_tape_is_column(const frag_tape *tape, frag_tensor tensor);
-/* It does not lie in one piece, or in another order: a copy to the host lays it out first. */
+/* It does not lie in one piece, or in another order: a copy to the host lays it out first, and a
+ * parameter keeps a copy of such a gradient. */
 void frag_tape_set_strided(frag_tape *tape, frag_tensor tensor);
+bool frag_tape_is_strided(const frag_tape *tape, frag_tensor tensor);
 
 frag_tensor frag_tape_keep(frag_tape *tape, frag_tensor tensor); /* one more reference */
 void frag_tape_drop(frag_tape *tape, frag_tensor tensor);        /* 0 is allowed */

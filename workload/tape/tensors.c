@@ -310,6 +310,11 @@ void frag_tape_set_strided(frag_tape *tape, frag_tensor id)
     tape->tensors[id].is_strided = true;
 }
 
+bool frag_tape_is_strided(const frag_tape *tape, frag_tensor id)
+{
+    return tape->tensors[id].is_strided;
+}
+
 frag_tensor frag_tape_keep(frag_tape *tape, frag_tensor id)
 {
     FRAG_ASSERT(tape->tensors[id].references > 0);
@@ -579,6 +584,8 @@ frag_dtype frag_tape_autocast(const frag_tape *tape)
 static void cast_backward(frag_tape *tape, frag_node *node, const frag_tensor *in, frag_tensor *out)
 {
     out[0] = frag_tape_empty(tape, frag_tape_count(tape, in[0]), (frag_dtype)node->numbers[0]);
+    if (frag_tape_is_strided(tape, in[0]))
+        frag_tape_set_strided(tape, out[0]);
 }
 
 frag_tensor frag_tape_to(frag_tape *tape, frag_tensor id, frag_dtype dtype)

@@ -1,0 +1,296 @@
+/* ConvNeXt with a classifier, as transformers 5 has it (models/convnext/modeling_convnext.py).
+ * Behind the first layer norm images lie with channels last, as convolutions then keep them. */
+#include "workload/families/family.h"
+
+enum { DEPTH_KERNEL = 7, DEPTH_PADDING = 3, HALVING = 2, WIDENING = 4 };
+
+typedef struct pair { /* of a norm or a convolution */
+    frag_tensor weight, bias;
+} pair;
+
+typedef struct layer {
+    frag_tensor scale; /* of each channel; 0: none */
+    pair depthwise, norm;
+    frag_linear feed, back;
+    uint64_t width;
+} layer;
+
+/* A norm, and a convolution that makes the image smaller. */
+typedef struct reduction {
+    pair norm, convolution;
+} reduction;
+
+static pair walk_norm(frag_walk *at, uint64_t width)
+{
+    pair next = {.weight = frag_walk_parameter(at, (frag_shape){0, width})};
+    next.bias = frag_walk_parameter(at, (frag_shape){0, width});
+    return next;
+}
+
+/* in: of each output. */
+static pair walk_convolution(frag_walk *at, uint64_t in, uint64_t out, uint64_t kernel)
+{
+    pair next = {.weight = frag_walk_matrices(at, (frag_shape){kernel, kernel}, in * out)};
+    next.bias = frag_walk_parameter(at, (frag_shape){0, out});
+    return next;
+}
+
+/* The scale moves to the GPU last, but is named first. */
+static layer walk_layer(frag_walk *at, const frag_network *of, uint64_t width)
+{
+    enum { PARTS = 9 };
+    bool has_scale = of->layer_scale > 0;
+    layer next = {.width = width};
+    if (has_scale && at->model == NULL)
+        next.scale = frag_walk_parameter(at, (frag_shape){0, width});
+    next.depthwise = walk_convolution(at, 1, width, DEPTH_KERNEL);
+    next.norm = walk_norm(at, width);
+    next.feed = frag_walk_linear(at, (frag_shape){WIDENING * width, width}, true, 0);
+    next.back = frag_walk_linear(at, (frag_shape){width, WIDENING * width}, true, 0);
+    if (has_scale && at->model != NULL) {
+        next.scale = frag_walk_parameter(at, (frag_shape){0, width});
+        frag_model_name_first(at->model, PARTS, 1);
+    }
+    return next;
+}
+
+/* In the first stage the patches are made, and the norm comes behind them. */
+static reduction walk_reduction(frag_walk *at, const frag_network *of, uint64_t stage)
+{
+    const uint64_t *channels = of->channels.values;
+    reduction next = {{0, 0}, {0, 0}};
+    if (stage == 0) {
+        next.convolution = walk_convolution(at, of->image_channels, channels[0], of->patch);
+        next.norm = walk_norm(at, channels[0]);
+        return next;
+    }
+    next.norm = walk_norm(at, channels[stage - 1]);
+    next.convolution = walk_convolution(at, channels[stage - 1], channels[stage], HALVING);
+    return next;
+}
+
+typedef struct head {
+    pair norm;
+    frag_linear classes;
+} head;
+
+static head walk_head(frag_walk *at, const frag_network *of)
+{
+    uint64_t width = of->channels.values[of->channels.count - 1];
+    head next = {.norm = walk_norm(at, width)};
+    next.classes = frag_walk_linear(at, (frag_shape){of->classes, width}, true, 0);
+    return next;
+}
+
+static void build(frag_tape *tape, frag_model *model)
+{
+    const frag_network *of = &model->workload->network;
+    frag_walk at = {.tape = tape, .workload = model->workload, .model = model};
+    for (uint64_t i = 0; i < of->depths.count; i++) {
+        (void)walk_reduction(&at, of, i);
+        for (uint64_t k = 0; k < of->depths.values[i]; k++)
+            (void)walk_layer(&at, of, of->channels.values[i]);
+    }
+    (void)walk_head(&at, of);
+}
+
+/* What all of a forward pass knows. */
+typedef struct pass {
+    frag_tape *tape;
+    const frag_network *network;
+    uint64_t batch;
+    bool is_training;
+} pass;
+
+/* An image with equal sides on its way through the network. */
+typedef struct picture {
+    frag_tensor pixels;
+    uint64_t side;
+} picture;
+
+/* The gradient of the mean of pixels has channels before them, up to where the last stage begins.
+ */
+static bool is_last(const pass *in, uint64_t stage)
+{
+    return stage + 1 == in->network->depths.count;
+}
+
+/* ConvNextDropPath: a number for each image, which keeps it or not. */
+static frag_tensor drop_path(const pass *in, uint64_t number, frag_tensor x)
+{
+    if (number == 0 || in->network->drop_path == 0 || !in->is_training) /* the first one has none */
+        return frag_tape_keep(in->tape, x);
+    frag_dtype dtype = frag_tape_dtype(in->tape, x);
+    frag_tensor random = frag_tape_empty(in->tape, in->batch, dtype);
+    frag_tensor moved = frag_tape_empty(in->tape, in->batch, dtype);
+    frag_tape_set(in->tape, &random, frag_tape_empty(in->tape, in->batch, dtype));
+    frag_tape_drop(in->tape, moved);
+    frag_tensor scaled = frag_aten_mul_scalar(in->tape, x);
+    frag_tensor made = frag_aten_mul(in->tape, scaled, random);
+    frag_tape_drop(in->tape, scaled);
+    frag_tape_drop(in->tape, random);
+    return made;
+}
+
+/* A layer's first convolution. An image of one pixel that comes out of another layer is not seen to
+ * have channels last; then cuDNN is asked only for many channels in fp16. */
+static frag_tensor convolve(const pass *in, const layer *at, picture x, bool is_first)
+{
+    enum { CUDNN_CHANNELS_MIN = 32 };
+    bool is_seen = x.side > 1 || is_first;
+    frag_dtype autocast = frag_tape_autocast(in->tape);
+    frag_dtype dtype = autocast != FRAG_F32 ? autocast : frag_tape_dtype(in->tape, x.pixels);
+    bool is_own = !is_seen && (dtype != FRAG_F16 || at->width < CUDNN_CHANNELS_MIN);
+    return frag_aten_convolve(
+        in->tape, x.pixels,
+        &(frag_aten_convolution){.weight = at->depthwise.weight,
+                                 .bias = at->depthwise.bias,
+                                 .batch = in->batch,
+                                 .in_channels = at->width,
+                                 .out_channels = at->width,
+                                 .window = {x.side, DEPTH_KERNEL, 1, DEPTH_PADDING},
+                                 .is_depthwise = true,
+                                 .is_own = is_own,
+                                 .is_channels_last = is_seen,
+                                 .is_turned = !is_seen && !is_own});
+}
+
+/* Where a layer stands: in its stage, and among all of them. */
+typedef struct place {
+    uint64_t stage, in_stage, number;
+} place;
+
+/* x + drop_path(scale * back(activation(feed(norm(depthwise(x)))))) */
+static frag_tensor run_layer(const pass *in, const layer *at, const place *where, picture x)
+{
+    frag_tape *tape = in->tape;
+    bool has_turned_gradient = is_last(in, where->stage) && x.side > 1;
+    frag_linear back = at->back;
+    back.images = has_turned_gradient ? in->batch : 0;
+    frag_tensor made = convolve(in, at, x, where->in_stage == 0);
+    frag_tape_set(tape, &made, frag_aten_view(tape, made));
+    frag_tape_set(tape, &made,
+                  frag_aten_layer_norm(tape, made, at->norm.weight, at->norm.bias, at->width));
+    frag_tape_set(tape, &made, frag_walk_apply(tape, made, &at->feed));
+    frag_tape_set(tape, &made,
+                  frag_family_activate(tape, made, (frag_activation)in->network->activation));
+    frag_tape_set(tape, &made, frag_walk_apply(tape, made, &back));
+    if (at->scale != 0)
+        frag_tape_set(tape, &made, frag_aten_scale(tape, at->scale, made, has_turned_gradient));
+    frag_tape_set(tape, &made, frag_aten_view(tape, made));
+    frag_tensor kept = drop_path(in, where->number, made);
+    frag_tape_set(tape, &made, frag_aten_add(tape, x.pixels, kept));
+    frag_tape_drop(tape, kept);
+    return made;
+}
+
+/* Patches become pixels, of which the norm makes a copy with channels last. */
+static picture embed(const pass *in, const reduction *at, frag_tensor images)
+{
+    const frag_network *of = in->network;
+    frag_tape *tape = in->tape;
+    const frag_aten_convolution how = {.weight = at->convolution.weight,
+                                       .bias = at->convolution.bias,
+                                       .batch = in->batch,
+                                       .in_channels = of->image_channels,
+                                       .out_channels = of->channels.values[0],
+                                       .window = {of->image, of->patch, of->patch, 0},
+                                       .is_turned = true};
+    picture made = {frag_aten_convolve(tape, images, &how), frag_aten_window_side(&how.window)};
+    frag_tape_set(tape, &made.pixels, frag_aten_view(tape, made.pixels));
+    frag_tensor (*normalise)(frag_tape *, frag_tensor, frag_tensor, frag_tensor, uint64_t) =
+        is_last(in, 0) ? frag_aten_layer_norm_turned_both : frag_aten_layer_norm_turned;
+    frag_tape_set(
+        tape, &made.pixels,
+        normalise(tape, made.pixels, at->norm.weight, at->norm.bias, of->channels.values[0]));
+    frag_tape_set(tape, &made.pixels, frag_aten_view(tape, made.pixels));
+    return made;
+}
+
+/* An image of half the side; x stays. */
+static picture halve(const pass *in, const reduction *at, uint64_t stage, picture x)
+{
+    frag_tape *tape = in->tape;
+    const uint64_t *channels = in->network->channels.values;
+    const frag_aten_convolution how = {.weight = at->convolution.weight,
+                                       .bias = at->convolution.bias,
+                                       .batch = in->batch,
+                                       .in_channels = channels[stage - 1],
+                                       .out_channels = channels[stage],
+                                       .window = {x.side, HALVING, HALVING, 0},
+                                       .is_channels_last = true,
+                                       .is_turned = is_last(in, stage)};
+    picture made = {0, frag_aten_window_side(&how.window)};
+    frag_tensor normed = frag_aten_view(tape, x.pixels);
+    frag_tape_set(
+        tape, &normed,
+        frag_aten_layer_norm(tape, normed, at->norm.weight, at->norm.bias, channels[stage - 1]));
+    frag_tape_set(tape, &normed, frag_aten_view(tape, normed));
+    made.pixels = frag_aten_convolve(tape, normed, &how);
+    frag_tape_drop(tape, normed);
+    return made;
+}
+
+/* number: of the layers before it. */
+static picture run_stage(const pass *in, frag_walk *at, uint64_t stage, uint64_t number, picture x)
+{
+    picture made = x;
+    if (stage > 0) {
+        const reduction before = walk_reduction(at, in->network, stage);
+        made = halve(in, &before, stage, x);
+    } else
+        (void)frag_tape_keep(in->tape, x.pixels);
+    for (uint64_t i = 0; i < in->network->depths.values[stage]; i++) {
+        const layer next = walk_layer(at, in->network, in->network->channels.values[stage]);
+        const place where = {stage, i, number + i};
+        frag_tape_set(in->tape, &made.pixels, run_layer(in, &next, &where, made));
+    }
+    return made;
+}
+
+static frag_tensor pool(const pass *in, const pair *norm, picture x)
+{
+    frag_tensor mean = frag_aten_mean_pixels(in->tape, x.pixels, x.side * x.side);
+    uint64_t width = in->network->channels.values[in->network->channels.count - 1];
+    frag_tape_set(in->tape, &mean,
+                  frag_aten_layer_norm(in->tape, mean, norm->weight, norm->bias, width));
+    return mean;
+}
+
+static frag_tensor classify(frag_tape *tape, const head *at, const frag_batch *batch,
+                            frag_tensor pooled)
+{
+    frag_tensor logits = frag_walk_apply(tape, pooled, &at->classes);
+    frag_tensor flat = frag_aten_view(tape, logits);
+    frag_tensor loss = frag_aten_cross_entropy(tape, flat, batch->labels);
+    frag_family_return(tape, batch, logits);
+    frag_tape_drop(tape, flat);
+    frag_tape_drop(tape, logits);
+    return loss;
+}
+
+static frag_tensor compute_loss(frag_tape *tape, const frag_model *model, const frag_batch *batch)
+{
+    const frag_network *of = &model->workload->network;
+    const pass in = {tape, of, batch->count, model->workload->task == FRAG_TASK_TRAIN};
+    frag_walk at = {.tape = tape, .workload = model->workload, .at = model->parameters};
+    const reduction stem = walk_reduction(&at, of, 0);
+    picture embedded = embed(&in, &stem, batch->ids);
+    picture hidden = {frag_tape_keep(tape, embedded.pixels), embedded.side};
+    uint64_t number = 0;
+    for (uint64_t i = 0; i < of->depths.count; i++) {
+        picture next = run_stage(&in, &at, i, number, hidden);
+        frag_tape_drop(tape, hidden.pixels);
+        hidden = next;
+        number += of->depths.values[i];
+    }
+    const head last = walk_head(&at, of);
+    frag_tensor pooled = pool(&in, &last.norm, hidden);
+    frag_tape_drop(tape, embedded.pixels);
+    frag_tensor loss = classify(tape, &last, batch, pooled);
+    frag_tape_drop(tape, hidden.pixels);
+    frag_tape_drop(tape, pooled);
+    return loss;
+}
+
+const frag_family frag_family_convnext = {build, frag_family_load_images, compute_loss, NULL};
