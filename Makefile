@@ -394,10 +394,10 @@ $(BUILD)/tests/test_nccl: | $(SOFTWARE)/12/libnccl.so.2
 workloads-truth: setup
 	+@$(MAKE) --no-print-directory -j$(JOBS) MODE=release fraglab software-cuda
 	@sh tests/workload/truth.sh ./fraglab $(or $(TORCH),2.9.1) $(CASES)
-# Plans against dry runs at the capacity that they were made for: PYTHON with torch 2.9.1 and transformers, PAIRS, SEED.
+# Plans against dry runs at the capacity that they were made for: PYTHON with torch 2.9.1 and transformers, PAIRS, SEED, FAMILIES.
 plan-truth: setup
 	+@$(MAKE) --no-print-directory -j$(JOBS) MODE=release fraglab software-cuda
-	@python3 tests/workload/plan_truth.py ./fraglab $(PYTHON) $(or $(PAIRS),24) $(or $(SEED),1)
+	@python3 tests/workload/plan_truth.py ./fraglab $(PYTHON) $(or $(PAIRS),24) $(or $(SEED),1) $(FAMILIES)
 # What guides say, judged: with PYTHON (torch 2.9.1, torchvision, transformers, peft, bitsandbytes) the dry runs anew, of claims with one
 # of the words in CLAIMS; the page from the rows in any case.
 claims: setup

@@ -97,8 +97,7 @@ static bool try_no_workspaces(planner *of)
     frag_tape_card card = plan->base.card;
     bool fits = plan->as_is.fits;
     card.has_no_workspaces = true;
-    const frag_family_fields *family =
-        &frag_families[plan->base.setting.workload.network.family];
+    const frag_family_fields *family = &frag_families[plan->base.setting.workload.network.family];
     if ((family->has_images || family->has_sounds) &&
         !frag_fit_try(of->fitter, &plan->base.setting, &card, plan->usable_bytes, &fits, of->error))
         return false;

@@ -1,8 +1,9 @@
 """Plans against dry runs (real PyTorch, software CUDA) at the same capacity, at cards and near the edge:
 
-    python plan_truth.py FRAGLAB PYTHON [PAIRS [SEED]]
+    python plan_truth.py FRAGLAB PYTHON [PAIRS [SEED [FAMILY...]]]
 
-PYTHON has torch 2.9.1 and transformers. Each pair is a model of any family that plan knows and its knobs, some with a fix of `fraglab plan`
+PYTHON has torch 2.9.1 and transformers. Each pair is a model of one of the families named, convnext and whisper among them, or else of any
+of FAMILIES, and its knobs, some with a fix of `fraglab plan`
 applied, and a card. A third of the pairs are what people ask: a card of the table and a batch. A third have a card and the largest batch that the
 plan says fits, or one more; a third a size 1 to 512 MiB above or below what the plan says is needed. Prints a row for each, and how many of both
 answers agree, for each third; what the plan is not sure about is counted apart; and the longest that a plan took. Exits 1 when less than 96 % of the
@@ -21,6 +22,7 @@ here = os.path.dirname(os.path.realpath(__file__))
 fraglab, python = sys.argv[1], sys.argv[2]
 pairs = int(sys.argv[3]) if len(sys.argv) > 3 else 24
 draw = random.Random(int(sys.argv[4]) if len(sys.argv) > 4 else 1)
+chosen = sys.argv[5:]
 
 STORED = {"gpt2-small.json": ([256, 512, 777, 1024], [1, 2, 4, 6, 8]), "bert-large.json": ([128, 384, 512], [2, 4, 7, 8])}
 FIXES = [
@@ -30,6 +32,7 @@ FIXES = [
 ]
 GROUPED = ["llama", "mistral", "qwen2", "qwen3", "phi3", "gemma", "gemma2"]
 FAMILIES = ["gpt2", "opt", "bert", "roberta", "distilbert", "gpt_neox", "vit", "resnet", "mixtral", "bart", "t5", *GROUPED]
+IMAGES = ("vit", "resnet", "convnext")
 CARDS = ["rtx3060", "rtx3070", "rtx4090", "t4", "rtx4060ti-16gb", "v100-16gb", "l4", "a100-40gb"]
 
 
@@ -39,13 +42,19 @@ def draw_resnet():
             "depths": [draw.randint(1, 4) for _ in range(stages)], "layer_type": draw.choice(["basic", "bottleneck"]), "image_size": draw.choice([128, 224, 256])}
 
 
+def draw_convnext():
+    stages, width = draw.randint(2, 4), draw.choice([24, 48, 96])
+    return {"model_type": "convnext", "num_stages": stages, "hidden_sizes": [width << stage for stage in range(stages)], "num_labels": 100,
+            "depths": [draw.randint(1, 4) for _ in range(stages)], "drop_path_rate": draw.choice([0.0, 0.1]), "image_size": draw.choice([128, 224, 256])}
+
+
 def draw_model():
     """A stored config.json, or one of drawn widths, heads and layers; lengths (none of images) and batches to draw from."""
-    if draw.random() < 0.3:
+    if not chosen and draw.random() < 0.3:
         name = draw.choice(list(STORED))
         return f"{here}/models/{name}", *STORED[name]
     heads, layers, width = draw.choice([4, 6, 8, 10]), draw.randint(2, 10), draw.choice([32, 64, 80])
-    family = draw.choice(FAMILIES)
+    family = draw.choice(chosen or FAMILIES)
     config = {"model_type": family, "vocab_size": draw.choice([8000, 30522, 50257])}
     inner = heads * width * draw.choice([2, 3, 4])
     if family == "gpt2":
@@ -55,9 +64,11 @@ def draw_model():
     elif family == "t5":
         config |= {"num_layers": layers, "num_heads": heads, "d_kv": width, "d_model": heads * width, "d_ff": inner, "decoder_start_token_id": 0,
                    "feed_forward_proj": draw.choice(["relu", "gated-gelu"])}
-    elif family == "bart":
+    elif family in ("bart", "whisper"):
         config |= {f"{part}_{key}": number for part in ("encoder", "decoder") for key, number in
                    (("layers", layers), ("attention_heads", heads), ("ffn_dim", inner))} | {"d_model": heads * width}
+        if family == "whisper":  # tokens that end a text are among those of the vocabulary
+            config |= {"max_target_positions": 512, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 1}
     else:
         config |= {"num_hidden_layers": layers, "num_attention_heads": heads, "hidden_size": heads * width}
         config |= {"ffn_dim": inner, "word_embed_proj_dim": heads * width} if family == "opt" else {"intermediate_size": inner}
@@ -65,6 +76,8 @@ def draw_model():
         config |= {"image_size": draw.choice([128, 224, 256]), "patch_size": draw.choice([14, 16, 32]), "num_labels": 100}
     if family == "resnet":
         config = draw_resnet()
+    if family == "convnext":
+        config = draw_convnext()
     if family == "roberta":
         config["max_position_embeddings"] = 514
     if family == "mixtral":
@@ -74,7 +87,7 @@ def draw_model():
     path = f"{scratch}/{family}-{draw.randrange(10**6)}.json"
     with open(path, "w") as file:
         json.dump(config, file)
-    return path, [] if family in ("vit", "resnet") else [100, 256, 400, 512], [2, 4, 8, 12, 16]
+    return path, [] if family in IMAGES else [100, 256, 400, 512], [2, 4, 8, 12, 16]
 
 
 def plan(model, knobs, gpu):
@@ -107,7 +120,7 @@ def draw_pair(kind):
     knobs = {"batch": str(draw.choice(batches)), "steps": "3"}
     if lengths:
         knobs["tokens"] = draw.choice([str(draw.choice(lengths)), ",".join(str(draw.choice(lengths)) for _ in range(3))])
-    fixes = [fix for fix in FIXES if "checkpoint" not in fix or "resnet" not in model]
+    fixes = [fix for fix in FIXES if "checkpoint" not in fix or not any(family in os.path.basename(model) for family in ("resnet", "convnext"))]
     has_4bit = any(family in os.path.basename(model) for family in GROUPED)
     knobs.update(draw.choice([fix for fix in fixes if "quantize" not in fix or has_4bit]))
     if kind == "edge":
