@@ -2,14 +2,18 @@
 
 setup_file() {
     export BIG=$BATS_FILE_TMPDIR/big.txt
-    awk 'BEGIN {
+    write_trace 200000 >"$BIG"
+}
+
+write_trace() { # requests
+    awk -v count="$1" 'BEGIN {
         print "# fraglab trace 1"; print "device 0"
-        for (i = 0; i < 200000; i++) {
+        for (i = 0; i < count; i++) {
             slot = i % 5000
             if (i >= 5000) print "free " slot
             print "alloc " slot " " 512 + (i * 7919) % 3000000
         }
-    }' >"$BIG"
+    }'
 }
 
 # Runs a command line on a terminal of its own, with everything it says in $output.
@@ -117,8 +121,9 @@ interrupted() { # signal, command...
 }
 
 @test "an interrupt is heard while a file besides the rows is made" {
+    write_trace 2000000 >"$BATS_TEST_TMPDIR/long.txt" # seconds of work on the fastest machine
     for option in chrome snapshot; do
-        interrupted INT ./fraglab run "$BIG" --policy direct --$option "$BATS_TEST_TMPDIR/beside"
+        interrupted INT ./fraglab run "$BATS_TEST_TMPDIR/long.txt" --policy direct --$option "$BATS_TEST_TMPDIR/beside"
         [ "$status" -eq 130 ]
         [ ! -e "$BATS_TEST_TMPDIR/beside" ]
     done
