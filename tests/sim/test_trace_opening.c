@@ -26,6 +26,12 @@ typedef struct books {
     uint64_t limit;        /* the last */
 } books;
 
+static void begin(books *now)
+{
+    memset(now, 0xff, sizeof *now);
+    memset(now->is_mapped, 0, sizeof now->is_mapped);
+}
+
 static frag_build_event of_pages(frag_op op, uint32_t first, uint32_t count)
 {
     return (frag_build_event){
@@ -106,7 +112,7 @@ static void assert_held(const frag_opening *opening, const books *now)
     books seen;
     size_t count = 0;
     const frag_held_range *held = frag_opening_held(opening, &count);
-    memset(&seen, 0xff, sizeof seen);
+    begin(&seen);
     for (size_t i = 0; i < count; i++)
         for (uint64_t at = held[i].address; at < held[i].address + held[i].bytes; at += PAGE) {
             uint64_t page = at / PAGE - 1000;
@@ -162,7 +168,7 @@ static void what_has_a_say_is_what_the_books_say(void **state)
         frag_recording recording = {0};
         frag_error error = {0};
         frag_builder *builder = frag_builder_create(&recording);
-        memset(&after[0], 0xff, sizeof after[0]);
+        begin(&after[0]);
         for (uint32_t i = 0; i < SLOTS; i++)
             frag_builder_slot_take(builder);
         for (uint64_t event = 0; event < EVENTS; event++) {
