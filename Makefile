@@ -450,7 +450,7 @@ fuzz-policies: setup-harness
 # QUICK=1: of the command-line tests only those of the folder; AGAIN=output of an earlier run: what it did not notice.
 # UNREACHED=1: only lists the lines with an operator that no unit test and no golden log runs.
 mutants: setup-harness
-	@python3 tests/fuzz/mutants.py --count $(or $(COUNT),60) --seed $(or $(SEED),1) --seconds $(or $(SECONDS),3600) --jobs $(JOBS) --only "$(ONLY)" $(if $(QUICK),--quick) $(if $(AGAIN),--again "$(AGAIN)") $(if $(UNREACHED),--unreached)
+	@python3 tests/fuzz/mutants.py --count $(or $(COUNT),60) --seed $(or $(SEED),1) --seconds $(or $(SECONDS),3600) --jobs $(JOBS) --only "$(ONLY)" --change "$(CHANGE)" $(if $(QUICK),--quick) $(if $(AGAIN),--again "$(AGAIN)") $(if $(UNREACHED),--unreached)
 
 # After a change on purpose: every pinned text is written anew, to be read in the diff; NAME-golden writes one kind.
 PINNED = help results statistics fields explain answers docs
@@ -682,7 +682,7 @@ help:
 	@echo 'make record-cost  what the recorder adds to each call of a program'
 	@echo 'make fuzz       fuzz every reader for FUZZ_SECONDS (60) each'
 	@echo 'make fuzz-policies EVENTS=1e8  every policy with its options over random traces, SEED=1; a failure is made small and kept'
-	@echo 'make mutants COUNT=60  do the tests notice operators changed at random, in a copy of the tree? SEED=1, SECONDS=3600, ONLY=path, QUICK=1, AGAIN=log, UNREACHED=1'
+	@echo 'make mutants COUNT=60  do the tests notice operators changed at random, in a copy of the tree? SEED=1, SECONDS=3600, ONLY=path, CHANGE=regex, QUICK=1, AGAIN=log, UNREACHED=1'
 	@echo 'make golden     compare with logs of the libraries themselves, DIR=folder of them'
 	@echo 'make oracle TORCH=2.9.1  golden logs of that release made anew and compared; SEEDS=first seed, OUT=folder, WHEELS=folder'
 	@echo 'make golden-update  pin anew what tests pin, after it was changed on purpose; NAME-golden: one of $(PINNED)'

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Would the tests notice? Changes one operator at a time in a copy of the tree and runs the tests.
 
-    tests/fuzz/mutants.py [--count 60] [--seed 1] [--seconds 3600] [--only REGEX] [--jobs 2] [--quick] [--again LOG] [--work FOLDER] [--unreached]
+    tests/fuzz/mutants.py [--count 60] [--seed 1] [--seconds 3600] [--only REGEX] [--change REGEX] [--jobs 2] [--quick] [--again LOG] [--work FOLDER] [--unreached]
 
 Each change (a mutant) is drawn at random among the operators of sim/, allocators/, traces/,
 planner/, messages/ and studies/; assertions, audits of policies and what
@@ -230,7 +230,7 @@ class Tree:
         for path in listed.stdout.split("\n"):
             self.copy(root, path, texts.get(path))
         self.build = os.path.join(folder, "build/release")
-        self.make(jobs, "MODE=release", "fraglab", "test-programs")
+        self.make(jobs, "MODE=release", "fraglab", "library", "test-programs")
         if not flags:
             made = ["libfraglab.a", "libsupport.a", "libcli.a", "libgpu.a", "libapi.a"]
             made += [os.path.relpath(path, folder)[:-1] + "o" for path in sorted(glob.glob(os.path.join(folder, "tests/*/test_*.c")))]
@@ -317,8 +317,8 @@ class Tree:
             self.took[test] = max(self.took.get(test, 0), self.seconds)
         return None if code == 0 else "timed out" if code is None else "noticed"
 
-    def run_test(self, test, limit):
-        """The exit code; None: it took too long."""
+    def run_test(self, test, limit, goes_on=False):
+        """The exit code; None: it took too long. goes_on: to the end, whatever fails before."""
         kind, name = test
         if kind == "unit":
             return self.run("build/release/tests/" + name, limit)
@@ -330,6 +330,8 @@ class Tree:
         if kind == "golden":
             folder = "build/golden" if name == "golden" else "tests/data/" + name
             return self.run("sh tests/golden_logs.sh && ./fraglab verify --against golden " + folder, limit)
+        if goes_on:
+            return self.run("bats tests/*/%s.bats" % name, limit)
         # bats goes on after a failure: the first one is enough.
         return self.run("bats tests/*/%s.bats 2>&1 | { grep -m 1 '^ *✗\\|^not ok' && exit 1; exit 0; }" % name, limit)
 
@@ -391,7 +393,7 @@ class Reach:
         depth = len(os.path.abspath(self.folder).strip("/").split("/"))
         tree = copy.copy(self.tree)
         tree.environment = {**os.environ, "GCOV_PREFIX": counts, "GCOV_PREFIX_STRIP": str(depth)}
-        tree.run_test(test, 2 * LIMIT_SECONDS)
+        tree.run_test(test, 2 * LIMIT_SECONDS, True)
         data = [path for path in ("build/release/%s.gcda" % path[:-2] for path in self.paths) if os.path.exists(os.path.join(counts, path))]
         if not data:
             shutil.rmtree(counts)
@@ -535,9 +537,10 @@ def nearest(everything, wanted):
     return taken
 
 
-def draw(root, only, seed, count, again):
+def draw(root, only, change, seed, count, again):
     paths = sources(root, only)
-    everything = [mutant for path in paths for mutant in mutants_of(root, path)]
+    everything = [mutant for path in paths for mutant in mutants_of(root, path)
+                  if re.search(change, mutant.before + " @@ " + mutant.after)]
     if again:
         everything = nearest(everything, not_noticed(again))
     random.Random(seed).shuffle(everything)
@@ -634,6 +637,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1, help="which ones (1)")
     parser.add_argument("--seconds", type=int, default=3600, help="no new one is begun after so long (3600)")
     parser.add_argument("--only", default="", help="only files whose path has this regular expression in it")
+    parser.add_argument("--change", default="", help="only changes like this: a regular expression found in 'LINE @@ CHANGED LINE'")
     parser.add_argument("--jobs", type=int, default=2, help="copies of the tree that work side by side (2)")
     parser.add_argument("--again", default="", help="the output of an earlier run: only what it did not notice")
     parser.add_argument("--work", default="build/mutants", help="where the copies are (build/mutants)")
@@ -641,11 +645,13 @@ def main():
     parser.add_argument("--unreached", action="store_true", help="only list the lines that no unit test runs")
     options = parser.parse_args()
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    # A shell that starts this in the background has it ignore what tests send to what they run.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     known = equivalents(root)
     order = Order(root, options.quick)
     if options.unreached:
         return unreached(root, order, Reach(root, os.path.abspath(os.path.join(options.work, "reach")), options.jobs), options.only)
-    mutants = draw(root, options.only, options.seed, options.count, options.again)
+    mutants = draw(root, options.only, options.change, options.seed, options.count, options.again)
     mutants, texts = build_at_once(root, mutants)
     folders = [os.path.abspath(os.path.join(options.work, "tree%d" % i)) for i in range(options.jobs)]
     trees = [Tree(root, folders[0], options.jobs, texts=texts)]

@@ -497,6 +497,9 @@ class Behaviour(unittest.TestCase):
 
     def test_ctrl_c_ends_a_long_call_and_the_next_works(self):
         recording = fraglab.open(SAMPLES / "unet.pickle.zst")
+        # A shell that starts the tests in the background has them ignore it.
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        self.addCleanup(signal.signal, signal.SIGINT, before)
         for _ in range(3):
             timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
             begin = time.monotonic()
