@@ -294,6 +294,21 @@ write_rows() { # format, file
     done
 }
 
+@test "rows of a card and rows of none stand in tables of their own" {
+    for order in "--gpu=a100-40gb --capacity=8GiB" "--capacity=8GiB --gpu=a100-40gb"; do
+        : >"$out/rows.jsonl"
+        : >"$out/wanted"
+        for options in $order; do
+            # The one and then the other, each with the same capacity.
+            [ "$options" = --capacity=8GiB ] || options="$options --capacity=8GiB"
+            ./fraglab run $S/unet.pickle.zst --policy best-fit $options --format jsonl >>"$out/rows.jsonl"
+            [ ! -s "$out/wanted" ] || echo >>"$out/wanted"
+            ./fraglab run $S/unet.pickle.zst --policy best-fit $options --format table >>"$out/wanted"
+        done
+        ./fraglab report "$out/rows.jsonl" --format table | diff - "$out/wanted"
+    done
+}
+
 @test "a page from rows draws the runs whose recording is at hand" {
     write_rows jsonl "$out/rows.jsonl"
     cp $S/gpt-varlen-oom.pickle.zst "$out"
