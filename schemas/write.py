@@ -22,6 +22,7 @@ TABLES = (
     ("trace-info", "### A row of trace info", "A row of fraglab trace info --format jsonl", None),
     ("policies", "### A row of policies", "A row of fraglab policies --format jsonl", None),
     ("device-list", "### A row of device list", "A row of fraglab device list --format jsonl", None),
+    ("gpu", "### A row of doctor", "A row of fraglab doctor --format jsonl", None),
     ("explain-message", "## Explain: a message", "What fraglab explain --format jsonl prints of a message or log", None),
     ("explain-recording", "## Explain: a recording", "What fraglab explain --format jsonl prints of a device of a recording", None),
     ("tune", "## Tune", "What fraglab tune --format jsonl prints of a policy", None),

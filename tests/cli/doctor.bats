@@ -21,6 +21,15 @@ says() {
     grep -qxF -- "$1" <<<"$output" || { echo "$output"; echo "has no line: $1"; return 1; }
 }
 
+# Rows of what is printed, whose schema has every member and kind of them.
+are_of_schema() {
+    PYTHONPATH=tests/python python3 -c '
+import json, sys, test_schemas
+rows = [json.loads(line) for line in sys.stdin]
+faults = [test_schemas.fault(row, test_schemas.schema("gpu")) for row in rows]
+sys.exit(str(faults) if not rows or any(faults) else 0)'
+}
+
 ME=$(id -un)
 
 @test "without the driver's library doctor says so and exits 0" {
@@ -74,6 +83,7 @@ ME=$(id -un)
     says "  processes  the driver does not list them"
     NVML_STUB="no lists" run ./fraglab doctor --format jsonl
     grep -q '"pytorch_bytes":null,"other_bytes":null,"not_mine_bytes":null,"unlisted_bytes":null,"processes":null}' <<<"$output"
+    are_of_schema <<<"$output"
     NVML_STUB="no amounts" run ./fraglab doctor
     says "  4194303    unknown  not seen from here (another container, or it has ended)"
     ! grep -q "no process listed" <<<"$output" || false
@@ -88,6 +98,8 @@ ME=$(id -un)
     says "gpu 0        NVIDIA Stub divided by MIG, memory not reported; see its instances"
     NVML_STUB=mig run ./fraglab doctor --format jsonl
     grep -q '"gpu":0,"mig":2,' <<<"$output"
+    are_of_schema <<<"$output"
+    NVML_STUB="no permission" ./fraglab doctor --format jsonl | are_of_schema
 }
 
 @test "refusals are told in the driver's words" {
@@ -115,6 +127,7 @@ ME=$(id -un)
     row=$(timeout -s INT 0.5 ./fraglab doctor --watch 0.2 --format jsonl | head -1)
     [[ "$row" == '{'*'"used_bytes":'$((3000 << 20))','*'}' ]]
     [ "$(grep -o '"pid":' <<<"$row" | wc -l)" -eq 2 ]
+    are_of_schema <<<"$row"
 }
 
 @test "intervals that are none are refused" {
