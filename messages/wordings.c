@@ -319,6 +319,9 @@ const frag_wording frag_wordings[] = {
     {OPENS(UNKNOWN, "cuda_error_out_of_memory"), CODE},
     {OPENS(UNKNOWN, "cudaerrormemoryallocation"), CODE},
     {OPENS(UNKNOWN, "thrust::system::detail::bad_alloc")},
+    /* Thrust's words; the host's own have nothing behind the name. */
+    {OPENS(UNKNOWN, "std::bad_alloc:outofmemory")},
+    {OPENS(UNKNOWN, "memoryerror:std::bad_alloc:outofmemory")},
     {OPENS(UNKNOWN, "hiperroroutofmemory"), CODE},
     {OPENS(UNKNOWN, "hip_error_out_of_memory"), CODE},
     {OPENS(UNKNOWN, "hip_error_outofmemory"), CODE},
