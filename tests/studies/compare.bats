@@ -87,6 +87,14 @@ worse() {
     [[ "${lines[-1]}" =~ ^'{"schema":"fraglab.compare-summary/1","rows":{"compared":4,"not_compared":0,"new":0},"metrics":{' ]]
 }
 
+@test "a metric that only a later row has can be asked for" {
+    ./fraglab run traces/samples/unet.pickle.zst --policy best-fit --format jsonl >"$NOW"
+    ./fraglab run traces/samples/unet.pickle.zst --policy tlsf --bounds --format jsonl | head -1 >>"$NOW"
+    run ./fraglab compare "$NOW" "$NOW" --metric 'bounds.packing_bytes' --threshold 'bounds.packing_bytes=1%'
+    [ "$status" -eq 0 ]
+    [ "${lines[-1]}" = "0 of 1 metrics worse, 0 better; 2 rows compared" ]
+}
+
 @test "what is no file of rows, no amount or no metric is refused" {
     echo '{"a":1}' >"$NOW"
     run ./fraglab compare "$BASE" "$NOW"
