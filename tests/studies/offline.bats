@@ -61,6 +61,13 @@ judge() {
     judge "$out/out.csv" 5
 }
 
+@test "offsets count from the lowest address, whichever buffer lies there" {
+    printf 'id,lower,upper,size\n0,0,3,1\n1,1,5,4\n2,3,6,1\n' >"$out/p.csv"
+    run ./fraglab run "$out/p.csv" --policy offline --capacity 5 --placement "$out/out.csv"
+    [ "$status" -eq 0 ]
+    [ "$(cut -d, -f5 "$out/out.csv" | paste -sd' ')" = "offset 4 0 4" ]
+}
+
 @test "no packing: a budget that was too small is no proof" {
     run ./fraglab run $P/D.1048576.csv --policy offline:steps=2000 --capacity 1000000 --placement "$out/out.csv"
     [ "$status" -eq 1 ]
