@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "base/text.h"
+#include "tests/support/text_recording.h"
 
 #define FOLDER "/tmp/fraglab-job-XXXXXX"
 
@@ -171,6 +172,35 @@ static void the_devices_of_one_recording_are_ranks_if_they_request_something(voi
     frag_job_destroy(&job);
 }
 
+static void open_recordings_are_numbered_behind_all_files(void **state)
+{
+    (void)state;
+    put_four();
+    frag_recording opened;
+    frag_test_recording("alloc 0 1000\n", &opened);
+    char paths[2][512];
+    in_folder(paths[0], "rank0.pickle");
+    in_folder(paths[1], "rank3.fgt");
+    const char *const operands[] = {paths[0], paths[1]};
+    const frag_recording *const open[] = {&opened, &opened};
+    frag_device_spec device = {.capacity_bytes = UINT64_MAX};
+    frag_job_sources sources = {.operands = operands,
+                                .operand_count = 2,
+                                .recordings = open,
+                                .recording_count = 2,
+                                .threads = 1};
+    frag_world_options options = {.device = &device};
+    frag_job job;
+    frag_error error = {0};
+    assert_true(frag_job_measure(&sources, &options, &job, &error));
+    static const uint32_t numbers[] = {0, 3, 4, 5};
+    assert_int_equal(job.count, 4);
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(job.ranks[i].number, numbers[i]);
+    frag_job_destroy(&job);
+    frag_recording_destroy(&opened);
+}
+
 static void expect_refused(const char *const *operands, size_t count, const char *sentence)
 {
     frag_job job;
@@ -236,6 +266,7 @@ int main(void)
         IN_FOLDER(a_folder_is_a_job_of_what_its_names_call_recordings),
         IN_FOLDER(ranks_in_no_stage_are_one_and_an_empty_one_is_none),
         IN_FOLDER(the_devices_of_one_recording_are_ranks_if_they_request_something),
+        IN_FOLDER(open_recordings_are_numbered_behind_all_files),
         IN_FOLDER(what_is_no_job_is_refused),
         IN_FOLDER(numbers_twice_and_stages_of_no_rank_are_refused),
     };
