@@ -78,6 +78,30 @@ static void each_card_has_all_its_names(void **state)
     frag_folder_names_destroy(names, count);
 }
 
+static void the_families_of_makers_may_stand_before_a_name(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        {"GeForce RTX 4090", "rtx4090"},
+        {"NVIDIA GeForce RTX 3060", "rtx3060"},
+        {"Tesla T4", "t4"},
+        {"Tesla P100-PCIE-16GB", "p100"},
+        {"AMD Instinct MI250X", "mi250x"},
+        {"Instinct MI210", "mi210"},
+        {"Jetson AGX Orin", "orin-agx-64gb"},
+        {"amd mi100", "mi100"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        frag_error error = {0};
+        frag_device_description card;
+        frag_device_description expected;
+        assert_true(frag_card_load(cases[i][1], &expected, NULL, &error));
+        if (!frag_card_load(cases[i][0], &card, NULL, &error))
+            fail_msg("%s: %s", cases[i][0], error.sentence);
+        assert_string_equal(card.digest, expected.digest);
+    }
+}
+
 static void a_name_of_several_cards_says_which_was_taken(void **state)
 {
     (void)state;
@@ -106,6 +130,7 @@ static void what_no_card_is_called_gets_the_nearest_name(void **state)
         {"", "no card is called ''"},
         {"nvidia", "no card is called 'nvidia'"},
         {"./none.yaml", "none.yaml"},
+        {"h100 80gb hbm4", "did you mean h100 80gb hbm3?"}, /* the third of its names */
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         frag_error error = {0};
@@ -125,6 +150,7 @@ int main(void)
         cmocka_unit_test(the_names_ascend),
         cmocka_unit_test(an_ending_alone_is_no_file),
         cmocka_unit_test(each_card_has_all_its_names),
+        cmocka_unit_test(the_families_of_makers_may_stand_before_a_name),
         cmocka_unit_test(a_name_of_several_cards_says_which_was_taken),
         cmocka_unit_test(what_no_card_is_called_gets_the_nearest_name),
     };

@@ -52,6 +52,7 @@ static void facts_are_read_whole(void **state)
         "\"answered\":1024,\"count\":3}\n"
         "{\"kind\":\"uncertain\",\"function\":\"g\",\"what\":\"w\",\"answered\":1024,\"count\":4}\n"
         "{\"kind\":\"uncertain\",\"function\":\"h\",\"what\":\"v\",\"answered\":5}\n"
+        "{\"kind\":\"uncertain\",\"function\":\"h\",\"what\":\"v\",\"answered\":5}\n"
         "{\"kind\":\"note\",\"te",
         &facts, &error));
     assert_int_equal(facts.pid, 7);
@@ -98,7 +99,7 @@ static void facts_are_read_whole(void **state)
     assert_int_equal(facts.uncertain[0].high_bytes, 1024);
     assert_int_equal(facts.uncertain[0].count, 7);
     assert_int_equal(facts.uncertain[1].answered_bytes, 5);
-    assert_int_equal(facts.uncertain[1].count, 1);
+    assert_int_equal(facts.uncertain[1].count, 2);
     frag_dryrun_facts_destroy(&facts);
 }
 
