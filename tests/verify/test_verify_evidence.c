@@ -121,6 +121,11 @@ static void the_first_other_kind_of_memory_is_a_switch(void **state)
         {"segment_map 2097152 addr=0x20000000\nsegment_map 2097152 addr=0x30000000\n", 0, false},
         {"segment_alloc 2097152 addr=0x20000000\nsegment_alloc 2097152 addr=0x30000000\n", 0,
          false},
+        /* Of a private pool, and from before the recording: no sign of a switch. */
+        {"segment_alloc 2097152 addr=0x10000000\nsegment_map 2097152 addr=0x20000000 pool=1\n", 0,
+         false},
+        {"segment_alloc 2097152 addr=0x10000000 initial\nsegment_map 2097152 addr=0x20000000\n", 0,
+         false},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         frag_recording recording;
@@ -132,12 +137,112 @@ static void the_first_other_kind_of_memory_is_a_switch(void **state)
     }
 }
 
+static void the_nearest_two_ranges_tell_their_distance(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        uint64_t distance;
+    } cases[] = {
+        {"alloc 0 512\n", 0},
+        {"segment_map 0x200000 addr=0x10000000\n", 0},
+        /* One grows: still one range. */
+        {"segment_map 0x200000 addr=0x10000000\nsegment_map 0x200000 addr=0x10200000\n", 0},
+        {"segment_map 0x200000 addr=0x10000000\nsegment_map 0x200000 addr=0x30000000\n",
+         0x20000000},
+        /* The nearest two are neither the first nor in order. */
+        {"segment_map 0x200000 addr=0x90000000\nsegment_map 0x200000 addr=0x30000000\n"
+         "segment_map 0x200000 addr=0x10000000\nsegment_map 0x200000 addr=0x58000000\n",
+         0x20000000},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        frag_recording recording;
+        frag_test_recording(cases[i].text, &recording);
+        assert_int_equal(frag_evidence_range_distance(&recording.traces[0]), cases[i].distance);
+        frag_recording_destroy(&recording);
+    }
+}
+
+static void expect_sizes(const char *text, const uint64_t *expected, uint32_t count)
+{
+    frag_recording recording;
+    uint64_t sizes[FRAG_EVIDENCE_SIZES_MAX];
+    frag_test_recording(text, &recording);
+    assert_int_equal(frag_evidence_segment_sizes(&recording.traces[0], sizes), count);
+    for (uint32_t i = 0; i < count; i++)
+        assert_int_equal(sizes[i], expected[i]);
+    frag_recording_destroy(&recording);
+}
+
+static void sizes_of_segments_are_told_once_each(void **state)
+{
+    (void)state;
+    /* Of 32, 48, 32 and 48 MiB, for requests of 2 MiB. */
+    expect_sizes("segment_alloc 33554432 addr=0x10000000\nalloc 0 2097152 addr=0x10000000\n"
+                 "segment_alloc 50331648 addr=0x20000000\nalloc 1 2097152 addr=0x20000000\n"
+                 "segment_alloc 33554432 addr=0x30000000\nalloc 2 2097152 addr=0x30000000\n"
+                 "segment_alloc 50331648 addr=0x40000000\nalloc 3 2097152 addr=0x40000000\n",
+                 (const uint64_t[]){32, 48}, 2);
+    /* The default, and one that the request itself explains. */
+    expect_sizes("segment_alloc 20971520 addr=0x10000000\nalloc 0 2097152 addr=0x10000000\n"
+                 "segment_alloc 14680064 addr=0x20000000\nalloc 1 8388608 addr=0x20000000\n",
+                 NULL, 0);
+    /* Another request lies there, or none. */
+    expect_sizes("segment_alloc 33554432 addr=0x10000000\nalloc 0 2097152 addr=0x10200000\n", NULL,
+                 0);
+    expect_sizes("alloc 0 2097152 addr=0x10000000\nsegment_alloc 33554432 addr=0x20000000\n", NULL,
+                 0);
+    /* What mappings are multiples of; small ones do not count. */
+    expect_sizes("segment_map 67108864 addr=0x10000000\nsegment_map 2097152 addr=0x50000000\n"
+                 "segment_map 100663296 addr=0x20000000\n",
+                 (const uint64_t[]){32}, 1);
+    expect_sizes("segment_map 67108864 addr=0x10000000\nsegment_map 8388608 addr=0x20000000\n",
+                 NULL, 0);
+}
+
+static void the_first_oom_tells_the_capacity(void **state)
+{
+    (void)state;
+    frag_recording recording;
+    frag_test_recording("alloc 0 512\n", &recording);
+    assert_int_equal(frag_evidence_capacity(&recording.traces[0]), 0);
+    frag_recording_destroy(&recording);
+    /* 2 and 20 MiB less 20 again, 4 MiB mapped less 2, 3 MiB that take two pages; 7 bytes free. */
+    frag_test_recording("segment_alloc 2097152 addr=0x10000000\n"
+                        "segment_alloc 20971520 addr=0x20000000\n"
+                        "segment_map 4194304 addr=0x30000000\n"
+                        "segment_free 20971520 addr=0x20000000\n"
+                        "segment_unmap 2097152 addr=0x30000000\n"
+                        "segment_alloc 3145728 addr=0x40000000\noom 1000 free=7\n"
+                        "oom 1000 free=700\n",
+                        &recording);
+    assert_int_equal(frag_evidence_capacity(&recording.traces[0]), 8 * FRAG_MIB + 7);
+    frag_recording_destroy(&recording);
+}
+
+static void the_first_share_is_the_limit(void **state)
+{
+    (void)state;
+    frag_recording recording;
+    frag_test_recording("limit 1000000\nlimit 750000000 ratio\nlimit 500000000 ratio\n",
+                        &recording);
+    assert_true(frag_evidence_limit_ratio(&recording.traces[0]) == 0.75);
+    frag_recording_destroy(&recording);
+    frag_test_recording("limit 1000000\n", &recording);
+    assert_true(frag_evidence_limit_ratio(&recording.traces[0]) == 0);
+    frag_recording_destroy(&recording);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(segments_show_sizes_where_no_rounding_explains_them),
         cmocka_unit_test(large_mappings_show_what_they_are_multiples_of),
         cmocka_unit_test(collection_gives_back_large_segments_alone_while_little_is_held),
+        cmocka_unit_test(the_nearest_two_ranges_tell_their_distance),
+        cmocka_unit_test(sizes_of_segments_are_told_once_each),
+        cmocka_unit_test(the_first_oom_tells_the_capacity),
+        cmocka_unit_test(the_first_share_is_the_limit),
         cmocka_unit_test(the_first_other_kind_of_memory_is_a_switch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
