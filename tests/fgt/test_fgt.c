@@ -364,6 +364,30 @@ static void keeps_a_trace_of_many_equal_events(void **state)
     frag_recording_destroy(&again);
 }
 
+/* 1,000 sizes that come again and again: a number for each event would take two bytes or more. */
+static void what_comes_again_takes_little_room(void **state)
+{
+    (void)state;
+    enum { PAIRS = 50000 };
+    frag_recording recording = {0};
+    frag_error error = {0};
+    frag_builder *builder = frag_builder_create(&recording);
+    for (uint64_t i = 0; i < PAIRS; i++) {
+        uint32_t slot = frag_builder_slot_take(builder);
+        uint64_t bytes = 512 + i % 1000 * 7919 * 7919 % 1000003 * 512;
+        frag_builder_add(builder,
+                         &(frag_build_event){.op = FRAG_OP_ALLOC, .slot = slot, .bytes = bytes});
+        frag_builder_add(builder, &(frag_build_event){.op = FRAG_OP_FREE, .slot = slot});
+        frag_builder_slot_give(builder, slot);
+    }
+    assert_true(frag_builder_finish(builder, "sample", &error));
+    size_t bytes = 0;
+    char *file = sample_written(&recording, frag_fgt_write, &bytes);
+    assert_true(bytes < PAIRS / 2);
+    free(file);
+    frag_recording_destroy(&recording);
+}
+
 static void keeps_an_empty_trace(void **state)
 {
     (void)state;
@@ -831,6 +855,7 @@ int main(void)
         cmocka_unit_test(keeps_plain_events_among_all_others),
         cmocka_unit_test(names_the_plain_event_that_is_wrong),
         cmocka_unit_test(keeps_a_trace_of_many_equal_events),
+        cmocka_unit_test(what_comes_again_takes_little_room),
         cmocka_unit_test(keeps_an_empty_trace),
         cmocka_unit_test(keeps_events_of_one_kind),
         cmocka_unit_test(cuts_tables_of_megabytes),

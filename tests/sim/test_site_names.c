@@ -140,6 +140,32 @@ static void any_other_stack_by_what_says_most(void **state)
     check_name("site 0 1", "torch::unwind::unwind()");
 }
 
+/* Source of PyTorch, of Python and of the system says less than the program's own. */
+static void native_frames_of_libraries_are_not_the_programs(void **state)
+{
+    (void)state;
+    static const char *const libraries[] = {
+        "/w/pytorch/x.cpp",   "/w/torch/x.cpp",    "/w/aten/x.cpp",  "/w/c10/x.cpp",
+        "/usr/src/x.cpp",     "/w/glibc-2.31/x.c", "/w/build/x.cpp", "/w/csu/x.c",
+        "/w/nptl/x.c",        "/w/sysdeps/x.c",    "/w/gcc-12/x.c",  "/w/Python/x.c",
+        "/w/Objects/x.c",     "/w/Modules/x.c",    "/w/Include/x.h", "/croot/p/x.c",
+        "/w/python-3.12/x.c",
+    };
+    for (size_t i = 0; i < sizeof libraries / sizeof *libraries; i++) {
+        frag_recording recording;
+        frag_text text = {0};
+        frag_text_add(&text,
+                      "frame \"inner\" \"%s\" 1\nframe \"train\" \"/home/me/app/main.cpp\" 2\n"
+                      "site 0 1\nalloc 0 100 site=1\n",
+                      libraries[i]);
+        frag_test_recording(text.bytes, &recording);
+        if (frag_site_frame(&recording, 1) != 2)
+            fail_msg("%s", libraries[i]);
+        frag_text_destroy(&text);
+        frag_recording_destroy(&recording);
+    }
+}
+
 /* With the file where the name is the frame's own; shortened in the middle of a path or a name. */
 static void a_frame_is_written_in_so_many_characters(void **state)
 {
@@ -197,6 +223,7 @@ int main(void)
         cmocka_unit_test(a_stack_of_the_autograd_thread_by_what_runs_backward),
         cmocka_unit_test(nodes_are_called_as_their_operators),
         cmocka_unit_test(any_other_stack_by_what_says_most),
+        cmocka_unit_test(native_frames_of_libraries_are_not_the_programs),
         cmocka_unit_test(a_frame_is_written_in_so_many_characters),
         cmocka_unit_test(no_stack_has_no_name),
     };
