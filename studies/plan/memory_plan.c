@@ -298,7 +298,6 @@ const char *frag_plan_doubt(const frag_memory_plan *plan)
         return "it hangs on the lengths that are drawn";
     if (!plan->as_is.fits && frag_plan_margin(plan, &plan->as_is) >= 0)
         return "on some smaller cards it fits: more memory lets PyTorch cache what then lies in "
-               "the "
-               "way";
+               "the way";
     return "so little may be decided by the context of another driver, or a display";
 }

@@ -333,6 +333,10 @@ static void reads_the_reserve_of_2_15(void **state)
         {215, 215, "expandable_segments_reserve:0.5", "reserve=0.5*", 0},
         {215, 215, "expandable_segments_reserve:40G", "reserve=40960", 0},
         {215, 215, "expandable_segments_reserve:0.5G", "reserve=512", 0},
+        {215, 215, "expandable_segments_reserve:17179869183G", "reserve=17592186043392", 0},
+        /* 2^64 bytes and more are the most there is. */
+        {215, 215, "expandable_segments_reserve:17179869184G", "reserve=17592186044415", 0},
+        {215, 215, "expandable_segments_reserve:1e30G", "reserve=17592186044415", 0},
         {215, 215, "expandable_segments_reserve:500000000", "reserve=5e+08*", 0},
         {215, 215, "expandable_segments_reserve:40M", "", 0},
         {215, 215, "expandable_segments_reserve:0", "", 0},

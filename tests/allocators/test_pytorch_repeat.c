@@ -83,6 +83,8 @@ static void draw_settings(uint64_t *random, bool has_capacity, frag_policy_spec 
         DRAW("expandable_segments", "true", "false");
     if (draw(random, 3) == 0)
         DRAW("throw_on_cudamalloc_oom", "true", "false");
+    if (draw(random, 3) == 0)
+        DRAW("expandable_segments_reserve", "0.5", "0.75", "8G", "64G");
     if (has_capacity && draw(random, 2) == 0)
         DRAW("per_process_memory_fraction", "0.5", "0.8", "0.9", "0.95", "1");
     if (!frag_policy_spec_parse(policy.bytes, spec, &error))

@@ -143,6 +143,8 @@ static void ranks_in_no_stage_are_one_and_an_empty_one_is_none(void **state)
         assert_int_equal(world.stages[world.stage_count - 1].count, cases[i].least);
         assert_int_equal(frag_world_is_uneven(&world, &(frag_threshold){.ratio = 0.5}),
                          cases[i].is_uneven);
+        /* 20 MiB in place of 4, where a stage has both. */
+        assert_int_equal(world.stages[0].change_count, i == 0 || i == 3 ? 2 : 0);
         assert_int_equal(world.alike[3], 0);
         assert_int_equal(world.alike[2], 2);
         frag_text text = {0};
