@@ -326,7 +326,17 @@ static bool add_candidate(explain_run *state, const char *text, const trial *fro
     return true;
 }
 
-/* The recorded settings come first; what is in force already is not tried again. */
+static bool is_listed(const frag_trace_explanation *explanation, const char *text)
+{
+    for (size_t i = 0; i < explanation->candidate_count; i++)
+        if (explanation->candidates[i].fraction == NULL &&
+            strcmp(explanation->candidates[i].spec.text, text) == 0)
+            return true;
+    return false;
+}
+
+/* The recorded settings come first; what is in force already is not tried again, nor what was
+ * listed. */
 static bool list_candidates(explain_run *state, frag_error *error)
 {
     frag_trace_explanation *explanation = state->explanation;
@@ -348,9 +358,11 @@ static bool list_candidates(explain_run *state, frag_error *error)
         if (!ok)
             return false;
     }
-    for (size_t i = 0; i < state->options->extra.count; i++)
-        if (!add_candidate(state, state->options->extra.specs[i].text, NULL, error))
+    for (size_t i = 0; i < state->options->extra.count; i++) {
+        const char *text = state->options->extra.specs[i].text;
+        if (!is_listed(explanation, text) && !add_candidate(state, text, NULL, error))
             return false;
+    }
     return true;
 }
 

@@ -100,6 +100,13 @@ broken_up() {
     grep -q '"halved":\[{"gets_past":true,"fits":true,' "$out/row"
 }
 
+@test "policies that are asked for are tried too, each once" {
+    ./fraglab explain $S/gpt-varlen-oom.pickle.zst --policy tlsf --policy buddy --policy size-class --policy buddy >"$out/text"
+    for policy in tlsf buddy size-class; do
+        [ "$(grep -c "^  $policy (another allocator)" "$out/text")" -eq 1 ]
+    done
+}
+
 @test "the rest of a program comes from another recording of it" {
     ./fraglab explain $S/gpt-varlen-oom.pickle.zst --with $S/gpt-varlen.pickle.zst >"$out/text"
     grep -q 'would these have fitted? (to the end of the other recording)' "$out/text"
