@@ -109,7 +109,7 @@ END
     grep -q '^unet.pickle.zst ' "$out/table"
     grep -q '^gpt-varlen.pickle.zst ' "$out/table"
     # No setting does anything to the first: the second decides.
-    printf '# fraglab trace 2\nalloc 0 33554432\nfree 0\n' >"$out/one.trace"
+    printf '# fraglab trace 2\nalloc 0 41943040\nfree 0\n' >"$out/one.trace"
     ./fraglab tune "$out/one.trace" $S/gpt-varlen.pickle.zst --runs 40 | grep -q '^ *PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True'
 }
 
