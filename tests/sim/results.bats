@@ -29,6 +29,13 @@ check() {
     [ ! -s "$BATS_TEST_TMPDIR/complaints" ]
 }
 
+@test "the wall time of a run is that of the run" {
+    row=$(./fraglab run traces/samples/pr193400.pickle.zst --policy tlsf --timing --format jsonl)
+    ns=$(sed -E 's/.*"wall_ns":([0-9]+).*/\1/' <<<"$row")
+    # Less than ten minutes, on any machine: no time of day.
+    [ "$ns" -gt 0 ] && [ "$ns" -lt 600000000000 ]
+}
+
 @test "every policy gives the known results on every recording" {
     rows >"$BATS_TEST_TMPDIR/now"
     if [ "${FRAG_UPDATE_GOLDEN:-}" = 1 ]; then

@@ -78,6 +78,12 @@ LOG
     [[ "$output" == *"2.9.1-tiny-def-1.jsonl.zst: identical: "* ]]
 }
 
+@test "a log is called by its name, without its folder or with none" {
+    small_log >"$out/tiny.jsonl"
+    ./fraglab verify --against golden "$out/tiny.jsonl" $D/2.9.1-tiny-def-1.jsonl.zst | grep -q '^tiny.jsonl: identical'
+    (cd "$out" && "$OLDPWD/fraglab" verify --against golden tiny.jsonl tiny.jsonl) | grep -q '^tiny.jsonl: identical'
+}
+
 @test "a policy without the settings of the log is told of them" {
     log=2.1.2-gc-gc8-1.jsonl.zst
     run ./fraglab verify --against golden --policy pytorch $D/$log
