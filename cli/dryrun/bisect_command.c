@@ -257,10 +257,9 @@ const frag_command frag_command_bisect = {
     .summary = "find the release of PyTorch or another package that changed the peak",
     .description =
         "Runs a training script as 'fraglab dryrun' does, with different releases of a package, "
-        "and "
-        "finds by binary search the first whose peak differs from that of the first release. Says "
-        "which call sites hold more or less at the peak than with the release before it. They are "
-        "matched by function and file, so moved lines do not matter (docs/bisect.md).\n"
+        "and finds by binary search the first whose peak differs from that of the first release. "
+        "Says which call sites hold more or less at the peak than with the release before it. They "
+        "are matched by function and file, so moved lines do not matter (docs/bisect.md).\n"
         "\n"
         "The releases are those that pip offers to the Python of the command. Each one that is run "
         "gets a virtual environment, which is kept in $XDG_CACHE_HOME/fraglab/environments; the "

@@ -67,11 +67,10 @@ const frag_command frag_command_plot = {
     .name = "plot",
     .operands = "KIND",
     .summary = "draw timelines, memory maps, holes, call sites, sweeps, survival curves, fronts",
-    .description =
-        "Draws a figure with gnuplot: svg, pdf or png for a paper, characters for a terminal, or "
-        "the "
-        "data alone as CSV. The scripts are in plots/; docs/plots.md says how to draw from the CSV "
-        "by hand.",
+    .description = "Draws a figure with gnuplot: svg, pdf or png for a paper, characters for a "
+                   "terminal, or the data alone as CSV. The scripts are in plots/; docs/plots.md "
+                   "says how to draw from the CSV "
+                   "by hand.",
     .subcommands = kinds,
     .run = draw,
 };

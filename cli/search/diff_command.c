@@ -11,9 +11,9 @@ static const frag_command_option options[] = {
     {"at", "WHERE",
      .help =
          "the moment to compare: peak (of requested bytes), end, or N (right after event N). A..B, "
-         "a "
-         "mark's name ('step 3') or NAME[N] (from its N-th mark to the next) take the peak within "
-         "these events. Give it twice for another moment in the second recording (default: peak)"},
+         "a mark's name ('step 3') or NAME[N] (from its N-th mark to the next) take the peak "
+         "within these events. Give it twice for another moment in the second recording (default: "
+         "peak)"},
     {"by", "GROUP", .choices = "site|stack|purpose|size",
      .help = "how blocks are grouped: by call site, whole call stack, purpose or size (default: "
              "site)"},
@@ -176,9 +176,8 @@ const frag_command frag_command_diff = {
     .summary = "what differs between two recordings: who holds the memory, the requests, the peaks",
     .description =
         "Compares what two recordings of one program hold at their peaks, by call site, the "
-        "largest "
-        "change first. Says how many requests are equal from the start, and replays both for "
-        "allocated and reserved memory. Call sites are matched by function and file, so moved "
+        "largest change first. Says how many requests are equal from the start, and replays both "
+        "for allocated and reserved memory. Call sites are matched by function and file, so moved "
         "lines and other folders do not matter; without call stacks blocks are grouped by size. "
         "With one recording, two moments of it are compared, such as two steps. docs/diff.md has "
         "examples.\n"

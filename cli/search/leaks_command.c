@@ -214,10 +214,10 @@ const frag_command frag_command_leaks = {
     .summary = "what a program keeps step after step, why, and when its device is full",
     .description =
         "Compares the lowest points of live memory in the steps of a recording, by call site. A "
-        "call "
-        "site whose lowest points rise until the end is a leak; those that rise once, level off or "
-        "fall again are listed separately. With --capacity or --gpu the recording is replayed with "
-        "its last steps repeated until memory runs out. docs/leaks.md has the rule and examples.\n"
+        "call site whose lowest points rise until the end is a leak; those that rise once, level "
+        "off or fall again are listed separately. With --capacity or --gpu the recording is "
+        "replayed with its last steps repeated until memory runs out. docs/leaks.md has the rule "
+        "and examples.\n"
         "\n"
         "Exit: 0 no leak; 1 a leak; 2 usage; 3 bad input; 4 the system refused.",
     .examples = "fraglab leaks run.pickle --gpu rtx4090  # what is kept, and in which step is it "

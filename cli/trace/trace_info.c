@@ -294,10 +294,9 @@ const frag_command frag_command_trace_info = {
     .name = "info",
     .operands = "TRACE...",
     .summary = "what a recording holds: counts, sizes, lifetimes, peaks",
-    .description =
-        "Counts of everything, requests by size, how long blocks live (in events), streams and "
-        "pools, the "
-        "peak of requested bytes and where it is, and what the recorded allocator reserved.",
+    .description = "Counts of everything, requests by size, how long blocks live (in events), "
+                   "streams and pools, the peak of requested bytes and where it is, and what the "
+                   "recorded allocator reserved.",
     .examples = "fraglab trace info run.fgt  # a page\n"
                 "fraglab trace info --format jsonl *.fgt  # for programs\n",
     .options = info_options,

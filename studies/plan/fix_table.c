@@ -613,8 +613,7 @@ static void line_tokens(const frag_fix_base *base, const frag_fit_setting *setti
 const frag_fix frag_fixes[] = {
     {"expandable-segments",
      "The allocator grows one segment for each stream instead of taking many of fixed size, so "
-     "that "
-     "holes between them do not add up.",
+     "that holes between them do not add up.",
      "Nothing; Linux with PyTorch 2.1 or later.", FRAG_FIX_FREE, false, count_expandable,
      apply_expandable, describe_expandable, line_expandable},
     {"set-to-none", "Gradients are given back after each step instead of being set to zero.",
@@ -630,8 +629,7 @@ const frag_fix frag_fixes[] = {
      "The batch is divided into smaller ones, whose gradients are added up before one step of the "
      "optimizer.",
      "More and smaller kernels, so a little time. The step is the same, but for rounding and "
-     "layers "
-     "that look at the whole batch.",
+     "layers that look at the whole batch.",
      FRAG_FIX_TIME, false, count_accumulate, apply_accumulate, describe_accumulate,
      line_accumulate},
     {"autocast",
@@ -642,8 +640,7 @@ const frag_fix frag_fixes[] = {
      FRAG_FIX_NUMERICS, false, count_amp, apply_amp, describe_precision, line_amp},
     {"chunked-loss",
      "The head and the loss take some tokens at a time; backward computes their logits anew, so "
-     "that "
-     "those of a whole batch are never there.",
+     "that those of a whole batch are never there.",
      "A second product of the head; results differ by rounding.", FRAG_FIX_TIME, false,
      count_chunked, apply_chunked, describe_chunked, line_chunked},
     {"checkpoint", "Of each block only the input is kept; backward computes its activations anew.",
@@ -651,8 +648,7 @@ const frag_fix frag_fixes[] = {
      apply_checkpoint, describe_checkpoint, line_checkpoint},
     {"optimizer-8bit",
      "AdamW of bitsandbytes keeps its two numbers for each weight in 8 bits, with a scale for "
-     "every "
-     "256.",
+     "every 256.",
      "The optimizer's state is rounded; training usually goes as before.", FRAG_FIX_NUMERICS, false,
      count_8bit, apply_8bit, describe_optimizer, line_8bit},
     {"bf16-weights", "Weights, gradients and the optimizer's state are in bf16 too.",

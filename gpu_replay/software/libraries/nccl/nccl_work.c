@@ -320,8 +320,7 @@ static void tell_if_long(const frag_nccl_work *work, int missing, double deadlin
     describe(work, what, sizeof what);
     fprintf(stderr,
             "software NCCL: rank %d of %d has waited %.0f seconds in %s for rank %d; it goes on "
-            "waiting "
-            "for %.0f (FRAGLAB_SOFTWARE_NCCL_TIMEOUT)\n",
+            "waiting for %.0f (FRAGLAB_SOFTWARE_NCCL_TIMEOUT)\n",
             communicator->rank, communicator->rank_count, waited, what, missing,
             frag_nccl_timeout_seconds());
 }
