@@ -313,6 +313,56 @@ static void bounds_nesting_and_open_values(void **state)
     free(bytes);
 }
 
+static frag_pickle_value record(uint64_t number)
+{
+    return frag_pickle_make(FRAG_PICKLE_TAG_RECORD, number);
+}
+
+/* Records that count up take no place each, whatever else is in the list, and come back in order.
+ */
+static void records_that_count_up_are_counted(void **state)
+{
+    (void)state;
+    static const uint64_t numbers[] = {4, 5, 6, 8, 9, 9, 2, 1};
+    frag_pickle *pickle = frag_pickle_create(NULL, 0);
+    frag_pickle_value list = frag_pickle_add_container(pickle, FRAG_PICKLE_LIST);
+    frag_pickle_value taken = frag_pickle_add_container(pickle, FRAG_PICKLE_RECORD);
+    uint64_t object = frag_pickle_content_of(list);
+    pickle->objects[frag_pickle_content_of(taken)].first = 3;
+    frag_pickle_value items[1000];
+    for (uint64_t batch = 0; batch < 50; batch++) {
+        for (uint64_t i = 0; i < 1000; i++)
+            items[i] = record(3 + batch * 1000 + i);
+        if (batch == 0)
+            items[0] = taken;
+        frag_pickle_add_items(pickle, object, items, 1000);
+    }
+    assert_true(pickle->pool_count < 10);
+    for (size_t i = 0; i < 8; i++) {
+        items[0] = record(numbers[i]);
+        frag_pickle_add_items(pickle, object, items, 1);
+    }
+    items[0] = record(2);
+    items[1] = frag_pickle_none();
+    items[2] = record(3);
+    frag_pickle_add_items(pickle, object, items, 3);
+    assert_int_equal(frag_pickle_item_count(pickle, list), 50011);
+    frag_pickle_walk walk = frag_pickle_begin(pickle, list);
+    frag_pickle_value item = 0;
+    uint64_t number = 0;
+    for (uint64_t i = 0; i < 50008; i++) {
+        assert_true(frag_pickle_next(pickle, &walk, &item));
+        assert_true(frag_pickle_record(pickle, item, &number));
+        assert_int_equal(number, i < 50000 ? 3 + i : numbers[i - 50000]);
+    }
+    for (size_t i = 0; i < 3; i++) {
+        assert_true(frag_pickle_next(pickle, &walk, &item));
+        assert_true(item == items[i]);
+    }
+    assert_false(frag_pickle_next(pickle, &walk, &item));
+    frag_pickle_destroy(pickle);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -321,6 +371,7 @@ int main(void)
         cmocka_unit_test(reads_floats_truths_and_strings),
         cmocka_unit_test(aliases_what_is_named),
         cmocka_unit_test(joins_batches_of_one_container),
+        cmocka_unit_test(records_that_count_up_are_counted),
         cmocka_unit_test(hands_dictionaries_to_the_visitor),
         cmocka_unit_test(executes_nothing),
         cmocka_unit_test(names_reach_as_far_as_the_file),

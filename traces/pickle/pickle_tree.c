@@ -84,18 +84,48 @@ frag_pickle_value frag_pickle_add_container(frag_pickle *pickle, frag_pickle_kin
     return frag_pickle_make(FRAG_PICKLE_TAG_CONTAINER, pickle->object_count++);
 }
 
+/* Do items count up as records, from *first on? */
+static bool is_run(const frag_pickle *pickle, const frag_pickle_value *items, size_t count,
+                   uint64_t *first)
+{
+    uint64_t record = 0;
+    if (!frag_pickle_record(pickle, items[0], first))
+        return false;
+    for (size_t i = 1; i < count; i++)
+        if (!frag_pickle_record(pickle, items[i], &record) || record != *first + i)
+            return false;
+    return true;
+}
+
+/* Records that go on where a run, the last part of a container, ends are added by counting them. */
+static bool lengthen_run(frag_pickle *pickle, uint32_t last, frag_pickle_value first, size_t count)
+{
+    frag_pickle_value *part = pickle->pool + last;
+    if (last == 0 || (part[1] & FRAG_PICKLE_PART_RUN) == 0 ||
+        frag_pickle_part_item(part, part[1] & ~FRAG_PICKLE_PART_RUN) != first)
+        return false;
+    part[1] += count;
+    return true;
+}
+
 void frag_pickle_add_items(frag_pickle *pickle, uint64_t object, const frag_pickle_value *items,
                            size_t count)
 {
     if (count == 0)
         return;
     frag_pickle_object *owner = &pickle->objects[object];
-    size_t wanted = pickle->pool_count + FRAG_PICKLE_PART_HEADER + count;
+    uint64_t record = 0;
+    uint64_t run = is_run(pickle, items, count, &record) ? FRAG_PICKLE_PART_RUN : 0;
+    frag_pickle_value first = frag_pickle_make(FRAG_PICKLE_TAG_RECORD, record);
+    if (run != 0 && lengthen_run(pickle, owner->last, first, count))
+        return;
+    size_t stored = run != 0 ? 1 : count;
+    size_t wanted = pickle->pool_count + FRAG_PICKLE_PART_HEADER + stored;
     if (wanted > pickle->pool_capacity)
         pickle->pool =
             frag_grow(pickle->pool, &pickle->pool_capacity, wanted, sizeof *pickle->pool);
     frag_pickle_value *pool = pickle->pool;
-    if (owner->last != 0 &&
+    if (owner->last != 0 && run == 0 &&
         owner->last + FRAG_PICKLE_PART_HEADER + pool[owner->last + 1] == pickle->pool_count) {
         pool[owner->last + 1] += count;
     } else {
@@ -106,11 +136,11 @@ void frag_pickle_add_items(frag_pickle *pickle, uint64_t object, const frag_pick
             pool[owner->last] = part;
         owner->last = part;
         pool[part] = 0;
-        pool[part + 1] = count;
+        pool[part + 1] = count | run;
         pickle->pool_count += FRAG_PICKLE_PART_HEADER;
     }
-    memcpy(pool + pickle->pool_count, items, count * sizeof *items);
-    pickle->pool_count += count;
+    memcpy(pool + pickle->pool_count, run != 0 ? &first : items, stored * sizeof *items);
+    pickle->pool_count += stored;
 }
 
 frag_pickle_value frag_pickle_add_pair(frag_pickle *pickle, frag_pickle_value first,
@@ -257,6 +287,6 @@ uint64_t frag_pickle_item_count(const frag_pickle *pickle, frag_pickle_value con
     uint64_t count = 0;
     for (uint64_t part = frag_pickle_begin(pickle, container).part; part != 0;
          part = pickle->pool[part])
-        count += pickle->pool[part + 1];
+        count += pickle->pool[part + 1] & ~FRAG_PICKLE_PART_RUN;
     return count;
 }

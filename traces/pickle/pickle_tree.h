@@ -33,7 +33,8 @@ typedef enum frag_pickle_kind {
 enum { FRAG_PICKLE_KEYS_MAX = 32 };
 
 /* The items of a container lie in parts inside one pool of values: two values of header, the index
- * of the next part and the number of items, then the items. No part starts at 0. */
+ * of the next part and the number of items, then the items. Of records that count up, as those of
+ * a trace do, the first is there alone (FRAG_PICKLE_PART_RUN). No part starts at 0. */
 typedef struct frag_pickle_object {
     uint32_t first; /* part, 0 none; the record of a FRAG_PICKLE_RECORD */
     uint32_t last;
@@ -240,18 +241,33 @@ uint64_t frag_pickle_item_count(const frag_pickle *pickle, frag_pickle_value con
 frag_pickle_walk frag_pickle_begin(const frag_pickle *pickle, frag_pickle_value container);
 
 enum { FRAG_PICKLE_PART_HEADER = 2 };
+/* Beside the number of items. */
+#define FRAG_PICKLE_PART_RUN ((uint64_t)1 << 63)
+
+/* The record that is so many after another. */
+static inline frag_pickle_value frag_pickle_record_after(frag_pickle_value record, uint64_t count)
+{
+    return frag_pickle_make(FRAG_PICKLE_TAG_RECORD, frag_pickle_content_of(record) + count);
+}
+
+static inline frag_pickle_value frag_pickle_part_item(const frag_pickle_value *part, uint64_t index)
+{
+    return (part[1] & FRAG_PICKLE_PART_RUN) == 0
+               ? part[FRAG_PICKLE_PART_HEADER + index]
+               : frag_pickle_record_after(part[FRAG_PICKLE_PART_HEADER], index);
+}
 
 static inline bool frag_pickle_next(const frag_pickle *pickle, frag_pickle_walk *walk,
                                     frag_pickle_value *item)
 {
     if (walk->part == 0)
         return false;
-    if (walk->index == pickle->pool[walk->part + 1]) {
+    if (walk->index == (pickle->pool[walk->part + 1] & ~FRAG_PICKLE_PART_RUN)) {
         *walk = (frag_pickle_walk){.part = pickle->pool[walk->part]};
         if (walk->part == 0)
             return false;
     }
-    *item = pickle->pool[walk->part + FRAG_PICKLE_PART_HEADER + walk->index++];
+    *item = frag_pickle_part_item(pickle->pool + walk->part, walk->index++);
     return true;
 }
 
