@@ -66,7 +66,7 @@ static void add_all_before(plot_emitter *state, const frag_snapshot *snapshot)
 static void add_entry(plot_emitter *state, const frag_snapshot_entry *entry, uint64_t index)
 {
     frag_live_call call = {
-        .time_ns = entry->time_us * 1000,
+        .time_ns = frag_snapshot_time_ns(entry),
         .address = entry->address,
         .bytes = entry->bytes,
         .entry = index,

@@ -53,10 +53,10 @@ static uint32_t note_of(emitter *state, uint32_t text)
     return text == FRAG_SNAPSHOT_EMPTY ? 0 : frag_snapshot_sites_string(state->sites, text);
 }
 
-static uint32_t site_of(emitter *state, const frag_snapshot_entry *entry)
+static uint32_t site_of(emitter *state, const frag_snapshot_entry *entry, uint32_t forward)
 {
-    if (entry->forward != 0)
-        return frag_snapshot_sites_backward(state->sites, entry->frames, entry->forward);
+    if (forward != 0)
+        return frag_snapshot_sites_backward(state->sites, entry->frames, forward);
     uint32_t site = entry->frames == 0 ? 0 : frag_snapshot_sites_site(state->sites, entry->frames);
     return site == 0 && entry->frames != 0 && entry->action == FRAG_SNAPSHOT_ALLOC
                ? frag_snapshot_sites_empty(state->sites)
@@ -71,15 +71,16 @@ static uint8_t inferred_flag(const frag_snapshot_entry *entry)
 /* What every event takes from its entry. */
 static frag_build_event event_of(emitter *state, const frag_snapshot_entry *entry, frag_op op)
 {
+    frag_snapshot_origin origin = frag_snapshot_get_origin(state->snapshot, entry->origin);
     return (frag_build_event){
         .op = op,
-        .stream = entry->stream,
+        .stream = origin.stream,
         .slot = FRAG_SLOT_NONE,
         .address = entry->address,
-        .time_ns = entry->time_us * 1000,
-        .site = site_of(state, entry),
+        .time_ns = frag_snapshot_time_ns(entry),
+        .site = site_of(state, entry, origin.forward),
         .pool = pool_of(state, entry->pool),
-        .note = note_of(state, entry->note),
+        .note = note_of(state, origin.note),
     };
 }
 
@@ -87,17 +88,20 @@ static frag_build_event event_of(emitter *state, const frag_snapshot_entry *entr
 
 static void emit_initial_block(emitter *state, uint32_t index)
 {
-    const frag_rewound_block *block = &state->rewound->blocks[index];
+    const frag_rewound *rewound = state->rewound;
+    const frag_rewound_block *block = &rewound->blocks[index];
+    uint64_t stream = frag_snapshot_get_origin(state->snapshot, block->origin).stream;
+    uint32_t frames = index < rewound->final_count ? rewound->final_frames[index] : 0;
     uint32_t slot = frag_builder_slot_take(state->builder);
     state->slots[index] = slot;
     frag_build_event event = {
         .op = FRAG_OP_ALLOC,
         .flags = FRAG_EVENT_INITIAL | (block->is_guessed ? FRAG_EVENT_INFERRED : 0),
-        .stream = block->stream,
+        .stream = stream,
         .slot = slot,
         .bytes = block->requested_bytes,
         .address = block->address,
-        .site = frag_snapshot_sites_site(state->sites, block->frames),
+        .site = frag_snapshot_sites_site(state->sites, frames),
         .pool = pool_of(state, block->pool),
         .block_bytes = block->block_bytes,
     };
@@ -108,7 +112,7 @@ static void emit_initial_block(emitter *state, uint32_t index)
     frag_builder_add(state->builder, &(frag_build_event){
                                          .op = FRAG_OP_FREE,
                                          .flags = FRAG_EVENT_INITIAL | FRAG_EVENT_DEFERRED,
-                                         .stream = block->stream,
+                                         .stream = stream,
                                          .slot = slot,
                                          .address = block->address,
                                          .pool = event.pool,
@@ -150,7 +154,7 @@ static void emit_inferred(emitter *state, const frag_snapshot_entry *entry, frag
                                          .op = op,
                                          .flags = FRAG_EVENT_INFERRED,
                                          .slot = slot,
-                                         .time_ns = entry->time_us * 1000,
+                                         .time_ns = frag_snapshot_time_ns(entry),
                                          .pool = op == FRAG_OP_POOL_RELEASE ? slot : 0,
                                      });
 }

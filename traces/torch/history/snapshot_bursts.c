@@ -126,13 +126,14 @@ static bool is_known_large(const frag_snapshot_device *device, uint64_t release)
 
 /* Could released memory have served the request as it lay in the cache, the first free_bytes of
  * it? */
-static bool would_have_served(const frag_snapshot_settings *settings,
-                              const frag_snapshot_entry *release, uint64_t free_bytes,
-                              const frag_snapshot_entry *request)
+static bool would_have_served(const frag_snapshot *snapshot, const frag_snapshot_entry *release,
+                              uint64_t free_bytes, const frag_snapshot_entry *request)
 {
+    const frag_snapshot_settings *settings = &snapshot->settings;
     uint64_t rounded = frag_snapshot_round(settings, request->bytes);
     bool is_small_request = rounded <= SMALL_BYTES_MAX;
-    if (release->pool != 0 || request->pool != 0 || release->stream != request->stream ||
+    if (release->pool != 0 || request->pool != 0 ||
+        frag_snapshot_stream(snapshot, release) != frag_snapshot_stream(snapshot, request) ||
         is_small_request != is_small(release) || free_bytes < rounded)
         return false;
     /* A small request does not use a large mapping, which 20 MiB of small pages look like. */
@@ -211,13 +212,14 @@ static bool begins_otherwise(const frag_burst_finder *finder, const frag_burst *
         rounded <= SMALL_BYTES_MAX)
         return false;
     uint64_t wanted = rounded > max_split ? rounded : max_split;
+    uint64_t stream = frag_snapshot_stream(finder->snapshot, request);
     const frag_snapshot_entry *expected = NULL;
     for (uint64_t i = burst->segments; i < burst->end; i++) {
         const frag_snapshot_entry *entry = &entries[i];
         if (entry->action == FRAG_SNAPSHOT_SEGMENT_UNMAP)
             return false;
         if (entry->action != FRAG_SNAPSHOT_SEGMENT_FREE || entry->bytes < max_split ||
-            entry->stream != request->stream || entry->pool != request->pool)
+            frag_snapshot_stream(finder->snapshot, entry) != stream || entry->pool != request->pool)
             continue;
         if (i - burst->first > COMPARISONS_MAX / (burst->end - burst->segments) ||
             idle_front(finder->device, burst->first, i) < entry->bytes)
@@ -266,7 +268,7 @@ static bool is_proved_explicit(const frag_burst_finder *finder, const frag_burst
                                uint64_t reserved_bytes)
 {
     const frag_snapshot_device *device = finder->device;
-    const frag_snapshot_settings *settings = &finder->snapshot->settings;
+    const frag_snapshot *snapshot = finder->snapshot;
     for (uint64_t i = burst->segments; i < burst->end; i++)
         if (names_empty_cache(finder, device->entries[i].frames))
             return true;
@@ -274,7 +276,7 @@ static bool is_proved_explicit(const frag_burst_finder *finder, const frag_burst
     const frag_snapshot_entry *request = request_after(device, burst->end, &grown_bytes);
     if (request == NULL)
         return false;
-    if (is_in_capture(finder->snapshot, request) && has_other_pools(finder, burst, request->pool))
+    if (is_in_capture(snapshot, request) && has_other_pools(finder, burst, request->pool))
         return true;
     /* A retry means that the device or the limit was full. */
     if (request->action == FRAG_SNAPSHOT_ALLOC &&
@@ -286,8 +288,8 @@ static bool is_proved_explicit(const frag_burst_finder *finder, const frag_burst
     for (uint64_t i = burst->segments; i < burst->end && comparisons < COMPARISONS_MAX; i++) {
         comparisons += 1 + i - burst->first;
         const frag_snapshot_entry *release = &device->entries[i];
-        if (is_release(release) && would_have_served(settings, release, release->bytes, request) &&
-            would_have_served(settings, release, idle_front(device, burst->first, i), request) &&
+        if (is_release(release) && would_have_served(snapshot, release, release->bytes, request) &&
+            would_have_served(snapshot, release, idle_front(device, burst->first, i), request) &&
             (is_small(release) || is_known_large(device, i)))
             return true;
     }

@@ -34,13 +34,13 @@ bool frag_snapshot_pool_of(frag_snapshot *snapshot, const frag_pickle *pickle,
 /* What an entry must have; bits of the keys seen. */
 #define KEY_BIT(name) ((uint64_t)1 << FRAG_SNAPSHOT_##name)
 
-static uint8_t action_of(const frag_pickle *pickle, frag_pickle_value value)
+static uint32_t action_of(const frag_pickle *pickle, frag_pickle_value value)
 {
     uint32_t name = 0;
     if (!frag_pickle_string(pickle, value, &name) || name < FRAG_SNAPSHOT_ALLOC ||
         name > FRAG_SNAPSHOT_OOM)
         return FRAG_SNAPSHOT_EMPTY;
-    return (uint8_t)name;
+    return name;
 }
 
 /* Numbers of an entry. Streams are handles of 64 bits, which some writers sign. */
@@ -86,12 +86,23 @@ static uint32_t read_note(const frag_pickle *pickle, frag_pickle_value value, ui
     return frag_pickle_string(pickle, value, &text) && text != unsaid ? text : FRAG_SNAPSHOT_EMPTY;
 }
 
+static void set_action(frag_snapshot_entry *entry, uint32_t action)
+{
+    entry->action = action & 31;
+}
+
+static void set_time(frag_snapshot_entry *entry, uint64_t time_us)
+{
+    entry->time_us = time_us & (((uint64_t)1 << 55) - 1);
+}
+
 /* NULL, or what is wrong with the entry. */
 static const char *read_entry(frag_snapshot *snapshot, const frag_pickle *pickle,
                               const frag_pickle_value *pairs, size_t pair_count,
                               frag_snapshot_entry *entry, uint64_t *keys)
 {
-    *entry = (frag_snapshot_entry){.note = FRAG_SNAPSHOT_EMPTY};
+    frag_snapshot_origin origin = {.note = FRAG_SNAPSHOT_EMPTY};
+    *entry = (frag_snapshot_entry){0};
     uint32_t name = 0;
     uint32_t text = 0;
     *keys = 0;
@@ -104,7 +115,7 @@ static const char *read_entry(frag_snapshot *snapshot, const frag_pickle *pickle
         case FRAG_SNAPSHOT_ACTION:
             if (frag_pickle_kind_of(pickle, value) != FRAG_PICKLE_STRING)
                 return "'action' is not a string";
-            entry->action = action_of(pickle, value);
+            set_action(entry, action_of(pickle, value));
             break;
         case FRAG_SNAPSHOT_ADDR:
         case FRAG_SNAPSHOT_DEVICE_FREE:
@@ -116,11 +127,11 @@ static const char *read_entry(frag_snapshot *snapshot, const frag_pickle *pickle
                 return "'size' is not an integer of 0 to 2^62";
             break;
         case FRAG_SNAPSHOT_STREAM:
-            if (!read_stream(pickle, value, &entry->stream))
+            if (!read_stream(pickle, value, &origin.stream))
                 return "'stream' is not an integer";
             break;
         case FRAG_SNAPSHOT_TIME_US:
-            entry->time_us = read_time(pickle, value);
+            set_time(entry, read_time(pickle, value));
             break;
         case FRAG_SNAPSHOT_FRAMES:
             if (read_frames(pickle, value) != 0)
@@ -131,16 +142,16 @@ static const char *read_entry(frag_snapshot *snapshot, const frag_pickle *pickle
                 entry->frames = read_frames(pickle, value);
             break;
         case FRAG_SNAPSHOT_FORWARD_FRAMES:
-            entry->forward = read_frames(pickle, value);
+            origin.forward = read_frames(pickle, value);
             break;
         case FRAG_SNAPSHOT_USER_METADATA:
             text = read_note(pickle, value, FRAG_SNAPSHOT_EMPTY);
             if (text != FRAG_SNAPSHOT_EMPTY)
-                entry->note = text;
+                origin.note = text;
             break;
         case FRAG_SNAPSHOT_COMPILE_CONTEXT:
-            if (entry->note == FRAG_SNAPSHOT_EMPTY)
-                entry->note = read_note(pickle, value, FRAG_SNAPSHOT_NOT_AVAILABLE);
+            if (origin.note == FRAG_SNAPSHOT_EMPTY)
+                origin.note = read_note(pickle, value, FRAG_SNAPSHOT_NOT_AVAILABLE);
             break;
         case FRAG_SNAPSHOT_POOL_ID:
             if (!frag_snapshot_pool_of(snapshot, pickle, value, &entry->pool))
@@ -158,6 +169,7 @@ static const char *read_entry(frag_snapshot *snapshot, const frag_pickle *pickle
     if ((*keys & (KEY_BIT(ADDR) | KEY_BIT(DEVICE_FREE))) == 0 &&
         entry->action != FRAG_SNAPSHOT_EMPTY)
         return "has neither 'addr' nor 'device_free'";
+    entry->origin = frag_snapshot_add_origin(snapshot, origin);
     return NULL;
 }
 
@@ -203,7 +215,8 @@ static inline bool is_plain(frag_pickle_value value)
 
 /* Address, size, stream and time, which are mostly all there, and numbers of below 2^56. */
 static inline bool read_plain_numbers(const frag_snapshot_shape *shape,
-                                      const frag_pickle_value *pairs, frag_snapshot_entry *entry)
+                                      const frag_pickle_value *pairs, frag_snapshot_entry *entry,
+                                      uint64_t *handle)
 {
     const uint8_t *place = shape->place;
     if (!shape->has_all_numbers)
@@ -218,26 +231,26 @@ static inline bool read_plain_numbers(const frag_snapshot_shape *shape,
     *entry = (frag_snapshot_entry){
         .address = frag_pickle_content_of(address),
         .bytes = frag_pickle_content_of(bytes),
-        .stream = frag_pickle_content_of(stream),
-        .time_us = time_us > FRAG_SNAPSHOT_TIME_US_MAX ? 0 : time_us,
-        .note = FRAG_SNAPSHOT_EMPTY,
     };
+    set_time(entry, time_us > FRAG_SNAPSHOT_TIME_US_MAX ? 0 : time_us);
+    *handle = frag_pickle_content_of(stream);
     return true;
 }
 
 static bool read_numbers(const frag_snapshot_shape *shape, const frag_pickle *pickle,
-                         const frag_pickle_value *pairs, frag_snapshot_entry *entry)
+                         const frag_pickle_value *pairs, frag_snapshot_entry *entry,
+                         uint64_t *handle)
 {
     const uint8_t *place = shape->place;
-    *entry = (frag_snapshot_entry){.note = FRAG_SNAPSHOT_EMPTY};
+    *entry = (frag_snapshot_entry){0};
     if (!read_number(pickle, pairs[shape->address_place], &entry->address) ||
         !read_number(pickle, pairs[place[FRAG_SNAPSHOT_SIZE]], &entry->bytes))
         return false;
     if (has_key(shape, FRAG_SNAPSHOT_STREAM) &&
-        !read_stream(pickle, pairs[place[FRAG_SNAPSHOT_STREAM]], &entry->stream))
+        !read_stream(pickle, pairs[place[FRAG_SNAPSHOT_STREAM]], handle))
         return false;
     if (has_key(shape, FRAG_SNAPSHOT_TIME_US))
-        entry->time_us = read_time(pickle, pairs[place[FRAG_SNAPSHOT_TIME_US]]);
+        set_time(entry, read_time(pickle, pairs[place[FRAG_SNAPSHOT_TIME_US]]));
     return true;
 }
 
@@ -253,23 +266,26 @@ static bool read_alike(frag_snapshot *snapshot, const frag_pickle *pickle,
     for (size_t i = 0; i < pair_count && !has_last_keys; i++)
         if (pairs[2 * i] != shape->keys[i])
             return false;
-    uint8_t action = action_of(pickle, pairs[place[FRAG_SNAPSHOT_ACTION]]);
+    uint32_t action = action_of(pickle, pairs[place[FRAG_SNAPSHOT_ACTION]]);
+    frag_snapshot_origin origin = {.note = FRAG_SNAPSHOT_EMPTY};
     if (action == FRAG_SNAPSHOT_EMPTY ||
-        (!read_plain_numbers(shape, pairs, entry) && !read_numbers(shape, pickle, pairs, entry)))
+        (!read_plain_numbers(shape, pairs, entry, &origin.stream) &&
+         !read_numbers(shape, pickle, pairs, entry, &origin.stream)))
         return false;
-    entry->action = action;
+    set_action(entry, action);
     if (has_key(shape, FRAG_SNAPSHOT_FRAMES))
         entry->frames = read_frames(pickle, pairs[place[FRAG_SNAPSHOT_FRAMES]]);
     if (has_key(shape, FRAG_SNAPSHOT_CPP_FRAMES) && entry->frames == 0)
         entry->frames = read_frames(pickle, pairs[place[FRAG_SNAPSHOT_CPP_FRAMES]]);
     if (has_key(shape, FRAG_SNAPSHOT_FORWARD_FRAMES))
-        entry->forward = read_frames(pickle, pairs[place[FRAG_SNAPSHOT_FORWARD_FRAMES]]);
+        origin.forward = read_frames(pickle, pairs[place[FRAG_SNAPSHOT_FORWARD_FRAMES]]);
     if (has_key(shape, FRAG_SNAPSHOT_USER_METADATA))
-        entry->note =
+        origin.note =
             read_note(pickle, pairs[place[FRAG_SNAPSHOT_USER_METADATA]], FRAG_SNAPSHOT_EMPTY);
-    if (has_key(shape, FRAG_SNAPSHOT_COMPILE_CONTEXT) && entry->note == FRAG_SNAPSHOT_EMPTY)
-        entry->note = read_note(pickle, pairs[place[FRAG_SNAPSHOT_COMPILE_CONTEXT]],
+    if (has_key(shape, FRAG_SNAPSHOT_COMPILE_CONTEXT) && origin.note == FRAG_SNAPSHOT_EMPTY)
+        origin.note = read_note(pickle, pairs[place[FRAG_SNAPSHOT_COMPILE_CONTEXT]],
                                 FRAG_SNAPSHOT_NOT_AVAILABLE);
+    entry->origin = frag_snapshot_add_origin(snapshot, origin);
     if (has_key(shape, FRAG_SNAPSHOT_POOL_ID)) {
         entry->has_pool = true;
         return frag_snapshot_pool_of(snapshot, pickle, pairs[place[FRAG_SNAPSHOT_POOL_ID]],

@@ -677,6 +677,8 @@ bool frag_snapshot_parse(frag_input *input, frag_snapshot *snapshot, frag_error 
         state.is_claimed = frag_alloc(snapshot->pickle->object_count + 1, sizeof *state.is_claimed);
         ok = read_root(&state, root);
         frag_free(state.is_claimed);
+        frag_free(snapshot->is_used);
+        snapshot->is_used = NULL;
     }
     if (!ok)
         frag_snapshot_destroy(snapshot);
@@ -690,8 +692,8 @@ void frag_snapshot_destroy(frag_snapshot *snapshot)
             frag_free(snapshot->devices[i].entries);
     frag_pickle_destroy(snapshot->pickle);
     frag_strings_destroy(&snapshot->pools);
+    frag_strings_destroy(&snapshot->origins);
     frag_free(snapshot->entries);
-    frag_free(snapshot->is_used);
     frag_free(snapshot->segments);
     frag_free(snapshot->blocks);
     frag_free(snapshot->marks);
@@ -707,4 +709,23 @@ frag_pool_id frag_snapshot_pool_id(const frag_snapshot *snapshot, uint32_t pool)
     id.high = pair[0];
     id.low = pair[1];
     return id;
+}
+
+uint32_t frag_snapshot_add_origin(frag_snapshot *snapshot, frag_snapshot_origin origin)
+{
+    const frag_snapshot_origin *last = &snapshot->last_origin;
+    if (snapshot->origins.count > 0 && origin.stream == last->stream &&
+        origin.forward == last->forward && origin.note == last->note)
+        return snapshot->last_origin_id;
+    snapshot->last_origin = origin;
+    snapshot->last_origin_id =
+        frag_strings_add(&snapshot->origins, (const char *)&origin, sizeof origin);
+    return snapshot->last_origin_id;
+}
+
+frag_snapshot_origin frag_snapshot_get_origin(const frag_snapshot *snapshot, uint32_t origin)
+{
+    frag_snapshot_origin found;
+    memcpy(&found, frag_strings_get(&snapshot->origins, origin), sizeof found);
+    return found;
 }

@@ -38,6 +38,7 @@
     X(SEGMENT_UNMAP, "segment_unmap")                                                              \
     X(SNAPSHOT, "snapshot")                                                                        \
     X(OOM, "oom")                                                                                  \
+    X(EMPTY, "")                                                                                   \
     X(SEGMENTS, "segments")                                                                        \
     X(DEVICE_TRACES, "device_traces")                                                              \
     X(ALLOCATOR_SETTINGS, "allocator_settings")                                                    \
@@ -68,7 +69,6 @@
     X(START, "START")                                                                              \
     X(END, "END")                                                                                  \
     X(NOT_AVAILABLE, "N/A")                                                                        \
-    X(EMPTY, "")                                                                                   \
     X(CONF, "PYTORCH_CUDA_ALLOC_CONF")                                                             \
     X(MAX_SPLIT_SIZE, "max_split_size")                                                            \
     X(GC_THRESHOLD, "garbage_collection_threshold")                                                \
@@ -88,24 +88,34 @@ enum {
 #define FRAG_SNAPSHOT_ADDRESS_MAX (((uint64_t)1 << 62) - 1)
 #define FRAG_SNAPSHOT_DEVICE_MAX 1023u
 #define FRAG_SNAPSHOT_TIME_US_MAX (UINT64_MAX / 1000) /* as ns they fit a number */
+#define FRAG_SNAPSHOT_ORIGIN_MAX (((uint32_t)1 << 30) - 1)
 
+/* What many entries have in common. No padding: these are bytes that are compared. */
+typedef struct frag_snapshot_origin {
+    uint64_t stream;
+    uint32_t forward; /* object of the list of the forward pass's frames + 1; 0 none */
+    uint32_t note;    /* string of the pickle; FRAG_SNAPSHOT_EMPTY none */
+} frag_snapshot_origin;
+
+/* There are as many as the recording has entries: its size is most of the memory of an import. */
 typedef struct frag_snapshot_entry {
     uint64_t address; /* oom: bytes free on the device */
     uint64_t bytes;
-    uint64_t stream;
-    uint64_t time_us;
-    uint32_t frames;  /* object of the list of frames + 1; 0 none */
-    uint32_t note;    /* string of the pickle; FRAG_SNAPSHOT_EMPTY none */
-    uint32_t pool;    /* index into pools */
-    uint32_t block;   /* set by the rewind */
-    uint32_t forward; /* object of the list of the forward pass's frames + 1; 0 none */
-    uint8_t
-        action; /* FRAG_SNAPSHOT_ALLOC ... FRAG_SNAPSHOT_OOM; FRAG_SNAPSHOT_EMPTY: an unknown one */
-    bool has_pool;
-    bool is_dropped;  /* set by the rewind: does not fit what is around it */
-    bool is_inferred; /* put in for one that was not recorded */
-    bool is_placed;   /* an alloc that had to be where it is */
+    uint64_t time_us : 55;
+    uint64_t action : 5; /* FRAG_SNAPSHOT_ALLOC ... OOM; FRAG_SNAPSHOT_EMPTY: an unknown one */
+    bool has_pool : 1;
+    bool is_dropped : 1;  /* set by the rewind: does not fit what is around it */
+    bool is_inferred : 1; /* put in for one that was not recorded */
+    bool is_placed : 1;   /* an alloc that had to be where it is */
+    uint32_t origin;      /* index into origins */
+    uint32_t frames;      /* object of the list of frames + 1; 0 none */
+    uint32_t pool;        /* index into pools */
+    uint32_t block;       /* set by the rewind */
 } frag_snapshot_entry;
+
+_Static_assert(sizeof(frag_snapshot_entry) == 40, "an entry has 40 bytes");
+_Static_assert(FRAG_SNAPSHOT_TIME_US_MAX >> 55 == 0, "a time has 55 bits");
+_Static_assert(FRAG_SNAPSHOT_OOM < 32 && FRAG_SNAPSHOT_EMPTY < 32, "an action has 5 bits");
 
 typedef struct frag_snapshot_block {
     uint64_t address;
@@ -166,7 +176,8 @@ typedef struct frag_snapshot_shape {
 
 typedef struct frag_snapshot {
     frag_pickle *pickle;
-    frag_strings pools; /* 16 bytes each, a frag_pool_id; 0 is {0, 0} */
+    frag_strings pools;   /* 16 bytes each, a frag_pool_id; 0 is {0, 0} */
+    frag_strings origins; /* each a frag_snapshot_origin */
     frag_snapshot_entry *entries;
     size_t entry_count;
     size_t entry_capacity;
@@ -198,6 +209,9 @@ typedef struct frag_snapshot {
     /* of the last pool id read */
     frag_pickle_value last_pool_value;
     uint32_t last_pool;
+    /* that was added last */
+    frag_snapshot_origin last_origin;
+    uint32_t last_origin_id;
     frag_snapshot_shape shape; /* of the last entry */
 } frag_snapshot;
 
@@ -208,6 +222,21 @@ bool frag_snapshot_parse(frag_input *input, frag_snapshot *snapshot, frag_error 
 void frag_snapshot_destroy(frag_snapshot *snapshot);
 
 frag_pool_id frag_snapshot_pool_id(const frag_snapshot *snapshot, uint32_t pool);
+
+uint32_t frag_snapshot_add_origin(frag_snapshot *snapshot, frag_snapshot_origin origin);
+/* Of an entry or a block. */
+frag_snapshot_origin frag_snapshot_get_origin(const frag_snapshot *snapshot, uint32_t origin);
+
+static inline uint64_t frag_snapshot_stream(const frag_snapshot *snapshot,
+                                            const frag_snapshot_entry *entry)
+{
+    return frag_snapshot_get_origin(snapshot, entry->origin).stream;
+}
+
+static inline uint64_t frag_snapshot_time_ns(const frag_snapshot_entry *entry)
+{
+    return (uint64_t)entry->time_us * 1000;
+}
 
 /* The value of a key, or false. */
 bool frag_snapshot_get(const frag_pickle *pickle, frag_pickle_value dict, uint32_t name,

@@ -16,7 +16,7 @@
 enum { RECENT_COUNT = 256, RECENT_SHIFT = 21 };
 
 typedef struct rewinder {
-    const frag_snapshot *snapshot;
+    frag_snapshot *snapshot;
     frag_snapshot_device *device;
     frag_rewound *rewound;
     frag_held_ranges ranges;
@@ -86,7 +86,9 @@ static void reserve_blocks(rewinder *state)
 
 static void begin_at_end(rewinder *state)
 {
-    const frag_snapshot *snapshot = state->snapshot;
+    frag_snapshot *snapshot = state->snapshot;
+    frag_rewound *rewound = state->rewound;
+    size_t capacity = 0;
     frag_number_map_grow(&state->live);
     for (size_t i = 0; i < state->device->segment_count; i++) {
         const frag_snapshot_segment *segment = &state->device->segments[i];
@@ -100,16 +102,19 @@ static void begin_at_end(rewinder *state)
         };
         bool is_added = frag_held_ranges_add(&state->ranges, &range);
         FRAG_ASSERT(is_added);
+        uint32_t origin =
+            frag_snapshot_add_origin(snapshot, (frag_snapshot_origin){.stream = segment->stream,
+                                                                      .note = FRAG_SNAPSHOT_EMPTY});
         for (size_t k = 0; k < segment->block_count; k++) {
             const frag_snapshot_block *block = &snapshot->blocks[segment->first_block + k];
+            *FRAG_APPEND(rewound->final_frames, rewound->final_count, capacity) = block->frames;
             add_block(state, frag_number_map_find(&state->live, block->address),
                       &(frag_rewound_block){
                           .address = block->address,
                           .requested_bytes = block->requested_bytes,
                           .block_bytes = block->bytes,
-                          .stream = segment->stream,
                           .pool = segment->pool,
-                          .frames = block->frames,
+                          .origin = origin & FRAG_SNAPSHOT_ORIGIN_MAX,
                           .is_pending = block->is_pending,
                       });
         }
@@ -144,7 +149,7 @@ static void undo_alloc(rewinder *state, uint64_t index)
                           (unsigned long long)entry->bytes, (unsigned long long)entry->address,
                           (unsigned long long)block->requested_bytes);
     block->requested_bytes = entry->bytes;
-    block->stream = entry->stream;
+    block->origin = entry->origin & FRAG_SNAPSHOT_ORIGIN_MAX;
     entry->block = found;
     if (entry->has_pool)
         block->pool = entry->pool;
@@ -188,8 +193,8 @@ static void undo_release(rewinder *state, uint64_t index, bool is_pending)
                              &(frag_rewound_block){
                                  .address = entry->address,
                                  .requested_bytes = entry->bytes,
-                                 .stream = entry->stream,
                                  .pool = entry->pool,
+                                 .origin = entry->origin & FRAG_SNAPSHOT_ORIGIN_MAX,
                                  .is_pending = is_pending,
                              });
 }
@@ -237,12 +242,12 @@ static void undo_segment_alloc(rewinder *state, uint64_t index)
     frag_held_ranges_remove(&state->ranges, entry->address);
 }
 
-static frag_held_range range_of(const frag_snapshot_entry *entry)
+static frag_held_range range_of(const rewinder *state, const frag_snapshot_entry *entry)
 {
     return (frag_held_range){
         .address = entry->address,
         .bytes = entry->bytes,
-        .stream = entry->stream,
+        .stream = frag_snapshot_stream(state->snapshot, entry),
         .pool = entry->pool,
         .is_small = entry->bytes == SMALL_SEGMENT_BYTES,
     };
@@ -251,7 +256,7 @@ static frag_held_range range_of(const frag_snapshot_entry *entry)
 static void undo_segment_free(rewinder *state, uint64_t index)
 {
     const frag_snapshot_entry *entry = &state->device->entries[index];
-    frag_held_range range = range_of(entry);
+    frag_held_range range = range_of(state, entry);
     if (entry->bytes == 0 || entry->bytes > FRAG_REQUEST_BYTES_MAX ||
         !frag_held_ranges_add(&state->ranges, &range))
         drop(state, index, "segment-freed-twice",
@@ -289,7 +294,7 @@ static void adopt_neighbour(const rewinder *state, frag_held_range *range)
 static void undo_unmap(rewinder *state, uint64_t index)
 {
     frag_snapshot_entry *entry = &state->device->entries[index];
-    frag_held_range range = range_of(entry);
+    frag_held_range range = range_of(state, entry);
     range.is_expandable = true;
     range.is_small = entry->bytes % (20 * FRAG_MIB) != 0;
     if (!entry->has_pool)
@@ -319,7 +324,7 @@ static void turn_segment_entries(frag_rewound *rewound)
 
 static void undo(rewinder *state, uint64_t index)
 {
-    uint8_t action = state->device->entries[index].action;
+    uint32_t action = state->device->entries[index].action;
     if (action >= FRAG_SNAPSHOT_SEGMENT_ALLOC && action <= FRAG_SNAPSHOT_SEGMENT_UNMAP) {
         list_segment_entry(state->rewound, index);
         memset(state->recent, 0, sizeof state->recent);
@@ -546,7 +551,7 @@ static void take_initial(rewinder *state)
     frag_free(places);
 }
 
-void frag_snapshot_rewind(const frag_snapshot *snapshot, uint32_t device, frag_rewound *rewound,
+void frag_snapshot_rewind(frag_snapshot *snapshot, uint32_t device, frag_rewound *rewound,
                           frag_findings *findings)
 {
     *rewound = (frag_rewound){0};
@@ -582,6 +587,7 @@ void frag_snapshot_rewind(const frag_snapshot *snapshot, uint32_t device, frag_r
 void frag_rewound_destroy(frag_rewound *rewound)
 {
     frag_free(rewound->blocks);
+    frag_free(rewound->final_frames);
     frag_free(rewound->ranges);
     frag_free(rewound->initial);
     frag_free(rewound->misplaced);

@@ -16,17 +16,20 @@ typedef struct frag_rewound_block {
     uint64_t address;
     uint64_t requested_bytes;
     uint64_t block_bytes; /* 0 not known */
-    uint64_t stream;
     uint32_t pool;
-    uint32_t frames;
-    bool is_pending; /* freed, waiting for a stream, before the first entry */
-    bool is_guessed; /* nothing shows its size */
+    uint32_t origin : 30;
+    bool is_pending : 1; /* freed, waiting for a stream, before the first entry */
+    bool is_guessed : 1; /* nothing shows its size */
 } frag_rewound_block;
 
+_Static_assert(sizeof(frag_rewound_block) == 32, "a block has 32 bytes");
+
 typedef struct frag_rewound {
-    frag_rewound_block *blocks; /* entry.block is an index */
+    frag_rewound_block *blocks; /* entry.block is an index; first come those in use at the end */
     size_t block_count;
     size_t block_capacity;
+    uint32_t *final_frames; /* of the blocks in use at the end, as in an entry */
+    size_t final_count;
     frag_held_range *ranges; /* at the start, by address */
     size_t range_count;
     uint32_t *initial; /* blocks at the start, by address, each inside a range and apart */
@@ -42,7 +45,7 @@ typedef struct frag_rewound {
     bool has_failed;   /* an entry is of a request that failed */
 } frag_rewound;
 
-void frag_snapshot_rewind(const frag_snapshot *snapshot, uint32_t device, frag_rewound *rewound,
+void frag_snapshot_rewind(frag_snapshot *snapshot, uint32_t device, frag_rewound *rewound,
                           frag_findings *findings);
 void frag_rewound_destroy(frag_rewound *rewound);
 

@@ -61,11 +61,12 @@ static void insert(restorer *state, uint64_t before, uint32_t action, const frag
         .order = state->count,
         .entry = {.address = range->address,
                   .bytes = bytes,
-                  .stream = range->stream,
                   .time_us = beside->time_us,
-                  .note = FRAG_SNAPSHOT_EMPTY,
+                  .action = action & 31,
+                  .origin = frag_snapshot_add_origin(
+                      state->snapshot,
+                      (frag_snapshot_origin){.stream = range->stream, .note = FRAG_SNAPSHOT_EMPTY}),
                   .pool = range->pool,
-                  .action = (uint8_t)action,
                   .has_pool = beside->has_pool,
                   .is_inferred = true},
     };
@@ -109,11 +110,11 @@ static void apply(restorer *state, uint32_t kind)
 
 /* ---- segments */
 
-static frag_held_range range_of(const frag_snapshot_entry *entry)
+static frag_held_range range_of(const restorer *state, const frag_snapshot_entry *entry)
 {
     return (frag_held_range){.address = entry->address,
                              .bytes = entry->bytes,
-                             .stream = entry->stream,
+                             .stream = frag_snapshot_stream(state->snapshot, entry),
                              .pool = entry->pool};
 }
 
@@ -155,7 +156,7 @@ static void restore_segment_frees(restorer *state)
             continue;
         end_overlapping(state, &ranges, entry->address, entry->bytes, i,
                         FRAG_SNAPSHOT_SEGMENT_FREE);
-        frag_held_range range = range_of(entry);
+        frag_held_range range = range_of(state, entry);
         frag_held_ranges_add(&ranges, &range);
     }
     frag_held_range *left = frag_held_ranges_list(&ranges);
@@ -245,7 +246,7 @@ static void restore_segment_allocs(restorer *state)
             insert(state, before, FRAG_SNAPSHOT_SEGMENT_ALLOC, found, found->bytes);
             frag_held_ranges_remove(&ranges, found->address);
         }
-        frag_held_range range = range_of(entry);
+        frag_held_range range = range_of(state, entry);
         range.site = UINT32_MAX;
         frag_held_ranges_add(&ranges, &range);
     }
@@ -281,13 +282,13 @@ static void add_known_segments(const restorer *state, frag_held_ranges *ranges)
         if (entry->action < FRAG_SNAPSHOT_SEGMENT_ALLOC ||
             entry->action > FRAG_SNAPSHOT_SEGMENT_UNMAP || entry->bytes == 0)
             continue;
-        add_uncovered(ranges, range_of(entry));
+        add_uncovered(ranges, range_of(state, entry));
     }
 }
 
 static frag_held_range stray_range(const restorer *state, const frag_radix_item *stray)
 {
-    frag_held_range range = range_of(&state->device->entries[stray->value]);
+    frag_held_range range = range_of(state, &state->device->entries[stray->value]);
     range.bytes = block_bytes(range.bytes);
     return range;
 }
@@ -407,9 +408,10 @@ static void restore_requests(restorer *state)
     apply(state, FRAG_SKIPPED_FREE_REQUESTED);
 }
 
-static void add_live(frag_held_ranges *live, const frag_snapshot_entry *entry, uint64_t index)
+static void add_live(const restorer *state, frag_held_ranges *live,
+                     const frag_snapshot_entry *entry, uint64_t index)
 {
-    frag_held_range range = range_of(entry);
+    frag_held_range range = range_of(state, entry);
     range.bytes = block_bytes(entry->bytes);
     range.site = (uint32_t)index;
     if (entry->bytes <= FRAG_REQUEST_BYTES_MAX)
@@ -443,7 +445,7 @@ static void restore_frees(restorer *state)
             free_overlapping(state, &live, entry->address,
                              is_alloc ? block_bytes(entry->bytes) : entry->bytes, i);
         if (is_alloc)
-            add_live(&live, entry, i);
+            add_live(state, &live, entry, i);
     }
     frag_held_range *left = frag_held_ranges_list(&live);
     for (size_t i = 0; i < live.count; i++) {
@@ -485,7 +487,7 @@ static void restore_allocs(restorer *state)
             end_overlapping(state, &live, entry->address,
                             is_release ? block_bytes(entry->bytes) : entry->bytes, i + 1,
                             FRAG_SNAPSHOT_ALLOC);
-        frag_held_range range = range_of(entry);
+        frag_held_range range = range_of(state, entry);
         if (is_release && entry->bytes > 0 && entry->bytes <= FRAG_REQUEST_BYTES_MAX)
             frag_held_ranges_add(&live, &range);
     }

@@ -49,7 +49,7 @@ static void begin_range(frag_pool_walker *state, uint64_t index)
     frag_colour_piece made = {
         .address = entry->address,
         .bytes = entry->bytes,
-        .stream = entry->stream,
+        .stream = frag_snapshot_stream(state->snapshot, entry),
         .taken = index,
         .given = FRAG_ENTRY_NEVER,
         .first_alloc = FRAG_ENTRY_NEVER,
@@ -100,7 +100,8 @@ static void walk_map(frag_pool_walker *state, uint64_t index)
         return;
     }
     const frag_colour_piece *piece = &state->colours.pieces[range->piece];
-    if (piece->stream != entry->stream || (piece->is_small && entry->bytes != SMALL_PAGE_BYTES)) {
+    if (piece->stream != frag_snapshot_stream(state->snapshot, entry) ||
+        (piece->is_small && entry->bytes != SMALL_PAGE_BYTES)) {
         state->is_lost = true;
         return;
     }
@@ -143,7 +144,7 @@ static void walk_alloc(frag_pool_walker *state, uint64_t index)
     }
     frag_colour_piece *piece = &state->colours.pieces[range->piece];
     bool is_of_size = entry->is_placed || piece->is_small == (rounded <= SMALL_BYTES_MAX);
-    if (piece->stream != entry->stream || !is_of_size) {
+    if (piece->stream != frag_snapshot_stream(state->snapshot, entry) || !is_of_size) {
         state->is_lost = true;
         return;
     }
@@ -162,14 +163,14 @@ static void walk_oom(const frag_pool_walker *state, uint64_t index)
     if (!state->sets_pools || state->last_piece == FRAG_PIECE_NONE)
         return;
     const frag_colour_piece *piece = &state->colours.pieces[state->last_piece];
-    uint64_t stream = state->device->entries[index].stream;
+    uint64_t stream = frag_snapshot_stream(state->snapshot, &state->device->entries[index]);
     if (piece->colour != FRAG_COLOUR_DEFAULT && piece->stream == stream && stream != 0)
         frag_pool_walker_fail(state, index, piece->colour);
 }
 
 static void walk_entry(frag_pool_walker *state, uint64_t index)
 {
-    uint8_t action = state->device->entries[index].action;
+    uint32_t action = state->device->entries[index].action;
     bool is_part = action == FRAG_SNAPSHOT_SEGMENT_MAP || action == FRAG_SNAPSHOT_SEGMENT_UNMAP ||
                    frag_snapshot_is_late(state->device, index);
     frag_pool_walker_enter(state, index, is_part);

@@ -61,7 +61,7 @@ static void add_pieces(frag_pool_walker *state)
             add_piece(state,
                       &(frag_colour_piece){.address = entry->address,
                                            .bytes = entry->bytes,
-                                           .stream = entry->stream,
+                                           .stream = frag_snapshot_stream(state->snapshot, entry),
                                            .taken = index},
                       entry->pool);
     }
@@ -162,7 +162,7 @@ static bool looks_default(const frag_pool_walker *state, uint64_t end)
 {
     const frag_colour_piece *pieces = state->colours.pieces;
     const frag_snapshot_device *device = state->device;
-    uint8_t action = end < device->entry_count ? device->entries[end].action : 0;
+    uint32_t action = end < device->entry_count ? device->entries[end].action : 0;
     bool is_for_request = action == FRAG_SNAPSHOT_OOM ||
                           (action == FRAG_SNAPSHOT_ALLOC &&
                            device->entries[end - 1].action == FRAG_SNAPSHOT_SEGMENT_ALLOC);
@@ -285,18 +285,18 @@ static bool keeps_memory(frag_pool_walker *state)
 static void walk_oom(frag_pool_walker *state, uint64_t index, uint64_t late_from)
 {
     const frag_snapshot_entry *entry = &state->device->entries[index];
+    uint64_t stream = frag_snapshot_stream(state->snapshot, entry);
     uint64_t rounded = frag_snapshot_round(&state->snapshot->settings, entry->bytes);
-    if (!has_room(state, FRAG_COLOUR_DEFAULT, entry->stream, rounded, late_from) &&
-        !keeps_memory(state))
+    if (!has_room(state, FRAG_COLOUR_DEFAULT, stream, rounded, late_from) && !keeps_memory(state))
         return;
     uint32_t colour = state->colours.colour_count;
     uint64_t last = 0;
     for (size_t i = 0; i < state->colours.piece_count; i++) {
         const frag_colour_piece *piece = &state->colours.pieces[i];
         bool is_used = piece->first_alloc < index && piece->last_alloc < index;
-        if (is_used && piece->colour != FRAG_COLOUR_DEFAULT && piece->stream == entry->stream &&
+        if (is_used && piece->colour != FRAG_COLOUR_DEFAULT && piece->stream == stream &&
             piece->last_alloc >= last &&
-            !has_room(state, piece->colour, entry->stream, rounded, late_from)) {
+            !has_room(state, piece->colour, stream, rounded, late_from)) {
             colour = piece->colour;
             last = piece->last_alloc;
         }
@@ -358,7 +358,8 @@ static bool is_expected(frag_pool_walker *state, uint32_t list, const frag_snaps
                         uint64_t rounded, uint32_t *found)
 {
     const frag_free_layout_list *at = &state->layout.lists[list];
-    if (at->stream != entry->stream || at->is_small != (rounded <= SMALL_BYTES_MAX))
+    if (at->stream != frag_snapshot_stream(state->snapshot, entry) ||
+        at->is_small != (rounded <= SMALL_BYTES_MAX))
         return false;
     *found = frag_free_layout_best(&state->layout, list, rounded);
     const frag_free_layout_block *block = &state->layout.blocks[*found];
@@ -411,7 +412,8 @@ static uint32_t served_block(frag_pool_walker *state, uint64_t index, uint64_t r
     if (at == 0 || !block->is_free || block->bytes - (entry->address - block->address) < rounded)
         return 0;
     const frag_colour_piece *piece = &state->colours.pieces[block->piece];
-    if (piece->stream != entry->stream || piece->is_small != (rounded <= SMALL_BYTES_MAX))
+    if (piece->stream != frag_snapshot_stream(state->snapshot, entry) ||
+        piece->is_small != (rounded <= SMALL_BYTES_MAX))
         return 0;
     if (block->address != entry->address)
         return block->is_vague ? at : 0;

@@ -28,6 +28,7 @@ typedef struct hole_list {
 } hole_list;
 
 typedef struct restore_finder {
+    const frag_snapshot *snapshot;
     const frag_snapshot_device *device;
     const frag_rewound *rewound;
     frag_held_ranges ranges;
@@ -53,7 +54,8 @@ static void set_live(restore_finder *state, uint32_t block, bool is_live)
  * its own, which is not the default one. */
 static bool may_be_private(const restore_finder *state, const frag_snapshot_entry *entry)
 {
-    return entry->pool != 0 || (entry->stream != 0 && !state->rewound->has_pools);
+    return entry->pool != 0 ||
+           (!state->rewound->has_pools && frag_snapshot_stream(state->snapshot, entry) != 0);
 }
 
 static bool has_private(const restore_finder *state)
@@ -113,7 +115,8 @@ static uint64_t skip_segment(restore_finder *state, uint64_t first)
         return first;
     const frag_held_range *range = frag_held_ranges_find(&state->ranges, entries[first].address);
     if (range == NULL || range->address != entries[first].address ||
-        range->pool != entries[first].pool || range->stream != entries[first].stream ||
+        range->pool != entries[first].pool ||
+        range->stream != frag_snapshot_stream(state->snapshot, &entries[first]) ||
         is_filled(state, range->address))
         return first;
     uint64_t filled = 0;
@@ -140,9 +143,10 @@ static void add_hole(hole_list *list, const frag_held_range *segment, uint64_t a
 static void add_segments(const restore_finder *state, const frag_snapshot_entry *entry,
                          hole_list *list)
 {
+    uint64_t stream = frag_snapshot_stream(state->snapshot, entry);
     frag_held_range *ranges = frag_held_ranges_list(&state->ranges);
     for (size_t i = 0; i < state->ranges.count; i++)
-        if (ranges[i].pool == entry->pool && ranges[i].stream == entry->stream &&
+        if (ranges[i].pool == entry->pool && ranges[i].stream == stream &&
             (entry->pool != 0 || is_filled(state, ranges[i].address)))
             add_hole(list, &ranges[i], ranges[i].address, ranges[i].bytes);
     frag_free(ranges);
@@ -224,7 +228,7 @@ static void walk_entry(restore_finder *state, uint64_t index)
     const frag_snapshot_entry *entry = &state->device->entries[index];
     frag_held_range range = {.address = entry->address,
                              .bytes = entry->bytes,
-                             .stream = entry->stream,
+                             .stream = frag_snapshot_stream(state->snapshot, entry),
                              .pool = entry->pool,
                              .is_expandable = entry->action == FRAG_SNAPSHOT_SEGMENT_MAP};
     switch (entry->action) {
@@ -257,7 +261,8 @@ static void walk_entry(restore_finder *state, uint64_t index)
 void frag_snapshot_restores_find(frag_snapshot *snapshot, uint32_t device,
                                  const frag_rewound *rewound, frag_findings *findings)
 {
-    restore_finder state = {.device = &snapshot->devices[device], .rewound = rewound};
+    restore_finder state = {
+        .snapshot = snapshot, .device = &snapshot->devices[device], .rewound = rewound};
     if (!has_private(&state))
         return;
     state.live = frag_alloc(snapshot->pools.count, sizeof *state.live);
