@@ -160,6 +160,17 @@ uint64_t frag_software_get_kept_max(void);
 /* The bytes are unknown from now on. */
 void frag_software_forget(void *device_address, size_t bytes);
 
+/* Random numbers as kernels of PyTorch draw them with curand's Philox generator. */
+typedef struct frag_software_draws {
+    uint64_t seed;
+    uint64_t offset; /* words that each thread has drawn before, a multiple of 4 */
+    uint64_t
+        thread_count; /* of which each draws a number in turn; 0: each draws a block in a row */
+    uint64_t range;   /* numbers are taken modulo it; 0: as they are */
+    bool is_wide;     /* of 64 bits, two to a block, instead of 32, four to a block */
+} frag_software_draws;
+void frag_software_draw(const frag_software_draws *draws, uint64_t *out, size_t count);
+
 /* A copy of at most 16 bytes to the host of which some are not known (they are 0 now), or all are
  * but a kernel was launched since they were written (known_bytes == bytes). */
 typedef struct frag_software_scalar {

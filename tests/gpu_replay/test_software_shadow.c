@@ -21,6 +21,7 @@ static struct {
     void (*forget)(void *, size_t);
     void (*toggle)(uint64_t);
     void (*handle)(frag_software_scalar_handler *, void *);
+    void (*draw)(const frag_software_draws *, uint64_t *, size_t);
     int (*launch)(const void *, sizes, sizes, void **, size_t, void *);
 } shadow;
 
@@ -252,6 +253,35 @@ static void agrees_with_a_plain_array(void **state)
     }
 }
 
+/* The first words of Philox4x32-10 of key and counter 0 are in the known answers of Random123; then
+ * what torch.rand gave on a GPU after torch.manual_seed(0), in 1/10000. */
+static void random_numbers_are_those_of_a_card(void **state)
+{
+    static const uint64_t words[] = {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8};
+    static const uint64_t first[] = {3990, 5167, 249, 9401, 9459, 7967, 4150, 8203, 2290, 9096};
+    static const uint64_t second[] = {9722, 7910, 4690, 3300, 3345, 3783, 7640, 6405, 1103, 3594};
+    uint64_t drawn[10];
+    (void)state;
+    shadow.draw(&(frag_software_draws){.thread_count = 0}, drawn, 4);
+    assert_memory_equal(drawn, words, sizeof words);
+    shadow.draw(&(frag_software_draws){.thread_count = 1, .is_wide = true}, drawn, 2);
+    assert_int_equal(drawn[0], words[0] << 32 | words[1]);
+    assert_int_equal(drawn[1], words[2] << 32 | words[3]);
+    for (uint64_t turn = 0; turn < 2; turn++) {
+        shadow.draw(&(frag_software_draws){.thread_count = 256, .offset = 4 * turn}, drawn, 10);
+        for (int i = 0; i < 10; i++)
+            assert_int_equal((drawn[i] * 10000 + (UINT64_C(1) << 31)) >> 32,
+                             (turn == 0 ? first : second)[i]);
+    }
+    /* a thread that draws more than a block goes on in its next */
+    shadow.draw(&(frag_software_draws){.thread_count = 1, .range = 1000}, drawn, 5);
+    assert_int_equal(drawn[3], words[3] % 1000);
+    shadow.draw(&(frag_software_draws){.thread_count = 1, .offset = 4, .range = 1000}, drawn, 1);
+    uint64_t next = drawn[0];
+    shadow.draw(&(frag_software_draws){.thread_count = 1, .range = 1000}, drawn, 5);
+    assert_int_equal(drawn[4], next);
+}
+
 static int load_all(void **state)
 {
     (void)state;
@@ -262,6 +292,7 @@ static int load_all(void **state)
     software_find(NULL, "frag_software_forget", &shadow.forget);
     software_find(NULL, "frag_soft_shadow_toggle", &shadow.toggle);
     software_find(NULL, "frag_software_handle_scalars", &shadow.handle);
+    software_find(NULL, "frag_software_draw", &shadow.draw);
     software_find(cuda.library, "cudaLaunchKernel", &shadow.launch);
     return 0;
 }
@@ -277,6 +308,7 @@ int main(void)
         cmocka_unit_test(stand_ins_read_write_copy_and_forget),
         cmocka_unit_test(a_scalar_that_only_a_kernel_knows_is_asked_about),
         cmocka_unit_test(agrees_with_a_plain_array),
+        cmocka_unit_test(random_numbers_are_those_of_a_card),
     };
     return cmocka_run_group_tests_name("shadow memory", tests, load_all, NULL);
 }

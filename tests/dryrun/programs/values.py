@@ -1,7 +1,7 @@
 """What is done where a zero would be wrong."""
 import torch
 
-p = torch.rand(5, device="cuda")
+p = torch.randn(5, device="cuda")
 assert torch.multinomial(p, 3, replacement=True).shape == (3,)
 assert torch.normal(p, p).shape == (5,)
 assert torch.repeat_interleave(p, torch.tensor([1, 2, 3, 1, 1], device="cuda")).shape == (8,)

@@ -74,7 +74,7 @@ def prepare():
 
 def begin(torch, settings):
     global run
-    from . import backward, counts, defaults, known, objects, ranks, recorder, steps, values
+    from . import backward, counts, defaults, draws, known, objects, ranks, recorder, steps, values
 
     if getattr(torch.version, "cuda", None) is None:
         return  # the command has said so
@@ -88,7 +88,7 @@ def begin(torch, settings):
     if settings.get("defaults", True):
         counts.install(torch, run, after_import)
         defaults.install(torch, run, after_import)
-        known.install(torch, run)
+        draws.install(torch, known.install(torch, run))
     keep_scriptable(torch)
     keep_no_sequence(torch)
 

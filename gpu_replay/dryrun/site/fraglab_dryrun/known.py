@@ -13,22 +13,24 @@ OPERATORS = ("sum", "prod", "max", "min", "amax", "amin", "any", "all", "count_n
              "diff", "isin", "sort", "argsort", "bitwise_and", "bitwise_or", "bitwise_not", "add", "sub", "mul", "cat", "stack",
              "div", "floor_divide", "remainder", "ceil", "floor", "round", "minimum", "maximum", "cumprod", "bincount", "topk",
              "nonzero", "argwhere", "unique", "unique_consecutive", "where", "gather", "masked_select", "masked_fill", "roll",
-             "tril", "triu",             "repeat_interleave", "searchsorted")
+             "tril", "triu", "repeat_interleave", "searchsorted")
 METHODS = ("long", "int", "bool", "clone", "contiguous", "float", "mean", "__eq__", "__ne__", "__lt__", "__le__", "__gt__",
            "__ge__", "__and__", "__or__", "__xor__", "__invert__", "__add__", "__radd__", "__sub__", "__rsub__", "__mul__",
            "__rmul__", "__truediv__", "__floordiv__", "__mod__", "__neg__", "reshape", "repeat", "to")
 CREATORS = ("zeros", "ones", "full", "arange", "zeros_like", "ones_like", "full_like", "eye", "tril_indices", "triu_indices")
 NEW = ("new_zeros", "new_ones", "new_full")
-IN_PLACE = ("add_", "sub_", "mul_", "__iadd__", "__isub__", "__imul__", "__iand__", "__ior__", "__ixor__", "logical_and_",
-            "logical_or_", "logical_not_", "clamp_", "clamp_min_", "clamp_max_", "fill_", "zero_", "masked_fill_", "scatter_",
-            "scatter_add_", "index_add_", "index_fill_", "index_copy_", "index_put_", "bitwise_and_", "bitwise_or_", "random_",
-            "__setitem__")
+IN_PLACE = ("__iadd__", "__isub__", "__imul__", "__itruediv__", "__ifloordiv__", "__imod__", "__ipow__", "__iand__", "__ior__",
+            "__ixor__", "__ilshift__", "__irshift__", "__setitem__")  # and all methods whose name ends with _, but for:
+NO_VALUES = {"resize_", "resize_as_", "resize_as_sparse_", "sparse_resize_", "sparse_resize_and_clear_", "set_", "detach_",
+             "requires_grad_", "share_memory_", "squeeze_", "unsqueeze_", "t_", "transpose_", "swapaxes_", "swapdims_",
+             "as_strided_", "rename_"}
+DRAWN = {"random_", "uniform_", "bernoulli_"}  # by draws.py
 WRITERS = ("scatter_", "fill_", "__setitem__")
 # What becomes of masks whose elements indices set: as many as in all of them, or the same.
 UNIONS = ("cat", "stack", "logical_or", "bitwise_or", "__or__")
 COPIES = ("bool", "clone", "contiguous", "reshape", "to", "long", "int", "float")
 SUMS = ("add", "sub", "__add__", "__radd__", "__sub__", "__rsub__")
-RANDOM = ("random_",)
+RANDOM = {"normal_", "exponential_", "cauchy_", "log_normal_", "geometric_"}
 
 
 def is_small(tensor):
@@ -37,6 +39,10 @@ def is_small(tensor):
 
 class Unknown(Exception):
     """A tensor among the arguments of which the host does not know every byte."""
+
+
+def version_of(tensor):
+    return None if tensor.is_inference() else tensor._version
 
 
 class Known:
@@ -51,9 +57,13 @@ class Known:
         self.forget = values.software("frag_software_forget")
         self.is_inside = False
 
+    def is_followed(self, tensor):
+        """Whole numbers, and others whose bytes were written here and not changed since."""
+        return tensor.dtype in self.whole or \
+            hasattr(tensor, "_fraglab_known") and tensor._fraglab_known == version_of(tensor)
+
     def is_watched(self, tensor):
-        return type(tensor) in self.plain and tensor.is_cuda and is_small(tensor) and \
-            (tensor.dtype in self.whole or hasattr(tensor, "_fraglab_known"))
+        return type(tensor) in self.plain and tensor.is_cuda and is_small(tensor) and self.is_followed(tensor)
 
     def on_host(self, value):
         """An argument as it is on the host."""
@@ -83,7 +93,7 @@ class Known:
             held = held.contiguous()
             self.write(result.data_ptr(), held.data_ptr(), held.numel() * held.element_size())
             if result.dtype not in self.whole:
-                result._fraglab_known = True
+                result._fraglab_known = version_of(result)
 
     def first_tensor(self, arguments):
         first = arguments[0] if arguments else None
@@ -91,8 +101,7 @@ class Known:
 
     def is_wanted(self, arguments):
         tensor = self.first_tensor(arguments)
-        return type(tensor) in self.plain and (tensor.dtype in self.whole or hasattr(tensor, "_fraglab_known")) and \
-            not self.is_inside and not self.is_compiling() and self.is_watched(tensor)
+        return type(tensor) in self.plain and self.is_followed(tensor) and not self.is_inside and not self.is_compiling() and self.is_watched(tensor)
 
     def is_watched_by_others(self):
         """A graph that is captured will see other values; a mode of the script would see what is done here."""
@@ -107,7 +116,7 @@ class Known:
             with self.torch.no_grad():
                 return function(*[self.on_host(value) for value in arguments],
                                 **{name: self.on_host(value) for name, value in named.items()})
-        except (Unknown, RuntimeError, TypeError, IndexError):  # also under vmap, where nothing has an address
+        except (Unknown, RuntimeError, TypeError, ValueError, IndexError):  # also under vmap, where nothing has an address
             return None
         finally:
             self.is_inside = False
@@ -177,7 +186,11 @@ class Known:
             if name in UNIONS + COPIES and not self.is_compiling() and \
                     getattr(self.first_tensor(arguments), "_fraglab_most", None) is not None:
                 return self.unite(function, name, arguments, named)
-            if not self.is_wanted(arguments) or "out" in named or (name == "to" and self.names_device(arguments, named)):
+            if "out" in named and not self.is_compiling():
+                result = function(*arguments, **named)
+                self.forget_all(named["out"])
+                return result
+            if not self.is_wanted(arguments) or (name == "to" and self.names_device(arguments, named)):
                 return function(*arguments, **named)
             held = self.held(function, arguments, named)
             result = function(*arguments, **named)
@@ -188,6 +201,11 @@ class Known:
             return result
 
         setattr(owner, name, computed)
+
+    def forget_all(self, results):
+        for result in results if isinstance(results, (tuple, list)) else (results,):
+            if type(result) in self.plain and result.is_cuda and counts.address_of(result) != 0:
+                self.settle(result, None)
 
     def unite(self, function, name, arguments, named):
         parts = arguments[0] if isinstance(arguments[0], (tuple, list)) else arguments[:1 if name in COPIES else 2]
@@ -251,6 +269,8 @@ class Known:
             if held is None and name in WRITERS:
                 held = self.overwritten(function, tensor, arguments, named)
             result = function(tensor, *arguments, **named)
+            if held is None and name == "copy_" and self.is_plain_copy(tensor, arguments[0]):
+                return result
             try:
                 self.settle(tensor, held)
             except RuntimeError:
@@ -258,6 +278,11 @@ class Known:
             return result
 
         setattr(self.torch.Tensor, name, changed)
+
+    @staticmethod
+    def is_plain_copy(tensor, source):
+        """The software CUDA has copied what is known of the bytes."""
+        return tensor.dtype is source.dtype and tensor.shape == source.shape and tensor.is_contiguous() and source.is_contiguous()
 
     def overwritten(self, function, tensor, arguments, named):
         """An unknown tensor all of whose elements are set, as in the inverse of a permutation."""
@@ -287,9 +312,8 @@ class Known:
             if self.is_compiling():
                 return function(*arguments, **named)
             result = function(*arguments, **named)
-            is_number = name.endswith("full") and type(result) is self.torch.Tensor and result.numel() == 1
-            is_mask = name.endswith("ones")  # of attention, in whatever type
-            if type(result) is self.torch.Tensor and (is_number or is_mask or result.dtype in self.whole) and not self.is_inside and \
+            is_mask = name.endswith(("ones", "full"))  # of attention, or chances, in whatever type
+            if type(result) is self.torch.Tensor and (is_mask or result.dtype in self.whole) and not self.is_inside and \
                     result.is_cuda and is_small(result) and "out" not in named:
                 held = self.held(function, self.shapes(arguments), {**named, "device": "cpu", "pin_memory": False})
                 if held is not None:
@@ -319,10 +343,10 @@ def keep_device_contexts():
 
 def install(torch, run):
     if not hasattr(torch, "int64"):
-        return  # a PyTorch of the tests, whose tensors have no type
+        return None  # a PyTorch of the tests, whose tensors have no type
     known = Known(torch, run)
     if known.write is None or known.forget is None:
-        return
+        return None
     keep_device_contexts()
     known.write.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]
     known.forget.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
@@ -337,9 +361,11 @@ def install(torch, run):
         known.wrap(torch.Tensor, name)
     known.wrap_picks("__getitem__", 1)
     known.wrap_picks("index_select", 2)
-    for name in IN_PLACE:
+    methods = {name for name in dir(torch.Tensor) if name.endswith("_") and not name.startswith("_")}
+    for name in (*IN_PLACE, *sorted(methods - NO_VALUES - DRAWN)):
         known.wrap_in_place(name)
     for name in CREATORS:
         known.wrap_creator(torch, name)
     for name in NEW:
         known.wrap_creator(torch.Tensor, name)
+    return known
