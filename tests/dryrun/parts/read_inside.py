@@ -18,5 +18,11 @@ torch.zeros((), device="cuda").requires_grad_().mul(1).index_fill(0, torch.tenso
 torch.segment_reduce(torch.randn(9, device="cuda"), "sum", lengths=torch.tensor([2, 7], device="cuda"))
 spectrum = torch.stft(torch.randn(64, device="cuda"), 16, window=torch.ones(16, device="cuda"), return_complex=True)
 assert torch.istft(spectrum, 16, window=torch.ones(16, device="cuda")).shape == (64,)
+# Targets of which nothing is known, or of more than is kept.
+adaptive = torch.nn.AdaptiveLogSoftmaxWithLoss(16, 1000, [100, 300]).cuda()
+for targets in (torch.randint(0, 1000, (64,), device="cuda"), torch.randint(0, 1000, (20000,), device="cuda"),
+                torch.randn(64, 1000, device="cuda").argmax(1)):
+    adaptive(torch.randn(len(targets), 16, device="cuda"), targets).loss.backward()
+assert torch.mode(torch.randn(5000, device="cuda")).values.shape == () and torch.mode(torch.randn(2, 3000, device="cuda")).indices.shape == (2,)
 print("done")
 # expect: fits=true identical

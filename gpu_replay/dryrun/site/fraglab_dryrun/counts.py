@@ -64,6 +64,7 @@ class Counts:
         self.watch = run.watch_of_values
         self.is_compiling = getattr(getattr(torch, "compiler", None), "is_compiling", lambda: False)
         self.share = run.settings.get("selected", 100) / 100
+        self.parts = []  # how many elements each of the next masks selects
 
     def is_plain(self, tensor):
         return type(tensor) in (self.torch.Tensor, self.torch.nn.Parameter) and tensor.is_cuda
@@ -79,6 +80,8 @@ class Counts:
         return values.Choice(math.ceil(elements * self.share), elements, False)
 
     def of_mask(self, mask):
+        if self.parts and most_of(mask) is None:
+            note_most(mask, self.parts.pop(0))
         return self.choose(mask.numel(), mask, lambda held: held.count_nonzero())
 
     def of_unique(self, name):
@@ -188,9 +191,28 @@ class Counts:
 
         return kept
 
+    def wrap_clusters(self, module):
+        """torch.nn.AdaptiveLogSoftmaxWithLoss: each of its targets is in one cluster."""
+        forward = module.forward
+
+        @functools.wraps(forward)
+        def clustered(layer, tensor, target):
+            if self.is_plain(target) and target.dim() == 1 and not self.is_compiling() and on_host(self.torch, target) is None:
+                places = [len(target) * place // layer.n_classes for place in (0, *layer.cutoffs)]
+                self.parts = [end - begin for begin, end in zip(places, places[1:])]
+                self.run.note_sentence("AdaptiveLogSoftmaxWithLoss: the targets are on the device; they are taken evenly from all classes")
+            try:
+                return forward(layer, tensor, target)
+            finally:
+                self.parts = []
+
+        module.forward = clustered
+
 
 def install(torch, run, after_import):
     counts = Counts(torch, run)
+    if hasattr(torch.nn, "AdaptiveLogSoftmaxWithLoss"):
+        counts.wrap_clusters(torch.nn.AdaptiveLogSoftmaxWithLoss)
     for owner in (torch, torch.Tensor):
         for name in ("nonzero", "argwhere"):
             counts.wrap(owner, name, counts.of_mask)

@@ -49,6 +49,10 @@ class Stack:
             if name is not None:
                 yield name
 
+# A number of a tensor itself; all others of 16 bytes are what a search of thrust gives, whether it found and where.
+READS = {"item", "_local_scalar_dense"}
+FOUND = b"\1" + bytes(15)
+
 
 def answer(stack, size):
     """The bytes that an operator on the stack has to find, or None; zeros: that nothing failed."""
@@ -56,6 +60,8 @@ def answer(stack, size):
     for name in stack.operators():
         if name in NO_ERRORS:
             return bytes(size)
+        if size == 16:
+            return FOUND if name not in READS else None
         if size == 1 and name in CHECKS or size in (4, 8) and name in LENGTHS:
             return (1).to_bytes(size, "little")
     return b"\1" if size == 1 and name in OUTERMOST_CHECKS else None
