@@ -190,6 +190,10 @@ typedef struct frag_software_scalar {
 typedef bool frag_software_scalar_handler(const frag_software_scalar *scalar, void *context);
 void frag_software_handle_scalars(frag_software_scalar_handler *handler, void *context);
 
+/* The sparse tensor (an at::Tensor) whose equal elements PyTorch is adding up in this thread. If
+ * that function ended by an exception it is the last one. NULL: none. */
+const void *frag_software_get_sum(void);
+
 /* Called, with no lock held, before bytes of a device are read (is_read) or written by a copy or a
  * fill: who put off a write to them does it now, or leaves it. One handler a process. */
 typedef void frag_software_late_handler(const void *device_address, size_t bytes, bool is_read);

@@ -16,6 +16,19 @@ for dtype in (torch.float32, torch.float64, torch.complex64, torch.complex128):
     bsr = torch.sparse_bsr_tensor(torch.tensor([0, 1, 2]), torch.tensor([0, 1]), torch.ones(2, 2, 2, dtype=dtype), (4, 4)).cuda()
     bsr @ dense
     torch.triangular_solve(dense, bsr)
+# Equal elements are added up, inside of functions of C++ as well: counted where the host knows their places, else no more than there are places.
+places = torch.randint(0, 100, (2, 4000)).cuda()
+count = len(places.cpu().unique(dim=1)[0])
+for indices, most in ((places, count), (torch.randn(2, 40, device="cuda").long(), 40), (torch.randn(2, 40000, device="cuda").long(), 10000)):
+    graph = torch.sparse_coo_tensor(indices, torch.ones(indices.shape[1], device="cuda"), (100, 100))
+    assert graph.coalesce()._nnz() == most
+    assert torch.sparse.softmax(graph, 1)._nnz() == most
+    torch.sparse.mm(graph, torch.ones(100, 4, device="cuda"))
+table = torch.nn.Embedding(500, 16, sparse=True).cuda()
+optimizer = torch.optim.SparseAdam(table.parameters())
+table(torch.tensor([7, 3, 7, 7]).cuda()).sum().backward()
+optimizer.step()
+assert optimizer.state[table.weight]["step"] == 1 and table.weight.grad.coalesce()._nnz() == 2
 torch.cuda.synchronize()
 print("done")
 # expect: fits=true

@@ -4,6 +4,7 @@ says; what the host wrote is counted."""
 import ctypes
 import functools
 import math
+import os
 import threading
 
 from . import values
@@ -91,6 +92,29 @@ class Counts:
             return self.choose(elements, tensor, lambda held: getattr(held, name)(dim=dim).shape[dim or 0])
 
         return choose
+
+    def watch_sums(self):
+        """How many elements are left of a sparse tensor when equal ones are added up, which functions of C++ do, too."""
+        summed = values.software("frag_software_get_sum")
+        try:
+            library = os.path.join(os.path.dirname(self.torch.__file__), "lib", "libtorch_python.so")
+            wrap = ctypes.PyDLL(library)["_Z16THPVariable_WrapRKN2at10TensorBaseE"]
+        except (OSError, AttributeError):
+            return
+        if summed is None:
+            return
+        summed.restype, wrap.argtypes, wrap.restype = ctypes.c_void_p, [ctypes.c_void_p], ctypes.py_object
+
+        def choose(size):
+            sparse = summed() if size in (4, 8) else None
+            if not sparse or "_coalesce" not in self.watch.stack.operators():
+                return None
+            tensor = wrap(sparse)
+            places = tensor._indices()
+            most = min(tensor._nnz(), math.prod(tensor.shape[:tensor.sparse_dim()]))
+            return self.choose(most, places, lambda held: held.unique(dim=1).shape[1])
+
+        self.watch.sum = choose
 
     def around(self, function, choose, arguments, named):
         """The function, while reads of a count give the chosen one."""
@@ -219,8 +243,7 @@ def install(torch, run, after_import):
         for name in ("unique", "unique_consecutive"):
             counts.wrap(owner, name, counts.of_unique(name), words=("dim",))
         counts.wrap_masked(owner, "masked_select")
-    counts.wrap(torch.Tensor, "coalesce", lambda tensor: counts.choose(tensor._nnz()),
-                lambda arguments: not arguments[0].is_coalesced())
+    counts.watch_sums()
     for name in ("to_sparse", "to_sparse_coo"):
         counts.wrap(torch.Tensor, name, counts.of_mask,
                     lambda arguments: len(arguments) == 1 and not arguments[0].is_sparse)
