@@ -248,20 +248,20 @@ static size_t sentence_end(const frag_message_split_line *read, size_t at)
     return at + 1;
 }
 
-/* "it stops with `device memory allocation failed` now": what is set in code is the message. */
-static bool is_quoted(const frag_message_split_line *read, size_t at)
+bool frag_message_find_quote(const frag_message_split_line *read, size_t at, frag_text_range *quote)
 {
     const frag_message_text *text = read->text;
-    size_t start = near_start(read);
     size_t open = read->words[at].at;
     size_t codes = 0;
-    for (size_t i = start; i < read->words[at].at; i++) {
+    for (size_t i = near_start(read); i < read->words[at].at; i++) {
         codes += text->bytes[i] == '`';
         open = text->bytes[i] == '`' ? i : open;
     }
     size_t blanks = 0;
-    for (size_t i = open + 1; text->bytes[i] != '\0' && strchr("`\n", text->bytes[i]) == NULL; i++)
-        blanks += (text->marks[i] & FRAG_MESSAGE_WORD) != 0;
+    size_t end = open + 1;
+    for (; text->bytes[end] != '\0' && strchr("`\n", text->bytes[end]) == NULL; end++)
+        blanks += (text->marks[end] & FRAG_MESSAGE_WORD) != 0;
+    *quote = (frag_text_range){.from = open + 1, .to = end};
     return codes % 2 == 1 && blanks >= 2;
 }
 
@@ -277,7 +277,8 @@ static bool is_beside_code(const frag_message_split_line *read, size_t at)
         codes += is_code;
         is_value = !is_code && (is_value || read->text->bytes[i] == ':');
     }
-    return codes >= 2 && !is_value && !is_quoted(read, at);
+    frag_text_range quote;
+    return codes >= 2 && !is_value && !frag_message_find_quote(read, at, &quote);
 }
 
 /* "The out of memory error occurs when the card is full" */

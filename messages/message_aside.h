@@ -22,6 +22,17 @@ bool frag_message_is_handled(const frag_message_split_line *read); /* "handles o
 bool frag_message_is_statement(const frag_message_split_line *read);
 bool frag_message_is_source(const frag_message_split_line *read);
 
+/* Bytes of a text, from from to before to. */
+typedef struct frag_text_range {
+    size_t from;
+    size_t to;
+} frag_text_range;
+
+/* "it stops with `device memory allocation failed` now": is the word at set in code, with others?
+ * That is the message. Sets what stands between the signs. */
+bool frag_message_find_quote(const frag_message_split_line *read, size_t at,
+                             frag_text_range *quote);
+
 /* Is the failure at the word at told by a person: in a change of a source, in a sentence with names
  * set in code, as what an error means? Not where a mark says that it is an error. */
 bool frag_message_is_narrated(const frag_message_split_line *read, size_t at);

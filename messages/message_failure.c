@@ -101,6 +101,21 @@ static bool is_unfit(const frag_message_split_line *read, size_t i)
            frag_message_line_has_within(read, i + 2, i + 3 + NEAR, FRAG_WORD_MEMORY);
 }
 
+/* "couldn't keep the working set of columns in GPU memory" */
+static bool is_not_kept(const frag_message_split_line *read, size_t i)
+{
+    static frag_word_list keeps = {"keep", "hold", "store", "place", "put", "fit", NULL};
+    bool is_not = frag_message_line_has(read, i, FRAG_WORD_FAIL) ||
+                  frag_message_line_is(read, i, "not") || frag_message_line_is(read, i, "t");
+    for (size_t j = i + 2;
+         is_not && frag_message_line_has_any(read, i + 1, i + 3, keeps) && j < i + 2 * NEAR; j++)
+        if (frag_message_line_is(read, j, "in") &&
+            frag_message_line_has(read, j + 1, FRAG_WORD_DEVICE) &&
+            frag_message_line_has_within(read, j + 1, j + 3, FRAG_WORD_MEMORY))
+            return true;
+    return false;
+}
+
 /* "request for more GPU memory than is available" */
 static bool is_more_than(const frag_message_split_line *read, size_t i)
 {
@@ -249,8 +264,8 @@ frag_message_failure frag_message_find_failure(const frag_message_split_line *re
                                                    FRAG_WORD_DEVICE | FRAG_WORD_UNIT)) != 0 ||
                                    is_of_device(read, i) || is_runtime_call(read, i));
         bool lacks = is_lack(read, i) || is_none_left(read, i) || is_memory_short(read, i) ||
-                     is_exceeding(read, i) || is_unfit(read, i) || is_out_of_device(read, i) ||
-                     is_more_than(read, i);
+                     is_exceeding(read, i) || is_unfit(read, i) || is_not_kept(read, i) ||
+                     is_out_of_device(read, i) || is_more_than(read, i);
         found.is_allocation |= failed;
         found.is_name = found.is_name && !failed && !lacks && !frag_message_is_status(read, i) &&
                         !frag_message_is_thrown(read, i);
@@ -259,6 +274,13 @@ frag_message_failure frag_message_find_failure(const frag_message_split_line *re
         found.is_found |= is_here;
     }
     return found;
+}
+
+/* "(unknown error) in allocate", but not "unknown error: out of memory" */
+static bool is_unknown(const frag_message_split_line *read, size_t i)
+{
+    return frag_message_line_is(read, i, "unknown") && frag_message_line_is(read, i + 1, "error") &&
+           read->text->bytes[read->words[i + 1].end] != ':';
 }
 
 /* "Executor task launch worker" is the name of a thread; only what is said to fail is a failure of
@@ -276,8 +298,8 @@ bool frag_message_is_other(const frag_message_split_line *read)
                         (frag_message_line_is(read, i + 1, "state") ||
                          frag_message_line_is(read, i + 1, "argument")) &&
                         frag_message_line_is(read, i + 2, "exception");
-        if ((read->words[i].kinds & FRAG_WORD_OTHER) != 0 && !is_class &&
-            (!is_launch || is_failure))
+        if (is_unknown(read, i) || ((read->words[i].kinds & FRAG_WORD_OTHER) != 0 && !is_class &&
+                                    (!is_launch || is_failure)))
             return true;
     }
     return false;

@@ -60,7 +60,7 @@ static bool has_place_behind(const char *text, size_t end)
 /* A sentence goes on with a word. */
 static bool is_at_end(const char *text, size_t end)
 {
-    return text[end] == '\0' || strchr("\n.,;:!?'\"`)]*<[(", text[end]) != NULL ||
+    return text[end] == '\0' || strchr("\n.,;:!?'\"`)]*<[(/", text[end]) != NULL ||
            strncmp(text + end, "code", 4) == 0;
 }
 

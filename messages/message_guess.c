@@ -212,8 +212,10 @@ static bool is_host(const frag_message_split_line *read, const frag_message_fail
     for (size_t i = 0; i < read->count; i++)
         if (frag_message_is_status(read, i))
             return false;
+    /* "NCCL WARN Call to ibv_create_cq failed with error Cannot allocate memory" */
+    bool is_system_call = is_enomem(read) && (read->kinds & FRAG_WORD_HOST) != 0;
     if ((read->kinds & FRAG_WORD_DEVICE) != 0)
-        return is_of_computer(read);
+        return is_of_computer(read) || is_system_call;
     /* OpenCV's name for what malloc() refused; of a device it says "Gpu API call" */
     static const char *const opencv[] = {"(-4:insufficientmemory", NULL};
     if ((read->kinds & FRAG_WORD_HOST) != 0 || is_of_computer(read) || is_library_call(read) ||
@@ -234,17 +236,29 @@ static bool follows_fault(const frag_message_text *text, size_t at)
     return frag_message_stands_near(text, at, faults);
 }
 
+/* "64 GB RAM but not enough memory": of what stands before "but" there is plenty. */
+static frag_message_split_line contrasted(const frag_message_split_line *read, size_t failure)
+{
+    frag_message_split_line part = *read;
+    for (size_t i = 1; i < failure; i++)
+        if (frag_message_line_is(read, i, "but"))
+            frag_message_line_read(&part, read->text, read->words[i].at,
+                                   read->words[read->count - 1].end);
+    return part;
+}
+
 static frag_message_kind kind_of(const frag_message_split_line *read,
                                  const frag_message_failure *found, size_t at)
 {
-    return is_harmless(read)          ? FRAG_MESSAGE_HARMLESS
-           : is_host(read, found, at) ? FRAG_MESSAGE_HOST
-                                      : FRAG_MESSAGE_OOM;
+    frag_message_split_line part = contrasted(read, found->at);
+    return is_harmless(read)           ? FRAG_MESSAGE_HARMLESS
+           : is_host(&part, found, at) ? FRAG_MESSAGE_HOST
+                                       : FRAG_MESSAGE_OOM;
 }
 
 /* Does a text of sentences surround that line: a page, a letter, a comment? What it says of memory
  * that runs out happened to nobody. A log and a message have few of the small words. */
-static bool is_in_prose(const frag_message_split_line *read, size_t at)
+static bool is_in_prose(const frag_message_split_line *read, size_t failure, size_t at)
 {
     const frag_message_text *text = read->text;
     static const char *const small[] = {"a",    "an",   "and",   "are",   "as",   "at", "be",
@@ -265,9 +279,28 @@ static bool is_in_prose(const frag_message_split_line *read, size_t at)
                       memcmp(text->bytes + start, small[i], end - start) == 0;
         start = end < to && text->bytes[end] == '\n' ? end + 1 : end;
     }
+    frag_text_range quote;
     return (words >= PAGE_WORDS && smalls * PAGE_SHARE >= words) ||
            (words >= TALK_WORDS && smalls * TALK_SHARE >= words &&
-            !frag_message_has_mark(read, read->count));
+            !frag_message_has_mark(read, read->count) &&
+            !frag_message_find_quote(read, failure, &quote));
+}
+
+/* "With the guide I get `RuntimeError: CUDA out of memory`": what is set in code and marked as an
+ * error is what the program printed, whatever a person says around it. */
+static void narrow_to_quote(frag_message_split_line *read, const frag_message_text *text)
+{
+    frag_message_split_line quoted;
+    frag_text_range quote;
+    for (size_t i = 0; i < read->count; i++) {
+        if (!frag_message_line_has(read, i, FRAG_WORD_MEMORY | FRAG_WORD_ALLOCATE) ||
+            !frag_message_find_quote(read, i, &quote))
+            continue;
+        frag_message_line_read(&quoted, text, quote.from, quote.to);
+        if (frag_message_has_mark(&quoted, quoted.count))
+            *read = quoted;
+        return;
+    }
 }
 
 bool frag_message_guess_next(const frag_message_text *text, size_t from, frag_message_rigour rigour,
@@ -281,10 +314,11 @@ bool frag_message_guess_next(const frag_message_text *text, size_t from, frag_me
         start = start + BEFORE < at ? at - BEFORE : start;
         start = start < from ? from : start;
         frag_message_line_read(&read, text, start, end);
+        narrow_to_quote(&read, text);
         frag_message_failure found =
             is_presumed ? frag_message_presume(&read) : frag_message_find_failure(&read);
         bool is_meant = found.is_found && !follows_fault(text, at) &&
-                        (is_presumed                       ? !is_in_prose(&read, at)
+                        (is_presumed                       ? !is_in_prose(&read, found.at, at)
                          : rigour == FRAG_MESSAGE_REPORTED ? is_reported(&read, &found)
                                                            : is_likely(&read, &found));
         *has_failure |= found.is_found && (read.kinds & FRAG_WORD_CODE) == 0;

@@ -21,6 +21,7 @@ static const struct {
 } vocabulary[] = {
     {"abort", FRAG_WORD_ERROR},
     {"aborted", FRAG_WORD_ERROR},
+    {"aborting", FRAG_WORD_ERROR},
     {"accelerator", FRAG_WORD_DEVICE},
     {"acl", FRAG_WORD_DEVICE},
     {"alias", FRAG_WORD_CODE},
@@ -132,6 +133,7 @@ static const struct {
     {"how", FRAG_WORD_PROSE},
     {"hpu", FRAG_WORD_DEVICE},
     {"i", FRAG_WORD_PROSE},
+    {"ibv", FRAG_WORD_HOST},
     {"if", FRAG_WORD_PROSE},
     {"illegal", FRAG_WORD_OTHER},
     {"image", FRAG_WORD_UNIT},

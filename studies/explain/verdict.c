@@ -119,8 +119,8 @@ static void complete(const frag_message *message, frag_diagnosis *diagnosis)
 }
 
 /* ---- the verdict */
-/* No device has so much: 1 PiB. */
-#define CORRUPT_BYTES ((uint64_t)1 << 50)
+/* No device has so much: 8 TiB. */
+#define CORRUPT_BYTES ((uint64_t)1 << 43)
 
 typedef struct case_file {
     const frag_message *message;
@@ -153,9 +153,12 @@ static bool decide_by_words(const case_file *file)
     frag_text *because = &file->diagnosis->because;
     if ((says & FRAG_SAYS_HUGE) != 0 || file->requested >= CORRUPT_BYTES) {
         decide(file, FRAG_OOM_VERDICT_OVERSIZED, FRAG_CONFIDENCE_HIGH);
-        frag_text_add(because,
-                      "The request is larger than any device: a size went wrong, as from a "
-                      "negative dimension or a product that overflowed.");
+        if (file->requested >= CORRUPT_BYTES)
+            frag_text_add(because, "The request of %s is", FRAG_BYTES(file->requested));
+        else
+            frag_text_add(because, "The request is");
+        frag_text_add(because, " larger than any device: a size went wrong, as from a negative "
+                               "dimension or a product that overflowed.");
     } else if ((says & FRAG_SAYS_ON_CHIP) != 0) {
         decide(file, FRAG_OOM_VERDICT_LIMIT, FRAG_CONFIDENCE_HIGH);
         frag_text_add(because,

@@ -153,8 +153,8 @@ static void tell_figures(frag_text *out)
 /* Requests of the size from which on a size must be wrong, and a little less, in bytes. */
 static void tell_huge(frag_text *out)
 {
-    static const uint64_t bytes[] = {((uint64_t)1 << 50) - 1, (uint64_t)1 << 50,
-                                     ((uint64_t)1 << 50) + 1};
+    static const uint64_t bytes[] = {((uint64_t)1 << 43) - 1, (uint64_t)1 << 43,
+                                     ((uint64_t)1 << 43) + 1};
     for (size_t i = 0; i < sizeof bytes / sizeof bytes[0]; i++) {
         frag_text text = {0};
         frag_text_add(&text,
