@@ -6,6 +6,7 @@
 #include "messages/message_escape.h"
 #include "messages/message_form.h"
 #include "messages/message_guess.h"
+#include "messages/message_line.h"
 #include "messages/message_quantity.h"
 #include "messages/message_size.h"
 #include "messages/message_text.h"
@@ -706,6 +707,20 @@ static void collect_around(reader *state, frag_message *message)
     }
 }
 
+/* Which kind of device and program the text around the message shows. */
+static uint32_t platforms_near(const frag_message_text *text, size_t at)
+{
+    static const char *const graphics[] = {"opengl",     "vulkan",      "vkallocate", "vk_error",
+                                           "d3d11",      "d3d12",       "d3d9",       "webgl",
+                                           "directdraw", "gl_out_of_m", "texture",    NULL};
+    static const char *const metal[] = {"metalbuffer", "[metal", "ggml_metal", "iogpucommandbuf",
+                                        "mtlcommandb", "libmlx", "mpsbackend", NULL};
+    static const char *const tpu[] = {"xla:tpu", "tpu_driver", "libtpu", "memoryspacehbm", NULL};
+    return (frag_message_stands_near(text, at, graphics) ? FRAG_SCENE_GRAPHICS : 0u) |
+           (frag_message_stands_near(text, at, metal) ? FRAG_SCENE_METAL : 0u) |
+           (frag_message_stands_near(text, at, tpu) ? FRAG_SCENE_TPU : 0u);
+}
+
 /* Several ranks that ran out on the same device. */
 static void find_ranks(frag_messages *messages)
 {
@@ -748,8 +763,11 @@ static void read_messages(frag_messages *messages, const char *text, size_t leng
     for (frag_message_rigour rigour = is_host ? FRAG_MESSAGE_PRESUMED : FRAG_MESSAGE_REPORTED;
          rigour < FRAG_MESSAGE_RIGOURS && is_guessing(messages); rigour++)
         guess_messages(&state, rigour);
-    if (messages->count > 0)
-        collect_around(&state, &messages->items[messages->best]);
+    if (messages->count > 0) {
+        frag_message *best = &messages->items[messages->best];
+        collect_around(&state, best);
+        messages->scenes |= platforms_near(&state.text, best->at);
+    }
     messages->is_windows = has_windows_path(text, length);
     name_jax(messages);
     find_ranks(messages);

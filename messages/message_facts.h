@@ -108,7 +108,10 @@ enum {
     FRAG_SCENE_OTHER_ERROR = 4, /* an error of another kind */
     FRAG_SCENE_MEMORY = 8,      /* words of memory */
     FRAG_SCENE_MANY = 16,       /* a program of several ranks */
-    FRAG_SCENE_FAILURE = 32     /* words of memory that ran out, but not in the form of an error */
+    FRAG_SCENE_FAILURE = 32,    /* words of memory that ran out, but not in the form of an error */
+    FRAG_SCENE_GRAPHICS = 64,   /* an interface that draws */
+    FRAG_SCENE_METAL = 128,     /* a computer of Apple */
+    FRAG_SCENE_TPU = 256
 };
 
 /* What a wording says besides its figures. */

@@ -200,6 +200,8 @@ const frag_wording frag_wordings[] = {
     {OPENS(RMM, "rmm_error_out_of_memory"), CODE},
     {OPENS(RMM, "(failedtoallocate%)"), .figures = {R}},
     {FIELD("current/max/trysize=%,%,%"), .figures = {V, L, NOT}},
+    {OPENS(RMM, "devicestoreexhausted,unabletoallocate#bytes"), .figures = {R}}, /* Spark */
+    {FIELD("totalrmmallocatedis#bytes"), .framework = FRAG_FRAMEWORK_RMM, .figures = {A}},
 
     /* ---- ggml, llama.cpp */
     {OPENS(GGML, "allocating%ondevice#:cudamallocfailed:outofmemory"), .figures = {R, GPU}},
@@ -371,8 +373,10 @@ const frag_wording frag_wordings[] = {
     {HOST(SHM, "workersareoutofsharedmemory")},
     {HOST(SHM, "unabletoallocatesharedmemory(shm)")},
     {HOST(SHM, "unabletowritetofile</torch_")},
+    {HOST(SHM, "failedtoextend/dev/shm/*to#bytes"), .figures = {R}}, /* NCCL */
     {HOST(DISK, "nospaceleftondevice")},
     {HOST(DISK, "diskquotaexceeded")},
+    {HOST(KILLED, "line#:#killed"), .figures = {NOT, NOT}}, /* bash */
     {HOST(KILLED, "oom-killevent")},
     {HOST(KILLED, "oom_killevent")},
     {HOST(KILLED, "invokedoom-killer")},

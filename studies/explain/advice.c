@@ -24,13 +24,20 @@ typedef struct tools {
     const char *pick; /* the variable that names the devices a program may see */
 } tools;
 
-static tools tools_of(const frag_message *message)
+static tools tools_of(const frag_messages *messages, const frag_message *message)
 {
+    if ((messages->scenes & FRAG_SCENE_METAL) != 0)
+        return (tools){"Activity Monitor", "CUDA_VISIBLE_DEVICES"};
+    if ((messages->scenes & FRAG_SCENE_TPU) != 0)
+        return (tools){"tpu-info", "TPU_VISIBLE_CHIPS"};
     switch (message != NULL ? message->framework : FRAG_FRAMEWORK_UNKNOWN) {
     case FRAG_FRAMEWORK_PYTORCH_HIP:
         return (tools){"rocm-smi --showpids", "HIP_VISIBLE_DEVICES"};
     case FRAG_FRAMEWORK_PYTORCH_XPU:
         return (tools){"xpu-smi ps", "ZE_AFFINITY_MASK"};
+    case FRAG_FRAMEWORK_HABANA:
+        return (tools){"hl-smi", "HABANA_VISIBLE_MODULES"};
+    case FRAG_FRAMEWORK_ASCEND:
     case FRAG_FRAMEWORK_PYTORCH_NPU:
         return (tools){"npu-smi info", "ASCEND_RT_VISIBLE_DEVICES"};
     case FRAG_FRAMEWORK_GGML:
@@ -75,7 +82,7 @@ static void add_marked(frag_text *text, const char *from, const char *setting, t
 }
 
 static void add_step(frag_advice *advice, const frag_advice_rule *from, const frag_message *message,
-                     const frag_diagnosis *diagnosis)
+                     const frag_diagnosis *diagnosis, tools names)
 {
     frag_text made = {0};
     const char *setting =
@@ -89,7 +96,7 @@ static void add_step(frag_advice *advice, const frag_advice_rule *from, const fr
     frag_advice_step *step = &advice->steps[advice->count++];
     *step = (frag_advice_step){.action = from->action, .setting = setting, .made = made};
     frag_amount gain = gain_of(from->gain, diagnosis);
-    add_marked(&step->text, from->text, setting, tools_of(message));
+    add_marked(&step->text, from->text, setting, names);
     if (from->with_gain != NULL && gain.is_known && gain.bytes > 0) {
         const char *rest = strstr(from->with_gain, "%s");
         frag_text_add(&step->text, "%.*s%s%s", (int)(rest - from->with_gain), from->with_gain,
@@ -113,7 +120,7 @@ void frag_advise(const frag_messages *messages, const frag_message *message,
             (from->unless_set != FRAG_SETTING_NONE && messages->is_on[from->unless_set]) ||
             (from->when & ~facts) != 0 || (from->unless & facts) != 0)
             continue;
-        add_step(advice, from, message, diagnosis);
+        add_step(advice, from, message, diagnosis, tools_of(messages, message));
     }
 }
 

@@ -43,6 +43,7 @@ enum {
     EXPANDING,
     LOADING, /* the model was being put on the device, and fills it: no setting makes room for it */
     RANKS,
+    GRAPHICS, /* a program that draws */
     BLOCK_MAX,
     LIBRARY,
     POOL_FULL,
@@ -91,7 +92,8 @@ uint32_t frag_advice_facts(const frag_messages *messages, const frag_message *me
         [NEARLY_FULL] =
             is_measured && allocated.bytes + requested.bytes >= total.bytes - total.bytes / 8,
         [MOSTLY_FREE] = free.is_known && free.bytes >= total.bytes - total.bytes / 4,
-        [SPILLING] = total.is_known && allocated.bytes > total.bytes,
+        [SPILLING] =
+            total.is_known && allocated.bytes > total.bytes && (says & FRAG_SAYS_GUESS) == 0,
         [UNSURE] = diagnosis->confidence != FRAG_CONFIDENCE_HIGH,
         [REQUEST] = requested.is_known,
         [OUTSIDE] = diagnosis->outside.is_known && diagnosis->outside.bytes >= FRAG_GIB / 2,
@@ -100,6 +102,8 @@ uint32_t frag_advice_facts(const frag_messages *messages, const frag_message *me
         [LOADING] = (messages->scenes & FRAG_SCENE_LOADING) != 0 &&
                     !(is_measured && allocated.bytes < total.bytes / 2),
         [RANKS] = (messages->scenes & FRAG_SCENE_RANKS) != 0,
+        [GRAPHICS] = (messages->scenes & FRAG_SCENE_GRAPHICS) != 0 &&
+                     (message == NULL || message->framework == FRAG_FRAMEWORK_UNKNOWN),
         [BLOCK_MAX] = (says & FRAG_SAYS_BLOCK_MAX) != 0,
         [LIBRARY] = (says & FRAG_SAYS_LIBRARY) != 0,
         [POOL_FULL] = (says & FRAG_SAYS_POOL_FULL) != 0,
@@ -323,9 +327,14 @@ const frag_advice_rule frag_advice_rules[] = {
     {FOR(SHORTAGE), ALL, "host-spill", .when = IF(SPILLING), .unless = IF(WHOLE),
      .text = "The driver is already using host memory in the device's place, which is slow: turn "
              "its fallback off to see the true limit"},
+    {FOR(SHORTAGE) | FOR(NO_FIGURES), BIT(UNKNOWN), "smaller-scene", .when = IF(GRAPHICS),
+     .gain = FRAG_GAIN_MISSING,
+     .text = "Ask for less at a time: a lower resolution, smaller tiles and textures, a shorter "
+             "view distance, fewer objects; and close other programs that draw",
+     .with_gain = "; at least %s must go"},
     {FOR(SHORTAGE) | FOR(NO_FIGURES) | FOR(CACHE_HELD),
      ALL & ~(BIT(GGML) | BIT(OLLAMA) | BIT(PHYSX) | BIT(BLENDER) | BIT(HASHCAT)), "smaller-batch",
-     .gain = FRAG_GAIN_MISSING,
+     .unless = IF(GRAPHICS), .gain = FRAG_GAIN_MISSING,
      .text = "Ask for less at a time: smaller batch (with gradient accumulation), shorter "
              "sequences, smaller images, fewer at once",
      .with_gain = "; at least %s must go"},

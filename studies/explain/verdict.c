@@ -334,6 +334,7 @@ static bool decide_impossible(const case_file *file)
         frag_text_add(because, "The driver says that %s of %s are free, which cannot be.",
                       FRAG_BYTES(file->free), FRAG_BYTES(file->total));
     } else if (knows_total && knows(file, FRAG_FIGURE_ALLOCATED) &&
+               (file->message->says & FRAG_SAYS_GUESS) == 0 &&
                allocated > file->total + file->total / 50) {
         decide(file, FRAG_OOM_VERDICT_SHORTAGE, FRAG_CONFIDENCE_MEDIUM);
         frag_text_add(because,
