@@ -646,6 +646,29 @@ static void name_jax(frag_messages *messages)
             messages->items[i].framework = FRAG_FRAMEWORK_JAX;
 }
 
+/* "CUDA error: out of memory" is what PyTorch says, and others say it, too: the text around it
+ * tells whose it is. Ollama runs llama.cpp, whose words its log quotes. */
+static void name_program(const frag_message_text *text, frag_message *message)
+{
+    static const char *const ollama[] = {"llamarunner", "ollama", NULL};
+    static const char *const ggml[] = {"ggml_", "ggml-", "llama_model_load", NULL};
+    static const char *const pytorch[] = {"torch", "runtimeerror", "acceleratorerror", "python",
+                                          ".py",   "c10",          "thcuda",           NULL};
+    bool is_bare = (message->framework == FRAG_FRAMEWORK_PYTORCH && message->release == NULL &&
+                    figure_count(message) == 0) ||
+                   message->framework == FRAG_FRAMEWORK_UNKNOWN;
+    bool is_ggml = message->framework == FRAG_FRAMEWORK_GGML;
+    if (message->kind != FRAG_MESSAGE_OOM || (!is_bare && !is_ggml) ||
+        frag_message_stands_near(text, message->at, pytorch))
+        return;
+    if (frag_message_stands_near(text, message->at, ollama))
+        message->framework = FRAG_FRAMEWORK_OLLAMA;
+    else if (frag_message_stands_near(text, message->at, ggml))
+        message->framework = FRAG_FRAMEWORK_GGML;
+    else if (is_bare)
+        message->framework = FRAG_FRAMEWORK_UNKNOWN;
+}
+
 /* Where the table found nothing: lines that speak of memory and failure all the same. Two that
  * follow each other are one message. */
 static void guess_messages(reader *state, frag_message_rigour rigour)
@@ -710,13 +733,16 @@ static void collect_around(reader *state, frag_message *message)
 /* Which kind of device and program the text around the message shows. */
 static uint32_t platforms_near(const frag_message_text *text, size_t at)
 {
-    static const char *const graphics[] = {"opengl",     "vulkan",      "vkallocate", "vk_error",
-                                           "d3d11",      "d3d12",       "d3d9",       "webgl",
-                                           "directdraw", "gl_out_of_m", "texture",    NULL};
+    static const char *const graphics[] = {
+        "opengl",     "vulkan",      "vkallocate", "vk_error", "d3d11", "d3d12",   "d3d9", "webgl",
+        "directdraw", "gl_out_of_m", "texture",    "dxvk",     "vkd3d", "wined3d", NULL};
+    static const char *const computing[] = {"::compute", "llm", "onnx", "whisper", NULL};
     static const char *const metal[] = {"metalbuffer", "[metal", "ggml_metal", "iogpucommandbuf",
                                         "mtlcommandb", "libmlx", "mpsbackend", NULL};
     static const char *const tpu[] = {"xla:tpu", "tpu_driver", "libtpu", "memoryspacehbm", NULL};
-    return (frag_message_stands_near(text, at, graphics) ? FRAG_SCENE_GRAPHICS : 0u) |
+    bool is_drawing = frag_message_stands_near(text, at, graphics) &&
+                      !frag_message_stands_near(text, at, computing);
+    return (is_drawing ? FRAG_SCENE_GRAPHICS : 0u) |
            (frag_message_stands_near(text, at, metal) ? FRAG_SCENE_METAL : 0u) |
            (frag_message_stands_near(text, at, tpu) ? FRAG_SCENE_TPU : 0u);
 }
@@ -770,6 +796,8 @@ static void read_messages(frag_messages *messages, const char *text, size_t leng
     }
     messages->is_windows = has_windows_path(text, length);
     name_jax(messages);
+    for (size_t i = 0; i < messages->count; i++)
+        name_program(&state.text, &messages->items[i]);
     find_ranks(messages);
     frag_message_text_destroy(&state.text);
     frag_text_destroy(&converted);

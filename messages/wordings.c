@@ -131,6 +131,8 @@ const frag_wording frag_wordings[] = {
     {FIELD("[totalfreespace:%"), .figures = {I}},
     {OPENS(UNKNOWN, "memoryerror:cumem*failed:outofmemory")},
     {OPENS(UNKNOWN, "outofgpuandsharedhostmemory")},
+    {OPENS(UNKNOWN, "nopoolhandlesallocationofsize#"), .figures = {R}}, /* CubeCL */
+    {OPENS(UNKNOWN, "nomemorypoolbigenoughtoreserve#bytes"), .figures = {R}},
     {OPENS(UNKNOWN, "insufficientmemoryonaccelerator")},
     {OPENS(UNKNOWN, "optix_error_device_out_of_memory"), CODE},
     {OPENS(UNKNOWN, "(-217:gpuapicall)outofmemory")},

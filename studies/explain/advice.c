@@ -41,6 +41,7 @@ static tools tools_of(const frag_messages *messages, const frag_message *message
     case FRAG_FRAMEWORK_PYTORCH_NPU:
         return (tools){"npu-smi info", "ASCEND_RT_VISIBLE_DEVICES"};
     case FRAG_FRAMEWORK_GGML:
+    case FRAG_FRAMEWORK_OLLAMA:
     case FRAG_FRAMEWORK_ONNXRUNTIME:
     case FRAG_FRAMEWORK_UNKNOWN:
         return (tools){"nvidia-smi (or rocm-smi, xpu-smi)", "CUDA_VISIBLE_DEVICES"};

@@ -211,7 +211,7 @@ const frag_advice_rule frag_advice_rules[] = {
     {FOR(OTHER_MEMORY), BIT(VLLM), "lower-utilisation", .unless = IF(MOSTLY_FREE),
      .make_setting = make_utilisation, .gain = FRAG_GAIN_FREE,
      .text = "Or lower gpu_memory_utilization to what is free: @", .with_gain = " is %s"},
-    {FOR(OTHER_MEMORY), ALL & ~BIT(GGML), "smaller-batch", .when = IF(UNSURE),
+    {FOR(OTHER_MEMORY), ALL & ~(BIT(GGML) | BIT(OLLAMA)), "smaller-batch", .when = IF(UNSURE),
      .gain = FRAG_GAIN_MISSING,
      .text = "If nobody else is there, ask for less at a time: smaller batch (with gradient "
              "accumulation), shorter sequences, smaller images",
@@ -275,7 +275,10 @@ const frag_advice_rule frag_advice_rules[] = {
     {FOR(PLATFORM), BIT(GGML), "smaller-blocks", .when = IF(BLOCK_MAX),
      .text = "Make the largest block smaller: a smaller context (-c) or micro-batch (-ub), fewer "
              "layers on the GPU (-ngl); newer releases split large buffers themselves"},
-    {FOR(PLATFORM), ALL & ~BIT(GGML), "in-pieces", .when = IF(BLOCK_MAX),
+    {FOR(PLATFORM), BIT(OLLAMA), "smaller-blocks", .when = IF(BLOCK_MAX),
+     .text = "Make the largest block smaller: a smaller context (num_ctx), fewer layers on the GPU "
+             "(num_gpu); newer releases split large buffers themselves"},
+    {FOR(PLATFORM), ALL & ~(BIT(GGML) | BIT(OLLAMA)), "in-pieces", .when = IF(BLOCK_MAX),
      .text = "Do it in pieces, each below that size: tiles, chunks of the batch, attention that "
              "does not write the whole matrix"},
     {FOR(PLATFORM), ALL, "one-allocation", .unless = IF(BLOCK_MAX),
@@ -319,9 +322,10 @@ const frag_advice_rule frag_advice_rules[] = {
     {FOR(SHORTAGE) | FOR(NO_FIGURES) | FOR(PLATFORM), BIT(CUDA_JL), "collect",
      .text = "Free what is no longer used at once (CUDA.unsafe_free!), then GC.gc(true) and "
              "CUDA.reclaim()"},
-    {FOR(SHORTAGE) | FOR(NO_FIGURES), BIT(OLLAMA), "fewer-layers",
+    {FOR(SHORTAGE) | FOR(NO_FIGURES), BIT(OLLAMA), "fewer-layers", .gain = FRAG_GAIN_MISSING,
      .text = "Ask for less: a smaller context (num_ctx), fewer layers on the GPU (num_gpu), a "
-             "smaller quantisation, OLLAMA_NUM_PARALLEL=1"},
+             "smaller quantisation, OLLAMA_NUM_PARALLEL=1",
+     .with_gain = "; at least %s must go"},
 
     /* shortage, and what helps with any other */
     {FOR(SHORTAGE), ALL, "host-spill", .when = IF(SPILLING), .unless = IF(WHOLE),

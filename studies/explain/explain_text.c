@@ -74,7 +74,7 @@ static void print_source(FILE *stream, const frag_explained *explained)
     bool is_guess = (best->says & FRAG_SAYS_GUESS) != 0;
     fprintf(stream, "%s",
             best->release != NULL ? best->release
-            : is_guess
+            : is_guess && best->framework == FRAG_FRAMEWORK_UNKNOWN
                 ? "a program that fraglab does not know"
                 : frag_framework_title(is_library ? FRAG_FRAMEWORK_UNKNOWN : best->framework));
     if (best->release != NULL && best->framework != FRAG_FRAMEWORK_PYTORCH)
@@ -112,6 +112,8 @@ static void print_figures(FILE *stream, const frag_explained *explained)
     print_figure(stream, "allowed", figures[FRAG_FIGURE_LIMIT], "by a limit");
     print_figure(stream, "in use", figures[FRAG_FIGURE_ALLOCATED],
                  is_whole ? "needed by the program" : "by the program's own data");
+    if (!figures[FRAG_FIGURE_ALLOCATED].is_known)
+        print_figure(stream, "held", figures[FRAG_FIGURE_RESERVED], "by the allocator");
     print_figure(stream, "idle", figures[FRAG_FIGURE_IDLE], "in the allocator's cache");
     print_figure(stream, "private", figures[FRAG_FIGURE_PRIVATE], "idle in pools of CUDA graphs");
     print_figure(stream, "free", figures[FRAG_FIGURE_FREE],

@@ -557,7 +557,7 @@ static void diagnose_other(const frag_message *message, frag_diagnosis *diagnosi
 }
 
 /* A program that nobody knows: what was read is likely, but not sure. */
-static void doubt(frag_diagnosis *diagnosis)
+static void doubt(const frag_message *message, frag_diagnosis *diagnosis)
 {
     frag_text told = diagnosis->because;
     diagnosis->because = (frag_text){0};
@@ -568,9 +568,15 @@ static void doubt(frag_diagnosis *diagnosis)
         frag_text_clear(&told);
         frag_text_add(&told, "Its figures do not explain it.");
     }
-    frag_text_add(&diagnosis->because,
-                  "It looks like an out of memory of a program that fraglab does not know. %s",
-                  told.bytes);
+    if (message->framework == FRAG_FRAMEWORK_UNKNOWN)
+        frag_text_add(&diagnosis->because,
+                      "It looks like an out of memory of a program that fraglab does not know. %s",
+                      told.bytes);
+    else
+        frag_text_add(&diagnosis->because,
+                      "It looks like an out of memory of %s, in words that fraglab does not know. "
+                      "%s",
+                      frag_framework_title(message->framework), told.bytes);
     frag_text_destroy(&told);
 }
 
@@ -626,7 +632,7 @@ void frag_diagnose(const frag_message *message, frag_diagnosis *diagnosis)
     if (!decide_by_words(&file))
         decide_by_figures(&file);
     if ((message->says & FRAG_SAYS_GUESS) != 0)
-        doubt(diagnosis);
+        doubt(message, diagnosis);
 }
 
 void frag_diagnosis_destroy(frag_diagnosis *diagnosis)

@@ -565,6 +565,64 @@ static void the_allocator_of_jax_is_not_tensorflows(void **state)
     }
 }
 
+static void the_text_around_a_bare_error_tells_whose_it_is(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        frag_framework framework;
+    } cases[] = {
+        {"RuntimeError: CUDA error: out of memory", FRAG_FRAMEWORK_PYTORCH},
+        {"Traceback: in /opt/lib/torch/cuda\nCUDA error: out of memory", FRAG_FRAMEWORK_PYTORCH},
+        {"3 CUDA Error: out of memory\ndarknet: ./src/cuda.c:36: check_error",
+         FRAG_FRAMEWORK_UNKNOWN},
+        {"CUDA error: out of memory\n  in function alloc at ggml-cuda.cu:233", FRAG_FRAMEWORK_GGML},
+        {"Error: llama runner process has terminated: CUDA error: out of memory\n  at ggml-cuda.cu",
+         FRAG_FRAMEWORK_OLLAMA},
+        {"Feb 21 01:41:02 host ollama[4]: ggml_backend_cuda_buffer_type_alloc_buffer: allocating "
+         "81656.95 MiB on device 0: cudaMalloc failed: out of memory",
+         FRAG_FRAMEWORK_OLLAMA},
+        {"ggml_backend_cuda_buffer_type_alloc_buffer: allocating 81656.95 MiB on device 0: "
+         "cudaMalloc failed: out of memory",
+         FRAG_FRAMEWORK_GGML},
+        {"ollama is stopped\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 "
+         "MiB. GPU 0 has a total capacity of 4.00 GiB of which 1.00 MiB is free.",
+         FRAG_FRAMEWORK_PYTORCH},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        frag_messages messages;
+        const frag_message *best = read_best(&messages, cases[i].text);
+        assert_non_null(best);
+        assert_int_equal(best->framework, cases[i].framework);
+        frag_messages_destroy(&messages);
+    }
+}
+
+static void the_platform_is_read_around_a_message(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        uint32_t scene;
+    } cases[] = {
+        {"err: DxvkMemoryAllocator: Memory allocation failed", FRAG_SCENE_GRAPHICS},
+        {"llm_chat.ts: vkAllocateMemory failed with VK_ERROR_OUT_OF_DEVICE_MEMORY", 0},
+        {"ggml_metal_graph_compute: command buffer 0 failed with status 5\n"
+         "error: Insufficient Memory (00000008:kIOGPUCommandBufferCallbackErrorOutOfMemory)",
+         FRAG_SCENE_METAL},
+        {"RESOURCE_EXHAUSTED: XLA:TPU compile permanent error. Ran out of memory in memory space "
+         "hbm. Used 21.95G of 15.48G hbm.",
+         FRAG_SCENE_TPU},
+    };
+    const uint32_t all = FRAG_SCENE_GRAPHICS | FRAG_SCENE_METAL | FRAG_SCENE_TPU;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        frag_messages messages;
+        assert_non_null(read_best(&messages, cases[i].text));
+        assert_int_equal(messages.scenes & all, cases[i].scene);
+        frag_messages_destroy(&messages);
+    }
+}
+
 static void what_functions_can_return_is_no_message(void **state)
 {
     (void)state;
@@ -751,6 +809,8 @@ int main(void)
         cmocka_unit_test(memory_that_is_refused_is_memory_that_ran_out),
         cmocka_unit_test(what_a_person_says_of_memory_is_no_message),
         cmocka_unit_test(the_allocator_of_jax_is_not_tensorflows),
+        cmocka_unit_test(the_text_around_a_bare_error_tells_whose_it_is),
+        cmocka_unit_test(the_platform_is_read_around_a_message),
         cmocka_unit_test(what_functions_can_return_is_no_message),
         cmocka_unit_test(the_library_of_the_computer_lacks_its_own_memory),
         cmocka_unit_test(figures_without_a_unit_are_read_beside_an_allocation),

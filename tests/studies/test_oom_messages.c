@@ -326,6 +326,15 @@ static void messages_collected_afresh_are_read(void **state)
     assert_true(sum.wrong <= 3);
 }
 
+static void messages_of_threads_quoted_nowhere_else_are_read(void **state)
+{
+    (void)state;
+    judged sum = {0};
+    assert_true(judge_file(FOLDER "blind.jsonl.zst", &sum));
+    assert_true(sum.count >= 204);
+    assert_true(sum.wrong <= 1); /* an error that says itself that memory was not its reason */
+}
+
 static void ordinary_lines_about_memory_are_no_out_of_memory(void **state)
 {
     (void)state;
@@ -358,11 +367,15 @@ static void talk_of_memory_that_ran_out_is_never_clearly_something_else(void **s
 static void every_size_in_the_line_of_a_message_is_read(void **state)
 {
     (void)state;
-    static const char *const files[] = {
-        FOLDER "threads.jsonl.zst",         FOLDER "more-threads.jsonl.zst",
-        FOLDER "programs.jsonl.zst",        FOLDER "later-programs.jsonl.zst",
-        FOLDER "latest-programs.jsonl.zst", FOLDER "pastes.jsonl.zst",
-        FOLDER "unseen.jsonl.zst",          FOLDER "fresh.jsonl.zst"};
+    static const char *const files[] = {FOLDER "threads.jsonl.zst",
+                                        FOLDER "more-threads.jsonl.zst",
+                                        FOLDER "programs.jsonl.zst",
+                                        FOLDER "later-programs.jsonl.zst",
+                                        FOLDER "latest-programs.jsonl.zst",
+                                        FOLDER "pastes.jsonl.zst",
+                                        FOLDER "unseen.jsonl.zst",
+                                        FOLDER "fresh.jsonl.zst",
+                                        FOLDER "blind.jsonl.zst"};
     judged sum = {0};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         frag_error error = {0};
@@ -407,15 +420,12 @@ static bool check_without_wordings(void *context, const char *line, size_t lengt
 static void the_rules_alone_see_an_out_of_memory_of_any_program(void **state)
 {
     (void)state;
-    static const char *const files[] = {FOLDER "threads.jsonl.zst",
-                                        FOLDER "more-threads.jsonl.zst",
-                                        FOLDER "programs.jsonl.zst",
-                                        FOLDER "later-programs.jsonl.zst",
-                                        FOLDER "latest-programs.jsonl.zst",
-                                        FOLDER "pastes.jsonl.zst",
-                                        FOLDER "unseen.jsonl.zst",
-                                        FOLDER "made.jsonl.zst",
-                                        FOLDER "fresh.jsonl.zst"};
+    static const char *const files[] = {
+        FOLDER "threads.jsonl.zst",         FOLDER "more-threads.jsonl.zst",
+        FOLDER "programs.jsonl.zst",        FOLDER "later-programs.jsonl.zst",
+        FOLDER "latest-programs.jsonl.zst", FOLDER "pastes.jsonl.zst",
+        FOLDER "unseen.jsonl.zst",          FOLDER "made.jsonl.zst",
+        FOLDER "fresh.jsonl.zst",           FOLDER "blind.jsonl.zst"};
     judged sum = {0};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         frag_error error = {0};
@@ -450,6 +460,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(logs_as_people_paste_them_are_read),
         cmocka_unit_test(messages_never_seen_before_are_read),
         cmocka_unit_test(messages_collected_afresh_are_read),
+        cmocka_unit_test(messages_of_threads_quoted_nowhere_else_are_read),
         cmocka_unit_test(the_rules_alone_see_an_out_of_memory_of_any_program),
         cmocka_unit_test(ordinary_lines_about_memory_are_no_out_of_memory),
         cmocka_unit_test(talk_of_memory_that_ran_out_is_never_clearly_something_else),
