@@ -305,7 +305,7 @@ def generate():
     step, past = ids, DynamicCache(config=config)
     with torch.autocast("cuda", dtype=autocast) if autocast else contextlib.nullcontext():
         for _ in range(int(knobs.get("new_tokens", 32))):
-            output = model(input_ids=step, past_key_values=past, use_cache=True, logits_to_keep=1)
+            output = model(input_ids=step, cache=past, use_cache=True, logits_to_keep=1)
             step = output.logits[:, -1].argmax(-1, keepdim=True)
             ids = torch.cat([ids, step], dim=-1)
 
@@ -346,7 +346,7 @@ class Request:
         if pools:
             places = [block * block_tokens + i for block in self.blocks for i in range(block_tokens)][: self.cached + ids.shape[1]]
             self.written, self.read = torch.tensor(places[self.cached :]).cuda(), torch.tensor(places).cuda()
-        output = model(input_ids=ids, past_key_values=self.cache, use_cache=True, logits_to_keep=1)
+        output = model(input_ids=ids, cache=self.cache, use_cache=True, logits_to_keep=1)
         self.next = output.logits[:, -1].argmax(-1, keepdim=True)
         self.written = self.read = None
         self.cached += ids.shape[1]

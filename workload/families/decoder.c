@@ -32,15 +32,14 @@ void frag_cache_append(frag_tape *tape, const frag_network *of, frag_cache *cach
     frag_cached *at = &cache->layers[layer];
     bool has_window =
         of->window > 0 && layer >= of->full_layers && (!of->is_alternating || layer % 2 == 0);
-    /* Both begin as empty tensors of the keys' type. */
-    frag_dtype dtype = frag_tape_dtype(tape, *key);
+    /* Each begins as an empty tensor of its own type. */
     if (has_window && at->window == 0)
         at->window = frag_tape_empty(tape, 1, FRAG_I64);
     frag_request_kind was = frag_tape_set_kind(tape, FRAG_REQUEST_ACTIVATION);
-    frag_tensor keys = frag_aten_cat(tape, at->keys, *key, dtype);
+    frag_tensor keys = frag_aten_cat(tape, at->keys, *key, frag_tape_dtype(tape, *key));
     if (!has_window) /* with a window the old keys go when the new values are there */
         frag_tape_set(tape, &at->keys, frag_tape_keep(tape, keys));
-    frag_tensor values = frag_aten_cat(tape, at->values, *value, dtype);
+    frag_tensor values = frag_aten_cat(tape, at->values, *value, frag_tape_dtype(tape, *value));
     frag_tape_set_kind(tape, was);
     if (has_window)
         frag_tape_set(tape, &at->keys, frag_tape_keep(tape, keys));
