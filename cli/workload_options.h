@@ -7,13 +7,18 @@
 
 /* Of a command's table: the knobs of docs/workloads.md. */
 #define FRAG_WORKLOAD_OPTIONS                                                                      \
-    {"task", "TASK", .choices = "train|evaluate|generate|serve",                                   \
-     .help = "training steps, forward passes, tokens one by one, or a server"},                    \
+    {"task", "TASK", .choices = "train|evaluate|generate|serve|rlhf",                              \
+     .help =                                                                                       \
+         "training steps, forward passes, tokens one by one, a server, or answers learnt from"},   \
         {"batch", "N", .help = "sequences in a batch"},                                            \
         {"tokens", "LENGTHS",                                                                      \
          .help = "tokens in a sequence: N, N,N,... for batch after batch, or MIN..MAX at random"}, \
         {"target-tokens", "N", .help = "tokens that a decoder learns behind an encoder"},          \
         {"new-tokens", "N", .help = "tokens that generation adds to each sequence"},               \
+        {"reference", "FLAG", .choices = "true|false",                                             \
+         .help = "task rlhf: a frozen model scores the answers too"},                              \
+        {"reward-model", "FLAG", .choices = "true|false",                                          \
+         .help = "task rlhf: a frozen model with one output rewards the answers"},                 \
         {"requests", "N", .help = "that a server answers, or that are drawn"},                     \
         {"arrival-rate", "R",                                                                      \
          .help = "requests a step, drawn as a Poisson process; 0: all at once"},                   \

@@ -6,6 +6,7 @@
 #include "workload/ddp.h"
 #include "workload/families/family.h"
 #include "workload/optimizer.h"
+#include "workload/rlhf.h"
 #include "workload/serve.h"
 
 static const frag_family *const families[FRAG_FAMILY_COUNT] = {
@@ -49,6 +50,7 @@ typedef struct program {
     frag_optimizer_state *optimizer;
     frag_optimizer_state *cleaner; /* of all gradients */
     frag_ddp *ddp;                 /* NULL: the model is not wrapped */
+    frag_rlhf *rlhf;               /* NULL: the task is another */
     uint64_t rank;
     uint64_t drawn; /* batches so far */
     uint64_t passes;
@@ -198,28 +200,6 @@ static void evaluate(program *running)
     delete_names(running);
 }
 
-static void train_step(program *running)
-{
-    frag_tape *tape = running->tape;
-    for (uint64_t i = 0; i < running->workload->accumulate; i++) {
-        run_forward(running);
-        run_backward(running);
-    }
-    frag_tape_begin(tape, "optimizer");
-    bool is_fused = running->workload->optimizer_loop == FRAG_LOOP_FUSED;
-    frag_tensor flag = has_scaler(running) ? unscale(tape, is_fused) : 0;
-    /* A fused optimizer unscales itself, and is handed scale and flag. */
-    frag_tensor handed[2] = {0, 0};
-    for (uint32_t i = 0; i < 2 && flag != 0 && is_fused; i++)
-        handed[i] = frag_tape_empty(tape, 1, FRAG_F32);
-    frag_optimizer_step(tape, running->optimizer);
-    frag_tape_drop(tape, handed[1]);
-    frag_tape_drop(tape, handed[0]);
-    frag_tape_drop(tape, flag);
-    frag_optimizer_zero_gradients(tape, running->cleaner);
-    frag_tape_end(tape, "optimizer");
-}
-
 /* The program's ids, with the next token of each sequence behind them. */
 static void add_token(program *running, frag_tensor *next)
 {
@@ -265,6 +245,46 @@ static void run_generation(program *running)
     frag_cache_destroy(tape, &cache);
 }
 
+/* Answers without gradients, then what is learnt from them. */
+static void run_alternation(program *running)
+{
+    frag_tape *tape = running->tape;
+    frag_rlhf_rest(running->rlhf);
+    bool was_recording = frag_tape_set_recording(tape, false);
+    run_generation(running);
+    frag_tape_set_recording(tape, was_recording);
+    frag_batch answered = running->batch;
+    answered.tokens += running->workload->new_tokens;
+    frag_tape_set_autocast(tape, autocast_type(running->workload));
+    frag_tape_set(tape, &running->loss, frag_rlhf_loss(tape, running->rlhf, &answered));
+    frag_tape_set_autocast(tape, FRAG_F32);
+}
+
+static void train_step(program *running)
+{
+    frag_tape *tape = running->tape;
+    for (uint64_t i = 0; i < running->workload->accumulate; i++) {
+        if (running->rlhf != NULL)
+            run_alternation(running);
+        else
+            run_forward(running);
+        run_backward(running);
+    }
+    frag_tape_begin(tape, "optimizer");
+    bool is_fused = running->workload->optimizer_loop == FRAG_LOOP_FUSED;
+    frag_tensor flag = has_scaler(running) ? unscale(tape, is_fused) : 0;
+    /* A fused optimizer unscales itself, and is handed scale and flag. */
+    frag_tensor handed[2] = {0, 0};
+    for (uint32_t i = 0; i < 2 && flag != 0 && is_fused; i++)
+        handed[i] = frag_tape_empty(tape, 1, FRAG_F32);
+    frag_optimizer_step(tape, running->optimizer);
+    frag_tape_drop(tape, handed[1]);
+    frag_tape_drop(tape, handed[0]);
+    frag_tape_drop(tape, flag);
+    frag_optimizer_zero_gradients(tape, running->cleaner);
+    frag_tape_end(tape, "optimizer");
+}
+
 static void run_denoising(program *running)
 {
     running->batch.count = running->workload->batch;
@@ -278,7 +298,7 @@ static void run_steps(program *running)
 {
     const frag_workload *workload = running->workload;
     frag_tape *tape = running->tape;
-    bool is_training = workload->task == FRAG_TASK_TRAIN;
+    bool is_training = workload->task == FRAG_TASK_TRAIN || running->rlhf != NULL;
     frag_tape_set_recording(tape, is_training || !workload->has_no_grad);
     if (workload->task == FRAG_TASK_SERVE) {
         frag_serve(tape, running->family, &running->model);
@@ -333,7 +353,10 @@ static void run_program(program *running)
     frag_tape_set_kind(running->tape, FRAG_REQUEST_TEMPORARY);
     frag_tape_end(running->tape, "load");
     wrap_model(running);
+    if (running->workload->task == FRAG_TASK_RLHF)
+        running->rlhf = frag_rlhf_create(running->tape, running->family, &running->model);
     run_steps(running);
+    frag_rlhf_destroy(running->rlhf);
     frag_optimizer_destroy(running->optimizer);
     frag_optimizer_destroy(running->cleaner);
     frag_ddp_destroy(running->ddp);
@@ -343,12 +366,7 @@ static void run_program(program *running)
         frag_free(running->stepped.shapes);
     }
     frag_free(running->outputs.tensors);
-    frag_free(running->model.buffers);
-    frag_free(running->model.block_starts);
-    frag_free(running->model.parameters);
-    frag_free(running->model.shapes);
-    frag_free(running->model.matrices);
-    frag_free(running->model.roles);
+    frag_model_free(&running->model);
 }
 
 bool frag_workload_generate(const frag_workload *workload, const frag_tape_card *card,

@@ -20,7 +20,8 @@ const char *frag_fix_place_name(frag_fix_place place)
 
 static bool is_training(const frag_fix_base *base)
 {
-    return base->setting.workload.task == FRAG_TASK_TRAIN;
+    uint64_t task = base->setting.workload.task;
+    return task == FRAG_TASK_TRAIN || task == FRAG_TASK_RLHF;
 }
 
 static bool is_adam(const frag_workload *workload)

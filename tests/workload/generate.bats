@@ -26,7 +26,7 @@ options() {
         [[ "$output" == *" equal" ]]
         count=$((count + 1))
     done <$here/cases
-    [ "$count" -ge 166 ]
+    [ "$count" -ge 172 ]
 }
 
 @test "the same description gives the same bytes, another seed other ones" {
@@ -185,6 +185,10 @@ types=${families/unet, /}
     printf '{"model_type": "mistral", "sliding_window": 128}' | refuse ": tokens is 128; expected fewer than the window, 128"
     printf 'model: {family: gpt2}\nrun: {task: generate, tokens: 1024, new_tokens: 2}\n' |
         refuse ": tokens is 1025; the model has positions for 1024"
+    # The last token of an answer is read too where it is learnt from.
+    ./fraglab trace generate traces/workloads/gpt2-small.yaml --task rlhf --steps 1 --batch 1 --tokens 1020 --new-tokens 4 -f -o "$out/window.fgt"
+    printf 'model: {family: gpt2}\nrun: {task: rlhf, tokens: 1020, new_tokens: 5}\n' |
+        refuse ": tokens is 1025; the model has positions for 1024"
     printf 'model: {family: bert}\nrun: {task: generate}\n' |
         refuse ": task is generate, and bert is no decoder; expected train or evaluate"
     printf '{"model_type": "roberta", "max_position_embeddings": 66}' | refuse ": tokens is 128; the model has positions for 64"
@@ -337,6 +341,55 @@ types=${families/unet, /}
     run ./fraglab plan traces/workloads/llama-serve.yaml --gpu rtx3060
     [ "$status" -eq 3 ]
     [[ "$output" == *"a plan is of what repeats"* ]]
+}
+
+@test "a model learns from its answers, with a reference and a reward beside it" {
+    learn() { # OPTIONS...
+        ./fraglab trace generate traces/workloads/qwen2-rlhf.yaml --batch 2 --tokens 50 --new-tokens 6 --steps 2 "$@" --to text -f -o "$out/$name.txt"
+        ./fraglab trace check "$out/$name.txt"
+    }
+    peak() {
+        ./fraglab run "$out/$1.txt" --policy pytorch --format jsonl | grep -o '"requested_bytes":[0-9]*' | head -n 1 | cut -d: -f2
+    }
+    name=all learn
+    [ "$(grep -c '^mark "prefill" begin' "$out/all.txt")" -eq 2 ]
+    [ "$(grep -c '^mark "decode" begin' "$out/all.txt")" -eq 10 ]
+    [ "$(grep -c '^mark "score" begin' "$out/all.txt")" -eq 2 ]
+    [ "$(grep -c '^mark "optimizer" begin' "$out/all.txt")" -eq 2 ]
+    # Logits of the answers alone, and of the token before them: of the old model, the reference and the new one.
+    [ "$(grep -c "^alloc [0-9]* $((2 * 7 * 151936 * 2))$" "$out/all.txt")" -ge 6 ]
+    name=alone learn --reference false
+    name=rewarded learn --reward-model true
+    name=lora learn --lora-rank 8
+    weights=$((2 * 151936 * 896))
+    [ $(($(peak all) - $(peak alone))) -ge "$weights" ]
+    [ $(($(peak rewarded) - $(peak all))) -ge "$weights" ]
+    # The reference is the model without its adapters.
+    embeddings() {
+        grep -c "^alloc [0-9]* $weights$" "$out/$1.txt"
+    }
+    [ "$(embeddings rewarded)" -eq $(($(embeddings all) + 1)) ]
+    [ "$(embeddings all)" -eq $(($(embeddings alone) + 1)) ]
+    [ "$(embeddings lora)" -eq 1 ]
+    refuse() { # what is said, then options
+        local said=$1
+        shift
+        run ./fraglab trace generate traces/workloads/qwen2-rlhf.yaml "$@" -f -o "$out/never.fgt"
+        echo "$output"
+        [ "$status" -eq 3 ]
+        [[ "$output" == *"$said"* ]]
+    }
+    refuse "expected task rlhf with it" --task train --reward-model true
+    refuse "expected task rlhf with it" --task generate --reference false
+    refuse "expected none of them" --offload activations
+    refuse "task is rlhf, which answers without gradients; expected no_grad true" --no-grad false
+    refuse "expected task train" --parallel ddp
+    run ./fraglab trace generate "$here/models/bert-tiny.json" --task rlhf -f -o "$out/never.fgt"
+    [ "$status" -eq 3 ]
+    [[ "$output" == *"task is rlhf, and bert is no decoder"* ]]
+    run ./fraglab trace generate "$here/models/unet-tiny.json" --task rlhf -f -o "$out/never.fgt"
+    [ "$status" -eq 3 ]
+    [[ "$output" == *"decoders of text"* ]]
 }
 
 @test "what is not described is refused, and names what is" {

@@ -12,7 +12,7 @@ from torch.nn.functional import cross_entropy, pad
 from torch.utils.checkpoint import checkpoint
 from transformers import initialization as init
 from transformers.modeling_layers import GradientCheckpointingLayer
-from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageClassification, AutoModelForMaskedLM, AutoModelForSeq2SeqLM, AutoModelForSpeechSeq2Seq, DynamicCache
+from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, AutoModelForImageClassification, AutoModelForMaskedLM, AutoModelForSeq2SeqLM, AutoModelForSpeechSeq2Seq, DynamicCache
 from transformers.cache_utils import DynamicLayer
 
 knobs = dict(word.split("=", 1) for word in sys.argv[2:])
@@ -24,7 +24,7 @@ precision = knobs.get("precision", "fp32")
 weights = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(precision, torch.float32)
 autocast = {"amp-bf16": torch.bfloat16, "amp-fp16": torch.float16}.get(precision)
 torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
-is_training = knobs.get("task", "train") == "train"
+is_training = knobs.get("task", "train") in ("train", "rlhf")
 
 has_images = config.model_type in ("vit", "resnet", "convnext")
 kind = AutoModelForMaskedLM if config.model_type in ("bert", "roberta", "xlm-roberta", "distilbert") else AutoModelForCausalLM
@@ -92,6 +92,26 @@ if parallel == "fsdp":  # a group for each block, one for the rest
     fully_shard(model)
 if parallel in ("ddp", "zero1"):
     model = torch.nn.parallel.DistributedDataParallel(model, device_ids=[torch.cuda.current_device()])
+
+
+def freeze(beside):
+    return beside.eval().requires_grad_(False).cuda()
+
+
+adapters = int(knobs.get("lora_rank", 0)) > 0
+reference = judge = head = None
+if knobs.get("task") == "rlhf":
+    if knobs.get("reference", "true") == "true":
+        reference = model
+        if not adapters:
+            with init.no_init_weights():
+                reference = kind.from_config(config, dtype=weights)
+            reference.tie_weights()
+            freeze(reference)
+    if knobs.get("reward_model", "false") == "true":
+        with init.no_init_weights():
+            judge = freeze(AutoModel.from_config(config, dtype=weights))
+        head = freeze(torch.nn.Linear(getattr(config, "word_embed_proj_dim", config.hidden_size), 1, bias=False, dtype=weights))
 
 
 def count_rows(rows, router, draw):
@@ -310,6 +330,39 @@ def generate():
             ids = torch.cat([ids, step], dim=-1)
 
 
+def score(of):
+    """The log-probability of each token of the answers."""
+    answer = int(knobs.get("new_tokens", 32))
+    logits = of(input_ids=ids, use_cache=False, logits_to_keep=answer + 1).logits[:, :-1]
+    return torch.log_softmax(logits, dim=-1).gather(-1, ids[:, -answer:, None]).squeeze(-1)
+
+
+def answer_and_learn():
+    """Answers and what models without gradients say of them, then a loss as PPO and GRPO have it."""
+    global loss
+    casting = torch.autocast("cuda", dtype=autocast) if autocast else contextlib.nullcontext()
+    model.eval()
+    with torch.no_grad():
+        generate()
+        with casting:
+            old = score(model)
+            if reference is not None:
+                with model.disable_adapter() if adapters else contextlib.nullcontext():
+                    kept = score(reference)
+            rewards = head(judge(input_ids=ids, use_cache=False).last_hidden_state[:, -1]) if judge else torch.randn(ids.shape[0], 1).cuda()
+            advantages = rewards - rewards.mean()
+    model.train()
+    with casting:
+        now = score(model)
+        ratio = torch.exp(now - old)
+        gain = torch.min(ratio * advantages, ratio.clamp(0.8, 1.2) * advantages)
+        if reference is None:
+            loss = -gain.mean()
+        else:
+            away = kept - now
+            loss = (0.04 * (torch.exp(away) - away - 1) - gain).mean()
+
+
 class PagedLayer(DynamicLayer):
     """Keys and values of a sequence in a layer's pool, of which it has some blocks."""
 
@@ -403,7 +456,7 @@ def serve():
 for step in range(1, int(knobs.get("steps", 3)) + 1):
     if is_training:
         for _ in range(accumulate):
-            forward()
+            answer_and_learn() if knobs.get("task") == "rlhf" else forward()
             if leak == "losses":
                 total += loss
             if accumulate > 1:

@@ -47,6 +47,7 @@ static bool is_autocast(const frag_workload *workload)
 static bool check_quantized(const frag_workload *workload, frag_error *error)
 {
     const frag_family_fields *family = &frag_families[workload->network.family];
+    bool is_training = workload->task == FRAG_TASK_TRAIN || workload->task == FRAG_TASK_RLHF;
     if (workload->quantize == FRAG_QUANTIZE_NONE)
         return true;
     if (workload->has_dora)
@@ -57,7 +58,7 @@ static bool check_quantized(const frag_workload *workload, frag_error *error)
         return frag_fail(error, FRAG_E_INPUT,
                          "quantize is given; weights of 4 or 8 bits are not described for %s",
                          family->name);
-    if (workload->task == FRAG_TASK_TRAIN && workload->lora_rank == 0)
+    if (is_training && workload->lora_rank == 0)
         return frag_fail(error, FRAG_E_INPUT,
                          "quantize is given, and weights of 4 or 8 bits are not trained; expected "
                          "lora_rank, or task evaluate or generate");
@@ -202,6 +203,8 @@ static uint64_t find_longest(const frag_workload *workload)
     if (frag_families[workload->network.family].has_images)
         return workload->network.positions;
     uint64_t tokens = frag_lengths_largest(&workload->tokens);
+    if (workload->task == FRAG_TASK_RLHF) /* answers are read again, behind their prompts */
+        tokens += workload->new_tokens;
     uint64_t heard = workload->network.encoder_positions;
     return tokens > heard ? tokens : heard;
 }
@@ -219,7 +222,8 @@ static bool check_size(const frag_workload *workload, frag_error *error)
     if (has_scores && scores > SCORES_MAX)
         return frag_fail(error, FRAG_E_INPUT,
                          "attention has %" PRIu64 " scores; expected at most 2^50", scores);
-    double passes = workload->task == FRAG_TASK_GENERATE ? (double)workload->new_tokens : 1;
+    bool is_answering = workload->task == FRAG_TASK_GENERATE || workload->task == FRAG_TASK_RLHF;
+    double passes = is_answering ? (double)workload->new_tokens : 1;
     if (workload->task == FRAG_TASK_SERVE)
         passes =
             (double)find_answer(workload) *
@@ -514,26 +518,52 @@ static bool check_server(const frag_workload *workload, frag_error *error)
     return true;
 }
 
+/* What goes with answers that are learnt from, and what is said of them only. */
+static bool check_rlhf(const frag_workload *workload, frag_error *error)
+{
+    if (workload->task != FRAG_TASK_RLHF)
+        return (workload->has_reference && !workload->has_reward) ||
+               frag_fail(error, FRAG_E_INPUT,
+                         "reference false or reward_model is given; expected task rlhf with it");
+    if (frag_families[workload->network.family].is_diffusion ||
+        workload->experts_implementation == FRAG_EXPERTS_EAGER)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "task is rlhf, which is described for decoders of text, and for experts "
+                         "in one product");
+    if (workload->offload != FRAG_OFFLOAD_NONE || workload->leak != FRAG_LEAK_NONE ||
+        workload->loss != FRAG_LOSS_FULL || workload->keeps_outputs || workload->is_deleting)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "task is rlhf, beside which offload, leak, loss chunked, keep_outputs and "
+                         "del are not described; expected none of them");
+    return true;
+}
+
 bool frag_workload_check(const frag_workload *workload, frag_error *error)
 {
-    if (!check_experts(workload, error) || !check_dependent(workload, error) ||
-        !check_chunks(workload, error) || !check_names(workload, error))
+    if (!check_experts(workload, error) || !check_rlhf(workload, error) ||
+        !check_dependent(workload, error) || !check_chunks(workload, error) ||
+        !check_names(workload, error))
         return false;
     const frag_network *of = &workload->network;
     const frag_lengths *tokens = &workload->tokens;
-    bool is_serving = workload->task == FRAG_TASK_SERVE;
-    bool is_generating = workload->task == FRAG_TASK_GENERATE || is_serving;
+    const char *task = workload->task == FRAG_TASK_SERVE      ? "serve"
+                       : workload->task == FRAG_TASK_GENERATE ? "generate"
+                                                              : "rlhf";
+    bool is_answering = workload->task == FRAG_TASK_RLHF;
+    bool is_generating =
+        workload->task == FRAG_TASK_GENERATE || workload->task == FRAG_TASK_SERVE || is_answering;
     if (!check_parallel(workload, error))
         return false;
-    uint64_t added = is_generating ? find_answer(workload) - 1 : 0;
+    /* The last token of an answer is read only to learn from it. */
+    uint64_t added = is_generating ? find_answer(workload) - !is_answering : 0;
     if (is_generating && frag_families[of->family].is_encoder)
         return frag_fail(error, FRAG_E_INPUT,
-                         "task is %s, and %s is no decoder; expected train or evaluate",
-                         is_serving ? "serve" : "generate", frag_families[of->family].name);
+                         "task is %s, and %s is no decoder; expected train or evaluate", task,
+                         frag_families[of->family].name);
     if (is_generating && !workload->has_no_grad)
         return frag_fail(error, FRAG_E_INPUT,
-                         "task is %s, which keeps no gradients; expected no_grad true",
-                         is_serving ? "serve" : "generate");
+                         "task is %s, which answers without gradients; expected no_grad true",
+                         task);
     if (!check_server(workload, error))
         return false;
     if (frag_families[of->family].has_images)

@@ -151,6 +151,7 @@ typedef enum frag_task {
     FRAG_TASK_EVALUATE,
     FRAG_TASK_GENERATE,
     FRAG_TASK_SERVE,
+    FRAG_TASK_RLHF, /* answers are generated and scored, then learnt from */
 } frag_task;
 
 /* Of keys and values, where a server keeps them. */
@@ -292,6 +293,9 @@ typedef struct frag_workload {
     uint64_t cache_block;       /* tokens in a block of a paged cache */
     uint64_t cache_tokens;      /* in all of it; 0: for a batch of the longest */
     uint64_t new_tokens;        /* that generation adds to each sequence */
+    bool has_reference;         /* a frozen model scores answers too, or the one without adapters */
+    bool has_reward;            /* another one rewards them */
+    bool skips_adapters;        /* disable_adapter(); no knob */
     uint64_t accumulate;
     uint64_t precision;
     uint64_t optimizer;

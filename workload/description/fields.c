@@ -684,8 +684,9 @@ const frag_family_fields frag_families[FRAG_FAMILY_COUNT] = {
 
 const frag_field frag_knobs[] = {
     {"task", NULL, FRAG_FIELD_CHOICE, WORKLOAD(task), FRAG_TASK_TRAIN, 0, 0,
-     "train|evaluate|generate|serve",
-     "training steps, forward passes with a loss, tokens one by one, or requests that arrive"},
+     "train|evaluate|generate|serve|rlhf",
+     "training steps, forward passes with a loss, tokens one by one, requests that arrive, or "
+     "answers that are generated, scored and learnt from"},
     {"batch", NULL, FRAG_FIELD_COUNT, WORKLOAD(batch), 1, 1, 1 << 20, NULL,
      "sequences or images in a batch"},
     {"tokens", NULL, FRAG_FIELD_LENGTHS, WORKLOAD(tokens), 128, 1, COUNT_MAX, NULL,
@@ -694,6 +695,11 @@ const frag_field frag_knobs[] = {
      "tokens that a decoder learns behind an encoder; 0: as many as tokens"},
     {"new_tokens", NULL, FRAG_FIELD_COUNT, WORKLOAD(new_tokens), 32, 1, 1 << 16, NULL,
      "tokens that generation adds to each sequence"},
+    {"reference", NULL, FRAG_FIELD_FLAG, WORKLOAD(has_reference), 1, 0, 1, NULL,
+     "with task rlhf: a frozen model scores the answers too, with lora_rank the model without its "
+     "adapters"},
+    {"reward_model", NULL, FRAG_FIELD_FLAG, WORKLOAD(has_reward), 0, 0, 1, NULL,
+     "with task rlhf: a frozen model with one output rewards the answers"},
     {"requests", NULL, FRAG_FIELD_COUNT, WORKLOAD(requests), 32, 1, 1 << 16, NULL,
      "that a server answers"},
     {"arrival_rate", NULL, FRAG_FIELD_RATIO, WORKLOAD(arrival_rate), 0, 0, 1000, NULL,

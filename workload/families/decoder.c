@@ -58,11 +58,22 @@ void frag_cache_destroy(frag_tape *tape, frag_cache *cache)
     frag_free(cache->layers);
 }
 
+/* A product with a weight that wants a gradient goes over rows that lie in one piece. */
+static frag_tensor lay_rows(frag_tape *tape, frag_tensor x, frag_tensor weight)
+{
+    if (!frag_tape_is_strided(tape, x) || frag_tape_autocast(tape) != FRAG_F32 ||
+        !frag_tape_needs_gradient(tape, weight))
+        return frag_tape_keep(tape, x);
+    return frag_aten_unsafe_view(tape, frag_aten_contiguous(tape, x));
+}
+
 static frag_tensor run_head(frag_tape *tape, const frag_model *model, frag_tensor hidden)
 {
     const frag_network *of = &model->workload->network;
     frag_tensor head = model->parameters[of->is_tied ? 0 : model->parameter_count - 1];
-    frag_tensor logits = frag_aten_linear(tape, hidden, head, 0, of->vocabulary);
+    frag_tensor rows = lay_rows(tape, hidden, head);
+    frag_tensor logits = frag_aten_linear(tape, rows, head, 0, of->vocabulary);
+    frag_tape_drop(tape, rows);
     if (of->logit_cap > 0) { /* cap * tanh(logits / cap) */
         frag_tape_set(tape, &logits, frag_aten_mul_scalar(tape, logits));
         frag_tape_set(tape, &logits, frag_aten_tanh(tape, logits));
@@ -179,4 +190,36 @@ frag_tensor frag_decoder_logits(frag_tape *tape, const frag_family *family, cons
     frag_tape_drop(tape, last);
     frag_tape_drop(tape, hidden);
     return logits;
+}
+
+/* Some tokens of each sequence: in one piece where there is one. */
+static frag_tensor cut_rows(frag_tape *tape, const frag_batch *batch, frag_tensor of,
+                            uint64_t count)
+{
+    frag_tensor made = frag_aten_slice(tape, of, count);
+    if (batch->count > 1)
+        frag_tape_set_strided(tape, made);
+    return made;
+}
+
+/* log_softmax(model(ids, logits_to_keep=answer + 1).logits[:, :-1]).gather(-1, ids[:, -answer:]) */
+frag_tensor frag_decoder_score(frag_tape *tape, const frag_family *family, const frag_model *model,
+                               const frag_batch *batch, uint64_t answer)
+{
+    const frag_network *of = &model->workload->network;
+    frag_tensor hidden = family->hidden(tape, model, batch, NULL);
+    frag_tensor kept =
+        cut_rows(tape, batch, hidden, frag_tape_count(tape, hidden) / batch->tokens * (answer + 1));
+    frag_tensor logits = run_head(tape, model, kept);
+    frag_tape_drop(tape, kept);
+    frag_tape_drop(tape, hidden);
+    uint64_t rows = batch->count * answer;
+    frag_tape_set(tape, &logits, cut_rows(tape, batch, logits, rows * of->vocabulary));
+    frag_tensor scores = frag_aten_log_softmax(tape, logits);
+    frag_tensor tokens = frag_tape_view(tape, batch->ids, rows);
+    frag_tape_set(tape, &scores, frag_aten_choose(tape, scores, tokens));
+    frag_tape_set(tape, &scores, frag_aten_view(tape, scores));
+    frag_tape_drop(tape, tokens);
+    frag_tape_drop(tape, logits);
+    return scores;
 }

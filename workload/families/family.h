@@ -43,6 +43,7 @@ typedef struct frag_model {
     frag_dtype dtype;         /* of parameters */
     frag_dtype product_dtype; /* beside quantised weights */
     bool has_packed;          /* one at least */
+    bool is_frozen;           /* requires_grad_(False) */
     frag_tensor logits_bias;  /* a buffer (BART) */
 } frag_model;
 
@@ -90,7 +91,8 @@ typedef struct frag_family {
     void (*load)(frag_tape *tape, const frag_model *model, frag_batch *batch);
     /* model(batch).loss: what the model returned besides is gone. NULL: a decoder. */
     frag_tensor (*loss)(frag_tape *tape, const frag_model *model, const frag_batch *batch);
-    /* A decoder's last hidden states; the cache grows by the batch's tokens. */
+    /* A decoder's last hidden states; the cache grows by the batch's tokens. past: NULL for
+     * use_cache=False. */
     frag_tensor (*hidden)(frag_tape *tape, const frag_model *model, const frag_batch *batch,
                           frag_cache *past);
 } frag_family;
@@ -176,6 +178,9 @@ frag_tensor frag_decoder_loss(frag_tape *tape, const frag_family *family, const 
                               const frag_batch *batch);
 frag_tensor frag_decoder_logits(frag_tape *tape, const frag_family *family, const frag_model *model,
                                 const frag_batch *batch, frag_cache *past);
+/* The log-probability of each of the last tokens, so many of a sequence; no cache is used. */
+frag_tensor frag_decoder_score(frag_tape *tape, const frag_family *family, const frag_model *model,
+                               const frag_batch *batch, uint64_t answer);
 
 /* ---- parameters in shards (shards.c): FSDP2's fully_shard of each block, then of the model */
 /* Cuts the parameters of a model that is built, of which this is one of so many devices. */
@@ -210,6 +215,8 @@ frag_tensor frag_model_add(frag_tape *tape, frag_model *model, frag_shape shape)
 /* Of the last count parameters the last moved ones are named before the others, though they came
  * behind them. None has adapters. */
 void frag_model_name_first(frag_model *model, uint32_t count, uint32_t moved);
+/* What is kept of its parameters. */
+void frag_model_free(frag_model *model);
 /* A block begins here, or the last one has ended. */
 void frag_model_mark_block(frag_model *model);
 /* register_buffer() */

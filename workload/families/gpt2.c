@@ -162,7 +162,7 @@ static frag_tensor run_blocks(frag_tape *tape, const frag_model *model, const fr
     weight = frag_walk_parameter(&at, (frag_shape){of->positions, of->width});
     frag_tensor places = frag_aten_embedding(tape, weight, positions, of->width);
     frag_tensor hidden = frag_aten_add(tape, words, places);
-    if (frag_model_has_checkpoints(model))
+    if (past == NULL || frag_model_has_checkpoints(model))
         frag_family_find_packed(tape, batch);
     frag_tape_set(tape, &hidden,
                   frag_aten_dropout(tape, hidden, is_training && of->embedding_dropout > 0));

@@ -191,7 +191,7 @@ static frag_tensor run_blocks(frag_tape *tape, const frag_model *model, const fr
     frag_tensor embedded = frag_aten_embedding(tape, words, batch->ids, of->width);
     frag_model_require_inputs(tape, model, embedded);
     frag_tensor positions = frag_family_positions(tape, batch->tokens);
-    if (frag_model_has_checkpoints(model))
+    if (past == NULL || frag_model_has_checkpoints(model))
         frag_family_find_packed(tape, batch);
     frag_tensor hidden = drop_out(tape, model, embedded);
     frag_rope angles =

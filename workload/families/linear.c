@@ -43,7 +43,7 @@ frag_dtype frag_model_loaded_type(const frag_model *model)
 
 static bool is_frozen(const frag_model *model)
 {
-    return model->workload->lora_rank > 0 || is_quantised(model);
+    return model->is_frozen || model->workload->lora_rank > 0 || is_quantised(model);
 }
 
 static frag_tensor add_matrices(frag_tape *tape, frag_model *model, frag_shape shape,
@@ -77,6 +77,16 @@ void frag_model_name_first(frag_model *model, uint32_t count, uint32_t moved)
         model->shapes[first + i] = shape;
         model->matrices[first + i] = matrices;
     }
+}
+
+void frag_model_free(frag_model *model)
+{
+    frag_free(model->buffers);
+    frag_free(model->block_starts);
+    frag_free(model->parameters);
+    frag_free(model->shapes);
+    frag_free(model->matrices);
+    frag_free(model->roles);
 }
 
 void frag_model_mark_block(frag_model *model)
@@ -134,6 +144,8 @@ static void walk_adapters(frag_walk *at, frag_shape shape, frag_lora_target targ
     next->up = walk_adapter(at, (frag_shape){shape.rows, next->rank});
     if (workload->has_dora)
         next->magnitude = walk_adapter(at, (frag_shape){0, shape.rows});
+    if (workload->skips_adapters)
+        next->rank = 0;
 }
 
 frag_dtype frag_model_product_type(const frag_workload *workload)

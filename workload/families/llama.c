@@ -385,13 +385,13 @@ static frag_tensor call_block(frag_tape *tape, const block_call *call, frag_tens
 /* Masks of eager attention, for layers without a window and with one. Where no cache is used, it is
  * looked for packed sequences before each; and once where no masks are made. */
 static void make_masks(frag_tape *tape, const frag_model *model, const frag_batch *batch,
-                       frag_dtype dtype, frag_tensor masks[2])
+                       const frag_cache *past, frag_dtype dtype, frag_tensor masks[2])
 {
     const frag_network *of = &model->workload->network;
     const frag_attention_shape shape = {
         .batch = batch->count, .queries = batch->tokens, .keys = batch->past + batch->tokens};
     for (uint32_t i = 0; i < (of->is_eager && of->window > 0 ? 2 : 1); i++) {
-        if (frag_model_has_checkpoints(model))
+        if (past == NULL || frag_model_has_checkpoints(model))
             frag_family_find_packed(tape, batch);
         if (of->is_eager)
             masks[i] = frag_aten_causal_mask(tape, &shape, i == 1, dtype);
@@ -408,7 +408,7 @@ static frag_tensor run_blocks(frag_tape *tape, const frag_model *model, const fr
     frag_tensor embedded = frag_tape_keep(tape, hidden);
     frag_tensor positions = frag_family_positions(tape, batch->tokens);
     frag_tensor masks[2] = {0, 0};
-    make_masks(tape, model, batch, frag_tape_dtype(tape, hidden), masks);
+    make_masks(tape, model, batch, past, frag_tape_dtype(tape, hidden), masks);
     frag_rope angles =
         frag_rope_make(tape, rotary_width(of), batch->tokens, frag_tape_dtype(tape, hidden));
     for (uint64_t i = 0; i < of->layers; i++) {

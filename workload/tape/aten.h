@@ -10,6 +10,7 @@
 
 /* ---- elementwise (aten_elementwise.c) */
 frag_tensor frag_aten_add(frag_tape *tape, frag_tensor self, frag_tensor other);
+frag_tensor frag_aten_sub(frag_tape *tape, frag_tensor self, frag_tensor other);
 /* self += other: self is used up, the result lies in its place. */
 frag_tensor frag_aten_add_in_place(frag_tape *tape, frag_tensor self, frag_tensor other);
 frag_tensor frag_aten_mul(frag_tape *tape, frag_tensor self, frag_tensor other);
@@ -25,7 +26,9 @@ frag_tensor frag_aten_gelu(frag_tape *tape, frag_tensor self);
 frag_tensor frag_aten_silu(frag_tape *tape, frag_tensor self);
 frag_tensor frag_aten_relu(frag_tape *tape, frag_tensor self);
 frag_tensor frag_aten_relu_in_place(frag_tape *tape, frag_tensor self); /* uses up self */
-/* clamp(self, low, high) by tensors of one number */
+frag_tensor frag_aten_exp(frag_tape *tape, frag_tensor self);
+frag_tensor frag_aten_minimum(frag_tape *tape, frag_tensor self, frag_tensor other);
+/* clamp(self, low, high) by tensors of one number; 0: by numbers of the program */
 frag_tensor frag_aten_clamp(frag_tape *tape, frag_tensor self, frag_tensor low, frag_tensor high);
 /* where(condition, self, a number) */
 frag_tensor frag_aten_where(frag_tape *tape, frag_tensor condition, frag_tensor self);
@@ -113,6 +116,10 @@ frag_tensor frag_aten_mean_last(frag_tape *tape, frag_tensor x, uint64_t width);
 frag_tensor frag_aten_mean_pixels(frag_tape *tape, frag_tensor x, uint64_t pixels);
 /* Mean over the targets; logits are [rows, classes]. */
 frag_tensor frag_aten_cross_entropy(frag_tape *tape, frag_tensor logits, frag_tensor targets);
+/* In fp32 under autocast; what does not lie in one piece is laid out first. */
+frag_tensor frag_aten_log_softmax(frag_tape *tape, frag_tensor self);
+/* self.gather(-1, index) of rows, one number of each */
+frag_tensor frag_aten_choose(frag_tape *tape, frag_tensor self, frag_tensor index);
 /* The mean of the squared differences. */
 frag_tensor frag_aten_mse_loss(frag_tape *tape, frag_tensor self, frag_tensor target);
 

@@ -45,6 +45,22 @@ frag_tensor frag_aten_add(frag_tape *tape, frag_tensor self, frag_tensor other)
     return made;
 }
 
+/* Of other its negative. */
+static void sub_backward(frag_tape *tape, frag_node *node, const frag_tensor *in, frag_tensor *out)
+{
+    if (node->edges[1].node != 0)
+        out[1] = like(tape, in[0]);
+    if (node->edges[0].node != 0)
+        out[0] = frag_tape_keep(tape, in[0]);
+}
+
+frag_tensor frag_aten_sub(frag_tape *tape, frag_tensor self, frag_tensor other)
+{
+    frag_tensor made = like_both(tape, self, other);
+    frag_tape_record(tape, sub_backward, (frag_tensor[]){self, other}, 2, &made, 1);
+    return made;
+}
+
 frag_tensor frag_aten_add_in_place(frag_tape *tape, frag_tensor self, frag_tensor other)
 {
     frag_tensor made = frag_tape_alias(tape, self, frag_tape_count(tape, self));
@@ -196,6 +212,40 @@ frag_tensor frag_aten_relu_in_place(frag_tape *tape, frag_tensor self)
     if (node != NULL)
         frag_tape_save_output(tape, node, made);
     frag_tape_drop(tape, self);
+    return made;
+}
+
+frag_tensor frag_aten_exp(frag_tape *tape, frag_tensor self)
+{
+    return map(tape, self, scale_backward, true);
+}
+
+/* where(self == other, gradient / 2, gradient).masked_fill_(self < other, 0), of each of both */
+static void minimum_backward(frag_tape *tape, frag_node *node, const frag_tensor *in,
+                             frag_tensor *out)
+{
+    uint64_t count = frag_tape_count(tape, in[0]);
+    for (uint32_t i = node->edge_count; i > 0; i--) {
+        if (node->edges[i - 1].node == 0)
+            continue;
+        frag_tensor half = like(tape, in[0]);
+        frag_tensor is_equal = frag_tape_empty(tape, count, FRAG_BOOL);
+        out[i - 1] = like(tape, in[0]);
+        frag_tape_drop(tape, frag_tape_empty(tape, count, FRAG_BOOL));
+        frag_tape_drop(tape, is_equal);
+        frag_tape_drop(tape, half);
+    }
+}
+
+frag_tensor frag_aten_minimum(frag_tape *tape, frag_tensor self, frag_tensor other)
+{
+    frag_tensor made = like_both(tape, self, other);
+    frag_node *node =
+        frag_tape_record(tape, minimum_backward, (frag_tensor[]){self, other}, 2, &made, 1);
+    if (node != NULL) {
+        frag_tape_save(tape, node, other);
+        frag_tape_save(tape, node, self);
+    }
     return made;
 }
 

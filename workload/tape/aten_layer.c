@@ -328,10 +328,10 @@ static void nll_backward(frag_tape *tape, frag_node *node, const frag_tensor *in
     out[0] = frag_tape_empty(tape, node->numbers[0], (frag_dtype)node->numbers[1]);
 }
 
-static frag_tensor log_softmax(frag_tape *tape, frag_tensor logits)
+static frag_tensor log_softmax(frag_tape *tape, frag_tensor logits, frag_dtype made_dtype)
 {
     frag_dtype dtype = frag_tape_dtype(tape, logits);
-    frag_tensor made = frag_tape_empty(tape, frag_tape_count(tape, logits), dtype);
+    frag_tensor made = frag_tape_empty(tape, frag_tape_count(tape, logits), made_dtype);
     frag_node *node = frag_tape_record(tape, log_softmax_backward, &logits, 1, &made, 1);
     if (node != NULL) {
         frag_tape_save_output(tape, node, made);
@@ -340,10 +340,43 @@ static frag_tensor log_softmax(frag_tape *tape, frag_tensor logits)
     return made;
 }
 
+frag_tensor frag_aten_log_softmax(frag_tape *tape, frag_tensor self)
+{
+    frag_dtype dtype = frag_tape_dtype(tape, self);
+    bool is_wide = frag_tape_autocast(tape) != FRAG_F32;
+    bool is_cast = is_wide && dtype == FRAG_BF16; /* fp16 is read as it is */
+    frag_tensor typed = is_cast ? frag_tape_to(tape, self, FRAG_F32) : frag_tape_keep(tape, self);
+    frag_tensor made = log_softmax(tape, typed, is_wide ? FRAG_F32 : dtype);
+    if (frag_tape_is_strided(tape, typed))
+        frag_tape_drop(tape, frag_tape_empty(tape, frag_tape_count(tape, self), dtype));
+    frag_tape_drop(tape, typed);
+    return made;
+}
+
+/* saved: index, self. Zeros like self, into which the gradient is written. */
+static void choose_backward(frag_tape *tape, frag_node *node, const frag_tensor *in,
+                            frag_tensor *out)
+{
+    out[0] = frag_tape_empty(tape, node->numbers[0], frag_tape_dtype(tape, in[0]));
+}
+
+frag_tensor frag_aten_choose(frag_tape *tape, frag_tensor self, frag_tensor index)
+{
+    frag_tensor made =
+        frag_tape_empty(tape, frag_tape_count(tape, index), frag_tape_dtype(tape, self));
+    frag_node *node = frag_tape_record(tape, choose_backward, &self, 1, &made, 1);
+    if (node != NULL) {
+        frag_tape_save(tape, node, index);
+        frag_tape_save(tape, node, self);
+        node->numbers[0] = frag_tape_count(tape, self);
+    }
+    return made;
+}
+
 frag_tensor frag_aten_cross_entropy(frag_tape *tape, frag_tensor logits, frag_tensor targets)
 {
     /* The type of log_softmax is named, so that autocast leaves it; nll_loss runs in fp32. */
-    frag_tensor made = log_softmax(tape, logits);
+    frag_tensor made = log_softmax(tape, logits, frag_tape_dtype(tape, logits));
     bool is_cast = frag_tape_autocast(tape) != FRAG_F32;
     frag_tensor likelihood =
         is_cast ? frag_tape_to(tape, made, FRAG_F32) : frag_tape_keep(tape, made);
