@@ -4,67 +4,12 @@
 
 enum { TAKEN_POSITIONS = 2 }; /* before the first that is used */
 
-typedef struct norm {
-    frag_tensor weight;
-    frag_tensor bias;
-} norm;
-
-typedef struct attention {
-    frag_linear k, v, q, out;
-    norm last;
-} attention;
-
-typedef struct block {
-    attention self, cross;
-    frag_linear feed, back;
-    norm last;
-} block;
-
-/* Of encoder or decoder: what stands before its blocks, how many and how wide they are. */
+/* What stands before the blocks of encoder or decoder. */
 typedef struct stack {
+    frag_stack of;
     frag_tensor places;
-    norm first;
-    uint64_t layers, heads, inner;
-    bool is_decoder;
+    frag_pair first;
 } stack;
-
-static norm walk_norm(frag_walk *at, const frag_network *of)
-{
-    norm next = {.weight = frag_walk_parameter(at, (frag_shape){0, of->width})};
-    next.bias = frag_walk_parameter(at, (frag_shape){0, of->width});
-    return next;
-}
-
-static attention walk_attention(frag_walk *at, const frag_network *of)
-{
-    const frag_shape square = {of->width, of->width};
-    attention next = {.k = frag_walk_linear(at, square, true, FRAG_LORA_K)};
-    next.v = frag_walk_linear(at, square, true, FRAG_LORA_V);
-    next.q = frag_walk_linear(at, square, true, FRAG_LORA_Q);
-    next.out = frag_walk_linear(at, square, true, 0);
-    next.last = walk_norm(at, of);
-    return next;
-}
-
-static block walk_block(frag_walk *at, const frag_network *of, const stack *in)
-{
-    block next = {.self = walk_attention(at, of)};
-    if (in->is_decoder)
-        next.cross = walk_attention(at, of);
-    next.feed = frag_walk_linear(at, (frag_shape){in->inner, of->width}, true, 0);
-    next.back = frag_walk_linear(at, (frag_shape){of->width, in->inner}, true, 0);
-    next.last = walk_norm(at, of);
-    return next;
-}
-
-static stack name_stack(const frag_network *of, bool is_decoder)
-{
-    if (is_decoder)
-        return (stack){
-            .layers = of->layers, .heads = of->heads, .inner = of->inner, .is_decoder = true};
-    return (stack){
-        .layers = of->encoder_layers, .heads = of->encoder_heads, .inner = of->encoder_inner};
-}
 
 static void build(frag_tape *tape, frag_model *model)
 {
@@ -72,11 +17,11 @@ static void build(frag_tape *tape, frag_model *model)
     frag_walk at = {.tape = tape, .workload = model->workload, .model = model};
     (void)frag_walk_parameter(&at, (frag_shape){of->vocabulary, of->width});
     for (uint32_t i = 0; i < 2; i++) {
-        stack in = name_stack(of, i == 1);
+        const frag_stack in = frag_stack_name(of, i == 1);
         (void)frag_walk_parameter(&at, (frag_shape){of->positions + TAKEN_POSITIONS, of->width});
         for (uint64_t layer = 0; layer < in.layers; layer++)
-            (void)walk_block(&at, of, &in);
-        (void)walk_norm(&at, of);
+            (void)frag_walk_stack_block(&at, of, &in);
+        (void)frag_walk_norm(&at, of->width);
     }
     model->logits_bias = frag_tape_empty(tape, of->vocabulary, frag_model_loaded_type(model));
 }
@@ -92,7 +37,7 @@ static frag_tensor drop_out(frag_tape *tape, const frag_model *model, frag_tenso
     return frag_aten_dropout(tape, x, is_active);
 }
 
-static frag_tensor normalise(frag_tape *tape, frag_tensor x, const norm *at, uint64_t width)
+static frag_tensor normalise(frag_tape *tape, frag_tensor x, const frag_pair *at, uint64_t width)
 {
     return frag_aten_layer_norm(tape, x, at->weight, at->bias, width);
 }
@@ -100,8 +45,8 @@ static frag_tensor normalise(frag_tape *tape, frag_tensor x, const norm *at, uin
 /* A block in its stack, with what it looks at besides its hidden states. */
 typedef struct block_call {
     const frag_model *model;
-    stack in;
-    block at;
+    frag_stack in;
+    frag_stack_block at;
     frag_batch batch;
     uint64_t tokens;     /* of this stack */
     frag_tensor encoded; /* 0: in the encoder */
@@ -115,7 +60,7 @@ static frag_tensor split_heads(frag_tape *tape, frag_tensor x)
 }
 
 /* seen: what keys and values are made of. */
-static frag_tensor attend(frag_tape *tape, const block_call *call, const attention *at,
+static frag_tensor attend(frag_tape *tape, const block_call *call, const frag_attention_layer *at,
                           frag_tensor x, frag_tensor seen)
 {
     const frag_network *of = &call->model->workload->network;
@@ -134,17 +79,12 @@ static frag_tensor attend(frag_tape *tape, const block_call *call, const attenti
         .has_dropout = is_training(call->model) && of->attention_dropout > 0,
         .is_causal = call->in.is_decoder && x == seen,
     };
-    frag_tensor made = frag_aten_attention(tape, qkv, &shape);
-    frag_tape_set(tape, &made, frag_aten_view(tape, made));
-    frag_tape_set(tape, &made, frag_walk_apply(tape, made, &at->out));
-    for (uint32_t i = 0; i < 3; i++)
-        frag_tape_drop(tape, qkv[i]);
-    return made;
+    return frag_walk_attend(tape, qkv, &shape, &at->out);
 }
 
 /* norm(residual + dropout(made)); made is used up. */
 static frag_tensor join(frag_tape *tape, const frag_model *model, frag_tensor residual,
-                        frag_tensor made, const norm *last)
+                        frag_tensor made, const frag_pair *last)
 {
     frag_tape_set(tape, &made, drop_out(tape, model, made));
     frag_tape_set(tape, &made, frag_aten_add(tape, residual, made));
@@ -167,17 +107,17 @@ static frag_tensor feed(frag_tape *tape, const block_call *call, frag_tensor x)
 static frag_tensor run_region(frag_tape *tape, const void *context, frag_tensor input)
 {
     const block_call *call = context;
-    const block *at = &call->at;
+    const frag_stack_block *at = &call->at;
     frag_tensor hidden = frag_tape_keep(tape, input);
     frag_tape_set(tape, &hidden,
                   join(tape, call->model, hidden, attend(tape, call, &at->self, hidden, hidden),
-                       &at->self.last));
+                       &at->self.norm));
     if (call->in.is_decoder)
         frag_tape_set(tape, &hidden,
                       join(tape, call->model, hidden,
-                           attend(tape, call, &at->cross, hidden, call->encoded), &at->cross.last));
+                           attend(tape, call, &at->cross, hidden, call->encoded), &at->cross.norm));
     frag_tape_set(tape, &hidden,
-                  join(tape, call->model, hidden, feed(tape, call, hidden), &at->last));
+                  join(tape, call->model, hidden, feed(tape, call, hidden), &at->norm));
     return hidden;
 }
 
@@ -223,10 +163,10 @@ static frag_tensor embed(frag_tape *tape, const frag_model *model, const stack *
     names[0] = frag_aten_embedding(tape, model->parameters[0], ids, of->width);
     frag_tape_set(tape, &names[0], frag_aten_mul_scalar(tape, names[0]));
     uint64_t tokens = frag_tape_count(tape, ids) / batch->count;
-    frag_tensor moved = count_positions(tape, batch, in->is_decoder, tokens, &names[2]);
+    frag_tensor moved = count_positions(tape, batch, in->of.is_decoder, tokens, &names[2]);
     names[1] = frag_aten_embedding(tape, in->places, moved, of->width);
     frag_tape_drop(tape, moved);
-    if (!in->is_decoder) /* there they last to the end */
+    if (!in->of.is_decoder) /* there they last to the end */
         frag_tape_clear(tape, &names[2]);
     frag_tensor made = frag_aten_add(tape, names[0], names[1]);
     frag_tape_set(tape, &made, normalise(tape, made, &in->first, of->width));
@@ -238,18 +178,18 @@ static frag_tensor run_stack(frag_tape *tape, const frag_model *model, frag_walk
                              const frag_batch *batch, frag_tensor ids, frag_tensor encoded)
 {
     const frag_network *of = &model->workload->network;
-    stack in = name_stack(of, encoded != 0);
+    stack in = {.of = frag_stack_name(of, encoded != 0)};
     in.places = frag_walk_parameter(at, (frag_shape){0, 0});
     frag_walk behind = *at; /* the norm comes behind the blocks */
-    for (uint64_t i = 0; i < in.layers; i++)
-        (void)walk_block(&behind, of, &in);
-    in.first = walk_norm(&behind, of);
+    for (uint64_t i = 0; i < in.of.layers; i++)
+        (void)frag_walk_stack_block(&behind, of, &in.of);
+    in.first = frag_walk_norm(&behind, of->width);
     frag_tensor names[3];
     frag_tensor hidden = embed(tape, model, &in, batch, ids, names);
-    for (uint64_t i = 0; i < in.layers; i++) {
+    for (uint64_t i = 0; i < in.of.layers; i++) {
         block_call call = {.model = model,
-                           .in = in,
-                           .at = walk_block(at, of, &in),
+                           .in = in.of,
+                           .at = frag_walk_stack_block(at, of, &in.of),
                            .batch = *batch,
                            .encoded = encoded};
         call.tokens = frag_tape_count(tape, ids) / batch->count;

@@ -4,33 +4,22 @@
 
 enum { DEPTH_KERNEL = 7, DEPTH_PADDING = 3, HALVING = 2, WIDENING = 4 };
 
-typedef struct pair { /* of a norm or a convolution */
-    frag_tensor weight, bias;
-} pair;
-
 typedef struct layer {
     frag_tensor scale; /* of each channel; 0: none */
-    pair depthwise, norm;
+    frag_pair depthwise, norm;
     frag_linear feed, back;
     uint64_t width;
 } layer;
 
 /* A norm, and a convolution that makes the image smaller. */
 typedef struct reduction {
-    pair norm, convolution;
+    frag_pair norm, convolution;
 } reduction;
 
-static pair walk_norm(frag_walk *at, uint64_t width)
-{
-    pair next = {.weight = frag_walk_parameter(at, (frag_shape){0, width})};
-    next.bias = frag_walk_parameter(at, (frag_shape){0, width});
-    return next;
-}
-
 /* in: of each output. */
-static pair walk_convolution(frag_walk *at, uint64_t in, uint64_t out, uint64_t kernel)
+static frag_pair walk_convolution(frag_walk *at, uint64_t in, uint64_t out, uint64_t kernel)
 {
-    pair next = {.weight = frag_walk_matrices(at, (frag_shape){kernel, kernel}, in * out)};
+    frag_pair next = {.weight = frag_walk_matrices(at, (frag_shape){kernel, kernel}, in * out)};
     next.bias = frag_walk_parameter(at, (frag_shape){0, out});
     return next;
 }
@@ -44,7 +33,7 @@ static layer walk_layer(frag_walk *at, const frag_network *of, uint64_t width)
     if (has_scale && at->model == NULL)
         next.scale = frag_walk_parameter(at, (frag_shape){0, width});
     next.depthwise = walk_convolution(at, 1, width, DEPTH_KERNEL);
-    next.norm = walk_norm(at, width);
+    next.norm = frag_walk_norm(at, width);
     next.feed = frag_walk_linear(at, (frag_shape){WIDENING * width, width}, true, 0);
     next.back = frag_walk_linear(at, (frag_shape){width, WIDENING * width}, true, 0);
     if (has_scale && at->model != NULL) {
@@ -61,23 +50,23 @@ static reduction walk_reduction(frag_walk *at, const frag_network *of, uint64_t 
     reduction next = {{0, 0}, {0, 0}};
     if (stage == 0) {
         next.convolution = walk_convolution(at, of->image_channels, channels[0], of->patch);
-        next.norm = walk_norm(at, channels[0]);
+        next.norm = frag_walk_norm(at, channels[0]);
         return next;
     }
-    next.norm = walk_norm(at, channels[stage - 1]);
+    next.norm = frag_walk_norm(at, channels[stage - 1]);
     next.convolution = walk_convolution(at, channels[stage - 1], channels[stage], HALVING);
     return next;
 }
 
 typedef struct head {
-    pair norm;
+    frag_pair norm;
     frag_linear classes;
 } head;
 
 static head walk_head(frag_walk *at, const frag_network *of)
 {
     uint64_t width = of->channels.values[of->channels.count - 1];
-    head next = {.norm = walk_norm(at, width)};
+    head next = {.norm = frag_walk_norm(at, width)};
     next.classes = frag_walk_linear(at, (frag_shape){of->classes, width}, true, 0);
     return next;
 }
@@ -101,12 +90,6 @@ typedef struct pass {
     uint64_t batch;
     bool is_training;
 } pass;
-
-/* An image with equal sides on its way through the network. */
-typedef struct picture {
-    frag_tensor pixels;
-    uint64_t side;
-} picture;
 
 /* The gradient of the mean of pixels has channels before them, up to where the last stage begins.
  */
@@ -133,14 +116,10 @@ static frag_tensor drop_path(const pass *in, uint64_t number, frag_tensor x)
 }
 
 /* A layer's first convolution. An image of one pixel that comes out of another layer is not seen to
- * have channels last; then cuDNN is asked only for many channels in fp16. */
-static frag_tensor convolve(const pass *in, const layer *at, picture x, bool is_first)
+ * have channels last. */
+static frag_tensor convolve(const pass *in, const layer *at, frag_picture x, bool is_first)
 {
-    enum { CUDNN_CHANNELS_MIN = 32 };
     bool is_seen = x.side > 1 || is_first;
-    frag_dtype autocast = frag_tape_autocast(in->tape);
-    frag_dtype dtype = autocast != FRAG_F32 ? autocast : frag_tape_dtype(in->tape, x.pixels);
-    bool is_own = !is_seen && (dtype != FRAG_F16 || at->width < CUDNN_CHANNELS_MIN);
     return frag_aten_convolve(
         in->tape, x.pixels,
         &(frag_aten_convolution){.weight = at->depthwise.weight,
@@ -150,9 +129,8 @@ static frag_tensor convolve(const pass *in, const layer *at, picture x, bool is_
                                  .out_channels = at->width,
                                  .window = {x.side, DEPTH_KERNEL, 1, DEPTH_PADDING},
                                  .is_depthwise = true,
-                                 .is_own = is_own,
                                  .is_channels_last = is_seen,
-                                 .is_turned = !is_seen && !is_own});
+                                 .is_turned = !is_seen});
 }
 
 /* Where a layer stands: in its stage, and among all of them. */
@@ -161,7 +139,7 @@ typedef struct place {
 } place;
 
 /* x + drop_path(scale * back(activation(feed(norm(depthwise(x)))))) */
-static frag_tensor run_layer(const pass *in, const layer *at, const place *where, picture x)
+static frag_tensor run_layer(const pass *in, const layer *at, const place *where, frag_picture x)
 {
     frag_tape *tape = in->tape;
     bool has_turned_gradient = is_last(in, where->stage) && x.side > 1;
@@ -185,7 +163,7 @@ static frag_tensor run_layer(const pass *in, const layer *at, const place *where
 }
 
 /* Patches become pixels, of which the norm makes a copy with channels last. */
-static picture embed(const pass *in, const reduction *at, frag_tensor images)
+static frag_picture embed(const pass *in, const reduction *at, frag_tensor images)
 {
     const frag_network *of = in->network;
     frag_tape *tape = in->tape;
@@ -196,7 +174,8 @@ static picture embed(const pass *in, const reduction *at, frag_tensor images)
                                        .out_channels = of->channels.values[0],
                                        .window = {of->image, of->patch, of->patch, 0},
                                        .is_turned = true};
-    picture made = {frag_aten_convolve(tape, images, &how), frag_aten_window_side(&how.window)};
+    frag_picture made = {frag_aten_convolve(tape, images, &how),
+                         frag_aten_window_side(&how.window)};
     frag_tape_set(tape, &made.pixels, frag_aten_view(tape, made.pixels));
     frag_tensor (*normalise)(frag_tape *, frag_tensor, frag_tensor, frag_tensor, uint64_t) =
         is_last(in, 0) ? frag_aten_layer_norm_turned_both : frag_aten_layer_norm_turned;
@@ -208,7 +187,7 @@ static picture embed(const pass *in, const reduction *at, frag_tensor images)
 }
 
 /* An image of half the side; x stays. */
-static picture halve(const pass *in, const reduction *at, uint64_t stage, picture x)
+static frag_picture halve(const pass *in, const reduction *at, uint64_t stage, frag_picture x)
 {
     frag_tape *tape = in->tape;
     const uint64_t *channels = in->network->channels.values;
@@ -220,7 +199,7 @@ static picture halve(const pass *in, const reduction *at, uint64_t stage, pictur
                                        .window = {x.side, HALVING, HALVING, 0},
                                        .is_channels_last = true,
                                        .is_turned = is_last(in, stage)};
-    picture made = {0, frag_aten_window_side(&how.window)};
+    frag_picture made = {0, frag_aten_window_side(&how.window)};
     frag_tensor normed = frag_aten_view(tape, x.pixels);
     frag_tape_set(
         tape, &normed,
@@ -232,9 +211,10 @@ static picture halve(const pass *in, const reduction *at, uint64_t stage, pictur
 }
 
 /* number: of the layers before it. */
-static picture run_stage(const pass *in, frag_walk *at, uint64_t stage, uint64_t number, picture x)
+static frag_picture run_stage(const pass *in, frag_walk *at, uint64_t stage, uint64_t number,
+                              frag_picture x)
 {
-    picture made = x;
+    frag_picture made = x;
     if (stage > 0) {
         const reduction before = walk_reduction(at, in->network, stage);
         made = halve(in, &before, stage, x);
@@ -248,7 +228,7 @@ static picture run_stage(const pass *in, frag_walk *at, uint64_t stage, uint64_t
     return made;
 }
 
-static frag_tensor pool(const pass *in, const pair *norm, picture x)
+static frag_tensor pool(const pass *in, const frag_pair *norm, frag_picture x)
 {
     frag_tensor mean = frag_aten_mean_pixels(in->tape, x.pixels, x.side * x.side);
     uint64_t width = in->network->channels.values[in->network->channels.count - 1];
@@ -257,29 +237,17 @@ static frag_tensor pool(const pass *in, const pair *norm, picture x)
     return mean;
 }
 
-static frag_tensor classify(frag_tape *tape, const head *at, const frag_batch *batch,
-                            frag_tensor pooled)
-{
-    frag_tensor logits = frag_walk_apply(tape, pooled, &at->classes);
-    frag_tensor flat = frag_aten_view(tape, logits);
-    frag_tensor loss = frag_aten_cross_entropy(tape, flat, batch->labels);
-    frag_family_return(tape, batch, logits);
-    frag_tape_drop(tape, flat);
-    frag_tape_drop(tape, logits);
-    return loss;
-}
-
 static frag_tensor compute_loss(frag_tape *tape, const frag_model *model, const frag_batch *batch)
 {
     const frag_network *of = &model->workload->network;
     const pass in = {tape, of, batch->count, model->workload->task == FRAG_TASK_TRAIN};
     frag_walk at = {.tape = tape, .workload = model->workload, .at = model->parameters};
     const reduction stem = walk_reduction(&at, of, 0);
-    picture embedded = embed(&in, &stem, batch->ids);
-    picture hidden = {frag_tape_keep(tape, embedded.pixels), embedded.side};
+    frag_picture embedded = embed(&in, &stem, batch->ids);
+    frag_picture hidden = {frag_tape_keep(tape, embedded.pixels), embedded.side};
     uint64_t number = 0;
     for (uint64_t i = 0; i < of->depths.count; i++) {
-        picture next = run_stage(&in, &at, i, number, hidden);
+        frag_picture next = run_stage(&in, &at, i, number, hidden);
         frag_tape_drop(tape, hidden.pixels);
         hidden = next;
         number += of->depths.values[i];
@@ -287,7 +255,7 @@ static frag_tensor compute_loss(frag_tape *tape, const frag_model *model, const 
     const head last = walk_head(&at, of);
     frag_tensor pooled = pool(&in, &last.norm, hidden);
     frag_tape_drop(tape, embedded.pixels);
-    frag_tensor loss = classify(tape, &last, batch, pooled);
+    frag_tensor loss = frag_family_classify(tape, &last.classes, pooled, batch);
     frag_tape_drop(tape, hidden.pixels);
     frag_tape_drop(tape, pooled);
     return loss;

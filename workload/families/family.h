@@ -147,7 +147,15 @@ frag_linear frag_walk_linear(frag_walk *at, frag_shape shape, bool has_bias,
                              frag_lora_target target);
 /* transformers' Conv1D, a linear layer with a bias whose weight has a row for each input. */
 frag_linear frag_walk_conv1d(frag_walk *at, frag_shape shape, frag_lora_target target);
+/* Of a norm or a convolution. */
+typedef struct frag_pair {
+    frag_tensor weight, bias;
+} frag_pair;
+frag_pair frag_walk_norm(frag_walk *at, uint64_t width);
 frag_tensor frag_walk_apply(frag_tape *tape, frag_tensor x, const frag_linear *of);
+/* out(attention(queries, keys, values)), which are used up. */
+frag_tensor frag_walk_attend(frag_tape *tape, frag_tensor qkv[3], const frag_attention_shape *shape,
+                             const frag_linear *out);
 
 /* The type that products with weights of 4 bits are made in. */
 frag_dtype frag_model_product_type(const frag_workload *workload);
@@ -181,6 +189,48 @@ frag_tensor frag_decoder_logits(frag_tape *tape, const frag_family *family, cons
 /* The log-probability of each of the last tokens, so many of a sequence; no cache is used. */
 frag_tensor frag_decoder_score(frag_tape *tape, const frag_family *family, const frag_model *model,
                                const frag_batch *batch, uint64_t answer);
+
+/* ---- convolutions (convolutions.c) */
+/* An image with equal sides on its way through a network. */
+typedef struct frag_picture {
+    frag_tensor pixels;
+    uint64_t side;
+} frag_picture;
+
+/* A convolution without a bias, and the batch norm behind it. */
+typedef struct frag_normed {
+    frag_tensor weight; /* 0: not there */
+    frag_pair norm;
+    uint64_t in, out, kernel, stride;
+    bool is_depthwise;
+} frag_normed;
+
+frag_normed frag_walk_normed(frag_walk *at, frag_normed shape);
+/* norm(convolution(x)) */
+frag_picture frag_normed_apply(frag_tape *tape, const frag_model *model, const frag_normed *at,
+                               frag_picture x, uint64_t batch);
+
+/* ---- an encoder and a decoder (stacks.c), as BART and Whisper have them */
+typedef struct frag_attention_layer {
+    frag_linear k, v, q, out;
+    frag_pair norm;
+} frag_attention_layer;
+
+typedef struct frag_stack_block {
+    frag_attention_layer self, cross; /* cross: of a decoder */
+    frag_linear feed, back;
+    frag_pair norm;
+} frag_stack_block;
+
+/* How many blocks there are and how wide they are. */
+typedef struct frag_stack {
+    uint64_t layers, heads, inner;
+    bool is_decoder;
+    bool has_key_bias;
+} frag_stack;
+
+frag_stack frag_stack_name(const frag_network *of, bool is_decoder);
+frag_stack_block frag_walk_stack_block(frag_walk *at, const frag_network *of, const frag_stack *in);
 
 /* ---- parameters in shards (shards.c): FSDP2's fully_shard of each block, then of the model */
 /* Cuts the parameters of a model that is built, of which this is one of so many devices. */
@@ -238,6 +288,9 @@ void frag_family_load_images(frag_tape *tape, const frag_model *model, frag_batc
 void frag_family_return(frag_tape *tape, const frag_batch *batch, frag_tensor made);
 /* transformers' ForCausalLMLoss: logits in fp32, labels moved by one. Borrowed arguments. */
 frag_tensor frag_family_causal_loss(frag_tape *tape, frag_tensor logits, const frag_batch *batch);
+/* Logits of a pooled state, and their loss; both are borrowed. */
+frag_tensor frag_family_classify(frag_tape *tape, const frag_linear *head, frag_tensor pooled,
+                                 const frag_batch *batch);
 frag_tensor frag_family_activate(frag_tape *tape, frag_tensor x, frag_activation activation);
 /* torch.arange(tokens) + past, as int64. */
 frag_tensor frag_family_positions(frag_tape *tape, uint64_t tokens);

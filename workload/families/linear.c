@@ -197,6 +197,13 @@ frag_linear frag_walk_conv1d(frag_walk *at, frag_shape shape, frag_lora_target t
     return next;
 }
 
+frag_pair frag_walk_norm(frag_walk *at, uint64_t width)
+{
+    frag_pair next = {.weight = frag_walk_parameter(at, (frag_shape){0, width})};
+    next.bias = frag_walk_parameter(at, (frag_shape){0, width});
+    return next;
+}
+
 /* ---- peft's prepare_model_for_kbit_training, then get_peft_model */
 static bool is_adapter(const frag_model *model, uint32_t i)
 {
@@ -352,4 +359,15 @@ frag_tensor frag_walk_apply(frag_tape *tape, frag_tensor x, const frag_linear *o
     if (of->rank == 0)
         return result;
     return of->is_packed ? adapt_packed(tape, x, of, result) : adapt(tape, x, of, result);
+}
+
+frag_tensor frag_walk_attend(frag_tape *tape, frag_tensor qkv[3], const frag_attention_shape *shape,
+                             const frag_linear *out)
+{
+    frag_tensor made = frag_aten_attention(tape, qkv, shape);
+    frag_tape_set(tape, &made, frag_aten_view(tape, made));
+    frag_tape_set(tape, &made, frag_walk_apply(tape, made, out));
+    for (uint32_t i = 0; i < 3; i++)
+        frag_tape_drop(tape, qkv[i]);
+    return made;
 }

@@ -3,58 +3,38 @@
 
 enum { STEM_KERNEL = 7, POOL_KERNEL = 3, NARROWING = 4, PARTS_MAX = 3 };
 
-/* A convolution without a bias, and the batch norm behind it. */
-typedef struct part {
-    frag_tensor weight, norm_weight, norm_bias;
-    uint64_t in, out, kernel, stride;
-} part;
-
 typedef struct layer {
-    part shortcut; /* no weight: none */
-    part parts[PARTS_MAX];
+    frag_normed shortcut; /* no weight: none */
+    frag_normed parts[PARTS_MAX];
     uint32_t part_count;
 } layer;
-
-/* Running statistics of the norm are buffers: two in the type of the model, and a count. */
-static part walk_part(frag_walk *at, const part *shape)
-{
-    part next = *shape;
-    next.weight =
-        frag_walk_matrices(at, (frag_shape){next.kernel, next.kernel}, next.in * next.out);
-    next.norm_weight = frag_walk_parameter(at, (frag_shape){0, next.out});
-    next.norm_bias = frag_walk_parameter(at, (frag_shape){0, next.out});
-    if (at->model != NULL) {
-        for (uint32_t i = 0; i < 2; i++)
-            frag_model_add_buffer(at->tape, at->model, next.out, at->model->dtype);
-        frag_model_add_buffer(at->tape, at->model, 1, FRAG_I64);
-    }
-    return next;
-}
 
 static layer walk_layer(frag_walk *at, const frag_network *of, uint64_t in, uint64_t out,
                         uint64_t stride)
 {
     layer next = {.part_count = of->layer == FRAG_LAYER_BASIC ? 2 : PARTS_MAX};
     if (in != out || stride != 1)
-        next.shortcut = walk_part(at, &(part){.in = in, .out = out, .kernel = 1, .stride = stride});
+        next.shortcut = frag_walk_normed(
+            at, (frag_normed){.in = in, .out = out, .kernel = 1, .stride = stride});
     uint64_t narrow = out / NARROWING;
     bool is_first_halved = of->is_narrowed_halved;
-    const part basic[] = {{.in = in, .out = out, .kernel = 3, .stride = stride},
-                          {.in = out, .out = out, .kernel = 3, .stride = 1}};
-    const part bottleneck[] = {
+    const frag_normed basic[] = {{.in = in, .out = out, .kernel = 3, .stride = stride},
+                                 {.in = out, .out = out, .kernel = 3, .stride = 1}};
+    const frag_normed bottleneck[] = {
         {.in = in, .out = narrow, .kernel = 1, .stride = is_first_halved ? stride : 1},
         {.in = narrow, .out = narrow, .kernel = 3, .stride = is_first_halved ? 1 : stride},
         {.in = narrow, .out = out, .kernel = 1, .stride = 1}};
     for (uint32_t i = 0; i < next.part_count; i++)
-        next.parts[i] = walk_part(at, of->layer == FRAG_LAYER_BASIC ? &basic[i] : &bottleneck[i]);
+        next.parts[i] =
+            frag_walk_normed(at, of->layer == FRAG_LAYER_BASIC ? basic[i] : bottleneck[i]);
     return next;
 }
 
-static part walk_stem(frag_walk *at, const frag_network *of)
+static frag_normed walk_stem(frag_walk *at, const frag_network *of)
 {
-    return walk_part(
-        at,
-        &(part){.in = of->image_channels, .out = of->width, .kernel = STEM_KERNEL, .stride = 2});
+    return frag_walk_normed(
+        at, (frag_normed){
+                .in = of->image_channels, .out = of->width, .kernel = STEM_KERNEL, .stride = 2});
 }
 
 static frag_linear walk_head(frag_walk *at, const frag_network *of)
@@ -96,65 +76,46 @@ static void build(frag_tape *tape, frag_model *model)
 /* What all of a forward pass knows. */
 typedef struct pass {
     frag_tape *tape;
+    const frag_model *model;
     const frag_network *network;
-    bool is_inplace; /* activations lie where their inputs did */
     uint64_t batch;
-    bool is_training;
 } pass;
 
-/* An image with equal sides on its way through the network. */
-typedef struct picture {
-    frag_tensor pixels;
-    uint64_t side;
-} picture;
-
-/* norm(convolution(x)); x stays. */
-static picture convolve(const pass *in, const part *at, picture x)
-{
-    frag_tape *tape = in->tape;
-    const frag_aten_convolution of = {.weight = at->weight,
-                                      .batch = in->batch,
-                                      .in_channels = at->in,
-                                      .out_channels = at->out,
-                                      .window = {x.side, at->kernel, at->stride, at->kernel / 2}};
-    picture made = {frag_aten_convolve(tape, x.pixels, &of), frag_aten_window_side(&of.window)};
-    frag_tape_set(
-        tape, &made.pixels,
-        frag_aten_batch_norm(tape, made.pixels, at->norm_weight, at->norm_bias, in->is_training));
-    return made;
-}
-
-static void activate(const pass *in, picture *x)
+static void activate(const pass *in, frag_picture *x)
 {
     frag_activation activation = (frag_activation)in->network->activation;
-    if (in->is_inplace)
+    if (in->model->workload->is_inplace)
         x->pixels = frag_aten_relu_in_place(in->tape, x->pixels);
     else
         frag_tape_set(in->tape, &x->pixels, frag_family_activate(in->tape, x->pixels, activation));
 }
 
-static picture keep(const pass *in, picture x)
+static frag_picture keep(const pass *in, frag_picture x)
 {
-    return (picture){frag_tape_keep(in->tape, x.pixels), x.side};
+    return (frag_picture){frag_tape_keep(in->tape, x.pixels), x.side};
 }
 
 /* name = value */
-static void set(const pass *in, picture *name, picture value)
+static void set(const pass *in, frag_picture *name, frag_picture value)
 {
     frag_tape_drop(in->tape, name->pixels);
     *name = value;
 }
 
-static picture run_layer(const pass *in, const layer *at, picture x)
+static frag_picture run_layer(const pass *in, const layer *at, frag_picture x)
 {
-    picture hidden = keep(in, x);
+    frag_picture hidden = keep(in, x);
     for (uint32_t i = 0; i < at->part_count; i++) {
-        picture next = convolve(in, &at->parts[i], hidden);
+        frag_picture next =
+            frag_normed_apply(in->tape, in->model, &at->parts[i], hidden, in->batch);
         if (i + 1 < at->part_count)
             activate(in, &next);
         set(in, &hidden, next);
     }
-    picture residual = at->shortcut.weight != 0 ? convolve(in, &at->shortcut, x) : keep(in, x);
+    frag_picture residual =
+        at->shortcut.weight != 0
+            ? frag_normed_apply(in->tape, in->model, &at->shortcut, x, in->batch)
+            : keep(in, x);
     hidden.pixels = frag_aten_add_in_place(in->tape, hidden.pixels, residual.pixels);
     activate(in, &hidden);
     frag_tape_drop(in->tape, residual.pixels);
@@ -162,9 +123,9 @@ static picture run_layer(const pass *in, const layer *at, picture x)
 }
 
 /* A stage holds what came into it until it is through. */
-static picture run_stage(const pass *in, frag_walk *at, uint64_t stage, picture x)
+static frag_picture run_stage(const pass *in, frag_walk *at, uint64_t stage, frag_picture x)
 {
-    picture hidden = keep(in, x);
+    frag_picture hidden = keep(in, x);
     for (uint64_t i = 0; i < in->network->depths.values[stage]; i++) {
         layer next = walk_next(at, in->network, stage, i);
         set(in, &hidden, run_layer(in, &next, hidden));
@@ -172,9 +133,10 @@ static picture run_stage(const pass *in, frag_walk *at, uint64_t stage, picture 
     return hidden;
 }
 
-static picture embed(const pass *in, const part *stem, frag_tensor images)
+static frag_picture embed(const pass *in, const frag_normed *stem, frag_tensor images)
 {
-    picture made = convolve(in, stem, (picture){images, in->network->image});
+    frag_picture made = frag_normed_apply(in->tape, in->model, stem,
+                                          (frag_picture){images, in->network->image}, in->batch);
     activate(in, &made);
     const frag_window window = {made.side, POOL_KERNEL, 2, 1};
     frag_tape_set(in->tape, &made.pixels, frag_aten_max_pool(in->tape, made.pixels, &window));
@@ -182,39 +144,24 @@ static picture embed(const pass *in, const part *stem, frag_tensor images)
     return made;
 }
 
-static frag_tensor classify(frag_tape *tape, const frag_linear *head, frag_tensor pooled,
-                            const frag_batch *batch, frag_tensor *logits)
-{
-    frag_tensor flat = frag_aten_view(tape, pooled);
-    *logits = frag_walk_apply(tape, flat, head);
-    frag_tape_set(tape, &flat, frag_aten_view(tape, *logits));
-    frag_tensor loss = frag_aten_cross_entropy(tape, flat, batch->labels);
-    frag_family_return(tape, batch, *logits);
-    frag_tape_drop(tape, flat);
-    return loss;
-}
-
 /* Names of the forward pass are given back in the order of Python's frames. */
 static frag_tensor compute_loss(frag_tape *tape, const frag_model *model, const frag_batch *batch)
 {
     const frag_network *of = &model->workload->network;
-    const frag_workload *workload = model->workload;
-    const pass in = {tape, of, workload->is_inplace, batch->count,
-                     workload->task == FRAG_TASK_TRAIN};
-    frag_walk at = {.tape = tape, .workload = workload, .at = model->parameters};
-    const part stem = walk_stem(&at, of);
-    picture embedded = embed(&in, &stem, batch->ids);
-    picture hidden = keep(&in, embedded);
+    const pass in = {tape, model, of, batch->count};
+    frag_walk at = {.tape = tape, .workload = model->workload, .at = model->parameters};
+    const frag_normed stem = walk_stem(&at, of);
+    frag_picture embedded = embed(&in, &stem, batch->ids);
+    frag_picture hidden = keep(&in, embedded);
     for (uint64_t i = 0; i < of->depths.count; i++)
         set(&in, &hidden, run_stage(&in, &at, i, hidden));
     frag_tensor pooled = frag_aten_mean_last(tape, hidden.pixels, hidden.side * hidden.side);
     frag_tape_drop(tape, embedded.pixels);
     const frag_linear head = walk_head(&at, of);
-    frag_tensor logits = 0;
-    frag_tensor loss = classify(tape, &head, pooled, batch, &logits);
+    frag_tape_set(tape, &pooled, frag_aten_view(tape, pooled));
+    frag_tensor loss = frag_family_classify(tape, &head, pooled, batch);
     frag_tape_drop(tape, hidden.pixels);
     frag_tape_drop(tape, pooled);
-    frag_tape_drop(tape, logits);
     return loss;
 }
 

@@ -6,24 +6,20 @@
 
 enum { LAYERS_MAX = FRAG_UNET_LAYERS_MAX + 1, TIME_FACTOR = 4, INNER_FACTOR = 4, TIME_IDS = 6 };
 
-typedef struct norm {
-    frag_tensor weight, bias;
-} norm;
-
 typedef struct convolution {
     frag_tensor weight, bias;
     uint64_t in, out, kernel, stride;
 } convolution;
 
 typedef struct resnet {
-    norm first, second;
+    frag_pair first, second;
     convolution enter, leave, shortcut; /* no shortcut's weight: none */
     frag_linear time;
 } resnet;
 
 /* A transformer over the pixels. */
 typedef struct transformer {
-    norm before;
+    frag_pair before;
     convolution enter, leave; /* or linear layers */
     frag_linear enter_linear, leave_linear;
     frag_tensor *blocks; /* parameters of the first; NULL while the model is built */
@@ -35,7 +31,7 @@ typedef struct attention {
 } attention;
 
 typedef struct block {
-    norm norms[3];
+    frag_pair norms[3];
     attention own, text;
     frag_linear feed, back;
 } block;
@@ -52,18 +48,11 @@ typedef struct unet {
     convolution enter, leave;
     frag_linear time[2], added[2];
     stage down[FRAG_STAGES_MAX], up[FRAG_STAGES_MAX], middle;
-    norm last;
+    frag_pair last;
     uint64_t stage_count;
 } unet;
 
 /* ---- parameters */
-static norm walk_norm(frag_walk *at, uint64_t width)
-{
-    norm next = {.weight = frag_walk_parameter(at, (frag_shape){0, width})};
-    next.bias = frag_walk_parameter(at, (frag_shape){0, width});
-    return next;
-}
-
 static convolution walk_convolution(frag_walk *at, convolution next)
 {
     next.weight =
@@ -80,11 +69,11 @@ static frag_linear walk_linear(frag_walk *at, uint64_t in, uint64_t out)
 static resnet walk_resnet(frag_walk *at, uint64_t in, uint64_t out)
 {
     uint64_t time = TIME_FACTOR * at->workload->network.channels.values[0];
-    resnet next = {.first = walk_norm(at, in)};
+    resnet next = {.first = frag_walk_norm(at, in)};
     next.enter =
         walk_convolution(at, (convolution){.in = in, .out = out, .kernel = 3, .stride = 1});
     next.time = walk_linear(at, time, out);
-    next.second = walk_norm(at, out);
+    next.second = frag_walk_norm(at, out);
     next.leave =
         walk_convolution(at, (convolution){.in = out, .out = out, .kernel = 3, .stride = 1});
     if (in != out)
@@ -106,11 +95,11 @@ static attention walk_attention(frag_walk *at, uint64_t width, uint64_t context)
 static block walk_block(frag_walk *at, uint64_t width)
 {
     block next = {0};
-    next.norms[0] = walk_norm(at, width);
+    next.norms[0] = frag_walk_norm(at, width);
     next.own = walk_attention(at, width, width);
-    next.norms[1] = walk_norm(at, width);
+    next.norms[1] = frag_walk_norm(at, width);
     next.text = walk_attention(at, width, at->workload->network.text_width);
-    next.norms[2] = walk_norm(at, width);
+    next.norms[2] = frag_walk_norm(at, width);
     next.feed = walk_linear(at, width, 2 * INNER_FACTOR * width);
     next.back = walk_linear(at, INNER_FACTOR * width, width);
     return next;
@@ -123,7 +112,7 @@ static transformer walk_transformer(frag_walk *at, uint64_t width, uint64_t stag
     transformer next = {.block_count = frag_stages_at(&of->depths, stage_index),
                         .heads = frag_stages_at(&of->stage_heads, stage_index),
                         .width = width};
-    next.before = walk_norm(at, width);
+    next.before = frag_walk_norm(at, width);
     if (of->is_linear)
         next.enter_linear = walk_linear(at, width, width);
     else
@@ -227,7 +216,7 @@ static void walk_unet(frag_walk *at, unet *next)
     for (uint64_t i = 0; i < next->stage_count; i++)
         walk_up(at, i, &next->up[i]);
     walk_middle(at, &next->middle);
-    next->last = walk_norm(at, first);
+    next->last = frag_walk_norm(at, first);
     next->leave = walk_convolution(
         at, (convolution){.in = first, .out = of->out_channels, .kernel = 3, .stride = 1});
 }
@@ -287,7 +276,7 @@ static bool is_several(const pass *in)
     return in->count > 1;
 }
 
-static frag_tensor normalise(frag_tape *tape, const pass *in, const norm *at, frag_tensor x,
+static frag_tensor normalise(frag_tape *tape, const pass *in, const frag_pair *at, frag_tensor x,
                              bool is_turned)
 {
     return frag_aten_group_norm(tape, x,
@@ -311,7 +300,7 @@ static frag_tensor convolve(frag_tape *tape, const pass *in, const convolution *
 }
 
 /* norm, silu, convolution; x stays. */
-static frag_tensor run_half(frag_tape *tape, const pass *in, const norm *before,
+static frag_tensor run_half(frag_tape *tape, const pass *in, const frag_pair *before,
                             const convolution *at, picture x)
 {
     frag_tensor made = normalise(tape, in, before, x.pixels, false);

@@ -2,31 +2,19 @@
  * scaled_dot_product_attention. A convolution makes a token of each patch of the image. */
 #include "workload/families/family.h"
 
-typedef struct norm {
-    frag_tensor weight;
-    frag_tensor bias;
-} norm;
-
 typedef struct embeddings {
     frag_tensor class_token, places, weight, bias;
 } embeddings;
 
 typedef struct layer {
     frag_linear qkv[3], out, feed, back;
-    norm first, second;
+    frag_pair first, second;
 } layer;
 
 typedef struct head {
-    norm last;
+    frag_pair last;
     frag_linear classes;
 } head;
-
-static norm walk_norm(frag_walk *at, const frag_network *of)
-{
-    norm next = {.weight = frag_walk_parameter(at, (frag_shape){0, of->width})};
-    next.bias = frag_walk_parameter(at, (frag_shape){0, of->width});
-    return next;
-}
 
 /* The two parts of the convolution move to the GPU first, but are named after the others. */
 static embeddings walk_embeddings(frag_walk *at, const frag_network *of)
@@ -52,8 +40,8 @@ static layer walk_layer(frag_walk *at, const frag_network *of)
     for (uint32_t i = 0; i < 3; i++)
         next.qkv[i] = frag_walk_linear(at, square, of->has_query_bias, 0);
     next.out = frag_walk_linear(at, square, true, 0);
-    next.first = walk_norm(at, of);
-    next.second = walk_norm(at, of);
+    next.first = frag_walk_norm(at, of->width);
+    next.second = frag_walk_norm(at, of->width);
     next.feed = frag_walk_linear(at, (frag_shape){of->inner, of->width}, true, 0);
     next.back = frag_walk_linear(at, (frag_shape){of->width, of->inner}, true, 0);
     return next;
@@ -61,7 +49,7 @@ static layer walk_layer(frag_walk *at, const frag_network *of)
 
 static head walk_head(frag_walk *at, const frag_network *of)
 {
-    head next = {.last = walk_norm(at, of)};
+    head next = {.last = frag_walk_norm(at, of->width)};
     next.classes = frag_walk_linear(at, (frag_shape){of->classes, of->width}, true, 0);
     return next;
 }
@@ -76,7 +64,7 @@ static void build(frag_tape *tape, frag_model *model)
     (void)walk_head(&at, of);
 }
 
-static frag_tensor normalise(frag_tape *tape, frag_tensor x, const norm *at, uint64_t width)
+static frag_tensor normalise(frag_tape *tape, frag_tensor x, const frag_pair *at, uint64_t width)
 {
     return frag_aten_layer_norm(tape, x, at->weight, at->bias, width);
 }
@@ -132,12 +120,7 @@ static frag_tensor attend(frag_tape *tape, const frag_model *model, const layer 
         .width = of->width / of->heads,
         .has_dropout = model->workload->task == FRAG_TASK_TRAIN && of->attention_dropout > 0,
     };
-    frag_tensor made = frag_aten_attention(tape, qkv, &shape);
-    frag_tape_set(tape, &made, frag_aten_view(tape, made));
-    frag_tape_set(tape, &made, frag_walk_apply(tape, made, &at->out));
-    for (uint32_t i = 0; i < 3; i++)
-        frag_tape_drop(tape, qkv[i]);
-    return made;
+    return frag_walk_attend(tape, qkv, &shape, &at->out);
 }
 
 static frag_tensor feed(frag_tape *tape, const frag_model *model, const layer *at, frag_tensor x)
@@ -199,13 +182,8 @@ static frag_tensor classify(frag_tape *tape, const head *at, const frag_batch *b
                             frag_tensor hidden, uint64_t width)
 {
     frag_tensor pooled = frag_aten_slice(tape, hidden, batch->count * width);
-    frag_tensor logits = frag_walk_apply(tape, pooled, &at->classes);
-    frag_tensor flat = frag_aten_view(tape, logits);
-    frag_tensor loss = frag_aten_cross_entropy(tape, flat, batch->labels);
-    frag_family_return(tape, batch, logits);
-    frag_tape_drop(tape, flat);
+    frag_tensor loss = frag_family_classify(tape, &at->classes, pooled, batch);
     frag_tape_drop(tape, pooled);
-    frag_tape_drop(tape, logits);
     return loss;
 }
 

@@ -6,75 +6,16 @@
 
 enum { KERNEL = 3, PADDING = 1, FRAMES = 2 }; /* frames of a spectrogram for each position */
 
-typedef struct pair { /* of a norm or a convolution */
-    frag_tensor weight, bias;
-} pair;
-
-typedef struct attention {
-    frag_linear k, v, q, out;
-    pair norm;
-} attention;
-
-typedef struct block {
-    attention self, cross;
-    frag_linear feed, back;
-    pair norm;
-} block;
-
-/* Of encoder or decoder: how many blocks and how wide they are. */
-typedef struct stack {
-    uint64_t layers, heads, inner;
-    bool is_decoder;
-} stack;
-
-static pair walk_norm(frag_walk *at, const frag_network *of)
+static frag_pair walk_convolution(frag_walk *at, const frag_network *of, uint64_t in)
 {
-    pair next = {.weight = frag_walk_parameter(at, (frag_shape){0, of->width})};
+    frag_pair next = {.weight = frag_walk_matrices(at, (frag_shape){in, KERNEL}, of->width)};
     next.bias = frag_walk_parameter(at, (frag_shape){0, of->width});
     return next;
-}
-
-static pair walk_convolution(frag_walk *at, const frag_network *of, uint64_t in)
-{
-    pair next = {.weight = frag_walk_matrices(at, (frag_shape){in, KERNEL}, of->width)};
-    next.bias = frag_walk_parameter(at, (frag_shape){0, of->width});
-    return next;
-}
-
-static attention walk_attention(frag_walk *at, const frag_network *of)
-{
-    const frag_shape square = {of->width, of->width};
-    attention next = {.k = frag_walk_linear(at, square, false, FRAG_LORA_K)};
-    next.v = frag_walk_linear(at, square, true, FRAG_LORA_V);
-    next.q = frag_walk_linear(at, square, true, FRAG_LORA_Q);
-    next.out = frag_walk_linear(at, square, true, 0);
-    next.norm = walk_norm(at, of);
-    return next;
-}
-
-static block walk_block(frag_walk *at, const frag_network *of, const stack *in)
-{
-    block next = {.self = walk_attention(at, of)};
-    if (in->is_decoder)
-        next.cross = walk_attention(at, of);
-    next.feed = frag_walk_linear(at, (frag_shape){in->inner, of->width}, true, 0);
-    next.back = frag_walk_linear(at, (frag_shape){of->width, in->inner}, true, 0);
-    next.norm = walk_norm(at, of);
-    return next;
-}
-
-static stack name_stack(const frag_network *of, bool is_decoder)
-{
-    if (is_decoder)
-        return (stack){
-            .layers = of->layers, .heads = of->heads, .inner = of->inner, .is_decoder = true};
-    return (stack){
-        .layers = of->encoder_layers, .heads = of->encoder_heads, .inner = of->encoder_inner};
 }
 
 /* What stands before the encoder's blocks. */
 typedef struct ears {
-    pair convolutions[2];
+    frag_pair convolutions[2];
     frag_tensor places; /* which are not trained */
 } ears;
 
@@ -100,10 +41,10 @@ static embeddings walk_embeddings(frag_walk *at, const frag_network *of)
 
 static void walk_stack(frag_walk *at, const frag_network *of, bool is_decoder)
 {
-    const stack in = name_stack(of, is_decoder);
+    const frag_stack in = frag_stack_name(of, is_decoder);
     for (uint64_t i = 0; i < in.layers; i++)
-        (void)walk_block(at, of, &in);
-    (void)walk_norm(at, of);
+        (void)frag_walk_stack_block(at, of, &in);
+    (void)frag_walk_norm(at, of->width);
 }
 
 static void build(frag_tape *tape, frag_model *model)
@@ -147,8 +88,8 @@ static bool is_clamped(const frag_model *model)
 /* A block in its stack, with what it looks at besides its hidden states. */
 typedef struct block_call {
     const frag_model *model;
-    stack in;
-    block at;
+    frag_stack in;
+    frag_stack_block at;
     uint64_t count;      /* of sequences */
     uint64_t tokens;     /* of this stack */
     frag_tensor encoded; /* 0: in the encoder */
@@ -156,7 +97,8 @@ typedef struct block_call {
     frag_cache *cross;
 } block_call;
 
-static frag_tensor normalise(frag_tape *tape, const block_call *call, frag_tensor x, const pair *at)
+static frag_tensor normalise(frag_tape *tape, const block_call *call, frag_tensor x,
+                             const frag_pair *at)
 {
     uint64_t width = call->model->workload->network.width;
     return call->in.is_decoder ? frag_aten_layer_norm(tape, x, at->weight, at->bias, width)
@@ -178,7 +120,7 @@ static frag_tensor split_heads(frag_tape *tape, const block_call *call, frag_ten
 }
 
 /* seen: what keys and values are made of. */
-static frag_tensor attend(frag_tape *tape, const block_call *call, const attention *at,
+static frag_tensor attend(frag_tape *tape, const block_call *call, const frag_attention_layer *at,
                           frag_tensor x, frag_tensor seen)
 {
     const frag_network *of = &call->model->workload->network;
@@ -204,12 +146,7 @@ static frag_tensor attend(frag_tape *tape, const block_call *call, const attenti
         .is_cached = cache != NULL,
         .is_heads_first = call->in.heads > 1,
     };
-    frag_tensor made = frag_aten_attention(tape, qkv, &shape);
-    frag_tape_set(tape, &made, frag_aten_view(tape, made));
-    frag_tape_set(tape, &made, frag_walk_apply(tape, made, &at->out));
-    for (uint32_t i = 0; i < 3; i++)
-        frag_tape_drop(tape, qkv[i]);
-    return made;
+    return frag_walk_attend(tape, qkv, &shape, &at->out);
 }
 
 /* residual + dropout(made); made is used up. */
@@ -222,8 +159,8 @@ static frag_tensor join(frag_tape *tape, const frag_model *model, frag_tensor re
 }
 
 /* x + attention(norm(x)); seen: 0: of the same. */
-static frag_tensor add_attention(frag_tape *tape, const block_call *call, const attention *at,
-                                 frag_tensor x, frag_tensor seen)
+static frag_tensor add_attention(frag_tape *tape, const block_call *call,
+                                 const frag_attention_layer *at, frag_tensor x, frag_tensor seen)
 {
     frag_tensor made = normalise(tape, call, x, &at->norm);
     frag_tape_set(tape, &made, attend(tape, call, at, made, seen != 0 ? seen : made));
@@ -271,12 +208,12 @@ static frag_tensor run_blocks(frag_tape *tape, frag_walk *at, block_call *call, 
 {
     const frag_network *of = &call->model->workload->network;
     for (uint64_t i = 0; i < call->in.layers; i++) {
-        call->at = walk_block(at, of, &call->in);
+        call->at = frag_walk_stack_block(at, of, &call->in);
         if (!call->in.is_decoder && is_clamped(call->model))
             call->at.self.out.images = call->at.back.images = call->count;
         frag_tape_set(tape, &hidden, call_block(tape, call, hidden));
     }
-    const pair last = walk_norm(at, of);
+    const frag_pair last = frag_walk_norm(at, of->width);
     frag_tape_set(tape, &hidden, normalise(tape, call, hidden, &last));
     return hidden;
 }
@@ -308,7 +245,7 @@ static frag_tensor encode(frag_tape *tape, const frag_model *model, frag_walk *a
 {
     const frag_network *of = &model->workload->network;
     block_call call = {.model = model,
-                       .in = name_stack(of, false),
+                       .in = frag_stack_name(of, false),
                        .count = batch->count,
                        .tokens = of->encoder_positions};
     const ears first = walk_ears(at, of);
@@ -348,7 +285,7 @@ static frag_tensor decode(frag_tape *tape, const frag_model *model, frag_walk *a
 {
     uint64_t width = model->workload->network.width;
     block_call call = {.model = model,
-                       .in = name_stack(&model->workload->network, true),
+                       .in = frag_stack_name(&model->workload->network, true),
                        .count = of->batch->count,
                        .tokens = of->batch->tokens,
                        .encoded = of->encoded,

@@ -143,7 +143,6 @@ typedef struct frag_aten_convolution {
     uint64_t out_channels;
     frag_window window;
     bool is_depthwise;     /* each channel is a group of its own */
-    bool is_own;           /* by a kernel of PyTorch's own, not by cuDNN; with is_depthwise */
     bool is_line;          /* Conv1d: the image is one row of pixels */
     bool is_channels_last; /* x has channels last, and so have all that is made of it */
     bool is_turned;        /* its gradient comes in the other order of both and is copied */

@@ -8,11 +8,31 @@ enum { BATCH, SIDE, KERNEL, STRIDE, PADDING, IN_CHANNELS, OUT_CHANNELS, FLAGS };
 
 enum { DEPTHWISE = 1, LINE = 2, LAST = 4, TURNED = 8, GAPS = 16, OWN = 32 };
 
-static uint64_t get_flags(const frag_aten_convolution *of)
+/* Channels that are groups of their own go to cuDNN where they lie last; else only in fp16, and
+ * where it is quick (use_cudnn_depthwise in ATen/native/Convolution.cpp). */
+static bool is_own(const frag_aten_convolution *of, frag_dtype dtype)
 {
+    enum { CHANNELS_MIN = 32, SIDE_MIN = 7, WIDE_SIDE = 28, MANY = 256, MOST = 512 };
+    const frag_window *window = &of->window;
+    if (!of->is_depthwise || of->is_channels_last)
+        return false;
+    if (dtype != FRAG_F16 || of->in_channels < CHANNELS_MIN)
+        return true;
+    if (window->side == 1 && window->stride == 1)
+        return false;
+    if ((window->kernel != 3 && window->kernel != 5) || window->side < SIDE_MIN ||
+        window->stride > 2)
+        return true;
+    return window->stride == 2 && of->batch > 1 && of->in_channels < MOST &&
+           (of->in_channels < MANY || window->side < WIDE_SIDE);
+}
+
+static uint64_t get_flags(const frag_aten_convolution *of, frag_dtype dtype)
+{
+    bool is_by_own = is_own(of, dtype);
     return (of->is_depthwise ? DEPTHWISE : 0) | (of->is_line ? LINE : 0) |
-           (of->is_channels_last ? LAST : 0) | (of->is_turned ? TURNED : 0) |
-           (of->has_gaps ? GAPS : 0) | (of->is_own ? OWN : 0);
+           (of->is_channels_last ? LAST : 0) | (of->is_turned && !is_by_own ? TURNED : 0) |
+           (of->has_gaps ? GAPS : 0) | (is_by_own ? OWN : 0);
 }
 
 /* Of an image, or a filter, with that side. */
@@ -67,7 +87,7 @@ static void use_workspace(frag_tape *tape, const frag_aten_convolution *of, frag
     frag_convolution problem = get_problem(of, dtype);
     problem.pass = pass;
     uint64_t bytes = frag_convolution_workspace(&problem, card->capability, card->multiprocessors);
-    if (bytes == 0 || card->has_no_workspaces || of->is_own)
+    if (bytes == 0 || card->has_no_workspaces || is_own(of, dtype))
         return;
     frag_request_kind kind = frag_tape_set_kind(tape, FRAG_REQUEST_WORKSPACE);
     frag_tape_drop(tape, frag_tape_empty(tape, (bytes + 511) / 512 * 512 - 1, FRAG_BOOL));
@@ -85,7 +105,6 @@ static frag_aten_convolution get_convolution(const frag_node *node)
                                               .stride = of[STRIDE],
                                               .padding = of[PADDING]},
                                    .is_depthwise = (of[FLAGS] & DEPTHWISE) != 0,
-                                   .is_own = (of[FLAGS] & OWN) != 0,
                                    .is_line = (of[FLAGS] & LINE) != 0,
                                    .is_channels_last = (of[FLAGS] & LAST) != 0,
                                    .is_turned = (of[FLAGS] & TURNED) != 0,
@@ -105,7 +124,8 @@ static void convolution_backward(frag_tape *tape, frag_node *node, const frag_te
     const frag_aten_convolution of = get_convolution(node);
     frag_dtype dtype = frag_tape_dtype(tape, in[0]);
     uint64_t count = frag_tape_count(tape, in[0]);
-    if (of.is_own && node->edges[1].node != 0) /* it makes the weight's gradient first */
+    if ((node->numbers[FLAGS] & OWN) != 0 &&
+        node->edges[1].node != 0) /* it makes the weight's gradient first */
         out[1] = frag_tape_empty(tape, count_values(&of), dtype);
     frag_tensor laid = of.is_turned ? frag_tape_empty(tape, count, dtype) : 0;
     if (node->edges[0].node != 0) {
@@ -165,7 +185,7 @@ frag_tensor frag_aten_convolve(frag_tape *tape, frag_tensor x, const frag_aten_c
                                                          [PADDING] = of->window.padding,
                                                          [IN_CHANNELS] = of->in_channels,
                                                          [OUT_CHANNELS] = of->out_channels,
-                                                         [FLAGS] = get_flags(of)};
+                                                         [FLAGS] = get_flags(of, dtype)};
         for (uint32_t i = 0; i < FRAG_NODE_NUMBERS_MAX; i++)
             node->numbers[i] = numbers[i];
     }

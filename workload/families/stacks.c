@@ -1,0 +1,39 @@
+/* Blocks of an encoder and of a decoder that looks at what it made. */
+#include "workload/families/family.h"
+
+frag_stack frag_stack_name(const frag_network *of, bool is_decoder)
+{
+    frag_stack next = {.layers = of->encoder_layers,
+                       .heads = of->encoder_heads,
+                       .inner = of->encoder_inner,
+                       .is_decoder = is_decoder,
+                       .has_key_bias = of->family != FRAG_FAMILY_WHISPER};
+    if (is_decoder) {
+        next.layers = of->layers;
+        next.heads = of->heads;
+        next.inner = of->inner;
+    }
+    return next;
+}
+
+static frag_attention_layer walk_attention(frag_walk *at, const frag_network *of, bool has_key_bias)
+{
+    const frag_shape square = {of->width, of->width};
+    frag_attention_layer next = {.k = frag_walk_linear(at, square, has_key_bias, FRAG_LORA_K)};
+    next.v = frag_walk_linear(at, square, true, FRAG_LORA_V);
+    next.q = frag_walk_linear(at, square, true, FRAG_LORA_Q);
+    next.out = frag_walk_linear(at, square, true, 0);
+    next.norm = frag_walk_norm(at, of->width);
+    return next;
+}
+
+frag_stack_block frag_walk_stack_block(frag_walk *at, const frag_network *of, const frag_stack *in)
+{
+    frag_stack_block next = {.self = walk_attention(at, of, in->has_key_bias)};
+    if (in->is_decoder)
+        next.cross = walk_attention(at, of, in->has_key_bias);
+    next.feed = frag_walk_linear(at, (frag_shape){in->inner, of->width}, true, 0);
+    next.back = frag_walk_linear(at, (frag_shape){of->width, in->inner}, true, 0);
+    next.norm = frag_walk_norm(at, of->width);
+    return next;
+}
