@@ -290,6 +290,31 @@ static void every_path_is_there_once(void **state)
 }
 
 /* A number that nobody judges is a choice, a text that is judged a mistake. */
+static void versions_of_cuda_are_told_as_people_write_them(void **state)
+{
+    (void)state;
+    static const struct {
+        int version;
+        const char *text; /* NULL: not known */
+    } cases[] = {{0, NULL}, {12040, "12.4"}, {13000, "13.0"}, {11080, "11.8"}, {12120, "12.12"}};
+    size_t hint = 0;
+    const frag_row_field *runtime =
+        frag_row_field_find(frag_row_kind_run, "card.runtime_version", &hint);
+    const frag_row_field *driver =
+        frag_row_field_find(frag_row_kind_run, "card.driver_version", &hint);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        frag_row_gpu gpu = {
+            .facts = {.runtime_version = cases[i].version, .driver_version = cases[i].version}};
+        frag_row row = {.gpu = &gpu};
+        frag_row_value values[] = {frag_row_get(&row, runtime), frag_row_get(&row, driver)};
+        for (size_t k = 0; k < 2; k++) {
+            assert_int_equal(values[k].is_known, cases[i].text != NULL);
+            if (cases[i].text != NULL)
+                assert_string_equal(frag_row_value_text(&values[k]), cases[i].text);
+        }
+    }
+}
+
 static void only_numbers_are_metrics(void **state)
 {
     (void)state;
@@ -471,6 +496,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(formats_are_known_by_name),
         cmocka_unit_test(an_unlisted_field_cannot_be_compared),
         cmocka_unit_test(every_path_is_there_once),
+        cmocka_unit_test(versions_of_cuda_are_told_as_people_write_them),
         cmocka_unit_test(only_numbers_are_metrics),
         cmocka_unit_test(every_device_call_has_its_fields),
         cmocka_unit_test(the_page_shows_the_tables),
