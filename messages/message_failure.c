@@ -467,6 +467,7 @@ bool frag_message_is_status_number(const frag_message_split_line *read, size_t i
     bool is_negative = read->text->bytes[word->at - 1] == '-';
     char behind = read->text->bytes[word->end];
     bool is_whole = behind == '\0' || strchr(".:/%", behind) == NULL ||
+                    strchr("\n", read->text->bytes[word->end + 1]) != NULL || /* "error -2." */
                     (read->text->marks[word->end + 1] & FRAG_MESSAGE_WORD) != 0;
     size_t head = is_whole ? status_head(read, i, is_negative) : read->count;
     for (size_t j = 0; head < read->count && j < sizeof statuses / sizeof *statuses; j++)

@@ -303,6 +303,16 @@ static void narrow_to_quote(frag_message_split_line *read, const frag_message_te
     }
 }
 
+/* "Reasons for the failure: a device lost, out of memory, or an unexpected bug" */
+static bool is_one_of_causes(const frag_message_split_line *read, size_t failure)
+{
+    static frag_word_list causes = {"reasons", "causes", NULL};
+    bool is_listed = false;
+    for (size_t i = failure; i < read->count; i++)
+        is_listed |= frag_message_line_is(read, i, "or");
+    return is_listed && frag_message_line_has_any(read, 0, failure, causes);
+}
+
 bool frag_message_guess_next(const frag_message_text *text, size_t from, frag_message_rigour rigour,
                              frag_message_guess *guess, bool *has_failure)
 {
@@ -318,6 +328,7 @@ bool frag_message_guess_next(const frag_message_text *text, size_t from, frag_me
         frag_message_failure found =
             is_presumed ? frag_message_presume(&read) : frag_message_find_failure(&read);
         bool is_meant = found.is_found && !follows_fault(text, at) &&
+                        !is_one_of_causes(&read, found.at) &&
                         (is_presumed                       ? !is_in_prose(&read, found.at, at)
                          : rigour == FRAG_MESSAGE_REPORTED ? is_reported(&read, &found)
                                                            : is_likely(&read, &found));

@@ -598,6 +598,23 @@ static void the_text_around_a_bare_error_tells_whose_it_is(void **state)
     }
 }
 
+static void a_status_may_end_a_sentence_and_a_list_of_causes_is_none(void **state)
+{
+    (void)state;
+    frag_messages messages;
+    assert_non_null(read_best(&messages, "ERROR: vmaCreateImage failed with error -2.\n   at: x"));
+    frag_messages_destroy(&messages);
+    assert_non_null(read_best(&messages, "ERROR: vmaCreateImage failed with error -2."));
+    frag_messages_destroy(&messages);
+    assert_null(read_best(&messages, "ERROR: vmaMapMemory failed with error -5."));
+    frag_messages_destroy(&messages);
+    assert_null(read_best(&messages, "[Error] VkResult: ERROR_DEVICE_LOST\n"
+                                     "[Error] A GPU crash occurred. Exiting the application...\n"
+                                     "Reasons for the failure: a device lost, out of memory, or an "
+                                     "unexpected bug."));
+    frag_messages_destroy(&messages);
+}
+
 static void the_platform_is_read_around_a_message(void **state)
 {
     (void)state;
@@ -810,6 +827,7 @@ int main(void)
         cmocka_unit_test(what_a_person_says_of_memory_is_no_message),
         cmocka_unit_test(the_allocator_of_jax_is_not_tensorflows),
         cmocka_unit_test(the_text_around_a_bare_error_tells_whose_it_is),
+        cmocka_unit_test(a_status_may_end_a_sentence_and_a_list_of_causes_is_none),
         cmocka_unit_test(the_platform_is_read_around_a_message),
         cmocka_unit_test(what_functions_can_return_is_no_message),
         cmocka_unit_test(the_library_of_the_computer_lacks_its_own_memory),
