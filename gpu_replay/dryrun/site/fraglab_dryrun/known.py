@@ -269,7 +269,7 @@ class Known:
             if held is None and name in WRITERS:
                 held = self.overwritten(function, tensor, arguments, named)
             result = function(tensor, *arguments, **named)
-            if held is None and name == "copy_" and self.is_plain_copy(tensor, arguments[0]):
+            if held is None and name == "copy_" and self.is_plain_copy(tensor, *arguments[:1]):
                 return result
             try:
                 self.settle(tensor, held)
@@ -280,9 +280,9 @@ class Known:
         setattr(self.torch.Tensor, name, changed)
 
     @staticmethod
-    def is_plain_copy(tensor, source):
+    def is_plain_copy(tensor, source=None):
         """The software CUDA has copied what is known of the bytes."""
-        return tensor.dtype is source.dtype and tensor.shape == source.shape and tensor.is_contiguous() and source.is_contiguous()
+        return source is not None and tensor.dtype is source.dtype and tensor.shape == source.shape and tensor.is_contiguous() and source.is_contiguous()
 
     def overwritten(self, function, tensor, arguments, named):
         """An unknown tensor all of whose elements are set, as in the inverse of a permutation."""
