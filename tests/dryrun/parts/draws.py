@@ -5,6 +5,7 @@ torch.manual_seed(0)
 first, second = torch.rand(10, device="cuda"), torch.rand(10, device="cuda")
 assert torch.round(first, decimals=4).tolist()[:4] == torch.tensor([0.3990, 0.5167, 0.0249, 0.9401]).tolist(), first
 assert int(second[0].item() * 10000) == 9722 and (second < 0.5).sum().item() == 6
+assert sum(bool(value > 0.5) for value in first) == 6 and bool(first.view(2, 5)[1, 0] > 0.7)
 torch.manual_seed(0)
 assert torch.randint(0, 100, (8,), device="cuda").tolist() == [41, 97, 91, 72, 53, 4, 3, 33]
 

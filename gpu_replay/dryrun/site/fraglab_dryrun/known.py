@@ -41,6 +41,9 @@ class Unknown(Exception):
     """A tensor among the arguments of which the host does not know every byte."""
 
 
+NEVER = -1
+
+
 def version_of(tensor):
     return None if tensor.is_inference() else tensor._version
 
@@ -58,9 +61,11 @@ class Known:
         self.is_inside = False
 
     def is_followed(self, tensor):
-        """Whole numbers, and others whose bytes were written here and not changed since."""
-        return tensor.dtype in self.whole or \
-            hasattr(tensor, "_fraglab_known") and tensor._fraglab_known == version_of(tensor)
+        """Whole numbers, and others whose bytes were written here and not changed since, with views of them."""
+        if tensor.dtype in self.whole:
+            return True
+        written = tensor if hasattr(tensor, "_fraglab_known") else tensor._base
+        return written is not None and getattr(written, "_fraglab_known", NEVER) == version_of(tensor)
 
     def is_watched(self, tensor):
         return type(tensor) in self.plain and tensor.is_cuda and is_small(tensor) and self.is_followed(tensor)
@@ -101,7 +106,7 @@ class Known:
 
     def is_wanted(self, arguments):
         tensor = self.first_tensor(arguments)
-        return type(tensor) in self.plain and self.is_followed(tensor) and not self.is_inside and not self.is_compiling() and self.is_watched(tensor)
+        return type(tensor) in self.plain and not self.is_inside and not self.is_compiling() and self.is_watched(tensor)
 
     def is_watched_by_others(self):
         """A graph that is captured will see other values; a mode of the script would see what is done here."""
@@ -312,8 +317,9 @@ class Known:
             if self.is_compiling():
                 return function(*arguments, **named)
             result = function(*arguments, **named)
-            is_mask = name.endswith(("ones", "full"))  # of attention, or chances, in whatever type
-            if type(result) is self.torch.Tensor and (is_mask or result.dtype in self.whole) and not self.is_inside and \
+            # Masks of attention, chances, counters: in whatever type.
+            is_number = name.endswith(("ones", "full")) or name.endswith("zeros") and result.numel() == 1
+            if type(result) is self.torch.Tensor and (is_number or result.dtype in self.whole) and not self.is_inside and \
                     result.is_cuda and is_small(result) and "out" not in named:
                 held = self.held(function, self.shapes(arguments), {**named, "device": "cpu", "pin_memory": False})
                 if held is not None:
