@@ -44,11 +44,20 @@ kept = torch.randn(80, device="cuda").topk(40).indices
 assert int(graphs[kept].max()) == 7
 assert torch.multinomial(torch.randn(5, device="cuda").softmax(0).cpu(), 1).shape == (1,)
 places = torch.randint(0, 50, (2, 300)).cuda()
-assert torch.sparse_coo_tensor(places, torch.ones(300, device="cuda"), (50, 50)).coalesce()._nnz() == 300
+assert torch.sparse_coo_tensor(places, torch.ones(300, device="cuda"), (50, 50)).coalesce()._nnz() == places.cpu().unique(dim=1).shape[1]
 assert torch.randn(20, 30, device="cuda").to_sparse()._nnz() == 600
 assert torch.amp.GradScaler("cuda", init_scale=1024.0).scale(torch.ones((), device="cuda")) is not None
 compiled = torch.compile(lambda x: torch.zeros(4, dtype=torch.long, device="cuda").add(x).sum(), backend="eager", fullgraph=True)
 compiled(torch.arange(4).cuda())
 torch.func.vmap(lambda x: (x + 1).sum())(torch.arange(12).view(3, 4).cuda())
+assert torch.combinations(torch.randn(6, device="cuda")).shape == (15, 2) and torch.combinations(lengths, 2, True).shape == (6, 2)
+# Drawn until all is accepted.
+two = torch.tensor([2.0, 3.0], device="cuda")
+assert torch.distributions.VonMises(two, two).sample((5,)).shape == (5, 2)
+total = torch.zeros(1, device="cuda")  # as in torch.distributed.algorithms.Join
+total += 2
+assert total.item() == 2
+total += torch.randn(1, device="cuda")
+assert total.item() == 0
 print("done")
 # expect: fits=true

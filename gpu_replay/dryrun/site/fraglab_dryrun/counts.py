@@ -177,6 +177,21 @@ class Counts:
 
         setattr(owner, name, masked)
 
+    def wrap_combinations(self):
+        function = getattr(self.torch, "combinations", None)
+        if function is None:
+            return
+
+        @functools.wraps(function)
+        def combinations(tensor, r=2, with_replacement=False):
+            if not self.is_plain(tensor):
+                return function(tensor, r, with_replacement)
+            elements = tensor.numel() + (max(r - 1, 0) if with_replacement else 0)
+            choose = lambda: values.Choice(math.comb(elements, r), tensor.numel() ** r, True)
+            return self.around(function, choose, (tensor, r, with_replacement), {})
+
+        self.torch.combinations = combinations
+
     def mask_in(self, index):
         """The first mask on a device in an index."""
         for part in index if isinstance(index, tuple) else (index,):
@@ -244,6 +259,7 @@ def install(torch, run, after_import):
             counts.wrap(owner, name, counts.of_unique(name), words=("dim",))
         counts.wrap_masked(owner, "masked_select")
     counts.watch_sums()
+    counts.wrap_combinations()
     for name in ("to_sparse", "to_sparse_coo"):
         counts.wrap(torch.Tensor, name, counts.of_mask,
                     lambda arguments: len(arguments) == 1 and not arguments[0].is_sparse)
