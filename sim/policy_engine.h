@@ -126,6 +126,10 @@ struct frag_policy_engine {
      * All that such a policy remembers is in its arena, so that a replay can return to a checkpoint
      * (checkpoint.h). */
     void (*replay)(frag_replay *replay, uint64_t end);
+    /* Does the walk show all that decides how the policy serves allocs and frees from here on, as
+     * long as it does not call the device? Then a step that ends in the layout in which it began
+     * changes nothing, and those that are like it need not be replayed. NULL: no. */
+    bool (*shows_all)(const frag_policy *policy);
 };
 
 /* The table of a policy; one with nothing in it for a policy that has none. */

@@ -127,6 +127,7 @@ static bool count_planned(const frag_run_setup *setup, const frag_policy_plan *p
             .observer_context = options->observer_context,
             .on_grant = options->on_grant,
             .on_grant_context = options->on_grant_context,
+            .repeats = options->repeats,
             .context = options->context,
         };
         uint64_t start = options->is_timed ? frag_context_clock_ns(options->context) : 0;
@@ -242,6 +243,7 @@ bool frag_run_layout(const frag_run_setup *setup, const frag_run_options *option
         .stop_after = result->replay.reserved_at_event + 1,
         .is_oom_skipped = options->is_oom_skipped,
         .is_attempt_kept = true,
+        .repeats = options->repeats,
     };
     const frag_policy_plan *plan = NULL;
     frag_policy_plan *own = NULL;

@@ -49,6 +49,7 @@ typedef struct frag_run_options {
     /* Of a policy that plans: a plan made before (borrowed); NULL: one is made, for as little
      * memory as can be. */
     const frag_policy_plan *plan;
+    const frag_repeats *repeats; /* of the trace; NULL: none is known */
     /* Memory of runs that follow each other on one thread; NULL: each run has its own. */
     frag_arena_spare *spare;
 } frag_run_options;

@@ -490,7 +490,14 @@ static const frag_policy_rules best_fit_rules = {
     .streams = FRAG_RULE_IGNORED,
 };
 
-static const frag_policy_engine best_fit_engine = {.replay = replay_best};
+/* Searches know sizes and addresses of holes alone, but for the rover of next fit. */
+static bool fit_shows_all(const frag_policy *policy)
+{
+    return policy->how != SEARCH_NEXT;
+}
+
+static const frag_policy_engine best_fit_engine = {.replay = replay_best,
+                                                   .shows_all = fit_shows_all};
 
 const frag_policy_ops frag_policy_best_fit = {
     .name = "best-fit",
@@ -516,7 +523,8 @@ static const frag_policy_rules first_fit_rules = {
     .streams = FRAG_RULE_IGNORED,
 };
 
-static const frag_policy_engine first_fit_engine = {.replay = replay_first};
+static const frag_policy_engine first_fit_engine = {.replay = replay_first,
+                                                    .shows_all = fit_shows_all};
 
 const frag_policy_ops frag_policy_first_fit = {
     .name = "first-fit",
@@ -566,6 +574,8 @@ static const frag_policy_rules worst_fit_rules = {
     .streams = FRAG_RULE_IGNORED,
 };
 
+static const frag_policy_engine worst_fit_engine = {.shows_all = fit_shows_all};
+
 const frag_policy_ops frag_policy_worst_fit = {
     .name = "worst-fit",
     .summary = "the largest hole, with coalescing; ignores streams and pools",
@@ -577,4 +587,5 @@ const frag_policy_ops frag_policy_worst_fit = {
     .alloc = alloc_worst,
     .free = free_first,
     FIT_OPS,
+    .engine = &worst_fit_engine,
 };

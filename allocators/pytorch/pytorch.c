@@ -779,11 +779,19 @@ static const frag_policy_statistics pytorch_statistics = {
     .reset = frag_pytorch_reset_stats,
 };
 
+/* Not the age of free blocks, nor which record was made first. */
+static bool pytorch_shows_all(const frag_policy *policy)
+{
+    return !policy->is_gc_armed && !policy->tracks_ages && policy->stats == NULL &&
+           policy->settings.tie != FRAG_PYTORCH_TIE_BLOCK_NUMBER;
+}
+
 static const frag_policy_engine pytorch_engine = {
     .repeats = &pytorch_repeats,
     .statistics = &pytorch_statistics,
     .place = pytorch_place,
     .replay = pytorch_replay,
+    .shows_all = pytorch_shows_all,
 };
 
 extern const frag_policy_ops frag_policy_pytorch;

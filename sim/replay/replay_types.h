@@ -5,6 +5,7 @@
 #include "base/bits.h"
 #include "base/context.h"
 #include "sim/policy_engine.h"
+#include "sim/trace/repeats.h"
 #include "sim/trace/trace.h"
 
 typedef struct frag_level {
@@ -122,6 +123,8 @@ typedef struct frag_replay_options {
                                  NULL, or no on_note: none */
     bool is_start_noted;      /* the notes begin with what was taken over */
     bool keeps_stats;         /* the policy keeps its own statistics, for frag_replay_stats */
+    const frag_repeats *repeats; /* of the trace; NULL: none is known. Only frag_replay_run uses
+                                    them, and its result is the same without */
     const frag_context *context; /* asked now and then whether to stop; NULL: never */
 } frag_replay_options;
 

@@ -24,6 +24,7 @@ struct frag_sweep_known {
     const frag_recording *recording;
     uint64_t *sizes; /* of the requests, ascending, each once */
     size_t size_count;
+    frag_repeats repeats;
     frag_lock *lock;
     known_run *runs; /* a ring */
     size_t count;    /* that were ever added */
@@ -51,6 +52,7 @@ frag_sweep_known *frag_sweep_known_create(const frag_recording *recording, const
     known->recording = recording;
     known->runs = frag_alloc(KEPT_MAX, sizeof *known->runs);
     collect_sizes(known, trace);
+    frag_repeats_find(trace, &known->repeats);
     known->lock = frag_lock_create();
     return known;
 }
@@ -62,7 +64,13 @@ void frag_sweep_known_destroy(frag_sweep_known *known)
     frag_lock_destroy(known->lock);
     frag_free(known->runs);
     frag_free(known->sizes);
+    frag_repeats_destroy(&known->repeats);
     frag_free(known);
+}
+
+const frag_repeats *frag_sweep_known_repeats(const frag_sweep_known *known)
+{
+    return &known->repeats;
 }
 
 void frag_sweep_key_make(const frag_sweep_known *known, uint64_t number, const frag_policy_ops *ops,

@@ -22,6 +22,9 @@ typedef struct frag_sweep_key {
 frag_sweep_known *frag_sweep_known_create(const frag_recording *recording, const frag_trace *trace);
 void frag_sweep_known_destroy(frag_sweep_known *known);
 
+/* Of the trace: steps of a run that need not be replayed. */
+const frag_repeats *frag_sweep_known_repeats(const frag_sweep_known *known);
+
 /* values: as resolved for the recording. lasting: the same, where they outlive the known runs, else
  * NULL. */
 void frag_sweep_key_make(const frag_sweep_known *known, uint64_t number, const frag_policy_ops *ops,

@@ -45,6 +45,8 @@ static void run_cell(const unit_run *state, size_t index)
                             .is_layout_skipped = state->job->has_counts_only,
                             .context = state->job->context,
                             .spare = state->spare};
+    if (!state->job->is_all_replayed)
+        run.repeats = frag_sweep_known_repeats(state->known);
     if (!state->job->is_all_replayed &&
         frag_sweep_known_find(state->known, &state->key, device.capacity_bytes, &into->result)) {
         into->is_concluded = into->is_ok = true;

@@ -46,7 +46,8 @@ static bool find_capacity(const tune_run *state, const frag_tune_subject *subjec
 static bool find_peak(const tune_run *state, const frag_tune_subject *subject,
                       const frag_policy_spec *spec, frag_tune_outcome *outcome)
 {
-    frag_run_options run = {.is_layout_skipped = true, .context = state->context};
+    frag_run_options run = {
+        .is_layout_skipped = true, .context = state->context, .repeats = &subject->repeats};
     frag_run_result result;
     if (!frag_run(&(frag_run_setup){subject->recording, subject->trace, spec->ops, spec->values,
                                     &state->options->device},
@@ -258,14 +259,18 @@ void frag_tune_subjects_add(frag_tune_subjects *subjects, const frag_recording *
                             bool is_held_out)
 {
     for (uint32_t i = 0; i < recording->trace_count; i++) {
-        *FRAG_APPEND(subjects->items, subjects->count, subjects->capacity) = (frag_tune_subject){
+        frag_tune_subject subject = {
             .recording = recording, .trace = &recording->traces[i], .is_held_out = is_held_out};
+        frag_repeats_find(subject.trace, &subject.repeats);
+        *FRAG_APPEND(subjects->items, subjects->count, subjects->capacity) = subject;
         subjects->searched_count += is_held_out ? 0 : 1;
     }
 }
 
 void frag_tune_subjects_destroy(frag_tune_subjects *subjects)
 {
+    for (size_t i = 0; i < subjects->count; i++)
+        frag_repeats_destroy(&subjects->items[i].repeats);
     frag_free(subjects->items);
     *subjects = (frag_tune_subjects){0};
 }

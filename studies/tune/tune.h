@@ -38,6 +38,7 @@ typedef enum frag_tune_role {
 typedef struct frag_tune_subject {
     const frag_recording *recording; /* borrowed, like trace */
     const frag_trace *trace;
+    frag_repeats repeats;     /* of the trace */
     bool is_held_out;         /* the search did not see it */
     frag_row_packing packing; /* where it was asked for */
     frag_tune_outcome outcomes[FRAG_TUNE_ROLE_COUNT];

@@ -171,6 +171,11 @@ static void checked_place(frag_policy *policy, uint64_t address)
     frag_policy_engine_of(inner_ops(policy))->place(inner(policy), address);
 }
 
+static bool checked_shows_all(const frag_policy *policy)
+{
+    return frag_policy_engine_of(inner_ops(policy))->shows_all(inner(policy));
+}
+
 /* Plans are asked of the policy directly. */
 static frag_policy_engine engine_passed_on(const frag_policy_ops *ops)
 {
@@ -179,10 +184,11 @@ static frag_policy_engine engine_passed_on(const frag_policy_ops *ops)
         .planner = engine->planner,
         .statistics = engine->statistics != NULL ? &checked_statistics : NULL,
         .place = engine->place != NULL ? checked_place : NULL,
+        .shows_all = engine->shows_all != NULL ? checked_shows_all : NULL,
     };
 }
 
-_Static_assert(FRAG_POLICY_ABI == 10, "each new function of the table must be passed on as well");
+_Static_assert(FRAG_POLICY_ABI == 11, "each new function of the table must be passed on as well");
 
 /* What the policy does not have stays NULL. */
 static frag_policy_ops passed_on(const frag_policy_ops *ops)
