@@ -160,6 +160,7 @@ double frag_plot_x(const uint64_t *times_ns, uint64_t event);
     X(fragmentation)                                                                               \
     X(sites)                                                                                       \
     X(flame)                                                                                       \
+    X(treemap)                                                                                     \
     X(heat)
 
 typedef bool frag_plot_drawer(const frag_plot_request *request, frag_error *error);

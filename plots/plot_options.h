@@ -33,6 +33,14 @@
                     "greatest peak of requested bytes)"                                            \
     }
 
+#define FRAG_PLOT_MOMENT_OPTION                                                                    \
+    {                                                                                              \
+        "at", "WHERE",                                                                             \
+            .help = "what is held: end; N, right after that event; A..B, a mark's name ('step "    \
+                    "3') or NAME[N], its N-th up to the next: at the peak of those events "        \
+                    "(default: the first event at which most is held)"                             \
+    }
+
 #define FRAG_PLOT_AXIS_OPTION                                                                      \
     {                                                                                              \
         "x", "AXIS", .choices = "events|time",                                                     \

@@ -83,7 +83,7 @@ static void an_open_recording_gives_the_figures_of_its_file(void **state)
 {
     (void)state;
     static const char *const kinds[] = {"timeline", "bars",          "survival", "front",
-                                        "sites",    "fragmentation", "flame"};
+                                        "sites",    "fragmentation", "flame",    "treemap"};
     const fraglab_open_options with_sites = {.size = sizeof with_sites, .with_sites = 1};
     fraglab_recording *recording = NULL;
     assert_int_equal(fraglab_open_path(NULL, SMALL_SAMPLE, &with_sites, &recording, NULL),

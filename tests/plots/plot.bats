@@ -40,6 +40,7 @@ csv() { # program
         draw front $ending $S/truncated.pickle.zst --latency docs/latency-example.yaml
         draw sites $ending $S/gpt-train.pickle.zst
         draw flame $ending $S/gpt-train.pickle.zst
+        draw treemap $ending $S/gpt-train.pickle.zst
         draw ranks $ending $S/model-parallel.pickle.zst --capacity 8GiB
         draw fragmentation $ending $S/gpt-varlen-oom.pickle.zst --capacity 4GiB
     done
@@ -52,7 +53,7 @@ undated() { # file
 
 @test "a script draws the same figure without fraglab, from any folder" {
     for ending in svg png pdf; do
-        for kind in timeline map bars survival front fragmentation flame sites; do
+        for kind in timeline map bars survival front fragmentation flame treemap sites; do
             ./fraglab plot $kind $S/truncated.pickle.zst -q -f -o "$out/a.$ending" --script "$out/a.gp"
             ./fraglab plot $kind $S/truncated.pickle.zst -q -f --format $ending --script "$out/alone.gp"
             cmp "$out/a.gp" "$out/alone.gp"
@@ -283,6 +284,43 @@ CSV
     [[ "$output" == *"--at"*"there is no event 99; the trace has 6"* ]]
     run -2 ./fraglab plot flame "$out/trace" --at step
     [[ "$output" == *"--at"*"'step' is not in the trace, which has no marks; expected peak, end"* ]]
+}
+
+@test "a treemap gives each frame an area in its caller's" {
+    for at in 500 3146 9000; do
+        ./fraglab plot treemap $S/gpt-train.pickle.zst --at $at --format csv >"$out/csv"
+        ./fraglab plot flame $S/gpt-train.pickle.zst --at $at --format csv >"$out/flame"
+        [ "$(csv '$1 == 0 { print $c["bytes"] }' <"$out/csv")" = "$(csv '$1 == 0 { print $c["bytes"] }' <"$out/flame")" ]
+        # Every rectangle lies in one of the level below, the last that was written, and in no other of its level there.
+        csv '{ level = $1 + 0; l = $2; r = $3; b = $4; t = $5; bytes = $c["bytes"]
+               if (l > r || b > t) { print "turned: " $0; exit 1 }
+               if (level > 0 && (l < left[level - 1] - .01 || r > right[level - 1] + .01 || b < low[level - 1] - .01 || t > high[level - 1] + .01)) { print "outside: " $0; exit 1 }
+               if (level > 0 && bytes > of[level - 1]) { print "more than its caller: " $0; exit 1 }
+               for (i = 1; i <= beside[level]; i++)
+                   if (l < R[level, i] - .02 && r > L[level, i] + .02 && b < T[level, i] - .02 && t > B[level, i] + .02) { print "over another: " $0; exit 1 }
+               i = ++beside[level]; L[level, i] = l; R[level, i] = r; B[level, i] = b; T[level, i] = t
+               for (deeper = level + 1; deeper <= deepest; deeper++) beside[deeper] = 0
+               deepest = level > deepest ? level : deepest
+               left[level] = l; right[level] = r; low[level] = b; high[level] = t; of[level] = bytes
+               # Beside each other, an area for each byte.
+               if (level == 1) { area = (r - l) * (t - b) / bytes; if (first == 0) first = area
+                                 if (area / first > 1.01 || first / area > 1.01) { print "area: " $0; exit 1 } }
+               count++ }
+             END { if (count < 5) { print "only " count; exit 1 } }' <"$out/csv"
+    done
+    # main called only step, which is told in its place.
+    printf '%s\n' '# fraglab trace 1' 'frame "main" "a.py" 1' 'frame "step" "a.py" 2' 'frame "one" "a.py" 3' 'frame "two" "a.py" 4' \
+        'site 2 1 0' 'site 3 1 0' 'alloc 0 3000 site=1' 'alloc 1 1000 site=2' >"$out/trace"
+    ./fraglab plot treemap "$out/trace" --format csv | csv '{ print $1, $c["bytes"], $c["name"] }' >"$out/csv"
+    diff - "$out/csv" <<'ROWS'
+0 4000 step (a.py:2)
+1 3000 one (a.py:3)
+1 1000 two (a.py:4)
+ROWS
+    ./fraglab plot treemap "$out/trace" | grep -Eq '^ 75\.0% +2\.93 KiB +one \(a\.py:3\)$'
+    # A figure that is all title has room for no rectangle in it.
+    ./fraglab plot treemap "$out/trace" --width 800 --height 100 -o "$out/a.svg"
+    well_formed <"$out/a.svg"
 }
 
 @test "a flame graph holds what is held at a mark" {
