@@ -63,7 +63,7 @@ static void refuses_what_is_no_figure(void **state)
                          FRAGLAB_E_USAGE);
         assert_string_equal(error.where, wrong[i].where);
     }
-    assert_null(fraglab_figure_kind_at(10));
+    assert_null(fraglab_figure_kind_at(11));
 }
 
 static char *table_of(const char *kind, const char *path, const fraglab_recording *recording)
