@@ -144,7 +144,6 @@ static void convolve_channels_last(bool is_depthwise, const char *expected)
                                                                   .out_channels = 2,
                                                                   .window = {2, 2, 2, 0},
                                                                   .is_depthwise = is_depthwise,
-                                                                  .is_own = is_depthwise,
                                                                   .is_channels_last = true});
     frag_tape_backward(of.tape, out);
     expect_events(&of, expected);
@@ -155,7 +154,36 @@ static void a_gradient_in_another_order_is_copied(void **state)
     (void)state;
     /* weight, x, out, the weight's copy; one, the gradient, its sums and its copy */
     convolve_channels_last(false, "+32 +16 +4 +32 -3 +4 +32 +511 -5 +32 -4 -3 ");
-    convolve_channels_last(true, "+16 +16 +4 +4 +16 -3 ");
+    convolve_channels_last(true, "+16 +16 +4 +4 +16 +511 -5 -3 ");
+}
+
+/* Channels apart: in fp16 by cuDNN, which makes x's gradient first, else by PyTorch's own kernel,
+ * which makes the weight's first and takes no workspace. */
+static void convolve_apart(frag_dtype dtype, const char *expected)
+{
+    enum { CHANNELS = 32, SIDE = 8, KERNEL = 3 };
+    made of;
+    begin(&of);
+    frag_tensor weight = frag_tape_parameter(of.tape, CHANNELS * KERNEL * KERNEL, dtype, false);
+    frag_tensor x = frag_tape_empty(of.tape, CHANNELS * SIDE * SIDE, dtype);
+    frag_tape_require_gradient(of.tape, x);
+    frag_tensor out = frag_aten_convolve(of.tape, x,
+                                         &(frag_aten_convolution){.weight = weight,
+                                                                  .batch = 1,
+                                                                  .in_channels = CHANNELS,
+                                                                  .out_channels = CHANNELS,
+                                                                  .window = {SIDE, KERNEL, 1, 1},
+                                                                  .is_depthwise = true});
+    frag_tape_backward(of.tape, out);
+    expect_events(&of, expected);
+}
+
+static void channels_apart_go_to_cudnn_in_fp16_alone(void **state)
+{
+    (void)state;
+    convolve_apart(FRAG_F16,
+                   "+576 +4096 +4096 +102399 -3 +4096 +4096 +102399 -5 +576 +103935 -6 -3 ");
+    convolve_apart(FRAG_BF16, "+576 +4096 +4096 +4096 +576 +4096 -3 ");
 }
 
 int main(void)
@@ -168,6 +196,7 @@ int main(void)
         cmocka_unit_test(a_broadcast_operand_gets_a_sum),
         cmocka_unit_test(a_gradient_of_an_activation_goes_with_the_graph),
         cmocka_unit_test(a_gradient_in_another_order_is_copied),
+        cmocka_unit_test(channels_apart_go_to_cudnn_in_fp16_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
