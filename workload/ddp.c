@@ -151,7 +151,7 @@ static void compare(frag_tape *tape, const frag_model *model, uint64_t devices)
     uint64_t numbers = 0;
     for (uint32_t i = 0; i < model->parameter_count; i++)
         if (is_trained(tape, model, i))
-            numbers += model->shapes[i].rows > 0 ? 4 : 2;
+            numbers += model->matrices[i] > 1 ? 8 : model->shapes[i].rows > 0 ? 4 : 2;
     frag_tensor *others = frag_alloc(devices, sizeof *others);
     for (uint64_t i = 0; i < devices; i++)
         others[i] = frag_tape_empty(tape, 1, FRAG_I64);

@@ -31,6 +31,7 @@ static const frag_family *const families[FRAG_FAMILY_COUNT] = {
     [FRAG_FAMILY_QWEN3_MOE] = &frag_family_llama,
     [FRAG_FAMILY_BART] = &frag_family_bart,
     [FRAG_FAMILY_WHISPER] = &frag_family_whisper,
+    [FRAG_FAMILY_MNASNET] = &frag_family_mnasnet,
     [FRAG_FAMILY_T5] = &frag_family_t5,
     [FRAG_FAMILY_MT5] = &frag_family_t5,
 };

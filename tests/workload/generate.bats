@@ -26,7 +26,7 @@ options() {
         [[ "$output" == *" equal" ]]
         count=$((count + 1))
     done <$here/cases
-    [ "$count" -ge 173 ]
+    [ "$count" -ge 176 ]
 }
 
 @test "the same description gives the same bytes, another seed other ones" {
@@ -131,8 +131,9 @@ refuse() { # sentence; the file's text is on stdin
 
 targets="q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj, qkv_proj, gate_up_proj, c_attn, c_proj, c_fc, query, key, value, dense"
 targets+=", q_lin, k_lin, v_lin, out_lin, lin1, lin2, query_key_value, dense_h_to_4h, dense_4h_to_h, to_q, to_k, to_v, to_out.0"
-families="gpt2, llama, bert, mistral, qwen2, qwen3, phi3, gemma, roberta, distilbert, opt, gpt_neox, gemma2, vit, resnet, unet, mixtral, qwen3_moe, bart, t5, mt5, convnext or whisper"
+families="gpt2, llama, bert, mistral, qwen2, qwen3, phi3, gemma, roberta, distilbert, opt, gpt_neox, gemma2, vit, resnet, unet, mixtral, qwen3_moe, bart, t5, mt5, convnext, whisper or mnasnet"
 types=${families/unet, /}
+types=${types/convnext, whisper or mnasnet/convnext or whisper}
 
 @test "bad input is refused with its place, what was found and what would be right" {
     printf 'model:\n  family: gpt2\n  layer: 2\n' | refuse ":3:3: unknown key 'layer'; did you mean layers"
@@ -207,7 +208,7 @@ types=${families/unet, /}
     printf 'model: {family: vit, image: 64, patch: 65}\n' | refuse ": patch is 65; expected at most image, 64"
     printf 'model: {family: vit}\nrun: {lora: {rank: 8}}\n' | refuse ": lora_rank is 8; adapters of vit are not described"
     printf 'model: {family: resnet}\nrun: {checkpoint: blocks}\n' |
-        refuse ": checkpoint is blocks, which transformers has not for resnet; expected none"
+        refuse ": checkpoint is blocks, and resnet has no blocks for it; expected none"
     printf 'model: {family: resnet, depths: [1, 2]}\n' |
         refuse ": depths has 2 numbers, channels 4; expected one for each stage in both"
     printf 'model:\n  family: resnet\n  depths: [1, x]\n' |
@@ -221,7 +222,7 @@ types=${families/unet, /}
     printf '{"model_type": "vit", "image_size": [224, 192]}' | refuse ": 'image_size' is an array; expected a whole number 1 to 16384"
     printf 'model: {family: convnext, image: 31}\n' | refuse ": image is 31; expected at least 32, of which patches and stages leave a pixel"
     printf 'model: {family: convnext}\nrun: {checkpoint: blocks}\n' |
-        refuse ": checkpoint is blocks, which transformers has not for convnext; expected none"
+        refuse ": checkpoint is blocks, and convnext has no blocks for it; expected none"
     printf 'model: {family: convnext}\nrun: {offload: activations}\n' |
         refuse ": offload is activations, which is not described for convnext; expected none"
     printf '{"model_type": "convnext", "num_stages": 3}' | refuse ": 'num_stages' is 3, and 'hidden_sizes' has 4 numbers; expected as many"
@@ -232,6 +233,11 @@ types=${families/unet, /}
         refuse ": lora_targets names no layer of the network; expected some of q_proj, k_proj, v_proj and all-linear"
     printf '{"model_type": "whisper", "apply_spec_augment": true}' | refuse ": 'apply_spec_augment' is true; expected false: nothing else is described"
     printf '{"model_type": "whisper", "decoder_layerdrop": 0.1}' | refuse ": 'decoder_layerdrop' is 0.1; expected 0: nothing else is described"
+    printf 'model: {family: mnasnet, alpha: 0}\n' | refuse ":1:33: alpha is '0'; expected a number 0.01 to 100"
+    printf 'model: {family: mnasnet}\nrun: {offload: activations}\n' |
+        refuse ": offload is activations, which is not described for mnasnet; expected none"
+    printf 'model: {family: mnasnet}\nrun: {parallel: fsdp}\n' |
+        refuse ": parallel is fsdp; it is described for gpt2 and the families of llama, not for mnasnet"
     printf '{"hidden_size": 3}' | refuse ": has no 'model_type'; expected the config.json of a model"
 }
 
@@ -277,7 +283,7 @@ types=${families/unet, /}
     refuse "expected task train" "$gpt2" --task evaluate --parallel ddp
     refuse "without checkpoint, lora_rank, autocast" "$gpt2" --precision bf16 --parallel fsdp --checkpoint blocks
     refuse "gpt2 and the families of llama, not for bert" $here/models/bert-tiny.json --parallel fsdp
-    refuse "not for resnet" $here/models/resnet-tiny.json --parallel ddp
+    refuse "not described for resnet" $here/models/resnet-tiny.json --parallel ddp
     refuse "expected the optimizer adamw" "$gpt2" --parallel zero1 --optimizer sgd
     unet() { # what is said, fields
         echo "model: {family: unet, $2}" >"$out/unet.yaml"

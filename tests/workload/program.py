@@ -7,7 +7,9 @@ import os
 import sys
 import time
 
+import networks
 import torch
+import yaml
 from torch.nn.functional import cross_entropy, pad
 from torch.utils.checkpoint import checkpoint
 from transformers import initialization as init
@@ -17,19 +19,20 @@ from transformers.cache_utils import DynamicLayer
 
 knobs = dict(word.split("=", 1) for word in sys.argv[2:])
 with open(sys.argv[1]) as file:
-    settings = json.load(file)
+    settings = yaml.safe_load(file)["model"] if sys.argv[1].endswith(".yaml") else json.load(file)
 is_unet = settings.get("_class_name") == "UNet2DConditionModel"
-config = argparse.Namespace(model_type="unet", **settings) if is_unet else AutoConfig.for_model(**settings)
+is_plain = "family" in settings
+config = AutoConfig.for_model(**settings) if not is_unet and not is_plain else argparse.Namespace(model_type=settings.get("family", "unet"), **settings)
 precision = knobs.get("precision", "fp32")
 weights = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(precision, torch.float32)
 autocast = {"amp-bf16": torch.bfloat16, "amp-fp16": torch.float16}.get(precision)
 torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
 is_training = knobs.get("task", "train") in ("train", "rlhf")
 
-has_images = config.model_type in ("vit", "resnet", "convnext")
+has_images = config.model_type in ("vit", "resnet", "convnext", "mnasnet")
 kind = AutoModelForMaskedLM if config.model_type in ("bert", "roberta", "xlm-roberta", "distilbert") else AutoModelForCausalLM
 kind = AutoModelForImageClassification if has_images else kind
-kind = AutoModelForSeq2SeqLM if not is_unet and config.is_encoder_decoder else kind
+kind = AutoModelForSeq2SeqLM if not is_unet and not is_plain and config.is_encoder_decoder else kind
 kind = AutoModelForSpeechSeq2Seq if config.model_type == "whisper" else kind
 parallel = knobs.get("parallel", "none")
 if parallel != "none":
@@ -43,6 +46,8 @@ if is_unet:
     with torch.device("meta"):
         model = UNet2DConditionModel.from_config(settings).to(weights)
     model = model.to_empty(device="cpu")
+elif is_plain:
+    model = networks.build(config).to(weights)
 else:
     with init.no_init_weights():
         model = kind.from_config(config, dtype=weights if quantize == "none" else autocast or weights, **experts)
@@ -247,9 +252,9 @@ def chunked_loss(ids):
 
 def forward_images():
     global images, labels, loss
-    side = getattr(config, "image_size", 224)
-    images = torch.randn(int(knobs.get("batch", 1)), config.num_channels, side, side).to(weights).cuda()
-    labels = torch.randint(0, config.num_labels, (images.shape[0],)).cuda()
+    side = config.image if is_plain else getattr(config, "image_size", 224)
+    images = torch.randn(int(knobs.get("batch", 1)), getattr(config, "num_channels", 3), side, side).to(weights).cuda()
+    labels = torch.randint(0, config.classes if is_plain else config.num_labels, (images.shape[0],)).cuda()
     with offloading(), torch.autocast("cuda", dtype=autocast) if autocast else contextlib.nullcontext():
         loss = take_loss(model(pixel_values=images, labels=labels))
 

@@ -10,7 +10,13 @@
 #define PIXELS_MAX ((uint64_t)1 << 34)
 #define ARRIVAL_RATE_MIN 0.001 /* every step until the next request is drawn for */
 
-enum { BATCH_TOKENS_MAX = 1 << 26, NARROWING = 4, BLOCKS_MAX = 10000000, SIZES = 6 };
+enum {
+    BATCH_TOKENS_MAX = 1 << 26,
+    NARROWING = 4,
+    BLOCKS_MAX = 10000000,
+    SIZES = 6,
+    MNASNET_LAYERS = 18
+};
 
 static bool check_transformer(const frag_network *of, frag_error *error)
 {
@@ -164,7 +170,7 @@ static bool check_images(const frag_workload *workload, frag_error *error)
                          workload->lora_rank, family->name);
     if (family->has_no_blocks && workload->checkpoint == FRAG_CHECKPOINT_BLOCKS)
         return frag_fail(error, FRAG_E_INPUT,
-                         "checkpoint is blocks, which transformers has not for %s; expected none",
+                         "checkpoint is blocks, and %s has no blocks for it; expected none",
                          family->name);
     if (of->patch > of->image)
         return frag_fail(error, FRAG_E_INPUT,
@@ -176,12 +182,12 @@ static bool check_images(const frag_workload *workload, frag_error *error)
                          "a batch has %" PRIu64 " numbers; expected at most 2^34", pixels);
     if (family->is_diffusion)
         return check_unet(of, error);
-    return of->depths.count == 0 ? check_transformer(of, error) : check_stages(of, error);
+    return of->heads > 0 ? check_transformer(of, error) : check_stages(of, error);
 }
 
 static uint64_t count_layers(const frag_network *of)
 {
-    uint64_t layers = of->layers;
+    uint64_t layers = of->family == FRAG_FAMILY_MNASNET ? MNASNET_LAYERS : of->layers;
     for (uint64_t i = 0; i < of->depths.count; i++)
         layers += of->depths.values[i];
     if (!frag_families[of->family].is_diffusion)
@@ -328,10 +334,9 @@ static bool check_parallel(const frag_workload *workload, frag_error *error)
     const frag_network *of = &workload->network;
     if (workload->parallel == FRAG_PARALLEL_NONE)
         return true;
-    if (frag_families[of->family].has_images)
+    if (frag_families[of->family].has_images && of->family != FRAG_FAMILY_MNASNET)
         return frag_fail(error, FRAG_E_INPUT,
-                         "parallel is given; several devices are described for transformers over "
-                         "text, not for %s",
+                         "parallel is given; several devices are not described for %s",
                          frag_families[of->family].name);
     if (workload->task != FRAG_TASK_TRAIN)
         return frag_fail(error, FRAG_E_INPUT,

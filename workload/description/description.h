@@ -36,6 +36,7 @@ typedef enum frag_family_id {
     FRAG_FAMILY_MT5, /* t5 with other defaults */
     FRAG_FAMILY_CONVNEXT,
     FRAG_FAMILY_WHISPER,
+    FRAG_FAMILY_MNASNET,
     FRAG_FAMILY_COUNT
 } frag_family_id;
 
@@ -141,6 +142,7 @@ typedef struct frag_network {
     double attention_dropout;
     double residual_dropout;
     double activation_dropout; /* within the feed-forward part */
+    double alpha;              /* all channels are so many times as many (MnasNet) */
     double drop_path;          /* of the last layer: it is left out for so many images (ConvNeXt) */
     double layer_scale;        /* what a layer makes is multiplied by a number for each channel, at
                                   first this; 0: it is not */

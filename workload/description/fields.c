@@ -466,6 +466,19 @@ static const frag_field convnext_fields[] = {
     {.key = NULL},
 };
 
+static const frag_field mnasnet_fields[] = {
+    {"image", NULL, FRAG_FIELD_COUNT, NETWORK(image), 224, 1, 1 << 14, NULL, "pixels along a side"},
+    {"image_channels", NULL, FRAG_FIELD_COUNT, NETWORK(image_channels), 3, 1, 4096, NULL,
+     "of the images"},
+    {"alpha", NULL, FRAG_FIELD_RATIO, NETWORK(alpha), 1, 0.01, 100, NULL,
+     "all channels but the last ones are so many times as many, in multiples of 8"},
+    {"classes", NULL, FRAG_FIELD_COUNT, NETWORK(classes), 1000, 1, COUNT_MAX, NULL,
+     "that images belong to"},
+    {"residual_dropout", NULL, FRAG_FIELD_RATIO, NETWORK(residual_dropout), 0.2, 0, 1, NULL,
+     "before the classifier, 0 to 1"},
+    {.key = NULL},
+};
+
 static const frag_field unet_fields[] = {
     {"image", "sample_size", FRAG_FIELD_COUNT, NETWORK(image), 64, 1, 1 << 14, NULL,
      "latent pixels along a side"},
@@ -672,6 +685,14 @@ const frag_family_fields frag_families[FRAG_FAMILY_COUNT] = {
                               .has_images = true,
                               .has_no_blocks = true,
                               .has_no_offload = true},
+    [FRAG_FAMILY_MNASNET] = {.name = "mnasnet",
+                             .model_types = "",
+                             .summary = "depthwise convolutions with batch norm, as torchvision",
+                             .fields = mnasnet_fields,
+                             .is_encoder = true,
+                             .has_images = true,
+                             .has_no_blocks = true,
+                             .has_no_offload = true},
     [FRAG_FAMILY_UNET] = {.name = "unet",
                           .model_types = "UNet2DConditionModel",
                           .summary = "U-Net of diffusion with cross attention to a text",

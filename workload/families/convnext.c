@@ -255,7 +255,8 @@ static frag_tensor compute_loss(frag_tape *tape, const frag_model *model, const 
     const head last = walk_head(&at, of);
     frag_tensor pooled = pool(&in, &last.norm, hidden);
     frag_tape_drop(tape, embedded.pixels);
-    frag_tensor loss = frag_family_classify(tape, &last.classes, pooled, batch);
+    frag_tensor loss =
+        frag_family_classify(tape, &last.classes, frag_tape_keep(tape, pooled), batch);
     frag_tape_drop(tape, hidden.pixels);
     frag_tape_drop(tape, pooled);
     return loss;

@@ -27,6 +27,7 @@ frag_picture frag_normed_apply(frag_tape *tape, const frag_model *model, const f
                                       .is_depthwise = at->is_depthwise};
     frag_picture made = {frag_aten_convolve(tape, x.pixels, &of),
                          frag_aten_window_side(&of.window)};
+    frag_tape_drop(tape, x.pixels);
     frag_tape_set(tape, &made.pixels,
                   frag_aten_batch_norm(tape, made.pixels, at->norm.weight, at->norm.bias,
                                        model->workload->task == FRAG_TASK_TRAIN));

@@ -77,6 +77,7 @@ frag_tensor frag_family_classify(frag_tape *tape, const frag_linear *head, frag_
                                  const frag_batch *batch)
 {
     frag_tensor logits = frag_walk_apply(tape, pooled, head);
+    frag_tape_drop(tape, pooled);
     frag_tensor flat = frag_aten_view(tape, logits);
     frag_tensor loss = frag_aten_cross_entropy(tape, flat, batch->labels);
     frag_family_return(tape, batch, logits);

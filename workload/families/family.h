@@ -111,6 +111,7 @@ extern const frag_family frag_family_convnext;
 extern const frag_family frag_family_bart;
 extern const frag_family frag_family_t5;
 extern const frag_family frag_family_whisper;
+extern const frag_family frag_family_mnasnet;
 
 /* ---- linear layers (linear.c), named once for building a model and for running it */
 typedef struct frag_linear {
@@ -206,7 +207,7 @@ typedef struct frag_normed {
 } frag_normed;
 
 frag_normed frag_walk_normed(frag_walk *at, frag_normed shape);
-/* norm(convolution(x)) */
+/* norm(convolution(x)); x is used up when the convolution is done. */
 frag_picture frag_normed_apply(frag_tape *tape, const frag_model *model, const frag_normed *at,
                                frag_picture x, uint64_t batch);
 
@@ -288,7 +289,7 @@ void frag_family_load_images(frag_tape *tape, const frag_model *model, frag_batc
 void frag_family_return(frag_tape *tape, const frag_batch *batch, frag_tensor made);
 /* transformers' ForCausalLMLoss: logits in fp32, labels moved by one. Borrowed arguments. */
 frag_tensor frag_family_causal_loss(frag_tape *tape, frag_tensor logits, const frag_batch *batch);
-/* Logits of a pooled state, and their loss; both are borrowed. */
+/* Logits of a pooled state, which is used up by then, and their loss. */
 frag_tensor frag_family_classify(frag_tape *tape, const frag_linear *head, frag_tensor pooled,
                                  const frag_batch *batch);
 frag_tensor frag_family_activate(frag_tape *tape, frag_tensor x, frag_activation activation);

@@ -107,14 +107,14 @@ static frag_picture run_layer(const pass *in, const layer *at, frag_picture x)
     frag_picture hidden = keep(in, x);
     for (uint32_t i = 0; i < at->part_count; i++) {
         frag_picture next =
-            frag_normed_apply(in->tape, in->model, &at->parts[i], hidden, in->batch);
+            frag_normed_apply(in->tape, in->model, &at->parts[i], keep(in, hidden), in->batch);
         if (i + 1 < at->part_count)
             activate(in, &next);
         set(in, &hidden, next);
     }
     frag_picture residual =
         at->shortcut.weight != 0
-            ? frag_normed_apply(in->tape, in->model, &at->shortcut, x, in->batch)
+            ? frag_normed_apply(in->tape, in->model, &at->shortcut, keep(in, x), in->batch)
             : keep(in, x);
     hidden.pixels = frag_aten_add_in_place(in->tape, hidden.pixels, residual.pixels);
     activate(in, &hidden);
@@ -135,8 +135,8 @@ static frag_picture run_stage(const pass *in, frag_walk *at, uint64_t stage, fra
 
 static frag_picture embed(const pass *in, const frag_normed *stem, frag_tensor images)
 {
-    frag_picture made = frag_normed_apply(in->tape, in->model, stem,
-                                          (frag_picture){images, in->network->image}, in->batch);
+    frag_picture made = frag_normed_apply(
+        in->tape, in->model, stem, keep(in, (frag_picture){images, in->network->image}), in->batch);
     activate(in, &made);
     const frag_window window = {made.side, POOL_KERNEL, 2, 1};
     frag_tape_set(in->tape, &made.pixels, frag_aten_max_pool(in->tape, made.pixels, &window));
@@ -158,8 +158,7 @@ static frag_tensor compute_loss(frag_tape *tape, const frag_model *model, const 
     frag_tensor pooled = frag_aten_mean_last(tape, hidden.pixels, hidden.side * hidden.side);
     frag_tape_drop(tape, embedded.pixels);
     const frag_linear head = walk_head(&at, of);
-    frag_tape_set(tape, &pooled, frag_aten_view(tape, pooled));
-    frag_tensor loss = frag_family_classify(tape, &head, pooled, batch);
+    frag_tensor loss = frag_family_classify(tape, &head, frag_aten_view(tape, pooled), batch);
     frag_tape_drop(tape, hidden.pixels);
     frag_tape_drop(tape, pooled);
     return loss;

@@ -34,6 +34,8 @@ frag_tensor frag_aten_clamp(frag_tape *tape, frag_tensor self, frag_tensor low, 
 frag_tensor frag_aten_where(frag_tape *tape, frag_tensor condition, frag_tensor self);
 /* is_active: training with a probability above 0; else the tensor itself. */
 frag_tensor frag_aten_dropout(frag_tape *tape, frag_tensor self, bool is_active);
+/* The same in place: self is used up. */
+frag_tensor frag_aten_dropout_in_place(frag_tape *tape, frag_tensor self, bool is_active);
 
 /* ---- shapes (aten_shape.c) */
 frag_tensor frag_aten_view(frag_tape *tape, frag_tensor self); /* any view with all elements */

@@ -310,3 +310,18 @@ frag_tensor frag_aten_dropout(frag_tape *tape, frag_tensor self, bool is_active)
     frag_tape_drop(tape, mask);
     return made;
 }
+
+/* dropout_: times noise in the type of self, which is kept. */
+frag_tensor frag_aten_dropout_in_place(frag_tape *tape, frag_tensor self, bool is_active)
+{
+    if (!is_active)
+        return self;
+    frag_tensor noise = like(tape, self);
+    frag_tensor made = frag_tape_alias(tape, self, frag_tape_count(tape, self));
+    frag_node *node = frag_tape_record(tape, scale_backward, &self, 1, &made, 1);
+    if (node != NULL)
+        frag_tape_save_made(tape, node, noise);
+    frag_tape_drop(tape, noise);
+    frag_tape_drop(tape, self);
+    return made;
+}
