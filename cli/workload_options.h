@@ -13,6 +13,8 @@
         {"batch", "N", .help = "sequences in a batch"},                                            \
         {"tokens", "LENGTHS",                                                                      \
          .help = "tokens in a sequence: N, N,N,... for batch after batch, or MIN..MAX at random"}, \
+        {"lookups", "LIST",                                                                        \
+         .help = "rows that a sample asks each table for: N, a list, or MIN..MAX"},                \
         {"target-tokens", "N", .help = "tokens that a decoder learns behind an encoder"},          \
         {"new-tokens", "N", .help = "tokens that generation adds to each sequence"},               \
         {"reference", "FLAG", .choices = "true|false",                                             \

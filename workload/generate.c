@@ -32,6 +32,7 @@ static const frag_family *const families[FRAG_FAMILY_COUNT] = {
     [FRAG_FAMILY_BART] = &frag_family_bart,
     [FRAG_FAMILY_WHISPER] = &frag_family_whisper,
     [FRAG_FAMILY_MNASNET] = &frag_family_mnasnet,
+    [FRAG_FAMILY_DLRM] = &frag_family_dlrm,
     [FRAG_FAMILY_T5] = &frag_family_t5,
     [FRAG_FAMILY_MT5] = &frag_family_t5,
 };
@@ -58,9 +59,9 @@ typedef struct program {
     uint64_t random;
 } program;
 
-static uint64_t next_length(program *running)
+static uint64_t next_length(program *running, const frag_lengths *lengths)
 {
-    return frag_lengths_at(&running->workload->tokens, running->drawn++, &running->random);
+    return frag_lengths_at(lengths, running->drawn, &running->random);
 }
 
 static frag_dtype weight_type(const frag_workload *workload)
@@ -81,7 +82,9 @@ static void load_batch(program *running)
 {
     running->batch.count = running->workload->batch;
     running->batch.number = running->passes++;
-    running->batch.tokens = next_length(running);
+    running->batch.tokens = next_length(running, &running->workload->tokens);
+    running->batch.lookups = next_length(running, &running->workload->lookups);
+    running->drawn++;
     frag_tape_set_kind(running->tape, FRAG_REQUEST_INPUT);
     running->family->load(running->tape, &running->model, &running->batch);
     frag_tape_set_kind(running->tape, FRAG_REQUEST_TEMPORARY);

@@ -188,7 +188,9 @@ static uint64_t find_divisor(uint64_t batch, uint32_t level)
 
 static uint32_t count_accumulate(const frag_fix_base *base)
 {
-    return is_training(base) ? count_divisors(base->setting.workload.batch) : 0;
+    const frag_workload *workload = &base->setting.workload;
+    bool is_possible = is_training(base) && !workload->network.is_sparse;
+    return is_possible ? count_divisors(workload->batch) : 0;
 }
 
 static void apply_accumulate(const frag_fix_base *base, uint32_t level, frag_fit_setting *setting)
@@ -223,7 +225,9 @@ static void line_accumulate(const frag_fix_base *base, const frag_fit_setting *s
 /* ---- precision; half of what there is on cards before Ampere is fp16 */
 static uint32_t count_amp(const frag_fix_base *base)
 {
-    return base->card.capability >= 70 && is_wide(&base->setting.workload);
+    const frag_workload *workload = &base->setting.workload;
+    bool is_sparse = workload->network.is_sparse && base->card.capability < CAPABILITY_BF16;
+    return base->card.capability >= 70 && is_wide(workload) && !is_sparse;
 }
 
 static void apply_amp(const frag_fix_base *base, uint32_t level, frag_fit_setting *setting)
@@ -575,8 +579,7 @@ static void line_batch(const frag_fix_base *base, const frag_fit_setting *settin
 
 uint64_t frag_fix_longest(const frag_workload *workload)
 {
-    bool has_images = frag_families[workload->network.family].has_images;
-    return has_images ? 0 : frag_lengths_largest(&workload->tokens);
+    return frag_workload_has_tokens(workload) ? frag_lengths_largest(&workload->tokens) : 0;
 }
 
 void frag_fix_shorten(frag_workload *workload, uint64_t tokens)

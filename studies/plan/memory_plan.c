@@ -77,16 +77,18 @@ static bool try_draws(planner *of)
 {
     const frag_workload *workload = &of->plan->base.setting.workload;
     frag_fit_setting setting;
-    for (uint64_t i = 0; workload->tokens.is_range && i < SEEDS; i++) {
+    frag_workload longest;
+    bool is_drawn = frag_workload_is_drawn(workload, &longest);
+    for (uint64_t i = 0; is_drawn && i < SEEDS; i++) {
         memcpy(&setting, &of->plan->base.setting, sizeof setting);
         setting.workload.seed += i;
         if (!count_draw(of, &setting))
             return false;
     }
-    if (!workload->tokens.is_range)
+    if (!is_drawn)
         return true;
     memcpy(&setting, &of->plan->base.setting, sizeof setting);
-    setting.workload.tokens.values[0] = setting.workload.tokens.values[1];
+    setting.workload = longest;
     return count_draw(of, &setting);
 }
 
@@ -196,7 +198,7 @@ static bool find_both(planner *of, const frag_fit_setting *from, frag_plan_large
     if (!find_largest(of, &batch, &largest->batch))
         return false;
     largest->is_batch_limited = is_refused(&batch, largest->batch + 1);
-    if (frag_families[network->family].has_images)
+    if (!frag_workload_has_tokens(&from->workload))
         return true;
     if (!find_largest(of, &tokens, &largest->tokens))
         return false;

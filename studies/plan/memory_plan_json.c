@@ -111,9 +111,9 @@ static void add_combination(frag_json *json, const frag_memory_plan *plan)
     }
 }
 
-static bool has_images(const frag_memory_plan *plan)
+static bool has_tokens(const frag_memory_plan *plan)
 {
-    return frag_families[plan->base.setting.workload.network.family].has_images;
+    return frag_workload_has_tokens(&plan->base.setting.workload);
 }
 
 static void add_largest(frag_json *json, const char *name, const frag_memory_plan *plan,
@@ -124,7 +124,7 @@ static void add_largest(frag_json *json, const char *name, const frag_memory_pla
     frag_json_number(json, path.bytes, largest->batch);
     frag_text_clear(&path);
     frag_text_add(&path, "largest.%s.tokens", name);
-    frag_json_number(json, path.bytes, has_images(plan) ? FRAG_UNLIMITED : largest->tokens);
+    frag_json_number(json, path.bytes, has_tokens(plan) ? largest->tokens : FRAG_UNLIMITED);
     frag_text_destroy(&path);
 }
 
@@ -144,9 +144,9 @@ static void add_question(frag_json *json, const frag_memory_plan *plan)
     frag_json_text(json, "model.family", frag_families[workload->network.family].name);
     frag_json_number(json, "run.batch", workload->batch);
     frag_json_number(json, "run.longest_tokens",
-                     has_images(plan) ? FRAG_UNLIMITED : frag_fix_longest(workload));
+                     has_tokens(plan) ? frag_fix_longest(workload) : FRAG_UNLIMITED);
     frag_json_number(json, "run.image",
-                     has_images(plan) ? workload->network.image : FRAG_UNLIMITED);
+                     workload->network.image > 0 ? workload->network.image : FRAG_UNLIMITED);
     frag_json_number(json, "run.steps", workload->steps);
     frag_json_number(json, "run.accumulate", workload->accumulate);
     frag_json_text(json, "run.conf", plan->base.conf);

@@ -9,9 +9,23 @@
 
 enum { BAR_WIDTH = 40, LABEL_WIDTH = 18 };
 
-static bool has_images(const frag_memory_plan *plan)
+/* " · up to 512 tokens" */
+static void print_lengths(const frag_lengths *lengths, const char *what, FILE *stream)
 {
-    return frag_families[plan->base.setting.workload.network.family].has_images;
+    fprintf(stream, " · %s%s %s", lengths->count > 1 ? "up to " : "",
+            FRAG_COUNT(frag_lengths_largest(lengths)), what);
+}
+
+static void print_batch(const frag_workload *workload, FILE *stream)
+{
+    const frag_family_fields *family = &frag_families[workload->network.family];
+    if (family->has_images)
+        fprintf(stream, " · %s x %s pixels", FRAG_COUNT(workload->network.image),
+                FRAG_COUNT(workload->network.image));
+    if (frag_lengths_largest(&workload->lookups) > 1)
+        print_lengths(&workload->lookups, "lookups", stream);
+    if (frag_workload_has_tokens(workload))
+        print_lengths(&workload->tokens, "tokens", stream);
 }
 
 static void print_question(const frag_memory_plan *plan, FILE *stream)
@@ -21,12 +35,7 @@ static void print_question(const frag_memory_plan *plan, FILE *stream)
             frag_families[workload->network.family].name, FRAG_COUNT(workload->batch));
     if (workload->accumulate > 1)
         fprintf(stream, ", %s accumulated", FRAG_COUNT(workload->accumulate));
-    if (has_images(plan))
-        fprintf(stream, " · %s x %s pixels", FRAG_COUNT(workload->network.image),
-                FRAG_COUNT(workload->network.image));
-    else
-        fprintf(stream, " · %s%s tokens", workload->tokens.count > 1 ? "up to " : "",
-                FRAG_COUNT(frag_fix_longest(workload)));
+    print_batch(workload, stream);
     fprintf(stream, " · PyTorch %s\n", FRAG_PLAN_TORCH);
     fprintf(stream, "card     %s%s · %s, %s of them for PyTorch\n", plan->gpu.card.name,
             frag_device_description_mark(&plan->gpu.card),
@@ -192,7 +201,7 @@ static void print_one_largest(const char *what, const frag_memory_plan *plan,
     else
         fprintf(stream, "batch %s%s", FRAG_COUNT(largest->batch),
                 largest->is_batch_limited ? " (more is not generated)" : "");
-    if (has_images(plan))
+    if (!frag_workload_has_tokens(&plan->base.setting.workload))
         fputc('\n', stream);
     else if (largest->tokens == 0)
         fprintf(stream, ", and no length\n");

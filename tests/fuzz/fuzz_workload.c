@@ -8,7 +8,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t count);
 static bool is_small(const frag_workload *workload)
 {
     const frag_network *network = &workload->network;
-    uint64_t blocks = network->layers + 1;
+    uint64_t blocks = network->layers + network->tables + 1;
     for (uint64_t i = 0; i < network->depths.count; i++)
         blocks *= network->depths.values[i];
     return blocks * workload->steps * workload->accumulate * workload->devices <= 128 &&

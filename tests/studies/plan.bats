@@ -107,6 +107,18 @@ refuse() { # sentence, arguments
     [ "$status" -eq 1 ]
 }
 
+@test "samples have no length, and only fixes that give what can be generated" {
+    ask() { # file, options: whether it has an image and a length, and the fixes
+        ./fraglab plan "$models/$1" --gpu rtx3060 --format jsonl "${@:2}" |
+            field '(p["run"]["image"], p["run"]["longest_tokens"], [fix["fix"] for fix in p["fixes"]], p["draws"])'
+    }
+    # Gradients of some rows are not added to others.
+    sparse=$(ask dlrm-criteo.yaml)
+    [[ $sparse == "(None, None, "*"'batch'"*", 0)" && $sparse != *accumulate* ]]
+    printf 'model: {family: dlrm}\nrun: {batch: 1024}\n' >"$out/dense.yaml"
+    [[ $(models=$out ask dense.yaml) == *"'accumulate'"*"'momentum'"* ]]
+}
+
 @test "weights of 4 bits are a fix, alone and beside adapters, and no fix breaks them" {
     printf '{"model_type": "llama", "hidden_size": 1024, "intermediate_size": 2816, "num_hidden_layers": 8, "num_attention_heads": 16}' >"$out/llama.json"
     run ./fraglab plan "$out/llama.json" --gpu 80GiB --tokens 256 --format jsonl

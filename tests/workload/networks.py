@@ -3,7 +3,7 @@ and logits, as transformers' models do; fields of a description are arguments of
 import argparse
 
 import torch
-from torch.nn.functional import cross_entropy
+from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 
 
 class MnasNet(torch.nn.Module):
@@ -18,7 +18,53 @@ class MnasNet(torch.nn.Module):
         return argparse.Namespace(loss=cross_entropy(logits, labels), logits=logits)
 
 
-KINDS = {"mnasnet": MnasNet}
+def make_mlp(widths, is_last_linear):
+    layers = []
+    for inputs, outputs in zip(widths, widths[1:]):
+        layers += [torch.nn.Linear(inputs, outputs), torch.nn.ReLU()]
+    return torch.nn.Sequential(*layers[: -1 if is_last_linear else None])
+
+
+class Dlrm(torch.nn.Module):
+    """As DLRM_Net of facebookresearch/dlrm (dlrm_s_pytorch.py) goes forward, with a loss of logits."""
+
+    def __init__(self, tables, rows, width, dense, bottom, top, bags, sparse=False):
+        super().__init__()
+        kind = (lambda count: torch.nn.EmbeddingBag(count, width, mode="sum", sparse=sparse)) if bags else (lambda count: torch.nn.Embedding(count, width, sparse=sparse))
+        self.bags = bags
+        self.tables = torch.nn.ModuleList(kind(rows[i % len(rows)]) for i in range(tables))
+        self.bottom = make_mlp([dense, *bottom, width], False)
+        self.top = make_mlp([width + tables * (tables + 1) // 2, *top, 1], True)
+
+    def look_up(self, offsets, indices):
+        found = []
+        for k, table in enumerate(self.tables):
+            V = table(indices[k], offsets[k]) if self.bags else table(indices[k])
+            found.append(V)
+        return found
+
+    def interact(self, x, found):
+        batch, width = x.shape
+        T = torch.cat([x] + found, dim=1).view((batch, -1, width))
+        Z = torch.bmm(T, torch.transpose(T, 1, 2))
+        _, ni, nj = Z.shape
+        li = torch.tensor([i for i in range(ni) for j in range(i)])
+        lj = torch.tensor([j for i in range(nj) for j in range(i)])
+        Zflat = Z[:, li, lj]
+        return torch.cat([x] + [Zflat], dim=1)
+
+    def predict(self, numbers, offsets, indices):
+        x = self.bottom(numbers)
+        found = self.look_up(offsets, indices)
+        z = self.interact(x, found)
+        return self.top(z)
+
+    def forward(self, numbers, offsets, indices, labels):
+        logits = self.predict(numbers, offsets, indices)
+        return argparse.Namespace(loss=binary_cross_entropy_with_logits(logits, labels), logits=logits)
+
+
+KINDS = {"mnasnet": MnasNet, "dlrm": Dlrm}
 
 
 def build(config):

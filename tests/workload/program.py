@@ -270,6 +270,20 @@ def forward_sounds():
         loss = take_loss(model(input_features=sounds, labels=labels))
 
 
+def forward_samples():
+    """Numbers, and of each table as many indices for each sample as the batch has lookups; with bags where those of each begin."""
+    global drawn, numbers, offsets, indices, labels, loss
+    batch, lookups = int(knobs.get("batch", 1)), [int(count) for count in knobs.get("lookups", "1").split(",")]
+    each = lookups[drawn % len(lookups)]
+    numbers = torch.randn(batch, config.dense).to(weights).cuda()
+    offsets = (torch.arange(batch) * each).repeat(config.tables, 1).cuda() if config.bags else None
+    indices = torch.zeros(config.tables, batch * each, dtype=torch.int64).cuda()
+    labels = torch.randint(0, 2, (batch, 1)).to(weights).cuda()
+    drawn += 1
+    with offloading(), torch.autocast("cuda", dtype=autocast) if autocast else contextlib.nullcontext():
+        loss = take_loss(model(numbers, offsets, indices, labels))
+
+
 def load_latents(copies):
     """What a U-Net reads besides time: latents, text, and for SDXL the pooled text and sizes of the image."""
     global latents, text, added
@@ -313,6 +327,8 @@ def forward():
         return forward_images()
     if config.model_type == "whisper":
         return forward_sounds()
+    if config.model_type == "dlrm":
+        return forward_samples()
     ids = torch.randint(0, config.vocab_size, (int(knobs.get("batch", 1)), lengths[drawn % len(lengths)])).cuda()
     drawn += 1
     targets = ids

@@ -18,6 +18,12 @@ enum {
     MNASNET_LAYERS = 18
 };
 
+/* Are they others than where nothing is said? */
+static bool has_lengths(const frag_lengths *lengths, const char *knob)
+{
+    return lengths->count != 1 || (double)lengths->values[0] != frag_workload_knob(knob)->initial;
+}
+
 static bool check_transformer(const frag_network *of, frag_error *error)
 {
     if (of->experts > 0 && of->experts_chosen > of->experts)
@@ -152,16 +158,14 @@ static bool check_unet(const frag_network *of, frag_error *error)
     return true;
 }
 
-/* What goes with images, and what does not. */
-static bool check_images(const frag_workload *workload, frag_error *error)
+/* What networks that read no tokens have not. */
+static bool check_tokenless(const frag_workload *workload, frag_error *error)
 {
-    const frag_network *of = &workload->network;
-    const frag_family_fields *family = &frag_families[of->family];
-    const frag_lengths *tokens = &workload->tokens;
-    if (tokens->count != 1 || tokens->values[0] != FRAG_TOKENS_INITIAL)
-        return frag_fail(error, FRAG_E_INPUT,
-                         "tokens is given, and %s reads images; expected the model's image",
-                         family->name);
+    const frag_family_fields *family = &frag_families[workload->network.family];
+    if (has_lengths(&workload->tokens, "tokens"))
+        return frag_fail(error, FRAG_E_INPUT, "tokens is given, and %s reads %s", family->name,
+                         family->has_images ? "images; expected the model's image"
+                                            : "no sequences; expected it left out");
     if (!check_quantized(workload, error))
         return false;
     if (workload->lora_rank > 0 && family->lora_targets == 0)
@@ -172,6 +176,16 @@ static bool check_images(const frag_workload *workload, frag_error *error)
         return frag_fail(error, FRAG_E_INPUT,
                          "checkpoint is blocks, and %s has no blocks for it; expected none",
                          family->name);
+    return true;
+}
+
+/* What goes with images, and what does not. */
+static bool check_images(const frag_workload *workload, frag_error *error)
+{
+    const frag_network *of = &workload->network;
+    const frag_family_fields *family = &frag_families[of->family];
+    if (!check_tokenless(workload, error))
+        return false;
     if (of->patch > of->image)
         return frag_fail(error, FRAG_E_INPUT,
                          "patch is %" PRIu64 "; expected at most image, %" PRIu64, of->patch,
@@ -185,11 +199,30 @@ static bool check_images(const frag_workload *workload, frag_error *error)
     return of->heads > 0 ? check_transformer(of, error) : check_stages(of, error);
 }
 
+/* A table that is no bag gives a row for each sample. */
+static bool check_samples(const frag_workload *workload, frag_error *error)
+{
+    uint64_t lookups = frag_lengths_largest(&workload->lookups);
+    /* Where a gradient is added to another, or scaled, others are made of them. */
+    bool is_alone = workload->optimizer == FRAG_OPTIMIZER_SGD && workload->accumulate == 1 &&
+                    !workload->keeps_gradients && workload->parallel == FRAG_PARALLEL_NONE &&
+                    workload->precision != FRAG_PRECISION_AMP_FP16 && workload->network.has_bags;
+    if (workload->network.is_sparse && workload->task == FRAG_TASK_TRAIN && !is_alone)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "sparse is true, which is described for bags and the optimizer sgd, "
+                         "without accumulate, keep_gradients, parallel and amp-fp16");
+    return workload->network.has_bags || lookups == 1 ||
+           frag_fail(error, FRAG_E_INPUT,
+                     "lookups is up to %" PRIu64 ", and bags is false; expected 1 row of a table",
+                     lookups);
+}
+
 static uint64_t count_layers(const frag_network *of)
 {
     uint64_t layers = of->family == FRAG_FAMILY_MNASNET ? MNASNET_LAYERS : of->layers;
     for (uint64_t i = 0; i < of->depths.count; i++)
         layers += of->depths.values[i];
+    layers += of->tables + of->bottom.count + of->top.count;
     if (!frag_families[of->family].is_diffusion)
         return layers;
     /* Layers down and up of each stage have a transformer each, and so has the middle. */
@@ -206,7 +239,7 @@ static uint64_t find_answer(const frag_workload *workload)
 
 static uint64_t find_longest(const frag_workload *workload)
 {
-    if (frag_families[workload->network.family].has_images)
+    if (!frag_workload_has_tokens(workload))
         return workload->network.positions;
     uint64_t tokens = frag_lengths_largest(&workload->tokens);
     if (workload->task == FRAG_TASK_RLHF) /* answers are read again, behind their prompts */
@@ -420,6 +453,9 @@ static bool check_dependent(const frag_workload *workload, frag_error *error)
     if (workload->has_dora && family->is_diffusion)
         return frag_fail(error, FRAG_E_INPUT, "lora_dora is true, which is not described for %s",
                          family->name);
+    if (!family->has_samples && has_lengths(&workload->lookups, "lookups"))
+        return frag_fail(error, FRAG_E_INPUT,
+                         "lookups is given, and the model has no tables; expected it with dlrm");
     if (workload->target_tokens > 0 && !family->has_pairs)
         return frag_fail(error, FRAG_E_INPUT,
                          "target_tokens is %" PRIu64
@@ -574,6 +610,9 @@ bool frag_workload_check(const frag_workload *workload, frag_error *error)
     if (frag_families[of->family].has_images)
         return check_images(workload, error) && check_optimizer(workload, error) &&
                check_adapters(workload, error) && check_size(workload, error);
+    if (frag_families[of->family].has_samples)
+        return check_samples(workload, error) && check_tokenless(workload, error) &&
+               check_optimizer(workload, error) && check_size(workload, error);
     for (uint32_t i = 0; i < tokens->count; i++)
         if (!check_length(of, tokens->values[i] + added, error))
             return false;

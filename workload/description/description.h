@@ -37,6 +37,7 @@ typedef enum frag_family_id {
     FRAG_FAMILY_CONVNEXT,
     FRAG_FAMILY_WHISPER,
     FRAG_FAMILY_MNASNET,
+    FRAG_FAMILY_DLRM,
     FRAG_FAMILY_COUNT
 } frag_family_id;
 
@@ -62,7 +63,14 @@ typedef enum frag_feed_forward {
 /* Of a ResNet: two convolutions, or three of which the middle one is narrow. */
 typedef enum frag_layer_kind { FRAG_LAYER_BASIC, FRAG_LAYER_BOTTLENECK } frag_layer_kind;
 
-enum { FRAG_STAGES_MAX = 8, FRAG_UNET_LAYERS_MAX = 8 };
+enum { FRAG_STAGES_MAX = 8, FRAG_UNET_LAYERS_MAX = 8, FRAG_TOKENS_MAX = 256 };
+
+/* Lengths of batches, one after the other and again from the first; or drawn by the seed. */
+typedef struct frag_lengths {
+    uint64_t values[FRAG_TOKENS_MAX];
+    uint32_t count;
+    bool is_range; /* values[0] to values[1] */
+} frag_lengths;
 
 /* A number for each stage of a network. */
 typedef struct frag_stages {
@@ -99,6 +107,12 @@ typedef struct frag_network {
     bool has_output_scale;      /* hidden states are scaled before the head */
     uint64_t embedding_width;   /* of words; projected to width (OPT) */
     uint64_t classes;           /* of a classifier */
+    uint64_t tables;            /* of embeddings (DLRM) */
+    frag_lengths rows;          /* of table after table */
+    uint64_t dense;             /* numbers of a sample */
+    frag_stages bottom, top;    /* widths of linear layers below and above the interaction */
+    bool is_sparse;             /* gradients of tables have the rows that were asked for */
+    bool has_bags;              /* a sample asks a table for a sum of rows, not for one */
     uint64_t image;             /* pixels along a side */
     uint64_t image_channels;
     uint64_t patch;             /* pixels along a side */
@@ -231,7 +245,7 @@ typedef enum frag_loss { FRAG_LOSS_FULL, FRAG_LOSS_CHUNKED } frag_loss;
 /* What a training loop keeps by mistake. */
 typedef enum frag_leak { FRAG_LEAK_NONE, FRAG_LEAK_LOSSES, FRAG_LEAK_OUTPUTS } frag_leak;
 
-enum { FRAG_TOKENS_MAX = 256, FRAG_TOKENS_INITIAL = 128, FRAG_LOSS_CHUNK_INITIAL = 1024 };
+enum { FRAG_LOSS_CHUNK_INITIAL = 1024 };
 
 /* Types of the weights of linear layers but the head's, as bitsandbytes has them. */
 typedef enum frag_quantize {
@@ -254,13 +268,6 @@ typedef enum frag_experts_implementation {
     FRAG_EXPERTS_GROUPED, /* all in one product; the default there */
     FRAG_EXPERTS_EAGER,   /* those that are hit, one after the other */
 } frag_experts_implementation;
-
-/* Lengths of batches, one after the other and again from the first; or drawn by the seed. */
-typedef struct frag_lengths {
-    uint64_t values[FRAG_TOKENS_MAX];
-    uint32_t count;
-    bool is_range; /* values[0] to values[1] */
-} frag_lengths;
 
 /* How a number is drawn, of a statistical workload. */
 typedef enum frag_draw_kind {
@@ -285,6 +292,7 @@ typedef struct frag_workload {
     uint64_t task;
     uint64_t batch;
     frag_lengths tokens;
+    frag_lengths lookups;   /* rows that a sample asks each table for (DLRM) */
     uint64_t target_tokens; /* that a decoder learns behind an encoder; 0: as tokens */
     uint64_t steps;
     uint64_t requests;          /* that a server gets */
@@ -373,6 +381,7 @@ typedef struct frag_family_fields {
     bool has_pairs;        /* batches are a source and a target */
     bool has_sounds;       /* batches are spectrograms and what was said */
     bool has_images;       /* batches are images, not sequences of tokens */
+    bool has_samples;      /* batches are numbers and indices of tables */
     bool has_no_blocks;    /* nothing that transformers can checkpoint */
     bool has_no_offload;   /* what comes back from the host lies in another order than it did */
     bool is_quantised;     /* weights of 4 and 8 bits are described */
@@ -385,6 +394,11 @@ uint64_t frag_stages_at(const frag_stages *stages, uint64_t index);
 /* The length with a number, from 0; of a range the one that the next random number says. */
 uint64_t frag_lengths_at(const frag_lengths *lengths, uint64_t index, uint64_t *random);
 uint64_t frag_lengths_largest(const frag_lengths *lengths);
+
+/* Are batches sequences of tokens? */
+bool frag_workload_has_tokens(const frag_workload *workload);
+/* Is a length drawn by the seed? Then *longest is the same with the longest of each. */
+bool frag_workload_is_drawn(const frag_workload *workload, frag_workload *longest);
 
 /* Of a server: the tokens of an answer with that length of answer_tokens, and the most of any. */
 uint64_t frag_workload_answer(const frag_workload *workload, uint64_t length);

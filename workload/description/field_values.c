@@ -313,6 +313,9 @@ void frag_fields_set_initial(const frag_field *fields, void *base)
             *((char *)base + field->offset) = '\0';
         else if (field->kind != FRAG_FIELD_LENGTHS)
             frag_field_set_number(field, base, field->initial);
+        else if (field->initial > 0)
+            *(frag_lengths *)(void *)((char *)base + field->offset) =
+                (frag_lengths){.values = {(uint64_t)field->initial}, .count = 1};
 }
 
 const frag_field *frag_field_find(const frag_field *fields, const char *key)

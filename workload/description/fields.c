@@ -22,7 +22,7 @@
     (FRAG_LORA_Q_LIN | FRAG_LORA_K_LIN | FRAG_LORA_V_LIN | FRAG_LORA_OUT_LIN | FRAG_LORA_LIN1 |    \
      FRAG_LORA_LIN2)
 
-enum { COUNT_MAX = 1 << 24 };
+enum { COUNT_MAX = 1 << 24, ROWS_MAX = 1 << 30 };
 
 static const frag_field gpt2_fields[] = {
     {"vocabulary", "vocab_size", FRAG_FIELD_COUNT, NETWORK(vocabulary), 50257, 2, COUNT_MAX, NULL,
@@ -479,6 +479,25 @@ static const frag_field mnasnet_fields[] = {
     {.key = NULL},
 };
 
+static const frag_field dlrm_fields[] = {
+    {"tables", NULL, FRAG_FIELD_COUNT, NETWORK(tables), 26, 1, FRAG_TOKENS_MAX, NULL,
+     "of embeddings"},
+    {"rows", NULL, FRAG_FIELD_LENGTHS, NETWORK(rows), 100000, 1, ROWS_MAX, NULL,
+     "of a table: N, a list for table after table, or MIN..MAX drawn by the seed"},
+    {"width", NULL, FRAG_FIELD_COUNT, NETWORK(width), 128, 1, 65536, NULL, "of an embedding"},
+    {"dense", NULL, FRAG_FIELD_COUNT, NETWORK(dense), 13, 1, 65536, NULL,
+     "numbers that a sample has besides"},
+    {"bottom", NULL, FRAG_FIELD_STAGES, NETWORK(bottom), 0, 1, 65536, "512,256",
+     "widths of the linear layers over them, before one that makes an embedding's width"},
+    {"top", NULL, FRAG_FIELD_STAGES, NETWORK(top), 0, 1, 65536, "1024,1024,512,256",
+     "widths of the linear layers over the interaction, before one that makes a number"},
+    {"bags", NULL, FRAG_FIELD_FLAG, NETWORK(has_bags), 1, 0, 1, NULL,
+     "tables are nn.EmbeddingBag, which sums; else nn.Embedding"},
+    {"sparse", NULL, FRAG_FIELD_FLAG, NETWORK(is_sparse), 0, 0, 1, NULL,
+     "gradients of tables have the rows that were asked for, not all"},
+    {.key = NULL},
+};
+
 static const frag_field unet_fields[] = {
     {"image", "sample_size", FRAG_FIELD_COUNT, NETWORK(image), 64, 1, 1 << 14, NULL,
      "latent pixels along a side"},
@@ -693,6 +712,15 @@ const frag_family_fields frag_families[FRAG_FAMILY_COUNT] = {
                              .has_images = true,
                              .has_no_blocks = true,
                              .has_no_offload = true},
+    [FRAG_FAMILY_DLRM] = {.name = "dlrm",
+                          .model_types = "",
+                          .summary = "recommender: tables of embeddings, linear layers, and "
+                                     "products of all pairs",
+                          .fields = dlrm_fields,
+                          .is_encoder = true,
+                          .has_samples = true,
+                          .has_no_blocks = true,
+                          .has_no_offload = true},
     [FRAG_FAMILY_UNET] = {.name = "unet",
                           .model_types = "UNet2DConditionModel",
                           .summary = "U-Net of diffusion with cross attention to a text",
@@ -709,9 +737,12 @@ const frag_field frag_knobs[] = {
      "training steps, forward passes with a loss, tokens one by one, requests that arrive, or "
      "answers that are generated, scored and learnt from"},
     {"batch", NULL, FRAG_FIELD_COUNT, WORKLOAD(batch), 1, 1, 1 << 20, NULL,
-     "sequences or images in a batch"},
+     "sequences, images or samples in a batch"},
     {"tokens", NULL, FRAG_FIELD_LENGTHS, WORKLOAD(tokens), 128, 1, COUNT_MAX, NULL,
      "tokens in a sequence: N, a list for batch after batch, or MIN..MAX drawn by the seed"},
+    {"lookups", NULL, FRAG_FIELD_LENGTHS, WORKLOAD(lookups), 1, 1, 1 << 16, NULL,
+     "rows that a sample asks each table for: N, a list for batch after batch, or MIN..MAX drawn "
+     "by the seed"},
     {"target_tokens", NULL, FRAG_FIELD_COUNT, WORKLOAD(target_tokens), 0, 0, COUNT_MAX, NULL,
      "tokens that a decoder learns behind an encoder; 0: as many as tokens"},
     {"new_tokens", NULL, FRAG_FIELD_COUNT, WORKLOAD(new_tokens), 32, 1, 1 << 16, NULL,

@@ -18,6 +18,25 @@ uint64_t frag_lengths_largest(const frag_lengths *lengths)
     return largest;
 }
 
+bool frag_workload_has_tokens(const frag_workload *workload)
+{
+    const frag_family_fields *family = &frag_families[workload->network.family];
+    return !family->has_images && !family->has_samples;
+}
+
+bool frag_workload_is_drawn(const frag_workload *workload, frag_workload *longest)
+{
+    *longest = *workload;
+    frag_lengths *const all[] = {&longest->tokens, &longest->lookups};
+    bool is_drawn = false;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        is_drawn = is_drawn || all[i]->is_range;
+        if (all[i]->is_range)
+            all[i]->values[0] = all[i]->values[1];
+    }
+    return is_drawn;
+}
+
 uint64_t frag_workload_answer(const frag_workload *workload, uint64_t length)
 {
     return length > 0 ? length : workload->new_tokens;

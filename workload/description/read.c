@@ -26,9 +26,7 @@ static void set_defaults(frag_network *network)
 
 void frag_workload_init(frag_workload *workload)
 {
-    *workload = (frag_workload){.tokens = {.values = {FRAG_TOKENS_INITIAL}, .count = 1},
-                                .expert_shares = {.values = {1}, .count = 1},
-                                .answer_tokens = {.count = 1}};
+    *workload = (frag_workload){.answer_tokens = {.count = 1}};
     frag_fields_set_initial(frag_knobs, workload);
 }
 

@@ -59,6 +59,9 @@ typedef struct frag_batch {
     uint64_t number;       /* of forward passes so far */
     frag_tensor ids;       /* what the program made of it: token ids, or images and their labels */
     frag_tensor labels;    /* the same tensor where the task has no others */
+    frag_tensor numbers;   /* of a recommender: what samples have besides indices, */
+    frag_tensor offsets;   /* and where the indices of each begin */
+    uint64_t lookups;      /* indices of a table for each sample */
     frag_tensor times;     /* of a diffusion: the step of each image, */
     frag_tensor text;      /* hidden states of a text, */
     frag_tensor pooled;    /* the pooled text and sizes of the image (SDXL) */
@@ -112,6 +115,7 @@ extern const frag_family frag_family_bart;
 extern const frag_family frag_family_t5;
 extern const frag_family frag_family_whisper;
 extern const frag_family frag_family_mnasnet;
+extern const frag_family frag_family_dlrm;
 
 /* ---- linear layers (linear.c), named once for building a model and for running it */
 typedef struct frag_linear {

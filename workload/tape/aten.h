@@ -59,6 +59,10 @@ frag_tensor frag_aten_expand(frag_tape *tape, frag_tensor self, uint64_t count);
 /* first may be 0: an empty tensor. dtype: the wider of both. */
 frag_tensor frag_aten_cat(frag_tape *tape, frag_tensor first, frag_tensor second, frag_dtype dtype);
 
+/* The same of any number of parts. */
+frag_tensor frag_aten_cat_all(frag_tape *tape, const frag_tensor *parts, uint64_t count,
+                              frag_dtype dtype);
+
 /* ---- matrices (aten_matrix.c): of rows x inner and inner x columns */
 typedef struct frag_matrix_shape {
     uint64_t rows;
@@ -105,6 +109,15 @@ frag_tensor frag_aten_embedding(frag_tape *tape, frag_tensor weight, frag_tensor
 /* The same, whose gradient comes in another order and is copied. */
 frag_tensor frag_aten_embedding_turned(frag_tape *tape, frag_tensor weight, frag_tensor ids,
                                        uint64_t width);
+/* nn.EmbeddingBag that sums; is_turned as above. is_sparse: the gradient has a row for each index.
+ */
+typedef struct frag_embedding_bag {
+    frag_tensor weight, indices, offsets;
+    uint64_t width;
+    bool is_turned;
+    bool is_sparse;
+} frag_embedding_bag;
+frag_tensor frag_aten_embedding_bag(frag_tape *tape, const frag_embedding_bag *of);
 frag_tensor frag_aten_layer_norm(frag_tape *tape, frag_tensor x, frag_tensor weight,
                                  frag_tensor bias, uint64_t width);
 /* The same of what lies with channels before pixels, which is copied first; and where its gradient
@@ -122,6 +135,9 @@ frag_tensor frag_aten_cross_entropy(frag_tape *tape, frag_tensor logits, frag_te
 frag_tensor frag_aten_log_softmax(frag_tape *tape, frag_tensor self);
 /* self.gather(-1, index) of rows, one number of each */
 frag_tensor frag_aten_choose(frag_tape *tape, frag_tensor self, frag_tensor index);
+/* binary_cross_entropy_with_logits, the mean. */
+frag_tensor frag_aten_binary_cross_entropy(frag_tape *tape, frag_tensor logits,
+                                           frag_tensor targets);
 /* The mean of the squared differences. */
 frag_tensor frag_aten_mse_loss(frag_tape *tape, frag_tensor self, frag_tensor target);
 
@@ -248,12 +264,17 @@ typedef struct frag_nonzero {
 frag_tensor frag_aten_nonzero(frag_tape *tape, const frag_nonzero *of);
 /* self[rows, columns, None] of a matrix; index: one of both. */
 frag_tensor frag_aten_pick(frag_tape *tape, frag_tensor self, frag_tensor index);
+/* self[:, rows, columns] of matrices, the numbers of so many places on the host. */
+frag_tensor frag_aten_pick_places(frag_tape *tape, frag_tensor self, uint64_t matrices,
+                                  uint64_t places);
 /* torch._grouped_mm of rows with a matrix for each group of them. */
 frag_tensor frag_aten_grouped_mm(frag_tape *tape, frag_tensor x, frag_tensor weight,
                                  frag_tensor offsets, const frag_matrix_shape *shape);
 /* What torch.sort of so many numbers takes besides its results; and index_put_, which adds up rows
  * of equal numbers, of a table of so many rows that are named by so many indices. */
 void frag_aten_sort(frag_tape *tape, uint64_t count);
+/* Of cub's sort of so many keys of so many values: what it takes besides its results. */
+void frag_aten_sort_keys(frag_tape *tape, uint64_t count, uint64_t values);
 void frag_aten_sort_rows(frag_tape *tape, uint64_t count, uint64_t rows, uint64_t indices);
 
 #endif

@@ -113,6 +113,43 @@ frag_tensor frag_aten_pick(frag_tape *tape, frag_tensor self, frag_tensor index)
     return made;
 }
 
+/* Zeros, into which gradients are put: the numbers are copied to the device and sorted. */
+static void pick_places_backward(frag_tape *tape, frag_node *node, const frag_tensor *in,
+                                 frag_tensor *out)
+{
+    const uint64_t count = node->numbers[0], matrices = node->numbers[1];
+    uint64_t places = frag_tape_count(tape, in[0]) / matrices;
+    frag_dtype dtype = frag_tape_dtype(tape, in[0]);
+    out[0] = frag_tape_empty(tape, count, dtype);
+    frag_tensor linear = frag_tape_empty(tape, places, FRAG_I64);
+    frag_tape_drop(tape, frag_tape_empty(tape, places, FRAG_I64));
+    frag_tensor laid = matrices > 1 ? frag_tape_empty(tape, places * matrices, dtype) : 0;
+    frag_tensor made[3]; /* sorted, order, a range */
+    for (uint32_t i = 0; i < 3; i++)
+        made[i] = frag_tape_empty(tape, places, FRAG_I64);
+    frag_aten_sort_keys(tape, places, count);
+    for (uint32_t i = 0; i < 3; i++)
+        frag_tape_drop(tape, made[i]);
+    frag_tape_drop(tape, laid);
+    frag_tape_drop(tape, linear);
+}
+
+frag_tensor frag_aten_pick_places(frag_tape *tape, frag_tensor self, uint64_t matrices,
+                                  uint64_t places)
+{
+    frag_tensor rows = frag_tape_empty(tape, places, FRAG_I64);
+    frag_tensor columns = frag_tape_empty(tape, places, FRAG_I64);
+    frag_tensor made = frag_tape_empty(tape, matrices * places, frag_tape_dtype(tape, self));
+    frag_tape_drop(tape, columns);
+    frag_tape_drop(tape, rows);
+    frag_node *node = frag_tape_record(tape, pick_places_backward, &self, 1, &made, 1);
+    if (node != NULL) {
+        node->numbers[0] = frag_tape_count(tape, self);
+        node->numbers[1] = matrices;
+    }
+    return made;
+}
+
 /* ---- rows added up by their numbers */
 static void index_add_backward(frag_tape *tape, frag_node *node, const frag_tensor *in,
                                frag_tensor *out)

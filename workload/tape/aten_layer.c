@@ -168,6 +168,15 @@ void frag_aten_sort(frag_tape *tape, uint64_t count)
     frag_tape_drop(tape, range);
 }
 
+void frag_aten_sort_keys(frag_tape *tape, uint64_t count, uint64_t values)
+{
+    uint64_t passes = 1; /* over the bytes that the largest number has */
+    for (uint64_t left = (values - 1) >> 8; left > 0; left >>= 8)
+        passes++;
+    uint64_t bytes = sort_bytes(count, get_tiles(tape).sort) - (PASSES_MAX - passes) * PASS_BYTES;
+    frag_tape_drop(tape, bytes_of(tape, count <= TILE_ROWS_MAX ? 1 : bytes));
+}
+
 void frag_aten_sort_rows(frag_tape *tape, uint64_t count, uint64_t rows, uint64_t indices)
 {
     frag_tensor wrapped = frag_tape_empty(tape, count, FRAG_I64);
@@ -181,13 +190,53 @@ void frag_aten_sort_rows(frag_tape *tape, uint64_t count, uint64_t rows, uint64_
             frag_tape_clear(tape, &wrapped);
         }
     }
-    uint64_t passes = 1; /* over the bytes that the largest number has */
-    for (uint64_t left = (rows - 1) >> 8; left > 0; left >>= 8)
-        passes++;
-    uint64_t bytes = sort_bytes(count, get_tiles(tape).sort) - (PASSES_MAX - passes) * PASS_BYTES;
-    frag_tape_drop(tape, bytes_of(tape, count <= TILE_ROWS_MAX ? 1 : bytes));
+    frag_aten_sort_keys(tape, count, rows);
     for (uint32_t i = 0; i < 4; i++)
         frag_tape_drop(tape, made[i]);
+}
+
+/* ---- sums of embeddings (ATen/native/cuda/EmbeddingBag.cu) */
+static void bag_backward(frag_tape *tape, frag_node *node, const frag_tensor *in, frag_tensor *out)
+{
+    uint64_t tokens = frag_tape_count(tape, node->saved[0]);
+    frag_dtype dtype = frag_tape_dtype(tape, in[0]);
+    if (node->is_sparse) {
+        out[0] = frag_tape_empty(tape, tokens * node->numbers[1], dtype);
+        return;
+    }
+    frag_tensor laid =
+        node->numbers[2] != 0 ? frag_tape_empty(tape, frag_tape_count(tape, in[0]), dtype) : 0;
+    frag_tensor sorted = frag_tape_empty(tape, tokens, FRAG_I64);
+    frag_tensor order = frag_tape_empty(tape, tokens, FRAG_I64);
+    frag_tensor range = frag_tape_empty(tape, tokens, FRAG_I64);
+    frag_aten_sort_keys(tape, tokens, UINT64_MAX); /* as if rows had any number */
+    frag_tape_drop(tape, range);
+    out[0] = add_segments(tape, tokens, node->numbers[0], node->numbers[1], dtype);
+    frag_tape_drop(tape, order);
+    frag_tape_drop(tape, sorted);
+    frag_tape_drop(tape, laid);
+}
+
+frag_tensor frag_aten_embedding_bag(frag_tape *tape, const frag_embedding_bag *of)
+{
+    uint64_t bags = frag_tape_count(tape, of->offsets);
+    frag_tensor bag_size = frag_tape_empty(tape, bags, FRAG_I64);
+    frag_tensor bag_of = frag_tape_empty(tape, frag_tape_count(tape, of->indices), FRAG_I64);
+    frag_tensor made = frag_tape_empty(tape, bags * of->width, frag_tape_dtype(tape, of->weight));
+    frag_node *node = frag_tape_record(tape, bag_backward, &of->weight, 1, &made, 1);
+    if (node != NULL) {
+        frag_tape_save(tape, node, of->indices);
+        frag_tape_save(tape, node, of->offsets);
+        frag_tape_save_made(tape, node, bag_of);
+        frag_tape_save_made(tape, node, bag_size);
+        node->numbers[0] = frag_tape_count(tape, of->weight);
+        node->numbers[1] = of->width;
+        node->numbers[2] = of->is_turned;
+        node->is_sparse = of->is_sparse;
+    }
+    frag_tape_drop(tape, bag_of);
+    frag_tape_drop(tape, bag_size);
+    return made;
 }
 
 /* ---- layer norm, of x that lies as it does or is copied first; its gradient likewise */
@@ -394,6 +443,36 @@ frag_tensor frag_aten_cross_entropy(frag_tape *tape, frag_tensor logits, frag_te
     frag_tape_drop(tape, total);
     frag_tape_drop(tape, likelihood);
     frag_tape_drop(tape, made);
+    return loss;
+}
+
+/* ---- binary cross entropy of logits: in fp32 under autocast */
+static void bce_backward(frag_tape *tape, frag_node *node, const frag_tensor *in, frag_tensor *out)
+{
+    (void)in;
+    out[0] = frag_tape_empty(tape, frag_tape_count(tape, node->saved[0]),
+                             frag_tape_dtype(tape, node->saved[0]));
+}
+
+frag_tensor frag_aten_binary_cross_entropy(frag_tape *tape, frag_tensor logits, frag_tensor targets)
+{
+    bool is_cast = frag_tape_autocast(tape) != FRAG_F32;
+    frag_tensor typed =
+        is_cast ? frag_tape_to(tape, logits, FRAG_F32) : frag_tape_keep(tape, logits);
+    uint64_t count = frag_tape_count(tape, typed);
+    frag_dtype dtype = frag_tape_dtype(tape, typed);
+    frag_tensor logs = frag_tape_empty(tape, count, dtype);
+    frag_tensor losses = frag_tape_empty(tape, count, dtype);
+    frag_tensor loss = frag_tape_empty(tape, 1, dtype);
+    frag_aten_reduce_buffers(tape, &(frag_reduction){1, count, true, 0});
+    frag_tape_drop(tape, losses);
+    frag_tape_drop(tape, logs);
+    frag_node *node = frag_tape_record(tape, bce_backward, &typed, 1, &loss, 1);
+    if (node != NULL) {
+        frag_tape_save(tape, node, typed);
+        frag_tape_save(tape, node, targets);
+    }
+    frag_tape_drop(tape, typed);
     return loss;
 }
 

@@ -181,6 +181,29 @@ static void cat_backward(frag_tape *tape, frag_node *node, const frag_tensor *in
             out[i] = frag_tape_view(tape, in[0], node->numbers[i]);
 }
 
+/* A node for each part but the first, of which none makes anything. */
+frag_tensor frag_aten_cat_all(frag_tape *tape, const frag_tensor *parts, uint64_t count,
+                              frag_dtype dtype)
+{
+    uint64_t total = 0;
+    for (uint64_t i = 0; i < count; i++)
+        total += frag_tape_count(tape, parts[i]);
+    frag_tensor whole = frag_tape_empty(tape, total, dtype);
+    frag_tensor made = frag_tape_keep(tape, parts[0]);
+    for (uint64_t i = 1; i < count; i++) {
+        uint64_t counts[2] = {frag_tape_count(tape, made), frag_tape_count(tape, parts[i])};
+        frag_tensor next = frag_tape_alias(tape, whole, counts[0] + counts[1]);
+        frag_node *node =
+            frag_tape_record(tape, cat_backward, (frag_tensor[]){made, parts[i]}, 2, &next, 1);
+        for (uint32_t k = 0; k < 2 && node != NULL; k++)
+            node->numbers[k] = counts[k];
+        frag_tape_drop(tape, made);
+        made = next;
+    }
+    frag_tape_drop(tape, whole);
+    return made;
+}
+
 frag_tensor frag_aten_cat(frag_tape *tape, frag_tensor first, frag_tensor second, frag_dtype dtype)
 {
     uint64_t counts[2] = {frag_tape_count(tape, first), frag_tape_count(tape, second)};

@@ -108,6 +108,8 @@ static frag_tensor fit(frag_tape *tape, const frag_node *node, uint32_t edge, fr
 {
     const frag_node *next = frag_tape_node(tape, node->edges[edge].node);
     uint32_t input = node->edges[edge].input;
+    if (node->is_sparse)
+        return gradient;
     bool is_summed = edge == 0 && node->is_summed;
     if (is_summed || frag_tape_count(tape, gradient) != next->counts[input]) {
         frag_tensor sum =

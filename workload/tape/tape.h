@@ -97,6 +97,7 @@ struct frag_node {
     uint64_t counts[FRAG_NODE_EDGES_MAX];    /* elements and type that they must have */
     frag_dtype dtypes[FRAG_NODE_EDGES_MAX];
     bool are_columns[FRAG_NODE_EDGES_MAX];
+    bool is_sparse;       /* its result has some rows of what its input has */
     bool is_summed;       /* its first result is a sum over rows, though there is only one */
     bool is_summed_along; /* rows lie next to each other there */
     uint32_t output_count;
