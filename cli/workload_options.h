@@ -15,6 +15,8 @@
          .help = "tokens in a sequence: N, N,N,... for batch after batch, or MIN..MAX at random"}, \
         {"lookups", "LIST",                                                                        \
          .help = "rows that a sample asks each table for: N, a list, or MIN..MAX"},                \
+        {"nodes", "LIST", .help = "of a graph or its part: N, a list, or MIN..MAX"},               \
+        {"edges", "LIST", .help = "of it, likewise"},                                              \
         {"target-tokens", "N", .help = "tokens that a decoder learns behind an encoder"},          \
         {"new-tokens", "N", .help = "tokens that generation adds to each sequence"},               \
         {"reference", "FLAG", .choices = "true|false",                                             \

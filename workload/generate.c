@@ -33,6 +33,8 @@ static const frag_family *const families[FRAG_FAMILY_COUNT] = {
     [FRAG_FAMILY_WHISPER] = &frag_family_whisper,
     [FRAG_FAMILY_MNASNET] = &frag_family_mnasnet,
     [FRAG_FAMILY_DLRM] = &frag_family_dlrm,
+    [FRAG_FAMILY_GRAPHSAGE] = &frag_family_graph,
+    [FRAG_FAMILY_GCN] = &frag_family_graph,
     [FRAG_FAMILY_T5] = &frag_family_t5,
     [FRAG_FAMILY_MT5] = &frag_family_t5,
 };
@@ -84,6 +86,8 @@ static void load_batch(program *running)
     running->batch.number = running->passes++;
     running->batch.tokens = next_length(running, &running->workload->tokens);
     running->batch.lookups = next_length(running, &running->workload->lookups);
+    running->batch.nodes = next_length(running, &running->workload->nodes);
+    running->batch.edges = next_length(running, &running->workload->edges);
     running->drawn++;
     frag_tape_set_kind(running->tape, FRAG_REQUEST_INPUT);
     running->family->load(running->tape, &running->model, &running->batch);

@@ -186,10 +186,16 @@ static uint64_t find_divisor(uint64_t batch, uint32_t level)
     return parts;
 }
 
+/* Of a graph the batch says what is learned, not what is read. */
+static bool is_batch_read(const frag_workload *workload)
+{
+    return !frag_families[workload->network.family].has_graphs;
+}
+
 static uint32_t count_accumulate(const frag_fix_base *base)
 {
     const frag_workload *workload = &base->setting.workload;
-    bool is_possible = is_training(base) && !workload->network.is_sparse;
+    bool is_possible = is_training(base) && is_batch_read(workload) && !workload->network.is_sparse;
     return is_possible ? count_divisors(workload->batch) : 0;
 }
 
@@ -552,7 +558,8 @@ static uint32_t count_halvings(uint64_t of, uint64_t min)
 
 static uint32_t count_batch(const frag_fix_base *base)
 {
-    return count_halvings(base->setting.workload.batch, 1);
+    const frag_workload *workload = &base->setting.workload;
+    return is_batch_read(workload) ? count_halvings(workload->batch, 1) : 0;
 }
 
 static void apply_batch(const frag_fix_base *base, uint32_t level, frag_fit_setting *setting)

@@ -26,6 +26,10 @@ static void print_batch(const frag_workload *workload, FILE *stream)
         print_lengths(&workload->lookups, "lookups", stream);
     if (frag_workload_has_tokens(workload))
         print_lengths(&workload->tokens, "tokens", stream);
+    if (family->has_graphs) {
+        print_lengths(&workload->nodes, "nodes", stream);
+        print_lengths(&workload->edges, "edges", stream);
+    }
 }
 
 static void print_question(const frag_memory_plan *plan, FILE *stream)

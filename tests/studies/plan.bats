@@ -107,7 +107,7 @@ refuse() { # sentence, arguments
     [ "$status" -eq 1 ]
 }
 
-@test "samples have no length, and only fixes that give what can be generated" {
+@test "samples and graphs have no length, and only fixes that give what can be generated" {
     ask() { # file, options: whether it has an image and a length, and the fixes
         ./fraglab plan "$models/$1" --gpu rtx3060 --format jsonl "${@:2}" |
             field '(p["run"]["image"], p["run"]["longest_tokens"], [fix["fix"] for fix in p["fixes"]], p["draws"])'
@@ -117,6 +117,9 @@ refuse() { # sentence, arguments
     [[ $sparse == "(None, None, "*"'batch'"*", 0)" && $sparse != *accumulate* ]]
     printf 'model: {family: dlrm}\nrun: {batch: 1024}\n' >"$out/dense.yaml"
     [[ $(models=$out ask dense.yaml) == *"'accumulate'"*"'momentum'"* ]]
+    # A batch of a graph is what is learned of what is read; sizes that are drawn are tried with seven seeds.
+    graph=$(ask graphsage-arxiv.yaml --steps 3)
+    [[ $graph == "(None, None, "*", 8)" && $graph != *"'batch'"* && $graph != *accumulate* ]]
 }
 
 @test "weights of 4 bits are a fix, alone and beside adapters, and no fix breaks them" {

@@ -26,7 +26,7 @@ options() {
         [[ "$output" == *" equal" ]]
         count=$((count + 1))
     done <$here/cases
-    [ "$count" -ge 176 ]
+    [ "$count" -ge 187 ]
 }
 
 @test "the same description gives the same bytes, another seed other ones" {
@@ -131,9 +131,9 @@ refuse() { # sentence; the file's text is on stdin
 
 targets="q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj, qkv_proj, gate_up_proj, c_attn, c_proj, c_fc, query, key, value, dense"
 targets+=", q_lin, k_lin, v_lin, out_lin, lin1, lin2, query_key_value, dense_h_to_4h, dense_4h_to_h, to_q, to_k, to_v, to_out.0"
-families="gpt2, llama, bert, mistral, qwen2, qwen3, phi3, gemma, roberta, distilbert, opt, gpt_neox, gemma2, vit, resnet, unet, mixtral, qwen3_moe, bart, t5, mt5, convnext, whisper, mnasnet or dlrm"
+families="gpt2, llama, bert, mistral, qwen2, qwen3, phi3, gemma, roberta, distilbert, opt, gpt_neox, gemma2, vit, resnet, unet, mixtral, qwen3_moe, bart, t5, mt5, convnext, whisper, mnasnet, dlrm, graphsage or gcn"
 types=${families/unet, /}
-types=${types/convnext, whisper, mnasnet or dlrm/convnext or whisper}
+types=${types/convnext, whisper, mnasnet, dlrm, graphsage or gcn/convnext or whisper}
 
 @test "bad input is refused with its place, what was found and what would be right" {
     printf 'model:\n  family: gpt2\n  layer: 2\n' | refuse ":3:3: unknown key 'layer'; did you mean layers"
@@ -246,7 +246,12 @@ types=${types/convnext, whisper, mnasnet or dlrm/convnext or whisper}
     printf 'model: {family: dlrm, bags: false}\nrun: {lookups: 1..4}\n' |
         refuse ": lookups is up to 4, and bags is false; expected 1 row of a table"
     printf 'model: {family: dlrm}\nrun: {tokens: 64}\n' | refuse ": tokens is given, and dlrm reads no sequences; expected it left out"
+    printf 'model: {family: dlrm}\nrun: {nodes: 64}\n' | refuse ": nodes or edges is given, and the model reads no graph; expected it with graphsage or gcn"
     printf 'model: {family: gpt2}\nrun: {lookups: 2}\n' | refuse ": lookups is given, and the model has no tables; expected it with dlrm"
+    printf 'model: {family: gcn}\nrun: {batch: 64, nodes: [64, 63]}\n' |
+        refuse ": nodes has 63, and batch is 64; expected at least as many nodes"
+    printf 'model: {family: graphsage}\nrun: {checkpoint: blocks}\n' |
+        refuse ": checkpoint is blocks, and graphsage has no blocks for it; expected none"
     printf '{"model_type": "dlrm"}' | refuse ": 'model_type' is 'dlrm'; expected ${types/roberta,/roberta, xlm-roberta,}"
     printf '{"hidden_size": 3}' | refuse ": has no 'model_type'; expected the config.json of a model"
 }

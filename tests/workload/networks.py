@@ -1,6 +1,7 @@
 """Networks of tests/workload/program.py that transformers and diffusers do not have. Each takes its labels and returns a loss
 and logits, as transformers' models do; fields of a description are arguments of its constructor."""
 import argparse
+import functools
 
 import torch
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
@@ -64,7 +65,22 @@ class Dlrm(torch.nn.Module):
         return argparse.Namespace(loss=binary_cross_entropy_with_logits(logits, labels), logits=logits)
 
 
-KINDS = {"mnasnet": MnasNet, "dlrm": Dlrm}
+class Graph(torch.nn.Module):
+    """GraphSAGE or GCN of torch_geometric; the loss is of the first nodes, as NeighborLoader has them. Self-loops are among the edges."""
+
+    def __init__(self, kind, features, width, layers, classes, residual_dropout):
+        super().__init__()
+        import torch_geometric.nn
+
+        extra = {"add_self_loops": False} if kind == "GCN" else {}
+        self.network = getattr(torch_geometric.nn, kind)(features, width, layers, classes, dropout=residual_dropout, **extra)
+
+    def forward(self, features, edges, labels, count):
+        logits = self.network(features, edges)[:count]
+        return argparse.Namespace(loss=cross_entropy(logits, labels[:count]), logits=logits)
+
+
+KINDS = {"mnasnet": MnasNet, "dlrm": Dlrm, "graphsage": functools.partial(Graph, "GraphSAGE"), "gcn": functools.partial(Graph, "GCN")}
 
 
 def build(config):

@@ -284,6 +284,19 @@ def forward_samples():
         loss = take_loss(model(numbers, offsets, indices, labels))
 
 
+def forward_graph():
+    """A part of a graph, of which the nodes that are learned come first."""
+    global drawn, features, edges, labels, loss
+    nodes, links = ([int(count) for count in knobs[key].split(",")] for key in ("nodes", "edges"))
+    count = nodes[drawn % len(nodes)]
+    features = torch.randn(count, config.features).to(weights).cuda()
+    edges = torch.zeros(2, links[drawn % len(links)], dtype=torch.int64).cuda()
+    labels = torch.randint(0, config.classes, (count,)).cuda()
+    drawn += 1
+    with offloading(), torch.autocast("cuda", dtype=autocast) if autocast else contextlib.nullcontext():
+        loss = take_loss(model(features, edges, labels, int(knobs.get("batch", 1))))
+
+
 def load_latents(copies):
     """What a U-Net reads besides time: latents, text, and for SDXL the pooled text and sizes of the image."""
     global latents, text, added
@@ -329,6 +342,8 @@ def forward():
         return forward_sounds()
     if config.model_type == "dlrm":
         return forward_samples()
+    if config.model_type in ("graphsage", "gcn"):
+        return forward_graph()
     ids = torch.randint(0, config.vocab_size, (int(knobs.get("batch", 1)), lengths[drawn % len(lengths)])).cuda()
     drawn += 1
     targets = ids

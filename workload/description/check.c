@@ -199,10 +199,20 @@ static bool check_images(const frag_workload *workload, frag_error *error)
     return of->heads > 0 ? check_transformer(of, error) : check_stages(of, error);
 }
 
-/* A table that is no bag gives a row for each sample. */
+/* A table that is no bag gives a row for each sample; the nodes that are learned are there. */
 static bool check_samples(const frag_workload *workload, frag_error *error)
 {
     uint64_t lookups = frag_lengths_largest(&workload->lookups);
+    const frag_lengths *nodes = &workload->nodes;
+    if (frag_families[workload->network.family].has_graphs) {
+        for (uint32_t i = 0; i < nodes->count; i++)
+            if (nodes->values[i] < workload->batch)
+                return frag_fail(error, FRAG_E_INPUT,
+                                 "nodes has %" PRIu64 ", and batch is %" PRIu64
+                                 "; expected at least as many nodes",
+                                 nodes->values[i], workload->batch);
+        return true;
+    }
     /* Where a gradient is added to another, or scaled, others are made of them. */
     bool is_alone = workload->optimizer == FRAG_OPTIMIZER_SGD && workload->accumulate == 1 &&
                     !workload->keeps_gradients && workload->parallel == FRAG_PARALLEL_NONE &&
@@ -456,6 +466,11 @@ static bool check_dependent(const frag_workload *workload, frag_error *error)
     if (!family->has_samples && has_lengths(&workload->lookups, "lookups"))
         return frag_fail(error, FRAG_E_INPUT,
                          "lookups is given, and the model has no tables; expected it with dlrm");
+    if (!family->has_graphs &&
+        (has_lengths(&workload->nodes, "nodes") || has_lengths(&workload->edges, "edges")))
+        return frag_fail(error, FRAG_E_INPUT,
+                         "nodes or edges is given, and the model reads no graph; expected it with "
+                         "graphsage or gcn");
     if (workload->target_tokens > 0 && !family->has_pairs)
         return frag_fail(error, FRAG_E_INPUT,
                          "target_tokens is %" PRIu64
@@ -610,7 +625,7 @@ bool frag_workload_check(const frag_workload *workload, frag_error *error)
     if (frag_families[of->family].has_images)
         return check_images(workload, error) && check_optimizer(workload, error) &&
                check_adapters(workload, error) && check_size(workload, error);
-    if (frag_families[of->family].has_samples)
+    if (frag_families[of->family].has_samples || frag_families[of->family].has_graphs)
         return check_samples(workload, error) && check_tokenless(workload, error) &&
                check_optimizer(workload, error) && check_size(workload, error);
     for (uint32_t i = 0; i < tokens->count; i++)

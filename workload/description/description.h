@@ -38,6 +38,8 @@ typedef enum frag_family_id {
     FRAG_FAMILY_WHISPER,
     FRAG_FAMILY_MNASNET,
     FRAG_FAMILY_DLRM,
+    FRAG_FAMILY_GRAPHSAGE,
+    FRAG_FAMILY_GCN, /* graphsage with other layers */
     FRAG_FAMILY_COUNT
 } frag_family_id;
 
@@ -113,6 +115,7 @@ typedef struct frag_network {
     frag_stages bottom, top;    /* widths of linear layers below and above the interaction */
     bool is_sparse;             /* gradients of tables have the rows that were asked for */
     bool has_bags;              /* a sample asks a table for a sum of rows, not for one */
+    uint64_t features;          /* numbers of a node of a graph */
     uint64_t image;             /* pixels along a side */
     uint64_t image_channels;
     uint64_t patch;             /* pixels along a side */
@@ -292,7 +295,9 @@ typedef struct frag_workload {
     uint64_t task;
     uint64_t batch;
     frag_lengths tokens;
-    frag_lengths lookups;   /* rows that a sample asks each table for (DLRM) */
+    frag_lengths lookups; /* rows that a sample asks each table for (DLRM) */
+    frag_lengths nodes;   /* of the graph that is read, or of its part */
+    frag_lengths edges;
     uint64_t target_tokens; /* that a decoder learns behind an encoder; 0: as tokens */
     uint64_t steps;
     uint64_t requests;          /* that a server gets */
@@ -382,6 +387,7 @@ typedef struct frag_family_fields {
     bool has_sounds;       /* batches are spectrograms and what was said */
     bool has_images;       /* batches are images, not sequences of tokens */
     bool has_samples;      /* batches are numbers and indices of tables */
+    bool has_graphs;       /* batches are parts of a graph */
     bool has_no_blocks;    /* nothing that transformers can checkpoint */
     bool has_no_offload;   /* what comes back from the host lies in another order than it did */
     bool is_quantised;     /* weights of 4 and 8 bits are described */

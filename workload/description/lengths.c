@@ -21,13 +21,14 @@ uint64_t frag_lengths_largest(const frag_lengths *lengths)
 bool frag_workload_has_tokens(const frag_workload *workload)
 {
     const frag_family_fields *family = &frag_families[workload->network.family];
-    return !family->has_images && !family->has_samples;
+    return !family->has_images && !family->has_samples && !family->has_graphs;
 }
 
 bool frag_workload_is_drawn(const frag_workload *workload, frag_workload *longest)
 {
     *longest = *workload;
-    frag_lengths *const all[] = {&longest->tokens, &longest->lookups};
+    frag_lengths *const all[] = {&longest->tokens, &longest->lookups, &longest->nodes,
+                                 &longest->edges};
     bool is_drawn = false;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         is_drawn = is_drawn || all[i]->is_range;

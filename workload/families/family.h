@@ -62,9 +62,12 @@ typedef struct frag_batch {
     frag_tensor numbers;   /* of a recommender: what samples have besides indices, */
     frag_tensor offsets;   /* and where the indices of each begin */
     uint64_t lookups;      /* indices of a table for each sample */
-    frag_tensor times;     /* of a diffusion: the step of each image, */
-    frag_tensor text;      /* hidden states of a text, */
-    frag_tensor pooled;    /* the pooled text and sizes of the image (SDXL) */
+    frag_tensor links;     /* of a graph: sources of edges, then their targets */
+    uint64_t nodes;
+    uint64_t edges;
+    frag_tensor times;  /* of a diffusion: the step of each image, */
+    frag_tensor text;   /* hidden states of a text, */
+    frag_tensor pooled; /* the pooled text and sizes of the image (SDXL) */
     frag_tensor sizes;
     frag_tensor parts[2]; /* of what was predicted last: without the text, with it */
     uint64_t count;
@@ -116,6 +119,7 @@ extern const frag_family frag_family_t5;
 extern const frag_family frag_family_whisper;
 extern const frag_family frag_family_mnasnet;
 extern const frag_family frag_family_dlrm;
+extern const frag_family frag_family_graph;
 
 /* ---- linear layers (linear.c), named once for building a model and for running it */
 typedef struct frag_linear {

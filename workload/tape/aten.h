@@ -80,6 +80,9 @@ frag_tensor frag_aten_linear(frag_tape *tape, frag_tensor x, frag_tensor weight,
  * it is copied, with one the bias's is summed along what lies together. 0: as above. */
 frag_tensor frag_aten_linear_turned(frag_tape *tape, frag_tensor x, const frag_tensor of[2],
                                     uint64_t columns, uint64_t images);
+/* The same of a matrix: of nothing a view is taken. */
+frag_tensor frag_aten_linear_flat(frag_tape *tape, frag_tensor x, const frag_tensor of[2],
+                                  uint64_t columns);
 /* The same of an input that lies with channels before pixels, of so many images: a product alone,
  * then the bias in place. */
 frag_tensor frag_aten_linear_apart(frag_tape *tape, frag_tensor x, const frag_tensor of[2],
@@ -251,6 +254,12 @@ frag_tensor frag_aten_topk(frag_tape *tape, frag_tensor self, uint64_t count, fr
 frag_tensor frag_aten_divide_in_place(frag_tape *tape, frag_tensor self, frag_tensor other);
 /* self[index], rows of that width. */
 frag_tensor frag_aten_gather(frag_tape *tape, frag_tensor self, frag_tensor index, uint64_t width);
+/* self.index_select(0, index), rows of that width. */
+frag_tensor frag_aten_select_rows(frag_tape *tape, frag_tensor self, frag_tensor index,
+                                  uint64_t width);
+/* zeros(rows, width).scatter_add_(0, index.expand_as(source), source) */
+frag_tensor frag_aten_scatter_rows(frag_tape *tape, frag_tensor source, frag_tensor index,
+                                   uint64_t rows);
 /* self.index_add_(0, index, source): self is used up. */
 frag_tensor frag_aten_index_add_in_place(frag_tape *tape, frag_tensor self, frag_tensor index,
                                          frag_tensor source);

@@ -1,4 +1,5 @@
-/* Operators of mixtures of experts: choosing, gathering rows, products in groups. */
+/* Operators of mixtures of experts and of graphs: choosing, rows by their numbers, products in
+ * groups. */
 #include "workload/tape/aten.h"
 
 /* ---- topk and what follows from it */
@@ -146,6 +147,34 @@ frag_tensor frag_aten_pick_places(frag_tape *tape, frag_tensor self, uint64_t ma
     if (node != NULL) {
         node->numbers[0] = frag_tape_count(tape, self);
         node->numbers[1] = matrices;
+    }
+    return made;
+}
+
+/* Zeros, into which rows are added up. */
+frag_tensor frag_aten_select_rows(frag_tape *tape, frag_tensor self, frag_tensor index,
+                                  uint64_t width)
+{
+    frag_tensor made =
+        frag_tape_empty(tape, frag_tape_count(tape, index) * width, frag_tape_dtype(tape, self));
+    frag_node *node = frag_tape_record(tape, choose_backward, &self, 1, &made, 1);
+    if (node != NULL) {
+        frag_tape_save(tape, node, index);
+        node->numbers[0] = frag_tape_count(tape, self);
+    }
+    return made;
+}
+
+/* The rows of the gradient, by number. */
+frag_tensor frag_aten_scatter_rows(frag_tape *tape, frag_tensor source, frag_tensor index,
+                                   uint64_t rows)
+{
+    uint64_t width = frag_tape_count(tape, source) / frag_tape_count(tape, index);
+    frag_tensor made = frag_tape_empty(tape, rows * width, frag_tape_dtype(tape, source));
+    frag_node *node = frag_tape_record(tape, choose_backward, &source, 1, &made, 1);
+    if (node != NULL) {
+        frag_tape_save(tape, node, index);
+        node->numbers[0] = frag_tape_count(tape, source);
     }
     return made;
 }

@@ -141,6 +141,22 @@ frag_tensor frag_aten_linear_turned(frag_tape *tape, frag_tensor x, const frag_t
     return shaped;
 }
 
+frag_tensor frag_aten_linear_flat(frag_tape *tape, frag_tensor x, const frag_tensor of[2],
+                                  uint64_t columns)
+{
+    frag_tensor bias = cast(tape, of[1]);
+    frag_tensor weight = cast(tape, of[0]);
+    frag_tensor typed = cast(tape, x);
+    frag_tensor turned = frag_aten_view(tape, weight);
+    frag_tensor made = bias != 0 ? addmm(tape, bias, typed, turned, columns, false)
+                                 : mm(tape, typed, turned, columns);
+    frag_tape_drop(tape, turned);
+    frag_tape_drop(tape, typed);
+    frag_tape_drop(tape, weight);
+    frag_tape_drop(tape, bias);
+    return made;
+}
+
 frag_tensor frag_aten_linear_apart(frag_tape *tape, frag_tensor x, const frag_tensor of[2],
                                    uint64_t columns, uint64_t images)
 {
