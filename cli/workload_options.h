@@ -74,9 +74,13 @@
          .help = "zero_grad(set_to_none=False)"},                                                  \
         {"no-grad", "FLAG", .choices = "true|false", .help = "evaluate under torch.no_grad()"},    \
         {"empty-cache", "N", .help = "torch.cuda.empty_cache() every N steps"},                    \
-        {"parallel", "HOW", .choices = "none|ddp|zero1|fsdp",                                      \
+        {"parallel", "HOW", .choices = "none|ddp|zero1|fsdp|pipeline|dp|tensor",                   \
          .help = "how several devices share the work"},                                            \
         {"devices", "N", .help = "that share it"},                                                 \
+        {"schedule", "NAME", .choices = "1f1b|gpipe",                                              \
+         .help = "of a pipeline: in which order its microbatches go forward and backward"},        \
+        {"microbatches", "N",                                                                      \
+         .help = "that a pipeline cuts a batch into, by default as many as devices"},              \
     {                                                                                              \
         "seed", "N", .help = "of lengths at random, or of all that is drawn"                       \
     }

@@ -3,9 +3,11 @@
 #include <stdio.h>
 
 #include "base/memory.h"
+#include "workload/data_parallel.h"
 #include "workload/ddp.h"
 #include "workload/families/family.h"
 #include "workload/optimizer.h"
+#include "workload/pipeline.h"
 #include "workload/rlhf.h"
 #include "workload/serve.h"
 
@@ -54,6 +56,9 @@ typedef struct program {
     frag_optimizer_state *optimizer;
     frag_optimizer_state *cleaner; /* of all gradients */
     frag_ddp *ddp;                 /* NULL: the model is not wrapped */
+    frag_pipeline *pipeline;       /* NULL: the model is whole */
+    frag_data_parallel *replicas;  /* NULL: the model is not copied */
+    frag_workload *local;          /* what this device has of layers in parts; NULL: all */
     frag_rlhf *rlhf;               /* NULL: the task is another */
     uint64_t rank;
     uint64_t drawn; /* batches so far */
@@ -80,6 +85,12 @@ static frag_dtype autocast_type(const frag_workload *workload)
     return workload->precision == FRAG_PRECISION_AMP_FP16 ? FRAG_F16 : FRAG_F32;
 }
 
+/* Of DataParallel, on another device than the first. */
+static bool is_replica(const program *running)
+{
+    return running->workload->parallel == FRAG_PARALLEL_DATA && running->rank > 0;
+}
+
 static void load_batch(program *running)
 {
     running->batch.count = running->workload->batch;
@@ -90,7 +101,9 @@ static void load_batch(program *running)
     running->batch.edges = next_length(running, &running->workload->edges);
     running->drawn++;
     frag_tape_set_kind(running->tape, FRAG_REQUEST_INPUT);
+    frag_tape_set_silent(running->tape, is_replica(running));
     running->family->load(running->tape, &running->model, &running->batch);
+    frag_tape_set_silent(running->tape, false);
     frag_tape_set_kind(running->tape, FRAG_REQUEST_TEMPORARY);
 }
 
@@ -130,14 +143,16 @@ static void run_forward(program *running)
     frag_tape_set_autocast(tape, autocast_type(running->workload));
     if (running->ddp != NULL)
         frag_ddp_begin_forward(tape, running->ddp);
-    frag_tape_begin_checkpoints(tape, running->workload->checkpoint_every);
+    frag_tape_begin_checkpoints(tape, running->workload->checkpoint_every, 0);
     frag_shards_begin(tape, &running->model);
     const frag_family *family = running->family;
     frag_tape_set_offloading(tape, running->workload->offload == FRAG_OFFLOAD_ACTIVATIONS);
     frag_outputs made = {.count = 0};
     bool is_kept = running->workload->keeps_outputs || running->workload->leak == FRAG_LEAK_OUTPUTS;
     running->batch.outputs = is_kept ? &made : NULL;
-    frag_tensor loss = family->loss != NULL
+    frag_tensor loss = running->replicas != NULL
+                           ? frag_data_parallel_loss(tape, running->replicas, &running->batch)
+                       : family->loss != NULL
                            ? family->loss(tape, &running->model, &running->batch)
                            : frag_decoder_loss(tape, family, &running->model, &running->batch);
     frag_family_return(tape, &running->batch, loss);
@@ -192,11 +207,14 @@ static void run_backward(program *running)
 {
     frag_tape *tape = running->tape;
     frag_tape_begin(tape, "backward");
-    if (running->workload->accumulate > 1)
+    if (running->workload->accumulate > 1 && !is_replica(running))
         frag_tape_set(tape, &running->loss, frag_aten_mul_scalar(tape, running->loss));
     frag_tensor scaled =
         has_scaler(running) ? scale_loss(running) : frag_tape_keep(tape, running->loss);
-    frag_tape_backward(tape, scaled);
+    if (running->replicas != NULL)
+        frag_data_parallel_backward(tape, running->replicas, scaled);
+    else
+        frag_tape_backward(tape, scaled);
     frag_tape_drop(tape, scaled);
     delete_names(running);
     frag_tape_end(tape, "backward");
@@ -272,7 +290,12 @@ static void run_alternation(program *running)
 static void train_step(program *running)
 {
     frag_tape *tape = running->tape;
-    for (uint64_t i = 0; i < running->workload->accumulate; i++) {
+    if (running->pipeline != NULL) {
+        if (running->model.stage.is_first || running->model.stage.is_last)
+            load_batch(running);
+        frag_pipeline_step(tape, running->pipeline, running->batch.ids);
+    }
+    for (uint64_t i = 0; i < running->workload->accumulate && running->pipeline == NULL; i++) {
         if (running->rlhf != NULL)
             run_alternation(running);
         else
@@ -345,6 +368,15 @@ static void wrap_model(program *running)
         running->ddp = frag_ddp_create(tape, model, part.devices);
     if (parallel == FRAG_PARALLEL_ZERO1)
         running->stepped = frag_ddp_partition(tape, model, &part);
+    if (parallel == FRAG_PARALLEL_TENSOR) {
+        running->local = frag_alloc(1, sizeof *running->local);
+        frag_model_cut_layers(tape, model, running->local);
+        running->stepped = *model;
+    }
+    if (parallel == FRAG_PARALLEL_DATA)
+        running->replicas = frag_data_parallel_create(tape, running->family, model, running->rank);
+    if (parallel == FRAG_PARALLEL_PIPELINE)
+        running->pipeline = frag_pipeline_create(running->family, model);
     if (parallel == FRAG_PARALLEL_FSDP) {
         cleaned = frag_shards_model(frag_shards_create(tape, model, part.rank, part.devices));
         running->stepped = *cleaned;
@@ -357,7 +389,9 @@ static void run_program(program *running)
 {
     frag_tape_begin(running->tape, "load");
     frag_tape_set_kind(running->tape, FRAG_REQUEST_WEIGHT);
+    frag_tape_set_silent(running->tape, is_replica(running));
     running->family->build(running->tape, &running->model);
+    frag_tape_set_silent(running->tape, false);
     frag_model_prepare(running->tape, &running->model);
     frag_tape_set_kind(running->tape, FRAG_REQUEST_TEMPORARY);
     frag_tape_end(running->tape, "load");
@@ -369,11 +403,14 @@ static void run_program(program *running)
     frag_optimizer_destroy(running->optimizer);
     frag_optimizer_destroy(running->cleaner);
     frag_ddp_destroy(running->ddp);
+    frag_pipeline_destroy(running->pipeline);
+    frag_data_parallel_destroy(running->replicas);
     frag_shards_destroy(running->model.shards);
     if (running->workload->parallel == FRAG_PARALLEL_ZERO1) {
         frag_free(running->stepped.parameters);
         frag_free(running->stepped.shapes);
     }
+    frag_free(running->local);
     frag_free(running->outputs.tensors);
     frag_model_free(&running->model);
 }
@@ -384,7 +421,14 @@ bool frag_workload_generate(const frag_workload *workload, const frag_tape_card 
     return frag_workload_generate_marked(workload, card, name, recording, NULL, error);
 }
 
-/* Ranks draw lengths of their own. */
+/* Ranks draw lengths of their own, but where they share a batch. */
+static uint64_t find_seed(const frag_workload *workload, uint32_t rank)
+{
+    bool is_shared =
+        workload->parallel == FRAG_PARALLEL_TENSOR || workload->parallel == FRAG_PARALLEL_DATA;
+    return is_shared ? workload->seed : workload->seed + rank;
+}
+
 static void run_rank(const frag_workload *workload, const frag_tape_card *card, uint32_t rank,
                      frag_builder *builder, frag_request_kinds *kinds)
 {
@@ -394,9 +438,10 @@ static void run_rank(const frag_workload *workload, const frag_tape_card *card, 
         .family = families[workload->network.family],
         .tape = frag_tape_create(builder, card),
         .model = {.workload = workload,
+                  .stage = frag_pipeline_stage(workload, rank),
                   .dtype = weight_type(workload),
                   .product_dtype = frag_model_product_type(workload)},
-        .random = workload->seed + rank,
+        .random = find_seed(workload, rank),
         .rank = rank,
     };
     frag_tape_watch_kinds(running.tape, kinds);
@@ -418,8 +463,7 @@ bool frag_workload_generate_marked(const frag_workload *workload, const frag_tap
     frag_builder_metadata(builder, "generated", frag_families[workload->network.family].name);
     frag_builder_metadata(builder, "torch_version", "2.9.1");
     uint64_t ranks = workload->parallel != FRAG_PARALLEL_NONE ? workload->devices : 1;
-    /* Kinds are asked for one device. */
-    for (uint64_t i = 0; i < (kinds != NULL ? 1 : ranks); i++)
+    for (uint64_t i = 0; i < ranks; i++)
         run_rank(workload, card, (uint32_t)i, builder, kinds);
     return frag_builder_finish(builder, name, error);
 }

@@ -18,7 +18,10 @@ struct frag_rlhf {
 static void build_beside(frag_tape *tape, const frag_rlhf *rlhf, frag_model *model,
                          const frag_workload *workload)
 {
-    *model = (frag_model){.workload = workload, .dtype = rlhf->model->dtype, .is_frozen = true};
+    *model = (frag_model){.workload = workload,
+                          .stage = rlhf->model->stage,
+                          .dtype = rlhf->model->dtype,
+                          .is_frozen = true};
     frag_request_kind was = frag_tape_set_kind(tape, FRAG_REQUEST_WEIGHT);
     rlhf->family->build(tape, model);
     frag_tape_set_kind(tape, was);
@@ -165,7 +168,7 @@ frag_tensor frag_rlhf_loss(frag_tape *tape, frag_rlhf *rlhf, const frag_batch *b
     frag_tape_set_recording(tape, was_recording);
     rlhf->model->workload = &rlhf->learning;
     frag_tape_begin(tape, "forward");
-    frag_tape_begin_checkpoints(tape, rlhf->learning.checkpoint_every);
+    frag_tape_begin_checkpoints(tape, rlhf->learning.checkpoint_every, 0);
     names[NOW] = score(tape, rlhf, rlhf->model, batch);
     names[RATIO] = find_ratio(tape, names);
     names[GAIN] = find_gain(tape, names);

@@ -97,41 +97,75 @@ static void destroy_trace(made_trace *made)
     frag_free(made->kinds.kinds);
 }
 
-static frag_run_setup set_up(const frag_fitter *fitter, const frag_fit_setting *setting,
-                             const made_trace *made, const frag_device_spec *device)
+/* What is replayed: a device's trace, with or without expandable segments. */
+typedef struct rank_run {
+    const frag_fitter *fitter;
+    const made_trace *made;
+    uint32_t rank;
+    bool is_expandable;
+} rank_run;
+
+static frag_run_setup set_up(const rank_run *of, const frag_device_spec *device)
 {
-    const frag_policy_spec *policy = &fitter->policies[setting->is_expandable];
-    return (frag_run_setup){&made->recording, &made->recording.traces[0], policy->ops,
-                            policy->values, device};
+    const frag_policy_spec *policy = &of->fitter->policies[of->is_expandable];
+    return (frag_run_setup){&of->made->recording, &of->made->recording.traces[of->rank],
+                            policy->ops, policy->values, device};
 }
 
-static bool count_run(const frag_fitter *fitter, const frag_fit_setting *setting,
-                      const made_trace *made, uint64_t capacity, frag_run_result *run,
+static bool count_run(const rank_run *of, uint64_t capacity, frag_run_result *run,
                       frag_error *error)
 {
     frag_device_spec device = {.capacity_bytes = capacity};
-    frag_run_setup setup = set_up(fitter, setting, made, &device);
-    frag_run_options options = {.is_layout_skipped = true, .context = fitter->context};
+    frag_run_setup setup = set_up(of, &device);
+    frag_run_options options = {.is_layout_skipped = true, .context = of->fitter->context};
     *run = (frag_run_result){.has_at_peak = false};
     /* Settings are read when the allocator starts. */
     return frag_run_count(&setup, &options, run, error) || frag_error_in(error, "--conf");
 }
 
-static bool measure_trace(const frag_fitter *fitter, const frag_fit_setting *setting,
-                          const made_trace *made, frag_fit_result *result, frag_error *error)
+static bool measure_rank(const rank_run *of, frag_fit_result *result, frag_error *error)
 {
     frag_run_result run;
     frag_device_spec device = {.capacity_bytes = FRAG_UNLIMITED};
-    frag_run_setup setup = set_up(fitter, setting, made, &device);
+    frag_run_setup setup = set_up(of, &device);
     frag_capacity_result least = {0};
-    if (!count_run(fitter, setting, made, FRAG_UNLIMITED, &run, error) ||
-        !frag_find_least_capacity(&setup, FRAG_UNLIMITED, fitter->context, &least, error))
+    if (!count_run(of, FRAG_UNLIMITED, &run, error) ||
+        !frag_find_least_capacity(&setup, FRAG_UNLIMITED, of->fitter->context, &least, error))
         return false;
     *result = (frag_fit_result){
         .peak = run.replay.peak,
         .needed_bytes = least.is_found ? least.capacity_bytes : FRAG_UNLIMITED,
         .enough_bytes = run.is_capacity_read ? FRAG_UNLIMITED : run.need_max_bytes,
+        .rank = of->rank,
     };
+    return true;
+}
+
+/* Has the device before the same events? */
+static bool is_repeated(const made_trace *made, uint32_t rank)
+{
+    const frag_trace *trace = &made->recording.traces[rank];
+    return rank > 0 && trace->event_count == trace[-1].event_count &&
+           memcmp(trace->events, trace[-1].events, trace->event_count * sizeof *trace->events) == 0;
+}
+
+static bool measure_trace(const frag_fitter *fitter, const frag_fit_setting *setting,
+                          const made_trace *made, frag_fit_result *result, frag_error *error)
+{
+    *result = (frag_fit_result){.needed_bytes = 0};
+    for (uint32_t rank = 0; rank < made->recording.trace_count; rank++) {
+        const rank_run of = {fitter, made, rank, setting->is_expandable};
+        frag_fit_result one;
+        if (is_repeated(made, rank))
+            continue;
+        if (!measure_rank(&of, &one, error))
+            return false;
+        uint64_t enough =
+            one.enough_bytes > result->enough_bytes ? one.enough_bytes : result->enough_bytes;
+        if (rank == 0 || one.needed_bytes > result->needed_bytes)
+            *result = one;
+        result->enough_bytes = enough;
+    }
     return true;
 }
 
@@ -189,21 +223,35 @@ bool frag_fit_try(frag_fitter *fitter, const frag_fit_setting *setting, const fr
         return true;
     /* Between both, more memory can fail where less did not. */
     made_trace made;
-    frag_run_result run;
-    bool ok = make_trace(fitter, setting, card, &made, error) &&
-              count_run(fitter, setting, &made, usable_bytes, &run, error);
+    bool ok = make_trace(fitter, setting, card, &made, error);
+    *fits = ok;
+    for (uint32_t rank = 0; *fits && rank < made.recording.trace_count; rank++) {
+        const rank_run of = {fitter, &made, rank, setting->is_expandable};
+        frag_run_result run;
+        ok = count_run(&of, usable_bytes, &run, error);
+        *fits = ok && !run.replay.oom.has_happened;
+    }
     destroy_trace(&made);
-    *fits = ok && !run.replay.oom.has_happened;
     return ok;
 }
 
 /* ---- where the bytes are */
-static void sum_live(const made_trace *made, uint64_t last, frag_fit_parts *parts)
+static uint64_t count_requests(const frag_trace *trace)
 {
-    const frag_trace *trace = &made->recording.traces[0];
+    uint64_t count = 0;
+    for (uint64_t i = 0; i < trace->event_count; i++)
+        count += trace->events[i].op == FRAG_OP_ALLOC;
+    return count;
+}
+
+static void sum_live(const made_trace *made, uint32_t rank, uint64_t last, frag_fit_parts *parts)
+{
+    const frag_trace *trace = &made->recording.traces[rank];
     uint64_t *held = frag_alloc((size_t)trace->slot_count + 1, sizeof *held);
     uint8_t *kinds = frag_alloc((size_t)trace->slot_count + 1, 1);
-    uint64_t request = 0;
+    uint64_t request = 0; /* among those of all devices */
+    for (uint32_t i = 0; i < rank; i++)
+        request += count_requests(&made->recording.traces[i]);
     for (uint64_t i = 0; i <= last && i < trace->event_count; i++) {
         const frag_event *event = &trace->events[i];
         if (event->op == FRAG_OP_ALLOC) {
@@ -223,12 +271,16 @@ bool frag_fit_divide(frag_fitter *fitter, const frag_fit_setting *setting,
 {
     made_trace made;
     frag_run_result run;
+    frag_fit_result result;
     *parts = (frag_fit_parts){.rounding_bytes = 0};
-    bool ok = make_trace(fitter, setting, card, &made, error) &&
-              count_run(fitter, setting, &made, FRAG_UNLIMITED, &run, error);
+    if (!frag_fit_measure(fitter, setting, card, &result, error))
+        return false;
+    bool ok = make_trace(fitter, setting, card, &made, error);
+    const rank_run of = {fitter, &made, result.rank, setting->is_expandable};
+    ok = ok && count_run(&of, FRAG_UNLIMITED, &run, error);
     if (ok) {
         const frag_level *peak = &run.replay.peak;
-        sum_live(&made, run.replay.peak_requested_event, parts);
+        sum_live(&made, result.rank, run.replay.peak_requested_event, parts);
         parts->rounding_bytes = peak->allocated_bytes - peak->requested_bytes;
         parts->caching_bytes = peak->reserved_bytes - peak->allocated_bytes;
     }

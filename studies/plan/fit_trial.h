@@ -20,6 +20,7 @@ typedef struct frag_fit_result {
     frag_level peak;       /* with no limit */
     uint64_t needed_bytes; /* the least memory beside the context on which it survives */
     uint64_t enough_bytes; /* with this and above nothing is ever refused */
+    uint32_t rank; /* of several devices the one that needs the most, whose figures these are */
 } frag_fit_result;
 
 /* What is allocated at its peak, with no limit; together with rounding_bytes and caching_bytes it

@@ -26,6 +26,14 @@ static bool try_setting(planner *of, const frag_fit_setting *setting, frag_plan_
                         of->error);
 }
 
+/* Is a choice of fixes none that is generated? With several devices some are not. */
+static bool is_choice_refused(const frag_memory_plan *plan, const frag_fix_choice *choice)
+{
+    frag_fit_setting setting;
+    frag_fix_apply_all(&plan->base, choice, &setting);
+    return !frag_workload_check(&setting.workload, NULL);
+}
+
 static bool try_choice(planner *of, const frag_fix_choice *choice, frag_plan_trial *trial)
 {
     frag_fit_setting setting;
@@ -33,9 +41,24 @@ static bool try_choice(planner *of, const frag_fix_choice *choice, frag_plan_tri
     return try_setting(of, &setting, trial);
 }
 
+/* The most of a fix, or 0 where it does not apply. */
+static uint32_t count_levels(const frag_memory_plan *plan, size_t fix)
+{
+    frag_fix_choice choice = {{0}};
+    choice.levels[fix] = frag_fixes[fix].count_levels(&plan->base);
+    while (choice.levels[fix] > 0 && is_choice_refused(plan, &choice))
+        choice.levels[fix]--;
+    return choice.levels[fix];
+}
+
 static bool judge(void *context, const frag_fix_choice *choice, frag_fix_score *score)
 {
+    const planner *of = context;
     frag_plan_trial trial;
+    if (is_choice_refused(of->plan, choice)) {
+        *score = (frag_fix_score){FRAG_UNLIMITED, false};
+        return true;
+    }
     if (!try_choice(context, choice, &trial))
         return false;
     *score = (frag_fix_score){trial.result.needed_bytes, trial.fits};
@@ -165,9 +188,17 @@ static bool find_largest(planner *of, const bisection *over, uint64_t *largest)
     return true;
 }
 
+/* What is dealt out takes so many sequences and multiples of them. */
+static uint64_t find_batch_unit(const frag_workload *workload)
+{
+    if (workload->parallel == FRAG_PARALLEL_DATA)
+        return workload->devices;
+    return workload->parallel == FRAG_PARALLEL_PIPELINE ? frag_workload_microbatches(workload) : 1;
+}
+
 static void set_batch(frag_fit_setting *setting, uint64_t value)
 {
-    setting->workload.batch = value;
+    setting->workload.batch = value * find_batch_unit(&setting->workload);
 }
 
 /* The longest batch becomes that long; what was longer or as long does too. */
@@ -198,6 +229,7 @@ static bool find_both(planner *of, const frag_fit_setting *from, frag_plan_large
     if (!find_largest(of, &batch, &largest->batch))
         return false;
     largest->is_batch_limited = is_refused(&batch, largest->batch + 1);
+    largest->batch *= find_batch_unit(&from->workload);
     if (!frag_workload_has_tokens(&from->workload))
         return true;
     if (!find_largest(of, &tokens, &largest->tokens))
@@ -258,10 +290,6 @@ bool frag_memory_plan_make(frag_fitter *fitter, const frag_workload *workload, c
     planner of = {fitter, plan, error};
     uint32_t levels[FRAG_FIXES_MAX] = {0};
     memset(plan, 0, sizeof *plan);
-    if (workload->parallel != FRAG_PARALLEL_NONE)
-        return frag_fail(error, FRAG_E_INPUT,
-                         "parallel is given, and a plan is of one card; expected parallel none "
-                         "('fraglab trace generate' and 'fraglab ranks' say what several need)");
     if (workload->task == FRAG_TASK_SERVE)
         return frag_fail(error, FRAG_E_INPUT,
                          "task is serve, and a plan is of what repeats; expected another task "
@@ -280,7 +308,7 @@ bool frag_memory_plan_make(frag_fitter *fitter, const frag_workload *workload, c
         return false;
     conclude(plan);
     for (size_t i = 0; i < frag_fix_count(); i++)
-        levels[i] = frag_fixes[i].count_levels(&plan->base);
+        levels[i] = count_levels(plan, i);
     return try_fixes(&of, levels) && search(&of, levels) &&
            find_both(&of, &plan->base.setting, &plan->largest) && find_fixed(&of);
 }

@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "sim/version.h"
 #include "studies/plan/memory_plan.h"
+#include "workload/description/field_values.h"
 
 /* "cheapest.fits" of "cheapest." and "fits": good until the next call with the same text. */
 static const char *join(frag_text *text, const char *object, const char *name)
@@ -149,6 +150,13 @@ static void add_question(frag_json *json, const frag_memory_plan *plan)
                      workload->network.image > 0 ? workload->network.image : FRAG_UNLIMITED);
     frag_json_number(json, "run.steps", workload->steps);
     frag_json_number(json, "run.accumulate", workload->accumulate);
+    frag_text name = {0};
+    const frag_field *knob = frag_field_find(frag_knobs, "parallel");
+    frag_json_text(json, "run.parallel",
+                   frag_choices_name(knob->choices, workload->parallel, &name));
+    frag_text_destroy(&name);
+    frag_json_number(json, "run.devices",
+                     workload->parallel != FRAG_PARALLEL_NONE ? workload->devices : 1);
     frag_json_text(json, "run.conf", plan->base.conf);
     frag_json_text(json, "gpu.name", plan->gpu.card.name);
     frag_json_text(json, "gpu.origin", frag_origin_name(plan->gpu.card.origin));
@@ -168,6 +176,7 @@ static void add_answer(frag_json *json, const frag_memory_plan *plan)
     frag_json_text(json, "doubt", frag_plan_doubt(plan));
     frag_json_number(json, "draws", plan->draws);
     frag_json_number(json, "draws_served", plan->draws_served);
+    frag_json_number(json, "device", plan->as_is.result.rank);
     add_needs(json, "", plan, &plan->as_is);
     add_parts(json, plan);
 }

@@ -6,6 +6,7 @@
 #include "base/bytes.h"
 #include "base/text_table.h"
 #include "studies/plan/memory_plan.h"
+#include "workload/description/field_values.h"
 
 enum { BAR_WIDTH = 40, LABEL_WIDTH = 18 };
 
@@ -32,6 +33,11 @@ static void print_batch(const frag_workload *workload, FILE *stream)
     }
 }
 
+static bool is_parallel(const frag_memory_plan *plan)
+{
+    return plan->base.setting.workload.parallel != FRAG_PARALLEL_NONE;
+}
+
 static void print_question(const frag_memory_plan *plan, FILE *stream)
 {
     const frag_workload *workload = &plan->base.setting.workload;
@@ -40,6 +46,14 @@ static void print_question(const frag_memory_plan *plan, FILE *stream)
     if (workload->accumulate > 1)
         fprintf(stream, ", %s accumulated", FRAG_COUNT(workload->accumulate));
     print_batch(workload, stream);
+    if (is_parallel(plan)) {
+        frag_text name = {0};
+        const frag_field *knob = frag_field_find(frag_knobs, "parallel");
+        fprintf(stream, " · %s on %s devices",
+                frag_choices_name(knob->choices, workload->parallel, &name),
+                FRAG_COUNT(workload->devices));
+        frag_text_destroy(&name);
+    }
     fprintf(stream, " · PyTorch %s\n", FRAG_PLAN_TORCH);
     fprintf(stream, "card     %s%s · %s, %s of them for PyTorch\n", plan->gpu.card.name,
             frag_device_description_mark(&plan->gpu.card),
@@ -62,6 +76,8 @@ static void print_verdict(const frag_memory_plan *plan, FILE *stream)
     static const char *const verdicts[] = {
         [FRAG_FITS_NO] = "does not fit", [FRAG_FITS_YES] = "fits", [FRAG_FITS_UNKNOWN] = "unsure"};
     fprintf(stream, "\n%s; ", verdicts[plan->fits]);
+    if (is_parallel(plan))
+        fprintf(stream, "device %s decides: it ", FRAG_COUNT(plan->as_is.result.rank));
     print_margin(plan, &plan->as_is, stream);
     fprintf(stream, "; peak allocated %s, reserved %s with no limit\n",
             FRAG_BYTES(plan->as_is.result.peak.allocated_bytes),
@@ -97,7 +113,10 @@ static void print_parts(const frag_memory_plan *plan, FILE *stream)
                  {FRAG_REQUEST_INPUT, "inputs"},           {FRAG_REQUEST_WORKSPACE, "workspaces"}};
     const frag_fit_parts *parts = &plan->parts;
     uint64_t whole = plan->as_is.result.peak.reserved_bytes + plan->gpu.memory.context_bytes;
-    fprintf(stream, "\nat the peak, with no limit\n");
+    fprintf(stream, "\nat the peak, with no limit");
+    if (is_parallel(plan))
+        fprintf(stream, ", on device %s", FRAG_COUNT(plan->as_is.result.rank));
+    fputc('\n', stream);
     for (size_t i = 0; i < sizeof shown / sizeof *shown; i++)
         print_part(shown[i].name, parts->bytes[shown[i].kind], whole, stream);
     print_part("rounding", parts->rounding_bytes, whole, stream);
@@ -191,7 +210,10 @@ static void print_combination(const frag_memory_plan *plan, FILE *stream)
             print_recomputing(plan, stream);
         frag_text_destroy(&text);
     }
-    fprintf(stream, "together it ");
+    if (is_parallel(plan))
+        fprintf(stream, "together device %s, which decides, ", FRAG_COUNT(plan->fixed.result.rank));
+    else
+        fprintf(stream, "together it ");
     print_margin(plan, &plan->fixed, stream);
     fputc('\n', stream);
 }

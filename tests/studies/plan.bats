@@ -227,6 +227,26 @@ refuse() { # sentence, arguments
     [ "$(grep -c 'recomputing takes' "$out/plan.txt")" -eq 0 ]
 }
 
+@test "of several devices the one that needs the most decides, and fixes that are not described beside it are left out" {
+    ./fraglab plan $models/gpt2-pipeline.yaml --gpu 4GiB --format jsonl >"$out/plan.jsonl"
+    ./fraglab trace generate $models/gpt2-pipeline.yaml -o "$out/pipeline.fgt"
+    [ "$(field 'p["device"]' <"$out/plan.jsonl")" -eq 3 ]
+    peak=$(./fraglab run "$out/pipeline.fgt" --policy pytorch --format jsonl | sed -n 4p | grep -o '"reserved_bytes":[0-9]*' | head -n 1)
+    [ "$(field 'p["peak"]["reserved_bytes"]' <"$out/plan.jsonl")" -eq "${peak#*:}" ]
+    # At its peak it has no less than what its kinds add up to.
+    [ "$(field 'sum(p["at_peak"].values())' <"$out/plan.jsonl")" -eq "${peak#*:}" ]
+    ./fraglab plan $models/gpt2-pipeline.yaml --gpu 4GiB >"$out/plan.txt"
+    grep -q 'fits; device 3 decides: it needs ' "$out/plan.txt"
+    [ "$(grep -c '^accumulate \|^lora \|^chunked-loss \|^batch ' "$out/plan.txt")" -eq 0 ]
+    # The largest batch is one of whole microbatches; beside the least capacity a rank runs out of memory.
+    largest=$(field 'p["largest"]["as_is"]["batch"]' <"$out/plan.jsonl")
+    [ $((largest % 8)) -eq 0 ] && [ "$largest" -ge 8 ]
+    needed=$(field 'p["needed_bytes"]' <"$out/plan.jsonl")
+    ./fraglab ranks "$out/pipeline.fgt" --policy pytorch --capacity "${needed}B" >/dev/null
+    run ./fraglab ranks "$out/pipeline.fgt" --policy pytorch --capacity "$((needed - 1024 * 1024))B"
+    [ "$status" -eq 1 ]
+}
+
 @test "the table is that of plans, and larger cards hold no less" {
     ./fraglab plan --table --format jsonl >"$out/table.jsonl"
     python3 - "$out/table.jsonl" <<'END'

@@ -25,11 +25,13 @@ def sort_releases(events):
 
 
 def read_snapshot(path):
+    """FILE.pickle or FILE.pickle#N: of the N-th device with requests, from 0."""
+    path, _, device = path.partition("#")
     with open(path, "rb") as file:
         traces = [trace for trace in pickle.load(file)["device_traces"] if trace]
     live = {}
     count = 0
-    for entry in traces[0] if traces else []:
+    for entry in traces[int(device or 0)] if traces else []:
         if entry["action"] == "alloc":
             live[entry["addr"]] = count
             count += 1
@@ -72,7 +74,7 @@ def round_workspaces(events):
 
 
 def read(path):
-    if path.endswith(".pickle"):
+    if path.partition("#")[0].endswith(".pickle"):
         return list(sort_releases(round_workspaces(read_snapshot(path))))
     reader = read_list if path.endswith(".list") else read_text
     return list(sort_releases(round_workspaces(reader(path))))

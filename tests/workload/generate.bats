@@ -25,8 +25,17 @@ options() {
         [ "$status" -eq 0 ]
         [[ "$output" == *" equal" ]]
         count=$((count + 1))
+        for list in tests/data/workloads/"$name"-rank?.list.zst; do
+            [ -e "$list" ] || continue
+            zstd -dqf "$list" -o "$out/rank.list"
+            rank=${list%.list.zst} rank=${rank##*-rank}
+            run python3 "$here/compare.py" row "$name, rank $rank" "$out/rank.list" "$out/made.txt#$rank"
+            echo "$output"
+            [ "$status" -eq 0 ]
+            count=$((count + 1))
+        done
     done <$here/cases
-    [ "$count" -ge 187 ]
+    [ "$count" -ge 195 ]
 }
 
 @test "the same description gives the same bytes, another seed other ones" {
@@ -237,7 +246,7 @@ types=${types/convnext, whisper, mnasnet, dlrm, graphsage or gcn/convnext or whi
     printf 'model: {family: mnasnet}\nrun: {offload: activations}\n' |
         refuse ": offload is activations, which is not described for mnasnet; expected none"
     printf 'model: {family: mnasnet}\nrun: {parallel: fsdp}\n' |
-        refuse ": parallel is fsdp; it is described for gpt2 and the families of llama, not for mnasnet"
+        refuse ": parallel is fsdp; it is described for gpt2, opt, gpt_neox and the families of llama, not for mnasnet"
     printf 'model: {family: dlrm, rows: [10, 0]}\n' |
         refuse ":1:29: rows is '10,0'; expected N, a list of up to 256 or MIN..MAX, each 1 to 1073741824"
     sparse="sparse is true, which is described for bags and the optimizer sgd, without accumulate, keep_gradients, parallel and amp-fp16"
@@ -279,6 +288,27 @@ types=${types/convnext, whisper, mnasnet, dlrm, graphsage or gcn/convnext or whi
         ./fraglab trace generate traces/workloads/gpt2-small.yaml --precision bf16 --steps 2 --batch 1 --tokens 64 "$@" -f -o "$out/a.fgt"
         ./fraglab run "$out/a.fgt" --policy pytorch --format jsonl | grep -o '"allocated_bytes":[0-9]*' | head -n 1 | cut -d: -f2
     }
+    # The last stage has what the others have not: logits of all microbatches, and the head.
+    ./fraglab trace generate traces/workloads/gpt2-pipeline.yaml -o "$out/pipeline.fgt"
+    run ./fraglab ranks "$out/pipeline.fgt" --policy pytorch --format jsonl
+    [ "$status" -eq 0 ]
+    [ "$(grep -o '"device":[0-9]*' <<<"$output" | sort -u | wc -l)" -eq 4 ]
+    # Of 1F1B the first stage has as many microbatches in flight as there are stages, of GPipe all.
+    first() {
+        ./fraglab trace generate traces/workloads/gpt2-pipeline.yaml --steps 2 --batch 16 --microbatches 16 "$@" -f -o "$out/a.fgt"
+        ./fraglab run "$out/a.fgt" --policy pytorch --format jsonl | grep -o '"allocated_bytes":[0-9]*' | head -n 1 | cut -d: -f2
+    }
+    [ "$(first --schedule gpipe)" -gt $((2 * $(first))) ]
+    # Of blocks each device has a part, of embedding and norms all.
+    ./fraglab trace generate traces/workloads/llama-tensor.yaml --steps 1 --devices 8 --to text -f -o "$out/tensor.txt"
+    [ "$(grep -c "^alloc [0-9]* $((8192 / 8 * 2048 * 2))$" "$out/tensor.txt")" -gt $((8 * 3 * 16)) ]
+    [ "$(grep -c "^alloc [0-9]* $((128256 * 2048 * 2))$" "$out/tensor.txt")" -ge 8 ]
+    # The first device of DataParallel alone has averages; the others have no model between passes.
+    ./fraglab trace generate traces/workloads/gpt2-dp.yaml -o "$out/dp.fgt"
+    ./fraglab run "$out/dp.fgt" --policy pytorch --format jsonl | grep -o '"peak":{[^}]*"allocated_bytes":[0-9]*' | grep -o '[0-9]*$' >"$out/peaks"
+    [ "$(wc -l <"$out/peaks")" -eq 4 ]
+    [ "$(head -n 1 "$out/peaks")" -gt "$(($(sed -n 2p "$out/peaks") * 11 / 10))" ]
+    [ "$(sed -n '2,4p' "$out/peaks" | sort -u | wc -l)" -eq 1 ]
     one=$(peak --parallel none) ddp=$(peak --parallel ddp) zero=$(peak --parallel zero1) fsdp=$(peak --parallel fsdp)
     [ "$ddp" -gt "$one" ]
     [ "$zero" -lt "$one" ]
@@ -296,10 +326,26 @@ types=${types/convnext, whisper, mnasnet, dlrm, graphsage or gcn/convnext or whi
     }
     gpt2=traces/workloads/gpt2-small.yaml
     refuse "expected task train" "$gpt2" --task evaluate --parallel ddp
-    refuse "without checkpoint, lora_rank, autocast" "$gpt2" --precision bf16 --parallel fsdp --checkpoint blocks
-    refuse "gpt2 and the families of llama, not for bert" $here/models/bert-tiny.json --parallel fsdp
+    refuse "without lora_rank, autocast and adafactor" "$gpt2" --precision bf16 --parallel fsdp --optimizer adafactor
+    refuse "opt, gpt_neox and the families of llama, not for bert" $here/models/bert-tiny.json --parallel fsdp
     refuse "not described for resnet" $here/models/resnet-tiny.json --parallel ddp
     refuse "expected the optimizer adamw" "$gpt2" --parallel zero1 --optimizer sgd
+    refuse "but gemma2, not for gemma2" $here/models/gemma2-tiny.json --parallel pipeline
+    refuse "without lora_rank, autocast and accumulate" "$gpt2" --precision bf16 --parallel pipeline --accumulate 2
+    refuse "expected tokens of one length" "$gpt2" --precision bf16 --parallel pipeline --tokens 64,128
+    refuse "layers 12 and devices 16; expected a layer for each device" "$gpt2" --precision bf16 --parallel pipeline --devices 16
+    refuse "microbatches is 3 and devices 4; expected one for each device at least" "$gpt2" --precision bf16 --parallel pipeline --devices 4 --microbatches 3
+    refuse "batch is 6; expected a multiple of the microbatches, 4" "$gpt2" --precision bf16 --parallel pipeline --devices 4 --batch 6
+    refuse "microbatches is given without a pipeline" "$gpt2" --microbatches 4
+    llama=traces/workloads/llama-1b.yaml
+    refuse "not for this gpt2" "$gpt2" --parallel tensor
+    refuse "not for this gemma2" $here/models/gemma2-tiny.json --parallel tensor
+    refuse "without lora_rank, autocast and keep_gradients" "$llama" --parallel tensor --precision amp-bf16
+    refuse "expected optimizer_loop single" "$llama" --parallel tensor
+    refuse "key_heads 8; expected a multiple of devices 3" <(sed 's/heads: 32/heads: 24/; s/head_width.*//' "$llama") --parallel tensor --devices 3 --optimizer-loop single
+    refuse "not for bert" $here/models/bert-tiny.json --parallel dp
+    refuse "without lora_rank, autocast and checkpoint" "$gpt2" --parallel dp --precision amp-bf16
+    refuse "batch is 4; expected a multiple of devices, 3" "$gpt2" --parallel dp --precision bf16 --devices 3
     unet() { # what is said, fields
         echo "model: {family: unet, $2}" >"$out/unet.yaml"
         refuse "$1" "$out/unet.yaml"
@@ -320,9 +366,6 @@ types=${types/convnext, whisper, mnasnet, dlrm, graphsage or gcn/convnext or whi
     sed 's/"DownBlock2D"/"AttnDownBlock2D"/' $here/models/unet-tiny.json >"$out/config.json"
     refuse "'down_block_types' " "$out/config.json"
     refuse "lora_targets is all-linear" $here/models/unet-tiny.json --lora-rank 4 --lora-targets all-linear
-    run ./fraglab plan "$gpt2" --gpu rtx3060 --parallel ddp
-    [ "$status" -eq 3 ]
-    [[ "$output" == *"a plan is of one card"* ]]
 }
 
 @test "a server answers every request, and a paged cache never grows" {

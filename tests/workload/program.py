@@ -35,7 +35,7 @@ kind = AutoModelForImageClassification if has_images else kind
 kind = AutoModelForSeq2SeqLM if not is_unet and not is_plain and config.is_encoder_decoder else kind
 kind = AutoModelForSpeechSeq2Seq if config.model_type == "whisper" else kind
 parallel = knobs.get("parallel", "none")
-if parallel != "none":
+if parallel not in ("none", "dp"):
     torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     torch.distributed.init_process_group("nccl")
 quantize = knobs.get("quantize", "none")
@@ -86,17 +86,79 @@ if int(knobs.get("lora_rank", 0)) > 0:
     targets = "all-linear" if targets == ["all-linear"] else targets
     dropout = float(knobs.get("lora_dropout", 0))
     model = get_peft_model(model, LoraConfig(r=int(knobs["lora_rank"]), target_modules=targets, lora_dropout=dropout, use_dora=knobs.get("lora_dora") == "true"))
+
+
+class Stage(torch.nn.Module):
+    """Some blocks of a decoder: with what makes hidden states of ids before the first, with the head behind the last."""
+
+    def __init__(self, whole, rank, count):
+        super().__init__()
+        is_first, is_last = rank == 0, rank == count - 1
+        core = whole.base_model
+        is_gpt2 = config.model_type == "gpt2"
+        blocks = core.h if is_gpt2 else core.layers
+        self.words = core.get_input_embeddings() if is_first else None
+        self.places = core.wpe if is_first and is_gpt2 else None
+        self.drop = core.drop if is_first and is_gpt2 else None
+        self.blocks = blocks[rank * len(blocks) // count : (rank + 1) * len(blocks) // count]
+        self.norm = (core.ln_f if is_gpt2 else core.norm) if is_last else None
+        self.rotary = None if is_gpt2 else core.rotary_emb
+        self.head = whole.get_output_embeddings() if is_last else None
+
+    def run_blocks(self, x):
+        words = hidden = x if self.words is None else self.words(x)
+        known = {}
+        if self.places is not None:
+            positions = torch.arange(x.shape[1], device=x.device).unsqueeze(0)
+            places = self.places(positions)
+            hidden = self.drop(words + places)
+        if self.rotary is not None:
+            positions = torch.arange(x.shape[1], device=x.device).unsqueeze(0)
+            known = {"position_ids": positions, "position_embeddings": self.rotary(hidden, positions)}
+        for block in self.blocks:
+            hidden = block(hidden, **known)
+        return hidden if self.norm is None else self.norm(hidden)
+
+    def forward(self, x):
+        hidden = self.run_blocks(x)
+        return hidden if self.head is None else self.head(hidden)
+
+
+if parallel == "pipeline":
+    rank, count = torch.distributed.get_rank(), torch.distributed.get_world_size()
+    ends = torch.distributed.new_group([0, count - 1]) if config.tie_word_embeddings else None
+    whole, model = model, Stage(model, rank, count)
 model = (model if quantize != "none" else model.cuda()).train(is_training)
 core = model.get_base_model() if int(knobs.get("lora_rank", 0)) > 0 else model
 
 if parallel == "fsdp":  # a group for each block, one for the rest
     from torch.distributed.fsdp import fully_shard
 
-    for block in model.transformer.h if config.model_type == "gpt2" else model.model.layers:
+    for block in [module for module in model.modules() if isinstance(module, GradientCheckpointingLayer)]:
         fully_shard(block)
     fully_shard(model)
+if parallel == "tensor":  # a part of each linear layer of a block
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+
+    mesh = init_device_mesh("cuda", (torch.distributed.get_world_size(),))
+    columns = ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "mlp.gate_proj", "mlp.up_proj")
+    rows = ("self_attn.o_proj", "mlp.down_proj")
+    for block in model.model.layers:
+        parallelize_module(block, mesh, {**{name: ColwiseParallel() for name in columns}, **{name: RowwiseParallel() for name in rows}})
+if parallel == "dp":
+    model.config.use_cache = False  # else keys and values are gathered as well
+    model = torch.nn.DataParallel(model)
 if parallel in ("ddp", "zero1"):
     model = torch.nn.parallel.DistributedDataParallel(model, device_ids=[torch.cuda.current_device()])
+if parallel == "pipeline":
+    from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe
+
+    stage = PipelineStage(model, rank, count, torch.device("cuda", rank))
+    microbatches = int(knobs.get("microbatches", count))
+    schedule = {"gpipe": ScheduleGPipe, "1f1b": Schedule1F1B}[knobs.get("schedule", "1f1b")](
+        stage, microbatches, loss_fn=lambda logits, labels: whole.loss_function(logits=logits, labels=labels, vocab_size=config.vocab_size)
+    )
 
 
 def freeze(beside):
@@ -233,7 +295,7 @@ def take_loss(result):
         outputs = result
     if leak == "outputs":
         leaked.append(result.logits)
-    return result.loss
+    return result.loss.mean() if parallel == "dp" else result.loss
 
 
 def loss_part(hidden, labels):
@@ -352,6 +414,22 @@ def forward():
         targets = labels = torch.randint(0, config.vocab_size, (ids.shape[0], length)).cuda()
     with offloading(), torch.autocast("cuda", dtype=autocast) if autocast else contextlib.nullcontext():
         loss = chunked_loss(ids) if chunk > 0 else take_loss(model(input_ids=ids, labels=targets))
+
+
+def run_schedule():
+    """All microbatches of a batch, forward and backward: the first stage has the ids, the last what is to be learnt."""
+    global ids, labels, losses
+    batch = torch.randint(0, config.vocab_size, (int(knobs.get("batch", 1)), lengths[0]))
+    if stage.is_first:
+        ids = batch.cuda()
+        schedule.step(ids)
+    elif stage.is_last:
+        labels, losses = batch.cuda(), []
+        schedule.step(target=labels, losses=losses)
+    else:
+        schedule.step()
+    if ends is not None and (stage.is_first or stage.is_last):  # one weight, of which both have a copy
+        torch.distributed.all_reduce((model.words if stage.is_first else model.head).weight.grad, group=ends)
 
 
 def generate():
@@ -491,7 +569,7 @@ def serve():
 
 for step in range(1, int(knobs.get("steps", 3)) + 1):
     if is_training:
-        for _ in range(accumulate):
+        for _ in range(accumulate if parallel != "pipeline" else 0):
             answer_and_learn() if knobs.get("task") == "rlhf" else forward()
             if leak == "losses":
                 total += loss
@@ -500,6 +578,8 @@ for step in range(1, int(knobs.get("steps", 3)) + 1):
             scaler.scale(loss).backward()
             if deletes:
                 loss = outputs = None
+        if parallel == "pipeline":
+            run_schedule()
         scaler.step(optimizer)
         scaler.update()
         optimizer.zero_grad(set_to_none=knobs.get("keep_gradients", "false") == "false")

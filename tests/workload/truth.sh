@@ -34,12 +34,15 @@ try() { # name, config, card, knobs
     name=$1 model=$here/models/$2 card=$3
     shift 3
     ranks=0
+    launcher="$(dirname "$python")/torchrun --nproc-per-node"
     case " $* " in *' parallel='*)
         ranks=$(echo " devices=2 $*" | sed 's/.* devices=\([0-9]*\).*/\1/') ;;
     esac
+    case " $* " in *' parallel=dp '*) launcher= ;; esac # one process has all devices
     start() { # WORDS...: Python, or a Python for each rank
         if [ "$ranks" = 0 ]; then "$fraglab" dryrun --gpu "$card" -f -o "$out/truth.pickle" -- "$python" "$@"
-        else "$fraglab" dryrun --gpu "$card" --gpus "$ranks" -f -o "$out/truth.pickle" -- "$(dirname "$python")/torchrun" --nproc-per-node "$ranks" "$@"; fi
+        elif [ -z "$launcher" ]; then "$fraglab" dryrun --gpu "$card" --gpus "$ranks" -f -o "$out/truth.pickle" -- "$python" "$@"
+        else "$fraglab" dryrun --gpu "$card" --gpus "$ranks" -f -o "$out/truth.pickle" -- $launcher "$ranks" "$@"; fi
     }
     start "$here/program.py" "$model" "$@" >"$out/log" 2>&1 </dev/null ||
         { tail -n 5 "$out/log"; echo "$name: the dry run failed"; return 1; }
@@ -51,8 +54,10 @@ try() { # name, config, card, knobs
     cat "$out/row"
     rank=1
     while [ "$rank" -lt "$ranks" ]; do
-        mv "$out/truth.pickle-rank$rank" "$out/rank.pickle"
-        "$python" "$here/compare.py" row "$name, rank $rank" "$out/rank.pickle" "$out/made.txt#$rank" 0.03 || status=1
+        truth=$out/truth.pickle-rank$rank.pickle
+        if [ -z "$launcher" ]; then truth=$out/truth.pickle#$rank; else mv "$out/truth.pickle-rank$rank" "$truth"; fi
+        [ -z "${KEEP:-}" ] || "$python" "$here/compare.py" store "$truth" >"$KEEP/$name-rank$rank.list"
+        "$python" "$here/compare.py" row "$name, rank $rank" "$truth" "$out/made.txt#$rank" 0.03 || status=1
         rank=$((rank + 1))
     done
     is=$(reserved "$out/truth.pickle") made=$(reserved "$out/made.txt")

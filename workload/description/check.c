@@ -278,6 +278,8 @@ static bool check_size(const frag_workload *workload, frag_error *error)
             (double)find_answer(workload) *
             (double)(workload->arrivals.count > 0 ? workload->arrivals.count : workload->requests);
     double devices = workload->parallel != FRAG_PARALLEL_NONE ? (double)workload->devices : 1;
+    if (workload->parallel == FRAG_PARALLEL_PIPELINE) /* which cuts the model up, and the batch */
+        devices = (double)frag_workload_microbatches(workload);
     double blocks = devices * passes * (double)workload->steps * (double)workload->accumulate *
                     (double)count_layers(of);
     if (blocks > BLOCKS_MAX)
@@ -371,10 +373,115 @@ static bool check_length(const frag_network *of, uint64_t tokens, frag_error *er
     return true;
 }
 
+static bool is_gpt2_or_llama(const frag_network *of)
+{
+    const frag_field *llama = frag_families[FRAG_FAMILY_LLAMA].fields;
+    return of->family == FRAG_FAMILY_GPT2 || frag_families[of->family].fields == llama;
+}
+
+uint64_t frag_workload_microbatches(const frag_workload *workload)
+{
+    return workload->microbatches > 0 ? workload->microbatches : workload->devices;
+}
+
+/* What PipelineStage and its schedules take. */
+static bool check_pipeline(const frag_workload *workload, frag_error *error)
+{
+    const frag_network *of = &workload->network;
+    uint64_t microbatches = frag_workload_microbatches(workload);
+    if (!is_gpt2_or_llama(of) || of->is_eager)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "parallel is pipeline; it is described for gpt2 and the families of llama "
+                         "but gemma2, not for %s",
+                         frag_families[of->family].name);
+    if (workload->lora_rank > 0 || is_autocast(workload) || workload->accumulate > 1)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "parallel is pipeline; it is described without lora_rank, autocast and "
+                         "accumulate");
+    if (workload->tokens.count > 1)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "parallel is pipeline, whose stages receive into buffers of one size; "
+                         "expected tokens of one length");
+    if (of->layers < workload->devices)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "parallel is pipeline with layers %" PRIu64 " and devices %" PRIu64
+                         "; expected a layer for each device",
+                         of->layers, workload->devices);
+    if (microbatches < workload->devices)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "microbatches is %" PRIu64 " and devices %" PRIu64
+                         "; expected one for each device at least",
+                         microbatches, workload->devices);
+    if (workload->batch % microbatches != 0)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "batch is %" PRIu64 "; expected a multiple of the microbatches, %" PRIu64,
+                         workload->batch, microbatches);
+    return true;
+}
+
+static bool is_divided(const frag_workload *workload, const char *name, uint64_t count,
+                       frag_error *error)
+{
+    return count % workload->devices == 0 ||
+           frag_fail(error, FRAG_E_INPUT,
+                     "parallel is tensor, %s %" PRIu64 "; expected a multiple of devices %" PRIu64,
+                     name, count, workload->devices);
+}
+
+/* What parallelize_module takes, and an optimizer of what comes of it. */
+static bool check_tensor(const frag_workload *workload, frag_error *error)
+{
+    const frag_network *of = &workload->network;
+    bool has_biases = of->has_attention_bias || of->has_inner_bias;
+    if (frag_families[of->family].fields != frag_families[FRAG_FAMILY_LLAMA].fields ||
+        of->is_fused || of->is_eager || of->has_head_norms || has_biases)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "parallel is tensor; it is described for families of llama without fused, "
+                         "eager, head_norms, attention_bias and inner_bias, not for this %s",
+                         frag_families[of->family].name);
+    if (workload->lora_rank > 0 || is_autocast(workload) || workload->keeps_gradients)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "parallel is tensor; it is described without lora_rank, autocast and "
+                         "keep_gradients");
+    if (workload->optimizer >= FRAG_OPTIMIZER_ADAFACTOR ||
+        workload->optimizer_loop != FRAG_LOOP_SINGLE)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "parallel is tensor, whose parts of layers torch.optim takes one by one; "
+                         "expected optimizer_loop single, and no adafactor or bitsandbytes");
+    return is_divided(workload, "heads", of->heads, error) &&
+           is_divided(workload, "key_heads", of->key_heads, error) &&
+           is_divided(workload, "inner", of->inner, error);
+}
+
+static bool check_data_parallel(const frag_workload *workload, frag_error *error)
+{
+    const frag_network *of = &workload->network;
+    if (!is_gpt2_or_llama(of))
+        return frag_fail(error, FRAG_E_INPUT,
+                         "parallel is dp; it is described for gpt2 and the families of llama, not "
+                         "for %s",
+                         frag_families[of->family].name);
+    if (workload->lora_rank > 0 || is_autocast(workload) ||
+        workload->checkpoint != FRAG_CHECKPOINT_NONE)
+        return frag_fail(
+            error, FRAG_E_INPUT,
+            "parallel is dp; it is described without lora_rank, autocast and checkpoint");
+    if (workload->batch % workload->devices != 0)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "batch is %" PRIu64 "; expected a multiple of devices, %" PRIu64,
+                         workload->batch, workload->devices);
+    return true;
+}
+
 /* What several devices are described for. */
 static bool check_parallel(const frag_workload *workload, frag_error *error)
 {
     const frag_network *of = &workload->network;
+    if (workload->parallel != FRAG_PARALLEL_PIPELINE &&
+        (workload->microbatches > 0 || workload->schedule != FRAG_SCHEDULE_1F1B))
+        return frag_fail(error, FRAG_E_INPUT,
+                         "schedule or microbatches is given without a pipeline; expected parallel "
+                         "pipeline");
     if (workload->parallel == FRAG_PARALLEL_NONE)
         return true;
     if (frag_families[of->family].has_images && of->family != FRAG_FAMILY_MNASNET)
@@ -401,19 +508,25 @@ static bool check_parallel(const frag_workload *workload, frag_error *error)
                          "keep_outputs or del; expected none of them");
     if (workload->parallel == FRAG_PARALLEL_ZERO1 && workload->optimizer != FRAG_OPTIMIZER_ADAMW)
         return frag_fail(error, FRAG_E_INPUT, "parallel is zero1; expected the optimizer adamw");
+    if (workload->parallel == FRAG_PARALLEL_PIPELINE)
+        return check_pipeline(workload, error);
+    if (workload->parallel == FRAG_PARALLEL_TENSOR)
+        return check_tensor(workload, error);
+    if (workload->parallel == FRAG_PARALLEL_DATA)
+        return check_data_parallel(workload, error);
     if (workload->parallel != FRAG_PARALLEL_FSDP)
         return true;
-    const frag_family_fields *family = &frag_families[of->family];
-    if (of->family != FRAG_FAMILY_GPT2 && family->fields != frag_families[FRAG_FAMILY_LLAMA].fields)
+    if (!is_gpt2_or_llama(of) && of->family != FRAG_FAMILY_OPT &&
+        of->family != FRAG_FAMILY_GPT_NEOX)
         return frag_fail(error, FRAG_E_INPUT,
-                         "parallel is fsdp; it is described for gpt2 and the families of llama, "
-                         "not for %s",
-                         family->name);
-    if (workload->checkpoint != FRAG_CHECKPOINT_NONE || workload->lora_rank > 0 ||
-        is_autocast(workload) || workload->optimizer == FRAG_OPTIMIZER_ADAFACTOR)
+                         "parallel is fsdp; it is described for gpt2, opt, gpt_neox and the "
+                         "families of llama, not for %s",
+                         frag_families[of->family].name);
+    if (workload->lora_rank > 0 || is_autocast(workload) ||
+        workload->optimizer == FRAG_OPTIMIZER_ADAFACTOR)
         return frag_fail(error, FRAG_E_INPUT,
-                         "parallel is fsdp; it is described without checkpoint, lora_rank, "
-                         "autocast and adafactor");
+                         "parallel is fsdp; it is described without lora_rank, autocast and "
+                         "adafactor");
     return true;
 }
 

@@ -264,7 +264,16 @@ typedef enum frag_parallel {
     FRAG_PARALLEL_DDP,   /* DistributedDataParallel: each has the model, gradients go in buckets */
     FRAG_PARALLEL_ZERO1, /* the same with ZeroRedundancyOptimizer: averages of a part only */
     FRAG_PARALLEL_FSDP,  /* FSDP2: each has a shard of every parameter */
+    FRAG_PARALLEL_PIPELINE, /* each has a stage: some of the blocks */
+    FRAG_PARALLEL_DATA,     /* DataParallel: the first has the model, and copies it in each pass */
+    FRAG_PARALLEL_TENSOR,   /* each has a part of each linear layer of a block */
 } frag_parallel;
+
+/* In which order a stage's microbatches go forward and backward. */
+typedef enum frag_schedule {
+    FRAG_SCHEDULE_1F1B,
+    FRAG_SCHEDULE_GPIPE, /* all forward, then all backward */
+} frag_schedule;
 
 /* How experts are computed, named as in transformers. */
 typedef enum frag_experts_implementation {
@@ -336,8 +345,10 @@ typedef struct frag_workload {
     bool has_no_grad;           /* evaluation under torch.no_grad() */
     uint64_t empty_cache;       /* every so many steps; 0: never */
     uint64_t seed;
-    uint64_t parallel; /* frag_parallel */
-    uint64_t devices;  /* that share it */
+    uint64_t parallel;     /* frag_parallel */
+    uint64_t devices;      /* that share it */
+    uint64_t schedule;     /* frag_schedule, of a pipeline */
+    uint64_t microbatches; /* that it cuts a batch into; 0: as many as devices */
 } frag_workload;
 
 /* ---- the tables */
@@ -434,6 +445,8 @@ bool frag_workload_set(frag_workload *workload, const char *key, const char *val
 
 /* The layers that adapters stand beside, as bits of frag_lora_target. */
 uint64_t frag_workload_lora_targets(const frag_workload *workload);
+/* That a pipeline cuts a batch into. */
+uint64_t frag_workload_microbatches(const frag_workload *workload);
 
 /* Do fields and knobs go together? The last thing to ask before it is generated. */
 bool frag_workload_check(const frag_workload *workload, frag_error *error);

@@ -20,6 +20,15 @@ bool frag_choices_find(const char *choices, const char *text, uint64_t *index)
     return false;
 }
 
+const char *frag_choices_name(const char *choices, uint64_t index, frag_text *text)
+{
+    for (uint64_t i = 0; i < index; i++)
+        choices = strchr(choices, '|') + 1;
+    frag_text_clear(text);
+    frag_text_add_bytes(text, choices, strcspn(choices, "|"));
+    return text->bytes;
+}
+
 const char *frag_choices_list(const char *choices, frag_text *text)
 {
     for (const char *at = choices; *at != '\0';) {

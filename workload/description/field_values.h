@@ -8,6 +8,8 @@
 
 /* Which of "a|b|c", from 0. */
 bool frag_choices_find(const char *choices, const char *text, uint64_t *index);
+/* The one of that index, set as text, of which it returns the bytes. */
+const char *frag_choices_name(const char *choices, uint64_t index, frag_text *text);
 /* "a|b|c" for people, "a, b or c", added to text, of which it returns the bytes. */
 const char *frag_choices_list(const char *choices, frag_text *text);
 

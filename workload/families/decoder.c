@@ -70,7 +70,8 @@ static frag_tensor lay_rows(frag_tape *tape, frag_tensor x, frag_tensor weight)
 static frag_tensor run_head(frag_tape *tape, const frag_model *model, frag_tensor hidden)
 {
     const frag_network *of = &model->workload->network;
-    frag_tensor head = model->parameters[of->is_tied ? 0 : model->parameter_count - 1];
+    bool is_shared = of->is_tied && model->stage.is_first;
+    frag_tensor head = model->parameters[is_shared ? 0 : model->parameter_count - 1];
     frag_tensor rows = lay_rows(tape, hidden, head);
     frag_tensor logits = frag_aten_linear(tape, rows, head, 0, of->vocabulary);
     frag_tape_drop(tape, rows);
@@ -133,7 +134,7 @@ static frag_tensor compute_chunks(frag_tape *tape, const frag_model *model, cons
     frag_tensor labels = move_labels(tape, batch);
     frag_tensor whole = frag_aten_split_begin(tape, flat);
     frag_tensor total = 0;
-    frag_tape_begin_checkpoints(tape, 1);
+    frag_tape_begin_checkpoints(tape, 1, 0);
     for (uint64_t left = rows; left > 0;) {
         uint64_t chunk = left < model->workload->loss_chunk ? left : model->workload->loss_chunk;
         frag_tensor part = frag_aten_split_next(tape, whole, chunk * width);
@@ -178,6 +179,15 @@ frag_tensor frag_decoder_loss(frag_tape *tape, const frag_family *family, const 
     frag_tape_drop(tape, logits);
     frag_cache_destroy(tape, &past);
     return loss;
+}
+
+frag_tensor frag_decoder_stage(frag_tape *tape, const frag_family *family, const frag_model *model,
+                               const frag_batch *batch)
+{
+    frag_tensor hidden = family->hidden(tape, model, batch, NULL);
+    if (model->stage.is_last)
+        frag_tape_set(tape, &hidden, run_head(tape, model, hidden));
+    return hidden;
 }
 
 /* hidden[:, -1:] goes through the head, as with logits_to_keep=1. */

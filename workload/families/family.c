@@ -14,6 +14,16 @@ bool frag_model_has_checkpoints(const frag_model *model)
            model->workload->task == FRAG_TASK_TRAIN;
 }
 
+bool frag_model_is_pipelined(const frag_model *model)
+{
+    return model->workload->parallel == FRAG_PARALLEL_PIPELINE;
+}
+
+bool frag_model_finds_packed(const frag_model *model, const frag_cache *past)
+{
+    return (past == NULL || frag_model_has_checkpoints(model)) && !frag_model_is_pipelined(model);
+}
+
 void frag_family_load_tokens(frag_tape *tape, const frag_model *model, frag_batch *batch)
 {
     (void)model;
@@ -123,6 +133,12 @@ frag_tensor frag_family_positions(frag_tape *tape, uint64_t tokens)
     frag_tensor moved = frag_tape_empty(tape, tokens, FRAG_I64);
     frag_tape_drop(tape, range);
     return moved;
+}
+
+frag_tensor frag_model_positions(frag_tape *tape, const frag_model *model, uint64_t tokens)
+{
+    return frag_model_is_pipelined(model) ? frag_tape_empty(tape, tokens, FRAG_I64)
+                                          : frag_family_positions(tape, tokens);
 }
 
 void frag_family_find_packed(frag_tape *tape, const frag_batch *batch)

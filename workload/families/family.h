@@ -18,9 +18,21 @@ typedef enum frag_parameter_role {
     FRAG_PARAMETER_PLAIN,
     FRAG_PARAMETER_PACKED, /* in 4 bits */
     FRAG_PARAMETER_ADAPTER,
+    FRAG_PARAMETER_ROWS,    /* each device has some of its rows: outputs of a layer */
+    FRAG_PARAMETER_COLUMNS, /* or of its columns: inputs */
 } frag_parameter_role;
 
 typedef struct frag_shards frag_shards;
+
+/* The part of a model that is on a device: some blocks, what makes hidden states of ids before the
+ * first, the head behind the last. */
+typedef struct frag_stage {
+    uint64_t number;
+    uint64_t first; /* block */
+    uint64_t end;   /* the one behind its last */
+    bool is_first;
+    bool is_last;
+} frag_stage;
 
 typedef struct frag_model {
     const frag_workload *workload;
@@ -40,6 +52,7 @@ typedef struct frag_model {
     size_t block_starts_capacity;
     uint32_t block_start_count;
     frag_shards *shards;      /* NULL: each device has all of each parameter */
+    frag_stage stage;         /* all of it but in a pipeline */
     frag_dtype dtype;         /* of parameters */
     frag_dtype product_dtype; /* beside quantised weights */
     bool has_packed;          /* one at least */
@@ -59,6 +72,7 @@ typedef struct frag_batch {
     uint64_t number;       /* of forward passes so far */
     frag_tensor ids;       /* what the program made of it: token ids, or images and their labels */
     frag_tensor labels;    /* the same tensor where the task has no others */
+    frag_tensor hidden;    /* what a stage of a pipeline gets in the place of ids */
     frag_tensor numbers;   /* of a recommender: what samples have besides indices, */
     frag_tensor offsets;   /* and where the indices of each begin */
     uint64_t lookups;      /* indices of a table for each sample */
@@ -135,6 +149,7 @@ typedef struct frag_linear {
     double dropout;
     bool is_packed; /* the weight is of 4 bits */
     frag_aten_packed packed;
+    frag_parameter_role part; /* that a device has of it, with tensor parallelism */
 } frag_linear;
 
 /* Goes through the parameters of a model in order: makes them, or finds them again. */
@@ -193,6 +208,9 @@ void frag_cache_append(frag_tape *tape, const frag_network *of, frag_cache *cach
 void frag_cache_destroy(frag_tape *tape, frag_cache *cache);
 frag_tensor frag_decoder_loss(frag_tape *tape, const frag_family *family, const frag_model *model,
                               const frag_batch *batch);
+/* What a stage of a pipeline makes: hidden states, or behind the last logits. */
+frag_tensor frag_decoder_stage(frag_tape *tape, const frag_family *family, const frag_model *model,
+                               const frag_batch *batch);
 frag_tensor frag_decoder_logits(frag_tape *tape, const frag_family *family, const frag_model *model,
                                 const frag_batch *batch, frag_cache *past);
 /* The log-probability of each of the last tokens, so many of a sequence; no cache is used. */
@@ -257,6 +275,11 @@ frag_tensor frag_shards_enter(frag_tape *tape, const frag_model *model, uint64_t
 void frag_shards_leave(frag_tape *tape, const frag_model *model, uint64_t block,
                        frag_tensor output);
 
+/* ---- layers in parts (linear.c): parallelize_module of each block */
+/* Cuts the layers of a model that is built, whose workload becomes that of one of so many devices.
+ */
+void frag_model_cut_layers(frag_tape *tape, frag_model *model, frag_workload *local);
+
 /* ---- rotary positions (rotary.c) */
 typedef struct frag_rope {
     frag_tensor cosine;
@@ -284,6 +307,10 @@ void frag_model_add_buffer(frag_tape *tape, frag_model *model, uint64_t count, f
  * some: enable_input_require_grads. */
 void frag_model_require_inputs(frag_tape *tape, const frag_model *model, frag_tensor hidden);
 bool frag_model_has_checkpoints(const frag_model *model);
+/* A stage calls blocks itself, not through the model of transformers. */
+bool frag_model_is_pipelined(const frag_model *model);
+/* Does transformers look for packed sequences, as it does where no cache is used? */
+bool frag_model_finds_packed(const frag_model *model, const frag_cache *past);
 /* ids of tokens made on the host and copied; name = ..., so that the old ones go afterwards. */
 void frag_family_load_tokens(frag_tape *tape, const frag_model *model, frag_batch *batch);
 /* The same for a source and a target, of which the labels are. */
@@ -303,6 +330,8 @@ frag_tensor frag_family_classify(frag_tape *tape, const frag_linear *head, frag_
 frag_tensor frag_family_activate(frag_tape *tape, frag_tensor x, frag_activation activation);
 /* torch.arange(tokens) + past, as int64. */
 frag_tensor frag_family_positions(frag_tape *tape, uint64_t tokens);
+/* The same, but in a stage of a pipeline, where nothing is past: torch.arange(tokens). */
+frag_tensor frag_model_positions(frag_tape *tape, const frag_model *model, uint64_t tokens);
 
 /* transformers' find_packed_sequence_indices, which is asked where no cache is used: none are
  * packed. */

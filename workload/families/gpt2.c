@@ -35,15 +35,19 @@ static void build(frag_tape *tape, frag_model *model)
 {
     const frag_network *of = &model->workload->network;
     frag_walk at = {.tape = tape, .workload = model->workload, .model = model};
-    (void)frag_walk_parameter(&at, (frag_shape){of->vocabulary, of->width});
-    (void)frag_walk_parameter(&at, (frag_shape){of->positions, of->width});
-    for (uint64_t layer = 0; layer < of->layers; layer++) {
+    const frag_stage *stage = &model->stage;
+    if (stage->is_first) {
+        (void)frag_walk_parameter(&at, (frag_shape){of->vocabulary, of->width});
+        (void)frag_walk_parameter(&at, (frag_shape){of->positions, of->width});
+    }
+    for (uint64_t layer = stage->first; layer < stage->end; layer++) {
         frag_model_mark_block(model);
         (void)walk_block(&at, of);
     }
     frag_model_mark_block(model);
-    (void)walk_norm(&at, of);
-    if (!of->is_tied)
+    if (stage->is_last)
+        (void)walk_norm(&at, of);
+    if (stage->is_last && !(of->is_tied && stage->is_first))
         (void)frag_walk_parameter(&at, (frag_shape){of->vocabulary, of->width});
 }
 
@@ -149,36 +153,55 @@ static frag_tensor call_block(frag_tape *tape, const block_call *call, frag_tens
         tape, &(frag_region_call){run_region, call, sizeof *call, &positions, 1}, input);
 }
 
+/* Words and positions, and what stays of them to the end of the forward pass. */
+typedef struct embedded {
+    frag_tensor words, positions, places;
+} embedded;
+
+static frag_tensor embed(frag_walk *at, const frag_model *model, const frag_batch *batch,
+                         const frag_cache *past, embedded *kept)
+{
+    frag_tape *tape = at->tape;
+    const frag_network *of = &model->workload->network;
+    bool is_training = model->workload->task == FRAG_TASK_TRAIN;
+    frag_tensor weight = frag_walk_parameter(at, (frag_shape){of->vocabulary, of->width});
+    kept->words = frag_aten_embedding(tape, weight, batch->ids, of->width);
+    frag_model_require_inputs(tape, model, kept->words);
+    kept->positions = frag_model_positions(tape, model, batch->tokens);
+    weight = frag_walk_parameter(at, (frag_shape){of->positions, of->width});
+    kept->places = frag_aten_embedding(tape, weight, kept->positions, of->width);
+    frag_tensor hidden = frag_aten_add(tape, kept->words, kept->places);
+    if (frag_model_finds_packed(model, past))
+        frag_family_find_packed(tape, batch);
+    frag_tape_set(tape, &hidden,
+                  frag_aten_dropout(tape, hidden, is_training && of->embedding_dropout > 0));
+    return hidden;
+}
+
 static frag_tensor run_blocks(frag_tape *tape, const frag_model *model, const frag_batch *batch,
                               frag_cache *past)
 {
     const frag_network *of = &model->workload->network;
-    bool is_training = model->workload->task == FRAG_TASK_TRAIN;
+    const frag_stage *stage = &model->stage;
     frag_walk at = {.tape = tape, .workload = model->workload, .at = model->parameters};
-    frag_tensor weight = frag_walk_parameter(&at, (frag_shape){of->vocabulary, of->width});
-    frag_tensor words = frag_aten_embedding(tape, weight, batch->ids, of->width);
-    frag_model_require_inputs(tape, model, words);
-    frag_tensor positions = frag_family_positions(tape, batch->tokens);
-    weight = frag_walk_parameter(&at, (frag_shape){of->positions, of->width});
-    frag_tensor places = frag_aten_embedding(tape, weight, positions, of->width);
-    frag_tensor hidden = frag_aten_add(tape, words, places);
-    if (past == NULL || frag_model_has_checkpoints(model))
-        frag_family_find_packed(tape, batch);
-    frag_tape_set(tape, &hidden,
-                  frag_aten_dropout(tape, hidden, is_training && of->embedding_dropout > 0));
-    for (uint64_t layer = 0; layer < of->layers; layer++) {
+    embedded kept = {0};
+    frag_tensor hidden = stage->is_first ? embed(&at, model, batch, past, &kept)
+                                         : frag_tape_keep(tape, batch->hidden);
+    for (uint64_t layer = stage->first; layer < stage->end; layer++) {
         block_call call = {model, walk_block(&at, of), *batch};
         frag_tensor input = frag_shards_enter(tape, model, layer, hidden);
-        frag_tensor output = call_block(tape, &call, input, positions, past);
+        frag_tensor output = call_block(tape, &call, input, kept.positions, past);
         frag_tape_drop(tape, input);
         frag_shards_leave(tape, model, layer, output);
         frag_tape_set(tape, &hidden, output);
     }
-    const norm last = walk_norm(&at, of);
-    frag_tape_set(tape, &hidden, normalise(tape, hidden, &last, of->width));
-    frag_tape_drop(tape, positions);
-    frag_tape_drop(tape, words);
-    frag_tape_drop(tape, places);
+    if (stage->is_last) {
+        const norm last = walk_norm(&at, of);
+        frag_tape_set(tape, &hidden, normalise(tape, hidden, &last, of->width));
+    }
+    frag_tape_drop(tape, kept.positions);
+    frag_tape_drop(tape, kept.words);
+    frag_tape_drop(tape, kept.places);
     return hidden;
 }
 

@@ -44,8 +44,11 @@ static void build(frag_tape *tape, frag_model *model)
     const frag_network *of = &model->workload->network;
     frag_walk at = {.tape = tape, .workload = model->workload, .model = model};
     (void)frag_walk_parameter(&at, (frag_shape){of->vocabulary, of->width});
-    for (uint64_t i = 0; i < of->layers; i++)
+    for (uint64_t i = 0; i < of->layers; i++) {
+        frag_model_mark_block(model);
         (void)walk_block(&at, of);
+    }
+    frag_model_mark_block(model);
     (void)walk_norm(&at, of);
     /* Two buffers of the rotary embedding, always fp32. */
     for (uint32_t i = 0; i < 2; i++)
@@ -198,7 +201,11 @@ static frag_tensor run_blocks(frag_tape *tape, const frag_model *model, const fr
         frag_rope_make(tape, rotary_width(of), batch->tokens, frag_tape_dtype(tape, hidden));
     for (uint64_t i = 0; i < of->layers; i++) {
         block_call call = {model, walk_block(&at, of), angles, *batch};
-        frag_tape_set(tape, &hidden, call_block(tape, &call, hidden, positions, past));
+        frag_tensor input = frag_shards_enter(tape, model, i, hidden);
+        frag_tensor output = call_block(tape, &call, input, positions, past);
+        frag_tape_drop(tape, input);
+        frag_shards_leave(tape, model, i, output);
+        frag_tape_set(tape, &hidden, output);
     }
     const norm last = walk_norm(&at, of);
     frag_tape_set(tape, &hidden, normalise(tape, hidden, &last, of->width));

@@ -167,22 +167,41 @@ static frag_tensor walk_packed(frag_walk *at, const frag_aten_packed *of)
     return model->parameters[index];
 }
 
+/* ColwiseParallel or RowwiseParallel, or neither. */
+static frag_parameter_role find_part(const frag_workload *workload, frag_lora_target target)
+{
+    const uint64_t outputs =
+        FRAG_LORA_Q | FRAG_LORA_K | FRAG_LORA_V | FRAG_LORA_GATE | FRAG_LORA_UP;
+    if (workload->parallel != FRAG_PARALLEL_TENSOR || target == 0)
+        return FRAG_PARAMETER_PLAIN;
+    return (target & outputs) != 0 ? FRAG_PARAMETER_ROWS : FRAG_PARAMETER_COLUMNS;
+}
+
+static void mark_part(const frag_walk *at, frag_parameter_role part)
+{
+    if (at->model != NULL && part != FRAG_PARAMETER_PLAIN)
+        at->model->roles[at->model->parameter_count - 1] = part;
+}
+
 /* A layer of a block has a name among the targets; the head has none, and stays whole. */
 frag_linear frag_walk_linear(frag_walk *at, frag_shape shape, bool has_bias,
                              frag_lora_target target)
 {
     const frag_workload *workload = at->workload;
     frag_linear next = {.columns = shape.rows,
-                        .is_packed = workload->quantize != FRAG_QUANTIZE_NONE && target != 0};
+                        .is_packed = workload->quantize != FRAG_QUANTIZE_NONE && target != 0,
+                        .part = find_part(workload, target)};
     next.packed = (frag_aten_packed){.rows = shape.rows,
                                      .columns = shape.columns,
                                      .dtype = frag_model_product_type(workload),
                                      .is_int8 = workload->quantize == FRAG_QUANTIZE_INT8,
                                      .is_nested = workload->quantize == FRAG_QUANTIZE_NF4_DOUBLE};
     next.weight = next.is_packed ? walk_packed(at, &next.packed) : frag_walk_parameter(at, shape);
+    mark_part(at, next.part);
     if (has_bias) {
         next.packed.bias = at->at;
         next.bias = frag_walk_parameter(at, (frag_shape){0, shape.rows});
+        mark_part(at, next.part);
     }
     walk_adapters(at, shape, target, &next);
     return next;
@@ -229,6 +248,61 @@ void frag_model_prepare(frag_tape *tape, frag_model *model)
             frag_tape_set(
                 tape, &model->parameters[i],
                 frag_tape_parameter(tape, count_elements(model->shapes[i]), FRAG_F32, false));
+}
+
+/* ---- parts of layers (torch/distributed/tensor/parallel/style.py) */
+/* distribute_tensor: the first device scatters what the others then have, a part of each. Columns
+ * are laid out first. What was there is the caller's. */
+static frag_tensor cut(frag_tape *tape, frag_model *model, uint32_t i, uint64_t devices)
+{
+    frag_shape *shape = &model->shapes[i];
+    uint64_t count = frag_tape_count(tape, model->parameters[i]) / devices;
+    frag_dtype dtype = frag_tape_dtype(tape, model->parameters[i]);
+    bool is_columns = model->roles[i] == FRAG_PARAMETER_COLUMNS;
+    frag_tensor whole = model->parameters[i];
+    frag_tensor *parts = frag_alloc(devices, sizeof *parts);
+    for (uint64_t part = 0; part < devices && is_columns; part++)
+        parts[part] = frag_tape_empty(tape, count, dtype);
+    model->parameters[i] = frag_tape_parameter(tape, count, dtype, false);
+    for (uint64_t part = 0; part < devices; part++)
+        frag_tape_drop(tape, parts[part]);
+    frag_free(parts);
+    if (is_columns || shape->rows == 0)
+        shape->columns /= devices;
+    else
+        shape->rows /= devices;
+    return whole;
+}
+
+/* The layers of a block that are cut so; a weight goes when its bias is cut too. */
+static void cut_block(frag_tape *tape, frag_model *model, uint64_t block, frag_parameter_role part)
+{
+    frag_tensor weight = 0;
+    for (uint32_t i = model->block_starts[block]; i < model->block_starts[block + 1]; i++) {
+        if (model->roles[i] != part)
+            continue;
+        frag_tensor whole = cut(tape, model, i, model->workload->devices);
+        bool has_bias = model->roles[i + 1] == part && model->shapes[i + 1].rows == 0;
+        if (has_bias) {
+            weight = whole;
+            continue;
+        }
+        frag_tape_clear(tape, &weight);
+        frag_tape_drop(tape, whole);
+    }
+}
+
+void frag_model_cut_layers(frag_tape *tape, frag_model *model, frag_workload *local)
+{
+    *local = *model->workload;
+    local->network.heads /= local->devices;
+    local->network.key_heads /= local->devices;
+    local->network.inner /= local->devices;
+    for (uint64_t block = 0; block < local->network.layers; block++) {
+        cut_block(tape, model, block, FRAG_PARAMETER_ROWS);
+        cut_block(tape, model, block, FRAG_PARAMETER_COLUMNS);
+    }
+    model->workload = local;
 }
 
 /* ---- running */
@@ -353,8 +427,20 @@ static frag_tensor run_layer(frag_tape *tape, frag_tensor x, const frag_linear *
                                                    of->columns, of->images);
 }
 
+static frag_tensor run_part(frag_tape *tape, frag_tensor x, const frag_linear *of)
+{
+    if (of->part == FRAG_PARAMETER_COLUMNS)
+        return frag_aten_all_reduce(tape, run_layer(tape, x, of));
+    frag_tensor input = frag_aten_replicate(tape, x);
+    frag_tensor made = run_layer(tape, input, of);
+    frag_tape_drop(tape, input);
+    return made;
+}
+
 frag_tensor frag_walk_apply(frag_tape *tape, frag_tensor x, const frag_linear *of)
 {
+    if (of->part != FRAG_PARAMETER_PLAIN)
+        return run_part(tape, x, of);
     frag_tensor result = run_layer(tape, x, of);
     if (of->rank == 0)
         return result;

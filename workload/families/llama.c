@@ -103,17 +103,20 @@ static void build(frag_tape *tape, frag_model *model)
 {
     const frag_network *of = &model->workload->network;
     frag_walk at = {.tape = tape, .workload = model->workload, .model = model};
-    (void)walk_words(&at, of);
-    for (uint64_t i = 0; i < of->layers; i++) {
+    const frag_stage *stage = &model->stage;
+    if (stage->is_first)
+        (void)walk_words(&at, of);
+    for (uint64_t i = stage->first; i < stage->end; i++) {
         frag_model_mark_block(model);
         (void)walk_block(&at, of, i);
     }
     frag_model_mark_block(model);
-    (void)frag_walk_parameter(&at, (frag_shape){0, of->width});
+    if (stage->is_last)
+        (void)frag_walk_parameter(&at, (frag_shape){0, of->width});
     /* Two buffers of the rotary embedding, always fp32. */
     for (uint32_t i = 0; i < 2; i++)
         frag_model_add_buffer(tape, model, rotary_width(of) / 2, FRAG_F32);
-    if (!of->is_tied)
+    if (stage->is_last && !(of->is_tied && stage->is_first))
         (void)frag_walk_parameter(&at, (frag_shape){of->vocabulary, of->width});
 }
 
@@ -391,7 +394,7 @@ static void make_masks(frag_tape *tape, const frag_model *model, const frag_batc
     const frag_attention_shape shape = {
         .batch = batch->count, .queries = batch->tokens, .keys = batch->past + batch->tokens};
     for (uint32_t i = 0; i < (of->is_eager && of->window > 0 ? 2 : 1); i++) {
-        if (past == NULL || frag_model_has_checkpoints(model))
+        if (frag_model_finds_packed(model, past))
             frag_family_find_packed(tape, batch);
         if (of->is_eager)
             masks[i] = frag_aten_causal_mask(tape, &shape, i == 1, dtype);
@@ -403,15 +406,17 @@ static frag_tensor run_blocks(frag_tape *tape, const frag_model *model, const fr
 {
     const frag_network *of = &model->workload->network;
     frag_walk at = {.tape = tape, .workload = model->workload, .at = model->parameters};
-    frag_tensor hidden = embed(tape, model, walk_words(&at, of), batch);
+    const frag_stage *stage = &model->stage;
+    frag_tensor hidden = stage->is_first ? embed(tape, model, walk_words(&at, of), batch)
+                                         : frag_tape_keep(tape, batch->hidden);
     frag_model_require_inputs(tape, model, hidden);
     frag_tensor embedded = frag_tape_keep(tape, hidden);
-    frag_tensor positions = frag_family_positions(tape, batch->tokens);
+    frag_tensor positions = frag_model_positions(tape, model, batch->tokens);
     frag_tensor masks[2] = {0, 0};
     make_masks(tape, model, batch, past, frag_tape_dtype(tape, hidden), masks);
     frag_rope angles =
         frag_rope_make(tape, rotary_width(of), batch->tokens, frag_tape_dtype(tape, hidden));
-    for (uint64_t i = 0; i < of->layers; i++) {
+    for (uint64_t i = stage->first; i < stage->end; i++) {
         bool has_window = of->is_alternating && of->window > 0 && i % 2 == 0;
         block_call call = {model, walk_block(&at, of, i), angles, masks[has_window], *batch};
         frag_tensor input = frag_shards_enter(tape, model, i, hidden);
@@ -420,9 +425,10 @@ static frag_tensor run_blocks(frag_tape *tape, const frag_model *model, const fr
         frag_shards_leave(tape, model, i, output);
         frag_tape_set(tape, &hidden, output);
     }
-    frag_tape_set(tape, &hidden,
-                  normalise(tape, of, hidden, frag_walk_parameter(&at, (frag_shape){0, of->width}),
-                            of->width));
+    if (stage->is_last)
+        frag_tape_set(tape, &hidden,
+                      normalise(tape, of, hidden,
+                                frag_walk_parameter(&at, (frag_shape){0, of->width}), of->width));
     frag_tape_drop(tape, positions);
     frag_tape_drop(tape, embedded);
     frag_tape_drop(tape, angles.cosine);

@@ -70,8 +70,11 @@ static void build(frag_tape *tape, frag_model *model)
     const frag_network *of = &model->workload->network;
     frag_walk at = {.tape = tape, .workload = model->workload, .model = model};
     (void)walk_frame(&at, of);
-    for (uint64_t i = 0; i < of->layers; i++)
+    for (uint64_t i = 0; i < of->layers; i++) {
+        frag_model_mark_block(model);
         (void)walk_block(&at, of);
+    }
+    frag_model_mark_block(model);
     if (!of->is_tied)
         (void)frag_walk_parameter(&at, (frag_shape){of->vocabulary, of->embedding_width});
 }
@@ -240,7 +243,11 @@ static frag_tensor run_blocks(frag_tape *tape, const frag_model *model, const fr
     frag_tensor hidden = embed(tape, model, &around, batch, &names);
     for (uint64_t i = 0; i < of->layers; i++) {
         block_call call = {model, walk_block(&at, of), *batch};
-        frag_tape_set(tape, &hidden, call_block(tape, &call, hidden, names.positions, past));
+        frag_tensor input = frag_shards_enter(tape, model, i, hidden);
+        frag_tensor output = call_block(tape, &call, input, names.positions, past);
+        frag_tape_drop(tape, input);
+        frag_shards_leave(tape, model, i, output);
+        frag_tape_set(tape, &hidden, output);
     }
     if (of->has_norms_first)
         frag_tape_set(tape, &hidden, normalise(tape, hidden, &around.last, of->width));

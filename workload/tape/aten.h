@@ -247,6 +247,21 @@ typedef struct frag_reduction {
 void frag_aten_reduce_buffers(frag_tape *tape, const frag_reduction *reduction);
 frag_tensor frag_aten_sum(frag_tape *tape, frag_tensor self, const frag_reduction *of);
 
+/* ---- parts of layers on several devices (aten_parallel.c) */
+/* The tensor again, whose gradient is added up over the devices. */
+frag_tensor frag_aten_replicate(frag_tape *tape, frag_tensor self);
+/* The sum over the devices; uses up self. */
+frag_tensor frag_aten_all_reduce(frag_tape *tape, frag_tensor self);
+
+/* Equal parts of so many devices, in one piece on the first of them; is it this one? On others
+ * nothing is made. */
+typedef struct frag_gather {
+    uint64_t devices;
+    bool is_here;
+} frag_gather;
+frag_tensor frag_aten_gather_devices(frag_tape *tape, frag_tensor self, const frag_gather *to);
+frag_tensor frag_aten_mean(frag_tape *tape, frag_tensor self); /* of a few numbers */
+
 /* ---- experts (aten_experts.c) */
 /* The largest of each row, count in all, and their places. */
 frag_tensor frag_aten_topk(frag_tape *tape, frag_tensor self, uint64_t count, frag_tensor *indices);

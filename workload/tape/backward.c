@@ -96,6 +96,10 @@ static void accumulate(frag_tape *tape, const frag_node *node, frag_tensor gradi
     frag_tensor parameter = node->parameter;
     if (frag_tape_gradient(tape, parameter) != 0)
         return; /* added in place */
+    if (node->is_collecting) {
+        frag_tape_set_gradient(tape, parameter, frag_tape_keep(tape, gradient));
+        return;
+    }
     uint64_t count = frag_tape_count(tape, gradient);
     bool is_taken = frag_tape_is_last(tape, gradient) && !frag_tape_is_strided(tape, gradient);
     frag_tensor kept = is_taken ? frag_tape_alias(tape, gradient, count)
@@ -188,18 +192,22 @@ static void run_node(frag_tape *tape, ready_heap *ready, uint32_t id)
 
 void frag_tape_backward(frag_tape *tape, frag_tensor loss)
 {
-    uint32_t root = frag_tape_tensor_node(tape, loss);
     frag_tensor one =
         frag_tape_empty(tape, frag_tape_count(tape, loss), frag_tape_dtype(tape, loss));
-    if (root == 0) {
-        frag_tape_drop(tape, one);
+    frag_tape_backward_from(tape, loss, one);
+    frag_tape_drop(tape, one);
+}
+
+void frag_tape_backward_from(frag_tape *tape, frag_tensor tensor, frag_tensor gradient)
+{
+    uint32_t root = frag_tape_tensor_node(tape, tensor);
+    if (root == 0)
         return;
-    }
     bool was_recording = frag_tape_set_recording(tape, false);
     frag_tape_set_thread(tape, true);
     count_dependencies(tape, root);
     ready_heap ready = {0};
-    frag_tape_node(tape, root)->buffer[0] = frag_tape_keep(tape, one);
+    frag_tape_node(tape, root)->buffer[0] = frag_tape_keep(tape, gradient);
     push(tape, &ready, root);
     while (ready.count > 0)
         run_node(tape, &ready, pop(tape, &ready));
@@ -207,5 +215,4 @@ void frag_tape_backward(frag_tape *tape, frag_tensor loss)
     frag_tape_call_hook(tape, FRAG_HOOK_END);
     frag_tape_set_thread(tape, false);
     frag_tape_set_recording(tape, was_recording);
-    frag_tape_drop(tape, one);
 }

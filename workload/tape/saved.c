@@ -193,10 +193,10 @@ void frag_tape_forget_places(const frag_node *node)
             free_frame(node->frame);
 }
 
-void frag_tape_begin_checkpoints(frag_tape *tape, uint64_t every)
+void frag_tape_begin_checkpoints(frag_tape *tape, uint64_t every, uint64_t before)
 {
     tape->checkpoint_every = every;
-    tape->checkpoint_calls = 0;
+    tape->checkpoint_calls = before;
 }
 
 frag_tensor frag_tape_checkpoint(frag_tape *tape, const frag_region_call *call, frag_tensor input)

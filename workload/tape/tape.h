@@ -82,6 +82,7 @@ struct frag_node {
     uint32_t visit;        /* the pass that counted them */
     uint32_t parameter;    /* of an accumulating node: a tensor */
     bool holds_parameter;  /* it counts as a reference */
+    bool is_collecting;    /* of a collector */
     frag_edge edges[FRAG_NODE_EDGES_MAX];
     uint32_t edge_count;
     frag_tensor saved[FRAG_NODE_SAVED_MAX]; /* given back in this order */
@@ -132,6 +133,13 @@ uint64_t frag_dtype_bytes(frag_dtype dtype);
 frag_tensor frag_tape_empty(frag_tape *tape, uint64_t count, frag_dtype dtype);
 /* A parameter: a leaf that is given gradients, unless it is frozen. */
 frag_tensor frag_tape_parameter(frag_tape *tape, uint64_t count, frag_dtype dtype, bool is_frozen);
+/* Takes part in nothing but gradients: it holds, as it came, what is for the tensors that are
+ * collected into it. */
+frag_tensor frag_tape_collector(frag_tape *tape, uint64_t count, frag_dtype dtype);
+/* A tensor like the collector on the storage of base; neither is held. */
+frag_tensor frag_tape_collect_into(frag_tape *tape, frag_tensor collector, frag_tensor base);
+/* From here on, or no more, tensors take no memory: they are on another device. */
+void frag_tape_set_silent(frag_tape *tape, bool is_silent);
 /* requires_grad_(): a tensor that nothing made wants a gradient, and keeps it as long as the graph
  * or a name holds it. Operators that use it must follow. */
 void frag_tape_require_gradient(frag_tape *tape, frag_tensor tensor);
@@ -213,8 +221,9 @@ bool frag_tape_set_offloading(frag_tape *tape, bool is_offloading);
 void frag_tape_will_save(frag_tape *tape, frag_tensor tensor);
 /* The most that was there at a time, in blocks as PyTorch takes them: powers of two. */
 uint64_t frag_tape_host_bytes_max(const frag_tape *tape);
-/* The engine: loss.backward(). */
+/* The engine: loss.backward(), and tensor.backward(gradient), which is borrowed. */
 void frag_tape_backward(frag_tape *tape, frag_tensor loss);
+void frag_tape_backward_from(frag_tape *tape, frag_tensor tensor, frag_tensor gradient);
 
 /* ---- checkpointing (torch.utils.checkpoint with use_reentrant=False) */
 typedef frag_tensor frag_region(frag_tape *tape, const void *context, frag_tensor input);
@@ -229,9 +238,9 @@ typedef struct frag_region_call {
     const frag_tensor *kept;
     uint32_t kept_count; /* at most 4 */
 } frag_region_call;
-/* A forward pass begins, in which every so many calls of the following, from the first on, do so;
- * the others run the region as it is. */
-void frag_tape_begin_checkpoints(frag_tape *tape, uint64_t every);
+/* A forward pass begins, in which every so many calls of the following do so; the others run the
+ * region as it is. before: calls that another device makes. */
+void frag_tape_begin_checkpoints(frag_tape *tape, uint64_t every, uint64_t before);
 frag_tensor frag_tape_checkpoint(frag_tape *tape, const frag_region_call *call, frag_tensor input);
 /* Is a region made anew? */
 bool frag_tape_is_remaking(const frag_tape *tape);
@@ -242,6 +251,8 @@ void frag_tape_drop_unpacked(frag_tape *tape, frag_node *node);
 /* ---- what libraries keep: the first matrix product of a thread takes a workspace */
 void frag_tape_use_blas(frag_tape *tape);
 void frag_tape_use_blas_lt(frag_tape *tape);
+/* What the main thread took is backward's from here on. */
+void frag_tape_hand_over_blas(frag_tape *tape);
 
 /* ---- autocast */
 /* FRAG_F32: off. */

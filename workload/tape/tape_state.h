@@ -60,6 +60,7 @@ struct frag_tape {
     bool is_offloading;
     uint64_t host_bytes; /* of saved tensors that are there */
     uint64_t host_bytes_max;
+    bool is_silent;
     bool is_recording;
     bool is_backward_thread;
     bool has_blas[2]; /* of the main thread, of that of backward */

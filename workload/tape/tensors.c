@@ -169,7 +169,7 @@ static frag_tensor take_tensor(frag_tape *tape, uint32_t storage_id, uint64_t co
 frag_tensor frag_tape_empty(frag_tape *tape, uint64_t count, frag_dtype dtype)
 {
     uint64_t bytes = count * frag_dtype_bytes(dtype);
-    if (frag_tape_is_past_saved(tape))
+    if (frag_tape_is_past_saved(tape) || tape->is_silent)
         bytes = 0;
     tape->allocation_count++;
     return take_tensor(tape, take_storage(tape, bytes), count, dtype);
@@ -231,6 +231,26 @@ frag_tensor frag_tape_parameter(frag_tape *tape, uint64_t count, frag_dtype dtyp
     accumulate_into(tape, id)->references = 1;
     tape->tensors[id].is_leaf = true;
     return id;
+}
+
+frag_tensor frag_tape_collector(frag_tape *tape, uint64_t count, frag_dtype dtype)
+{
+    frag_tensor id = frag_tape_parameter(tape, count, dtype, false);
+    frag_tape_node(tape, tape->tensors[id].node)->is_collecting = true;
+    return id;
+}
+
+frag_tensor frag_tape_collect_into(frag_tape *tape, frag_tensor collector, frag_tensor base)
+{
+    frag_tensor id = frag_tape_alias(tape, base, tape->tensors[collector].count);
+    tape->tensors[id].node = tape->tensors[collector].node;
+    frag_tape_node_keep(tape, tape->tensors[id].node);
+    return id;
+}
+
+void frag_tape_set_silent(frag_tape *tape, bool is_silent)
+{
+    tape->is_silent = is_silent;
 }
 
 /* The other way around than with a parameter: the node holds the tensor, and edges the node. */
@@ -563,6 +583,13 @@ void frag_tape_use_blas_lt(frag_tape *tape)
         return;
     *has = true;
     take_workspace(tape, 1024 * 1024);
+}
+
+void frag_tape_hand_over_blas(frag_tape *tape)
+{
+    tape->has_blas[true] = tape->has_blas[false];
+    tape->has_blas_lt[true] = tape->has_blas_lt[false];
+    tape->has_blas[false] = tape->has_blas_lt[false] = false;
 }
 
 /* ---- autocast */
