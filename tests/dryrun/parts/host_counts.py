@@ -54,6 +54,7 @@ assert torch.combinations(torch.randn(6, device="cuda")).shape == (15, 2) and to
 # Drawn until all is accepted.
 two = torch.tensor([2.0, 3.0], device="cuda")
 assert torch.distributions.VonMises(two, two).sample((5,)).shape == (5, 2)
+assert torch.distributions.Wishart(two[0] + 2, torch.eye(3, device="cuda")).sample().shape == (3, 3)
 total = torch.zeros(1, device="cuda")  # as in torch.distributed.algorithms.Join
 total += 2
 assert total.item() == 2

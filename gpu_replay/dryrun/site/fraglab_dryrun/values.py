@@ -293,7 +293,7 @@ class Watch:
         if inner is None:
             return value
         if inner.f_code.co_filename.startswith(self.distributions) and self.run.settings.get("defaults", True) and \
-                str(getattr(self.reading, "dtype", None)) == "torch.bool":
+                inner.f_lineno not in guards(inner.f_code.co_filename) and str(getattr(self.reading, "dtype", None)) == "torch.bool":
             return True  # they draw until all is accepted
         if value is not None:
             stays = staying_values(inner.f_code.co_filename)
