@@ -289,6 +289,36 @@ static void a_segment_from_before_the_trace_goes_back_to_its_own_stream(void **s
     frag_recording_destroy(&back);
 }
 
+/* Stacks may share frames; each is read back whole. */
+static void stacks_that_share_frames_are_read_back(void **state)
+{
+    (void)state;
+    static const char *const stacks[][4] = {
+        {"leaf", "middle", "root", NULL}, {"other", "middle", "root", NULL},
+        {"middle", "leaf", NULL, NULL},   {"leaf", "middle", "root", NULL},
+        {"root", "root", "other", NULL},
+    };
+    frag_recording back = {0};
+    round_trip("frame \"leaf\" \"a.py\" 1\nframe \"middle\" \"b.py\" 2\nframe \"root\" \"c.py\" 3\n"
+               "frame \"other\" \"d.py\" 4\nsite 0 1 2\nsite 3 1 2\nsite 1 0\nsite 2 2 3\n"
+               "alloc 0 1000 site=1\nalloc 1 2000 site=2\nalloc 2 3000 site=3\n"
+               "alloc 3 4000 site=1\nalloc 4 5000 site=4\n",
+               "best-fit", FRAG_UNLIMITED, FRAG_UNLIMITED, &back);
+    const frag_trace *trace = &back.traces[0];
+    for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++) {
+        const frag_event *event = event_of(trace, FRAG_OP_ALLOC, i);
+        const frag_site *site = &back.sites[trace->sites[event - trace->events]];
+        uint32_t count = 0;
+        for (; stacks[i][count] != NULL; count++) {
+            assert_true(count < site->count);
+            const frag_frame *frame = &back.frames[back.site_frames[site->first + count]];
+            assert_string_equal(frag_strings_get(&back.strings, frame->name), stacks[i][count]);
+        }
+        assert_int_equal(site->count, count);
+    }
+    frag_recording_destroy(&back);
+}
+
 /* The last of them repeats all stacks a hundred times over. */
 static void stacks_are_written_once(void **state)
 {
@@ -345,6 +375,7 @@ int main(void)
         cmocka_unit_test(ends_where_it_is_told_to),
         cmocka_unit_test(memory_from_before_the_trace_has_no_history),
         cmocka_unit_test(a_segment_from_before_the_trace_goes_back_to_its_own_stream),
+        cmocka_unit_test(stacks_that_share_frames_are_read_back),
         cmocka_unit_test(stacks_are_written_once),
         cmocka_unit_test(devices_without_a_trace_have_an_empty_history),
     };
