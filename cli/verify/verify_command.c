@@ -241,9 +241,13 @@ static void print_text(const verify_run *state, job *task, const frag_recording 
         frag_text_add(&task->out, "\n");
         return;
     }
-    frag_text_add(&task->out, "different at event %s, after %s identical requests",
-                  FRAG_COUNT(result->first.event),
-                  FRAG_COUNT(result->requests > 0 ? result->requests - 1 : 0));
+    /* Among the requests that were compared is the one that differs, if it is one. */
+    bool is_request = result->first.event < trace->event_count &&
+                      trace->events[result->first.event].op == FRAG_OP_ALLOC;
+    uint64_t identical = result->requests - (is_request ? 1 : 0);
+    frag_text_add(&task->out, "different at event %s, after %s identical request%s",
+                  FRAG_COUNT(result->first.event), FRAG_COUNT(identical),
+                  identical == 1 ? "" : "s");
     if (state->goes_on)
         frag_text_add(&task->out, "; %s events differ", FRAG_COUNT(result->difference_count));
     frag_text_add(&task->out, ": ");

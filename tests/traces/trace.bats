@@ -160,6 +160,19 @@ setup() {
     [[ "$output" == *" 3  free-of-used-address"*"first at entry 3 of device 0"* ]]
 }
 
+@test "memory taken behind the last request is no difference, other calls that were not met are" {
+    local base='# fraglab trace 2
+segment_alloc 2097152 addr=0x700000000000
+alloc 0 1000 addr=0x700000000000
+segment_alloc 20971520 addr=0x700000200000'
+    printf '%s\nsegment_map 2097152 addr=0x700010000000\n' "$base" >"$out/end.trace"
+    ./fraglab verify "$out/end.trace" --policy pytorch | grep -q 'identical: 1 request, 1 device event$'
+    printf '%s\nsegment_free 20971520 addr=0x700000200000\n' "$base" >"$out/end.trace"
+    run ./fraglab verify "$out/end.trace" --policy pytorch
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"different at event 4, after 1 identical request: the recorded allocator made a segment_alloc of 20.00 MiB"* ]]
+}
+
 @test "verify names the first difference and exits 1" {
     run ./fraglab verify $S/gpt-varlen.pickle.zst --policy pytorch:max_split_size_mb=128
     [ "$status" -eq 1 ]
