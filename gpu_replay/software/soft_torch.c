@@ -49,7 +49,9 @@ void frag_soft_torch_find(void)
 
 /* PyTorch adds up equal elements of a sparse tensor in a function of C++ that others call, too, and
  * reads how many are left. What it was given is known here while it runs: this stands in its place,
- * as libraries that were preloaded come first. A tensor is returned where the caller says. */
+ * as libraries that were preloaded come first. A tensor is returned where the caller says: on this
+ * processor that place is the first argument. */
+#if defined(__x86_64__)
 #define SUM "_ZN2at6native21_coalesce_sparse_cudaERKNS_6TensorE"
 
 typedef void *sum_function(void *result, const void *sparse);
@@ -75,3 +77,4 @@ const void *frag_software_get_sum(void)
 {
     return summed;
 }
+#endif

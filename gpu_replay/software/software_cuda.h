@@ -191,7 +191,7 @@ typedef bool frag_software_scalar_handler(const frag_software_scalar *scalar, vo
 void frag_software_handle_scalars(frag_software_scalar_handler *handler, void *context);
 
 /* The sparse tensor (an at::Tensor) whose equal elements PyTorch is adding up in this thread. If
- * that function ended by an exception it is the last one. NULL: none. */
+ * that function ended by an exception it is the last one. NULL: none. On x86_64 alone. */
 const void *frag_software_get_sum(void);
 
 /* Called, with no lock held, before bytes of a device are read (is_read) or written by a copy or a

@@ -94,15 +94,15 @@ class Counts:
         return choose
 
     def watch_sums(self):
-        """How many elements are left of a sparse tensor when equal ones are added up, which functions of C++ do, too."""
+        """How many elements are left of a sparse tensor when equal ones are added up, which functions of C++ do, too. False: not known there."""
         summed = values.software("frag_software_get_sum")
         try:
             library = os.path.join(os.path.dirname(self.torch.__file__), "lib", "libtorch_python.so")
             wrap = ctypes.PyDLL(library)["_Z16THPVariable_WrapRKN2at10TensorBaseE"]
         except (OSError, AttributeError):
-            return
+            return False
         if summed is None:
-            return
+            return False
         summed.restype, wrap.argtypes, wrap.restype = ctypes.c_void_p, [ctypes.c_void_p], ctypes.py_object
 
         def choose(size):
@@ -115,6 +115,7 @@ class Counts:
             return self.choose(most, places, lambda held: held.unique(dim=1).shape[1])
 
         self.watch.sum = choose
+        return True
 
     def around(self, function, choose, arguments, named):
         """The function, while reads of a count give the chosen one."""
@@ -258,7 +259,9 @@ def install(torch, run, after_import):
         for name in ("unique", "unique_consecutive"):
             counts.wrap(owner, name, counts.of_unique(name), words=("dim",))
         counts.wrap_masked(owner, "masked_select")
-    counts.watch_sums()
+    if not counts.watch_sums():
+        counts.wrap(torch.Tensor, "coalesce", lambda tensor: counts.choose(tensor._nnz()),
+                    lambda arguments: not arguments[0].is_coalesced())
     counts.wrap_combinations()
     for name in ("to_sparse", "to_sparse_coo"):
         counts.wrap(torch.Tensor, name, counts.of_mask,
