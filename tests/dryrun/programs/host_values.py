@@ -41,7 +41,7 @@ for step in range(2):
     pairs = torch.tensor([[1, 2], [3, 4], [1, 2], [1, 2]]).cuda()
     assert pairs.unique(dim=0).shape == (2, 2) and torch.unique_consecutive(pairs, dim=0).shape == (3, 2)
     assert torch.unique_consecutive(pairs[:, 0].contiguous()).shape == (3,)
-    drawn = torch.randint(0, 9, (40, 3), device="cuda")  # each slice is taken once
+    drawn = torch.randn(40, 3, device="cuda").long()  # each slice is taken once
     assert [len(part) for part in torch.unique(drawn, dim=0, return_inverse=True, return_counts=True)] == [40, 40, 40]
 
 # expect: status=0 ended_by=exit identical
