@@ -3,38 +3,26 @@
  * (models/distilbert/modeling_distilbert.py). */
 #include "workload/families/family.h"
 
-typedef struct norm {
-    frag_tensor weight;
-    frag_tensor bias;
-} norm;
-
 typedef struct embeddings {
     frag_tensor words, positions, types;
-    norm last;
+    frag_pair last;
 } embeddings;
 
 typedef struct layer {
     frag_linear qkv[3], out, feed, back;
-    norm first, second;
+    frag_pair first, second;
 } layer;
 
 /* On top: a layer, a norm, and the embedding of the words turned around. */
 typedef struct head {
     frag_tensor bias; /* of the words */
     frag_linear dense;
-    norm last;
+    frag_pair last;
 } head;
 
 static bool is_distilled(const frag_network *of)
 {
     return of->family == FRAG_FAMILY_DISTILBERT;
-}
-
-static norm walk_norm(frag_walk *at, const frag_network *of)
-{
-    norm next = {.weight = frag_walk_parameter(at, (frag_shape){0, of->width})};
-    next.bias = frag_walk_parameter(at, (frag_shape){0, of->width});
-    return next;
 }
 
 /* RoBERTa names its positions last; buffers are numbers of positions, types of tokens. */
@@ -46,7 +34,7 @@ static embeddings walk_embeddings(frag_walk *at, const frag_network *of)
         next.positions = frag_walk_parameter(at, places);
     if (!is_distilled(of))
         next.types = frag_walk_parameter(at, (frag_shape){of->types, of->width});
-    next.last = walk_norm(at, of);
+    next.last = frag_walk_norm(at, of->width);
     if (of->counts_positions)
         next.positions = frag_walk_parameter(at, places);
     for (uint32_t i = 0; at->model != NULL && i < (is_distilled(of) ? 1 : 2); i++)
@@ -67,12 +55,12 @@ static layer walk_layer(frag_walk *at, const frag_network *of)
     for (uint32_t i = 0; i < PARTS; i++)
         next.qkv[i] = frag_walk_linear(at, square, true, targets[is_small][i]);
     next.out = frag_walk_linear(at, square, true, is_small ? FRAG_LORA_OUT_LIN : FRAG_LORA_DENSE);
-    next.first = walk_norm(at, of);
+    next.first = frag_walk_norm(at, of->width);
     next.feed = frag_walk_linear(at, (frag_shape){of->inner, of->width}, true,
                                  is_small ? FRAG_LORA_LIN1 : FRAG_LORA_DENSE);
     next.back = frag_walk_linear(at, (frag_shape){of->width, of->inner}, true,
                                  is_small ? FRAG_LORA_LIN2 : FRAG_LORA_DENSE);
-    next.second = walk_norm(at, of);
+    next.second = frag_walk_norm(at, of->width);
     return next;
 }
 
@@ -99,7 +87,7 @@ static head walk_head(frag_walk *at, const frag_network *of)
     head next = {.bias = is_first ? frag_walk_parameter(at, words) : 0};
     next.dense = frag_walk_linear(at, (frag_shape){of->width, of->width}, true,
                                   is_distilled(of) ? 0 : FRAG_LORA_DENSE);
-    next.last = walk_norm(at, of);
+    next.last = frag_walk_norm(at, of->width);
     if (!is_first)
         next.bias = frag_walk_parameter(at, words);
     if (!is_distilled(of) && at->model != NULL)
@@ -117,7 +105,7 @@ static void build(frag_tape *tape, frag_model *model)
     (void)walk_head(&at, of);
 }
 
-static frag_tensor normalise(frag_tape *tape, frag_tensor x, const norm *at, uint64_t width)
+static frag_tensor normalise(frag_tape *tape, frag_tensor x, const frag_pair *at, uint64_t width)
 {
     return frag_aten_layer_norm(tape, x, at->weight, at->bias, width);
 }
@@ -226,7 +214,7 @@ static frag_tensor attend(frag_tape *tape, const frag_model *model, const layer 
 }
 
 /* norm(x + residual) */
-static frag_tensor add_and_norm(frag_tape *tape, const norm *at, frag_tensor x,
+static frag_tensor add_and_norm(frag_tape *tape, const frag_pair *at, frag_tensor x,
                                 frag_tensor residual, uint64_t width)
 {
     frag_tensor sum = frag_aten_add(tape, x, residual);
@@ -237,7 +225,7 @@ static frag_tensor add_and_norm(frag_tape *tape, const norm *at, frag_tensor x,
 
 /* norm(dropout(dense(x)) + residual) */
 static frag_tensor join(frag_tape *tape, const frag_model *model, const frag_linear *dense,
-                        const norm *last, frag_tensor x, frag_tensor residual)
+                        const frag_pair *last, frag_tensor x, frag_tensor residual)
 {
     frag_tensor hidden = frag_walk_apply(tape, x, dense);
     frag_tape_set(tape, &hidden, frag_aten_dropout(tape, hidden, has_dropout(model)));

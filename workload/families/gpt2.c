@@ -2,30 +2,18 @@
  * scaled_dot_product_attention. */
 #include "workload/families/family.h"
 
-typedef struct norm {
-    frag_tensor weight;
-    frag_tensor bias;
-} norm;
-
 typedef struct block {
-    norm first, second;
+    frag_pair first, second;
     frag_linear mix, out, feed, back;
 } block;
-
-static norm walk_norm(frag_walk *at, const frag_network *of)
-{
-    norm next = {.weight = frag_walk_parameter(at, (frag_shape){0, of->width})};
-    next.bias = frag_walk_parameter(at, (frag_shape){0, of->width});
-    return next;
-}
 
 static block walk_block(frag_walk *at, const frag_network *of)
 {
     const uint64_t width = of->width;
-    block next = {.first = walk_norm(at, of)};
+    block next = {.first = frag_walk_norm(at, of->width)};
     next.mix = frag_walk_conv1d(at, (frag_shape){width, 3 * width}, FRAG_LORA_C_ATTN);
     next.out = frag_walk_conv1d(at, (frag_shape){width, width}, FRAG_LORA_C_PROJ);
-    next.second = walk_norm(at, of);
+    next.second = frag_walk_norm(at, of->width);
     next.feed = frag_walk_conv1d(at, (frag_shape){width, of->inner}, FRAG_LORA_C_FC);
     next.back = frag_walk_conv1d(at, (frag_shape){of->inner, width}, FRAG_LORA_C_PROJ);
     return next;
@@ -46,12 +34,12 @@ static void build(frag_tape *tape, frag_model *model)
     }
     frag_model_mark_block(model);
     if (stage->is_last)
-        (void)walk_norm(&at, of);
+        (void)frag_walk_norm(&at, of->width);
     if (stage->is_last && !(of->is_tied && stage->is_first))
         (void)frag_walk_parameter(&at, (frag_shape){of->vocabulary, of->width});
 }
 
-static frag_tensor normalise(frag_tape *tape, frag_tensor x, const norm *at, uint64_t width)
+static frag_tensor normalise(frag_tape *tape, frag_tensor x, const frag_pair *at, uint64_t width)
 {
     return frag_aten_layer_norm(tape, x, at->weight, at->bias, width);
 }
@@ -196,7 +184,7 @@ static frag_tensor run_blocks(frag_tape *tape, const frag_model *model, const fr
         frag_tape_set(tape, &hidden, output);
     }
     if (stage->is_last) {
-        const norm last = walk_norm(&at, of);
+        const frag_pair last = frag_walk_norm(&at, of->width);
         frag_tape_set(tape, &hidden, normalise(tape, hidden, &last, of->width));
     }
     frag_tape_drop(tape, kept.positions);

@@ -2,28 +2,16 @@
  * attention by scaled_dot_product_attention. */
 #include "workload/families/family.h"
 
-typedef struct norm {
-    frag_tensor weight;
-    frag_tensor bias;
-} norm;
-
 typedef struct block {
-    norm first, second;
+    frag_pair first, second;
     frag_linear mix, out, feed, back;
 } block;
-
-static norm walk_norm(frag_walk *at, const frag_network *of)
-{
-    norm next = {.weight = frag_walk_parameter(at, (frag_shape){0, of->width})};
-    next.bias = frag_walk_parameter(at, (frag_shape){0, of->width});
-    return next;
-}
 
 static block walk_block(frag_walk *at, const frag_network *of)
 {
     const uint64_t width = of->width;
-    block next = {.first = walk_norm(at, of)};
-    next.second = walk_norm(at, of);
+    block next = {.first = frag_walk_norm(at, of->width)};
+    next.second = frag_walk_norm(at, of->width);
     next.mix = frag_walk_linear(at, (frag_shape){3 * width, width}, of->has_attention_bias,
                                 FRAG_LORA_QUERY_KEY_VALUE);
     next.out =
@@ -49,7 +37,7 @@ static void build(frag_tape *tape, frag_model *model)
         (void)walk_block(&at, of);
     }
     frag_model_mark_block(model);
-    (void)walk_norm(&at, of);
+    (void)frag_walk_norm(&at, of->width);
     /* Two buffers of the rotary embedding, always fp32. */
     for (uint32_t i = 0; i < 2; i++)
         frag_model_add_buffer(tape, model, rotary_width(of) / 2, FRAG_F32);
@@ -123,7 +111,7 @@ static frag_tensor attend(frag_tape *tape, const frag_model *model, const block 
     return made;
 }
 
-static frag_tensor normalise(frag_tape *tape, frag_tensor x, const norm *at, uint64_t width)
+static frag_tensor normalise(frag_tape *tape, frag_tensor x, const frag_pair *at, uint64_t width)
 {
     return frag_aten_layer_norm(tape, x, at->weight, at->bias, width);
 }
@@ -194,7 +182,7 @@ static frag_tensor run_blocks(frag_tape *tape, const frag_model *model, const fr
     frag_tensor embedded = frag_aten_embedding(tape, words, batch->ids, of->width);
     frag_model_require_inputs(tape, model, embedded);
     frag_tensor positions = frag_family_positions(tape, batch->tokens);
-    if (past == NULL || frag_model_has_checkpoints(model))
+    if (frag_model_finds_packed(model, past))
         frag_family_find_packed(tape, batch);
     frag_tensor hidden = drop_out(tape, model, embedded);
     frag_rope angles =
@@ -207,7 +195,7 @@ static frag_tensor run_blocks(frag_tape *tape, const frag_model *model, const fr
         frag_shards_leave(tape, model, i, output);
         frag_tape_set(tape, &hidden, output);
     }
-    const norm last = walk_norm(&at, of);
+    const frag_pair last = frag_walk_norm(&at, of->width);
     frag_tape_set(tape, &hidden, normalise(tape, hidden, &last, of->width));
     frag_tape_drop(tape, positions);
     frag_tape_drop(tape, embedded);

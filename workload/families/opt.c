@@ -4,14 +4,9 @@
 
 enum { TAKEN_POSITIONS = 2 }; /* before the first that is used */
 
-typedef struct norm {
-    frag_tensor weight;
-    frag_tensor bias;
-} norm;
-
 typedef struct block {
     frag_linear k, v, q, out, feed, back;
-    norm first, second;
+    frag_pair first, second;
 } block;
 
 /* What stands around the blocks. */
@@ -19,15 +14,8 @@ typedef struct frame {
     frag_tensor words;
     frag_tensor places;
     frag_linear project_out, project_in; /* where embeddings have another width */
-    norm last;
+    frag_pair last;
 } frame;
-
-static norm walk_norm(frag_walk *at, const frag_network *of)
-{
-    norm next = {.weight = frag_walk_parameter(at, (frag_shape){0, of->width})};
-    next.bias = frag_walk_parameter(at, (frag_shape){0, of->width});
-    return next;
-}
 
 static bool has_projections(const frag_network *of)
 {
@@ -46,7 +34,7 @@ static frame walk_frame(frag_walk *at, const frag_network *of)
             frag_walk_linear(at, (frag_shape){of->width, of->embedding_width}, false, 0);
     }
     if (of->has_norms_first)
-        next.last = walk_norm(at, of);
+        next.last = frag_walk_norm(at, of->width);
     return next;
 }
 
@@ -58,10 +46,10 @@ static block walk_block(frag_walk *at, const frag_network *of)
     next.v = frag_walk_linear(at, square, has_bias, FRAG_LORA_V);
     next.q = frag_walk_linear(at, square, has_bias, FRAG_LORA_Q);
     next.out = frag_walk_linear(at, square, has_bias, 0);
-    next.first = walk_norm(at, of);
+    next.first = frag_walk_norm(at, of->width);
     next.feed = frag_walk_linear(at, (frag_shape){of->inner, of->width}, has_bias, 0);
     next.back = frag_walk_linear(at, (frag_shape){of->width, of->inner}, has_bias, 0);
-    next.second = walk_norm(at, of);
+    next.second = frag_walk_norm(at, of->width);
     return next;
 }
 
@@ -130,7 +118,7 @@ static frag_tensor attend(frag_tape *tape, const frag_model *model, const block 
     return made;
 }
 
-static frag_tensor normalise(frag_tape *tape, frag_tensor x, const norm *at, uint64_t width)
+static frag_tensor normalise(frag_tape *tape, frag_tensor x, const frag_pair *at, uint64_t width)
 {
     return frag_aten_layer_norm(tape, x, at->weight, at->bias, width);
 }
