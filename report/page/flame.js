@@ -1,102 +1,9 @@
-// The flame graph of the selected event: what the program holds, by call stack. The whole is the first row;
-// each box stands below the frame that called it and is as wide as the bytes asked for in it or in what it
-// called. The widest come first. A press makes a box as wide as the graph.
+// The flame graph of the selected event: what the program holds, by call stack. As rows, the whole is the first;
+// each box stands below the frame that called it and is as wide as the bytes asked for in it or in what it called.
+// As rectangles (a treemap), each box holds what it called, in areas in proportion to the bytes. A press makes a
+// box as large as the graph.
 
-const FLAME = { row: 20, least: 1, textLeast: 36, leastRows: 3, sameShare: 0.005 };
-
-// Texts by number, the same in all trees.
-const FRAME_NUMBERS = {
-  known: new Map(),
-
-  of(text) {
-    if (!this.known.has(text)) this.known.set(text, this.known.size);
-    return this.known.get(text);
-  },
-};
-
-// Every call stack of a trace as paths of one tree, outermost frame first. Made once; parents come before
-// their children.
-class StackTree {
-  constructor(trace) {
-    this.trace = trace;
-    this.frame = [-1]; // of each node; -1: the whole
-    this.parent = [0];
-    this.children = [[]];
-    this.keys = []; // by frame, made when they are asked for
-    this.nodeOf = new Uint32Array(trace.sites.length); // where the stack of a site ends
-    const known = new Map();
-    trace.sites.forEach((site, number) => {
-      let node = 0;
-      for (let i = site.length - 1; i > 0; i--) node = this.child(known, node, site[i]);
-      this.nodeOf[number] = node;
-    });
-  }
-
-  child(known, parent, frame) {
-    const key = parent * this.trace.frames.length + frame;
-    let node = known.get(key);
-    if (node === undefined) {
-      node = this.frame.length;
-      known.set(key, node);
-      this.frame.push(frame);
-      this.parent.push(parent);
-      this.children.push([]);
-      this.children[parent].push(node);
-    }
-    return node;
-  }
-
-  name(node) {
-    return node === 0 ? 'all that is held' : this.trace.frameText(this.frame[node]);
-  }
-
-  // Numbers by which frames of two recordings are told to be the same: `line`, in the same line, and `role`, the
-  // same function of the same file, wherever its lines and its folder are.
-  keysOf(node) {
-    const frame = this.frame[node];
-    if (this.keys[frame] === undefined) {
-      const [place, ...name] = this.name(node).split(' ');
-      const role = [place.replace(/:\d+$/, ''), ...name].join(' ');
-      this.keys[frame] = { line: FRAME_NUMBERS.of(this.name(node)), role: FRAME_NUMBERS.of(role) };
-    }
-    return this.keys[frame];
-  }
-
-  // What these nodes call.
-  called(nodes) {
-    return nodes.length === 1 ? this.children[nodes[0]] : nodes.flatMap((node) => this.children[node]);
-  }
-
-  // "model.py:42": what a search for the requests of a frame asks for.
-  place(node) {
-    return this.trace.frames[this.frame[node]][0].split(' ', 1)[0];
-  }
-}
-
-// Bytes and blocks of every node at a state; lit: bytes of the requests that stand out.
-class FlameSums {
-  constructor(tree, state, lit) {
-    const { run, event } = state;
-    const { site, bytes, free } = run.trace;
-    this.bytes = new Float64Array(tree.frame.length);
-    this.lit = new Float64Array(tree.frame.length);
-    this.count = new Uint32Array(tree.frame.length);
-    for (const block of state.blocks) {
-      const request = run.request[block];
-      if (free[request] <= event) continue; // waits for a stream: the program has given it back
-      const node = tree.nodeOf[site[request]];
-      this.bytes[node] += bytes[request];
-      this.count[node]++;
-      if (lit === undefined || lit[request] === 1) this.lit[node] += bytes[request];
-    }
-    for (let node = tree.frame.length - 1; node > 0; node--) {
-      const parent = tree.parent[node];
-      this.bytes[parent] += this.bytes[node];
-      this.lit[parent] += this.lit[node];
-      this.count[parent] += this.count[node];
-    }
-  }
-}
+const FLAME = { row: 20, leastRows: 3, textLeast: 36, textHeight: 14, sameShare: 0.005 };
 
 class FlameGraph {
   constructor(explorer) {
@@ -112,7 +19,8 @@ class FlameGraph {
     this.canvas.addEventListener('click', (event) => this.onClick(event));
     this.canvas.addEventListener('keydown', (event) => this.onKey(event));
     for (const name of ['focus', 'blur']) this.canvas.addEventListener(name, () => this.explorer.redraw());
-    explorer.byId('pick-flame').addEventListener('change', () => this.explorer.redraw());
+    for (const name of ['pick-flame', 'pick-flame-shape'])
+      explorer.byId(name).addEventListener('change', () => this.explorer.redraw());
     explorer.byId('flame-whole').addEventListener('click', () => this.zoom(0));
     explorer.byId('flame-find').addEventListener('click', () => this.search());
     // What nobody sees takes no time.
@@ -136,30 +44,22 @@ class FlameGraph {
     this.treeOf(trace);
     this.sums = new FlameSums(this.tree, state, this.explorer.lit);
     this.beside = this.findBeside();
-    this.layOut(Math.max(60, this.box.clientWidth));
+    this.isTreemap = this.explorer.byId('pick-flame-shape').value === 'rectangles';
+    this.boxes = (this.isTreemap ? new Treemap(this) : new FlameRows(this)).boxes(Math.max(60, this.box.clientWidth));
     this.paint();
     this.tell();
   }
 
-  // Boxes as { node, row, x, width, same, there }: what is zoomed to and its callers are as wide as the graph. same: the
-  // nodes that cannot be told from it but by their lines; there: theirs in what is shown beside.
-  layOut(width) {
-    const { tree } = this;
-    this.boxes = [];
-    this.rowCount = 0;
-    const path = [];
-    for (let node = this.zoomed; node !== 0; node = tree.parent[node]) path.unshift(node);
-    let box = { node: 0, row: 0, x: 0, width, same: [0], there: [0] };
-    for (const node of path) {
-      this.boxes.push(box);
-      box = this.below(box, node, 0, width);
+  // A box to be drawn: where it is in pixels, what it stands below or in, and same: the nodes that cannot be told from
+  // it but by their lines; there: theirs in what is shown beside.
+  boxBelow(above, node, area) {
+    let pair = { same: [0], there: [0] };
+    if (node !== 0) {
+      const parent = this.tree.parent[node];
+      const below = parent === above.node ? above : this.boxBelow(above, parent, area);
+      pair = this.beside === undefined ? { same: [], there: [] } : this.pairOf(below, node);
     }
-    this.place(box);
-  }
-
-  below(box, node, x, width) {
-    const pair = this.beside === undefined ? { same: [], there: [] } : this.pairOf(box, node);
-    return { node, row: box.row + 1, x, width, ...pair };
+    return { node, above, ...area, ...pair };
   }
 
   // What is called here and beside by a line of the same text; else by the same function, as far as lines of it
@@ -175,22 +75,6 @@ class FlameGraph {
     const [myLines, theirLines] = [lines(mine, tree), lines(theirs, other)];
     return { same: mine.filter((one) => tree.keysOf(one).role === role && !theirLines.has(tree.keysOf(one).line)),
       there: theirs.filter((one) => other.keysOf(one).role === role && !myLines.has(other.keysOf(one).line)) };
-  }
-
-  place(box) {
-    const { bytes } = this.sums;
-    const { node, x, width } = box;
-    this.boxes.push(box);
-    this.rowCount = Math.max(this.rowCount, box.row + 1);
-    if (bytes[node] === 0) return;
-    const children = this.tree.children[node].filter((child) => bytes[child] / bytes[node] * width >= FLAME.least);
-    children.sort((a, b) => bytes[b] - bytes[a] || a - b);
-    let left = x;
-    for (const child of children) {
-      const share = bytes[child] / bytes[node] * width;
-      this.place(this.below(box, child, left, share));
-      left += share;
-    }
   }
 
   // ---- beside another recording, or another moment
@@ -233,8 +117,8 @@ class FlameGraph {
   }
 
   paint() {
-    const height = FLAME.row * Math.max(this.rowCount, FLAME.leastRows);
-    const { context } = fitCanvas(this.canvas, height);
+    const lowest = this.boxes.reduce((most, { y, height }) => Math.max(most, y + height), 0);
+    const { context } = fitCanvas(this.canvas, Math.max(lowest, FLAME.row * FLAME.leastRows));
     context.font = '12px system-ui, sans-serif';
     context.textBaseline = 'middle';
     const colours = groupColours();
@@ -243,26 +127,30 @@ class FlameGraph {
   }
 
   paintBox(context, box, colours) {
-    const { node, row, x, width } = box;
+    const { node, x, y, width, height } = box;
     const isLit = this.sums.lit[node] > 0 || this.explorer.lit === undefined;
-    const inner = Math.max(0.5, width - 1);
+    const inner = { width: Math.max(0.5, width - 1), height: Math.max(0.5, height - 1) };
     const [colour, alpha] = this.isByChange ? this.changeFill(box)
       : [node === 0 ? styleColour('other') : colours[this.fileOf(node) % colours.length], 0.5];
+    if (this.isTreemap) { // it may lie on the one that it stands in
+      context.fillStyle = styleColour('panel');
+      context.fillRect(x, y, width, height);
+    }
     context.globalAlpha = isLit ? alpha : 0.12;
     context.fillStyle = colour;
-    context.fillRect(x, row * FLAME.row, inner, FLAME.row - 1);
+    context.fillRect(x, y, inner.width, inner.height);
     context.globalAlpha = isLit ? 1 : 0.5;
-    if (width >= FLAME.textLeast) this.write(context, node, x, row, inner);
+    if (width >= FLAME.textLeast && height >= FLAME.textHeight) this.write(context, box);
     context.globalAlpha = 1;
   }
 
-  write(context, node, x, row, width) {
+  write(context, { node, x, y, width, height }) {
     context.save();
     context.beginPath();
-    context.rect(x, row * FLAME.row, width - 3, FLAME.row);
+    context.rect(x, y, width - 4, height);
     context.clip();
     context.fillStyle = styleColour('ink');
-    context.fillText(`${this.tree.name(node)}  ${bytesText(this.sums.bytes[node])}`, x + 4, row * FLAME.row + FLAME.row / 2);
+    context.fillText(`${this.tree.name(node)}  ${bytesText(this.sums.bytes[node])}`, x + 4, y + Math.min(height, FLAME.row) / 2);
     context.restore();
   }
 
@@ -271,7 +159,7 @@ class FlameGraph {
     if (box === undefined) return;
     context.strokeStyle = styleColour('accent');
     context.lineWidth = 2;
-    context.strokeRect(box.x + 1, box.row * FLAME.row + 1, Math.max(2, box.width - 3), FLAME.row - 3);
+    context.strokeRect(box.x + 1, box.y + 1, Math.max(2, box.width - 3), Math.max(2, box.height - 3));
   }
 
   // Frames of one file have one colour.
@@ -322,10 +210,11 @@ class FlameGraph {
     return this.boxes.find((box) => box.node === node);
   }
 
+  // The innermost of the boxes under the pointer.
   find(event) {
     const at = this.canvas.getBoundingClientRect();
-    const [x, row] = [event.clientX - at.left, Math.floor((event.clientY - at.top) / FLAME.row)];
-    return this.boxes.find((box) => box.row === row && x >= box.x && x < box.x + box.width);
+    const [x, y] = [event.clientX - at.left, event.clientY - at.top];
+    return this.boxes.filter((box) => x >= box.x && x < box.x + box.width && y >= box.y && y < box.y + box.height).pop();
   }
 
   onMove(event) {
@@ -341,7 +230,7 @@ class FlameGraph {
 
   onKey(event) {
     const acts = {
-      ArrowUp: () => this.focus(this.tree.parent[this.focused]),
+      ArrowUp: () => this.focus(this.caller()),
       ArrowDown: () => this.focus(this.neighbours(this.focused)[0]),
       ArrowLeft: () => this.focus(this.sibling(-1)),
       ArrowRight: () => this.focus(this.sibling(1)),
@@ -352,13 +241,18 @@ class FlameGraph {
     onKeys(event, acts);
   }
 
+  caller() {
+    const box = this.boxOf(this.focused);
+    return box === undefined || box.above === undefined ? 0 : box.above.node;
+  }
+
   // What a frame called, as far as it is drawn.
   neighbours(parent) {
-    return this.boxes.filter((box) => box.node !== 0 && this.tree.parent[box.node] === parent).map((box) => box.node);
+    return this.boxes.filter(({ above }) => above !== undefined && above.node === parent).map(({ node }) => node);
   }
 
   sibling(step) {
-    const all = this.focused === 0 ? [] : this.neighbours(this.tree.parent[this.focused]);
+    const all = this.focused === 0 ? [] : this.neighbours(this.caller());
     return all[all.indexOf(this.focused) + step];
   }
 

@@ -24,6 +24,7 @@ in_browser() {
 @test "the map goes by keys" { in_browser map_goes_by_keys; }
 @test "the flame graph adds up what is held, by call stack" { in_browser flame_graph_adds_up_what_is_held_by_stack; }
 @test "the flame graph goes by keys" { in_browser flame_graph_goes_by_keys; }
+@test "as a treemap, areas of the flame graph are in proportion" { in_browser treemap_holds_areas_in_proportion; }
 @test "flame graphs of large recordings add up" { in_browser flame_graphs_of_large_recordings_add_up; }
 @test "two views show what changed between recordings of a page" { in_browser two_views_show_what_changed; }
 @test "purposes are those of the call stacks" { in_browser purposes_are_those_of_the_call_stacks; }

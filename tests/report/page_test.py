@@ -186,32 +186,32 @@ def map_goes_by_keys():
 
 
 def flame(page):
-    """The boxes that are drawn: name, row, x, width, bytes, by the path of the frames that called it."""
+    """The boxes that are drawn: path of the frames that called it, y, x, width, bytes."""
     page.run("byId('flame-panel').scrollIntoView({block: 'center'})")
     page.wait("PAGE.explorers[0].flame.boxes.length > 0")
     page.run("PAGE.explorers[0].flame.draw(true)")
     return page.run("""(() => { const { flame } = PAGE.explorers[0]; const path = (node) => (node === 0 ? [] :
         [...path(flame.tree.parent[node]), flame.tree.name(node)]);
-        return flame.boxes.map((box) => [path(box.node).join('/'), box.row, box.x, box.width, flame.sums.bytes[box.node]]); })()""")
+        return flame.boxes.map((box) => [path(box.node).join('/'), box.y, box.x, box.width, flame.sums.bytes[box.node]]); })()""")
 
 
 def flame_graph_adds_up_what_is_held_by_stack():
     with small_page() as page:
         page.wait_loaded()
         select(page, 4)  # 8 and 200 MiB of one site, 2 MiB of one without library frames
-        boxes = {path: [row, x, width, size] for path, row, x, width, size in flame(page)}
+        boxes = {path: [y, x, width, size] for path, y, x, width, size in flame(page)}
         width = page.run("byId('flame-box').clientWidth")
         mib = 1 << 20
         assert boxes[""] == [0, 0, width, 210 * mib]
         assert boxes["train.py:7 main"][3] == 210 * mib
         deep = "train.py:7 main/model.py:420 forward"
-        assert boxes[deep][:2] == [2, 0] and boxes[deep][3] == 208 * mib
+        assert boxes[deep][:2] == [2 * 20, 0] and boxes[deep][3] == 208 * mib
         assert abs(boxes[deep][2] - width * 208 / 210) < 1e-6
         assert len(boxes) == 1 + DEPTH - 1, sorted(boxes)
         # A box that is pressed becomes as wide as the graph; its callers stay above it.
         page.press("flame", 20, 2 * 20 + 10, is_pixels=True)
         page.settle()
-        boxes = {path: row_x_width for path, *row_x_width in flame(page)}
+        boxes = {path: y_x_width for path, *y_x_width in flame(page)}
         assert boxes[deep][2] == width and boxes["train.py:7 main"][2] == width
         assert "model.py:420 forward" in page.text("flame-text") and "99.0%" in page.text("flame-text")
         page.press("flame-find")
@@ -248,6 +248,45 @@ def flame_graph_goes_by_keys():
         page.key("Escape")
         page.settle()
         assert page.run("PAGE.explorers[0].flame.zoomed") == 0
+
+
+def treemap_holds_areas_in_proportion():
+    """Each box lies in the one that called it, none over another, and what it is asked for beside the others decides its area."""
+    with Page(report("traces/samples/gpt-train.pickle.zst", "--policy", "pytorch")) as page:
+        page.wait_loaded()
+        flame(page)
+        page.choose("pick-flame-shape", "rectangles")
+        page.settle()
+        assert page.run("""(() => { const { flame } = PAGE.explorers[0]; const { boxes, sums } = flame; const faults = [];
+            const right = (box) => box.x + box.width; const low = (box) => box.y + box.height;
+            boxes.forEach((box, number) => {
+              const { above } = box;
+              if (above !== undefined && (box.x < above.x || box.y < above.y || right(box) > right(above) + 1e-6 || low(box) > low(above) + 1e-6))
+                faults.push(`${number} is not in what called it`);
+              for (const other of boxes) {
+                if (other === box || other.above !== above) continue;
+                if (Math.min(right(box), right(other)) - Math.max(box.x, other.x) > 1e-6 && Math.min(low(box), low(other)) - Math.max(box.y, other.y) > 1e-6)
+                  faults.push(`${number} lies on another`);
+                const scale = (one) => one.width * one.height / sums.bytes[one.node];
+                if (Math.abs(scale(box) / scale(other) - 1) > 1e-6) faults.push(`${number} is not as large as its bytes`);
+              }
+            });
+            return faults.slice(0, 3); })()""") == []
+        count, names = page.run("(() => { const { boxes, tree } = PAGE.explorers[0].flame; return [boxes.length, boxes.map((box) => tree.name(box.node))]; })()")
+        assert count > 20 and names[0] == "all that is held"
+        # Keys go from a box into it; Enter makes it as large as the graph, below the whole.
+        page.focus("flame")
+        for _ in range(2):
+            page.key("ArrowDown")
+        page.key("Enter")
+        page.settle()
+        zoomed, boxes = page.run("(() => { const { boxes, zoomed } = PAGE.explorers[0].flame; return [zoomed, boxes.slice(0, 2).map((box) => [box.node, box.x, box.width])]; })()")
+        width = page.run("byId('flame-box').clientWidth")
+        assert zoomed > 0 and boxes == [[0, 0, width], [zoomed, 0, width]]
+        page.press("flame", 20, 10, is_pixels=True)  # the row of the whole
+        page.settle()
+        assert page.run("PAGE.explorers[0].flame.zoomed") == 0
+        assert page.console == []
 
 
 def flame_graphs_of_large_recordings_add_up():
