@@ -37,11 +37,6 @@ static frag_tensor drop_out(frag_tape *tape, const frag_model *model, frag_tenso
     return frag_aten_dropout(tape, x, is_active);
 }
 
-static frag_tensor normalise(frag_tape *tape, frag_tensor x, const frag_pair *at, uint64_t width)
-{
-    return frag_aten_layer_norm(tape, x, at->weight, at->bias, width);
-}
-
 /* A block in its stack, with what it looks at besides its hidden states. */
 typedef struct block_call {
     const frag_model *model;
@@ -88,7 +83,8 @@ static frag_tensor join(frag_tape *tape, const frag_model *model, frag_tensor re
 {
     frag_tape_set(tape, &made, drop_out(tape, model, made));
     frag_tape_set(tape, &made, frag_aten_add(tape, residual, made));
-    frag_tape_set(tape, &made, normalise(tape, made, last, model->workload->network.width));
+    frag_tape_set(tape, &made,
+                  frag_aten_layer_norm(tape, made, last, model->workload->network.width));
     return made;
 }
 
@@ -169,7 +165,7 @@ static frag_tensor embed(frag_tape *tape, const frag_model *model, const stack *
     if (!in->of.is_decoder) /* there they last to the end */
         frag_tape_clear(tape, &names[2]);
     frag_tensor made = frag_aten_add(tape, names[0], names[1]);
-    frag_tape_set(tape, &made, normalise(tape, made, &in->first, of->width));
+    frag_tape_set(tape, &made, frag_aten_layer_norm(tape, made, &in->first, of->width));
     frag_tape_set(tape, &made, drop_out(tape, model, made));
     return made;
 }

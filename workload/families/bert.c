@@ -105,11 +105,6 @@ static void build(frag_tape *tape, frag_model *model)
     (void)walk_head(&at, of);
 }
 
-static frag_tensor normalise(frag_tape *tape, frag_tensor x, const frag_pair *at, uint64_t width)
-{
-    return frag_aten_layer_norm(tape, x, at->weight, at->bias, width);
-}
-
 static bool has_dropout(const frag_model *model)
 {
     return model->workload->task == FRAG_TASK_TRAIN &&
@@ -156,7 +151,7 @@ static frag_tensor embed(frag_tape *tape, const frag_model *model, const embeddi
     frag_tensor places =
         frag_aten_embedding(tape, at->positions, is_counted ? positions : types, of->width);
     frag_tape_set(tape, &sum, frag_aten_add(tape, sum, places));
-    frag_tape_set(tape, &sum, normalise(tape, sum, &at->last, of->width));
+    frag_tape_set(tape, &sum, frag_aten_layer_norm(tape, sum, &at->last, of->width));
     frag_tape_set(tape, &sum, frag_aten_dropout(tape, sum, has_dropout(model)));
     frag_tape_drop(tape, all_types);
     frag_tape_drop(tape, types);
@@ -178,7 +173,7 @@ static frag_tensor embed_distilled(frag_tape *tape, const frag_model *model, con
     frag_tensor places = frag_aten_embedding(tape, at->positions, positions, width);
     frag_tape_drop(tape, positions);
     frag_tensor sum = frag_aten_add(tape, words, places);
-    frag_tape_set(tape, &sum, normalise(tape, sum, &at->last, width));
+    frag_tape_set(tape, &sum, frag_aten_layer_norm(tape, sum, &at->last, width));
     frag_tape_set(tape, &sum, frag_aten_dropout(tape, sum, has_dropout(model)));
     frag_tape_drop(tape, words);
     frag_tape_drop(tape, places);
@@ -218,7 +213,7 @@ static frag_tensor add_and_norm(frag_tape *tape, const frag_pair *at, frag_tenso
                                 frag_tensor residual, uint64_t width)
 {
     frag_tensor sum = frag_aten_add(tape, x, residual);
-    frag_tensor made = normalise(tape, sum, at, width);
+    frag_tensor made = frag_aten_layer_norm(tape, sum, at, width);
     frag_tape_drop(tape, sum);
     return made;
 }
@@ -295,7 +290,7 @@ static frag_tensor predict(frag_tape *tape, const frag_model *model, const head 
     const frag_network *of = &model->workload->network;
     frag_tensor made = frag_walk_apply(tape, hidden, &at->dense);
     frag_tape_set(tape, &made, activate(tape, model, made));
-    frag_tape_set(tape, &made, normalise(tape, made, &at->last, of->width));
+    frag_tape_set(tape, &made, frag_aten_layer_norm(tape, made, &at->last, of->width));
     frag_tape_set(tape, &made, frag_aten_linear(tape, made, words, at->bias, of->vocabulary));
     return made;
 }

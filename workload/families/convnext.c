@@ -147,8 +147,7 @@ static frag_tensor run_layer(const pass *in, const layer *at, const place *where
     back.images = has_turned_gradient ? in->batch : 0;
     frag_tensor made = convolve(in, at, x, where->in_stage == 0);
     frag_tape_set(tape, &made, frag_aten_view(tape, made));
-    frag_tape_set(tape, &made,
-                  frag_aten_layer_norm(tape, made, at->norm.weight, at->norm.bias, at->width));
+    frag_tape_set(tape, &made, frag_aten_layer_norm(tape, made, &at->norm, at->width));
     frag_tape_set(tape, &made, frag_walk_apply(tape, made, &at->feed));
     frag_tape_set(tape, &made,
                   frag_family_activate(tape, made, (frag_activation)in->network->activation));
@@ -177,11 +176,10 @@ static frag_picture embed(const pass *in, const reduction *at, frag_tensor image
     frag_picture made = {frag_aten_convolve(tape, images, &how),
                          frag_aten_window_side(&how.window)};
     frag_tape_set(tape, &made.pixels, frag_aten_view(tape, made.pixels));
-    frag_tensor (*normalise)(frag_tape *, frag_tensor, frag_tensor, frag_tensor, uint64_t) =
-        is_last(in, 0) ? frag_aten_layer_norm_turned_both : frag_aten_layer_norm_turned;
     frag_tape_set(
         tape, &made.pixels,
-        normalise(tape, made.pixels, at->norm.weight, at->norm.bias, of->channels.values[0]));
+        frag_aten_layer_norm_laid(tape, made.pixels, &at->norm, of->channels.values[0],
+                                  is_last(in, 0) ? FRAG_NORM_TURNED_BOTH : FRAG_NORM_TURNED));
     frag_tape_set(tape, &made.pixels, frag_aten_view(tape, made.pixels));
     return made;
 }
@@ -201,9 +199,8 @@ static frag_picture halve(const pass *in, const reduction *at, uint64_t stage, f
                                        .is_turned = is_last(in, stage)};
     frag_picture made = {0, frag_aten_window_side(&how.window)};
     frag_tensor normed = frag_aten_view(tape, x.pixels);
-    frag_tape_set(
-        tape, &normed,
-        frag_aten_layer_norm(tape, normed, at->norm.weight, at->norm.bias, channels[stage - 1]));
+    frag_tape_set(tape, &normed,
+                  frag_aten_layer_norm(tape, normed, &at->norm, channels[stage - 1]));
     frag_tape_set(tape, &normed, frag_aten_view(tape, normed));
     made.pixels = frag_aten_convolve(tape, normed, &how);
     frag_tape_drop(tape, normed);
@@ -232,8 +229,7 @@ static frag_tensor pool(const pass *in, const frag_pair *norm, frag_picture x)
 {
     frag_tensor mean = frag_aten_mean_pixels(in->tape, x.pixels, x.side * x.side);
     uint64_t width = in->network->channels.values[in->network->channels.count - 1];
-    frag_tape_set(in->tape, &mean,
-                  frag_aten_layer_norm(in->tape, mean, norm->weight, norm->bias, width));
+    frag_tape_set(in->tape, &mean, frag_aten_layer_norm(in->tape, mean, norm, width));
     return mean;
 }
 

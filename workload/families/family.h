@@ -171,10 +171,6 @@ frag_linear frag_walk_linear(frag_walk *at, frag_shape shape, bool has_bias,
                              frag_lora_target target);
 /* transformers' Conv1D, a linear layer with a bias whose weight has a row for each input. */
 frag_linear frag_walk_conv1d(frag_walk *at, frag_shape shape, frag_lora_target target);
-/* Of a norm or a convolution. */
-typedef struct frag_pair {
-    frag_tensor weight, bias;
-} frag_pair;
 frag_pair frag_walk_norm(frag_walk *at, uint64_t width);
 frag_tensor frag_walk_apply(frag_tape *tape, frag_tensor x, const frag_linear *of);
 /* out(attention(queries, keys, values)), which are used up. */

@@ -39,11 +39,6 @@ static void build(frag_tape *tape, frag_model *model)
         (void)frag_walk_parameter(&at, (frag_shape){of->vocabulary, of->width});
 }
 
-static frag_tensor normalise(frag_tape *tape, frag_tensor x, const frag_pair *at, uint64_t width)
-{
-    return frag_aten_layer_norm(tape, x, at->weight, at->bias, width);
-}
-
 static frag_tensor attend(frag_tape *tape, const frag_model *model, const block *at, frag_tensor x,
                           const frag_batch *batch, frag_cache *past)
 {
@@ -106,11 +101,11 @@ static frag_tensor run_block(frag_tape *tape, const frag_model *model, const blo
 {
     uint64_t width = model->workload->network.width;
     frag_tensor residual = frag_tape_keep(tape, x);
-    frag_tensor hidden = normalise(tape, x, &at->first, width);
+    frag_tensor hidden = frag_aten_layer_norm(tape, x, &at->first, width);
     frag_tensor attended = attend(tape, model, at, hidden, batch, past);
     frag_tape_set(tape, &hidden, frag_aten_add(tape, attended, residual));
     frag_tape_set(tape, &residual, frag_tape_keep(tape, hidden));
-    frag_tape_set(tape, &hidden, normalise(tape, hidden, &at->second, width));
+    frag_tape_set(tape, &hidden, frag_aten_layer_norm(tape, hidden, &at->second, width));
     frag_tensor fed = feed(tape, model, at, hidden);
     frag_tape_set(tape, &hidden, frag_aten_add(tape, residual, fed));
     frag_tape_drop(tape, residual);
@@ -185,7 +180,7 @@ static frag_tensor run_blocks(frag_tape *tape, const frag_model *model, const fr
     }
     if (stage->is_last) {
         const frag_pair last = frag_walk_norm(&at, of->width);
-        frag_tape_set(tape, &hidden, normalise(tape, hidden, &last, of->width));
+        frag_tape_set(tape, &hidden, frag_aten_layer_norm(tape, hidden, &last, of->width));
     }
     frag_tape_drop(tape, kept.positions);
     frag_tape_drop(tape, kept.words);

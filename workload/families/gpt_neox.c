@@ -111,16 +111,11 @@ static frag_tensor attend(frag_tape *tape, const frag_model *model, const block 
     return made;
 }
 
-static frag_tensor normalise(frag_tape *tape, frag_tensor x, const frag_pair *at, uint64_t width)
-{
-    return frag_aten_layer_norm(tape, x, at->weight, at->bias, width);
-}
-
 /* dropout(back(act(feed(norm(x))))) */
 static frag_tensor feed(frag_tape *tape, const frag_model *model, const block *at, frag_tensor x)
 {
     const frag_network *of = &model->workload->network;
-    frag_tensor normed = normalise(tape, x, &at->second, of->width);
+    frag_tensor normed = frag_aten_layer_norm(tape, x, &at->second, of->width);
     frag_tensor made = frag_walk_apply(tape, normed, &at->feed);
     frag_tape_set(tape, &made, frag_family_activate(tape, made, (frag_activation)of->activation));
     frag_tape_set(tape, &made, frag_walk_apply(tape, made, &at->back));
@@ -134,7 +129,7 @@ static frag_tensor run_block(frag_tape *tape, const frag_model *model, const blo
                              frag_cache *past)
 {
     const frag_network *of = &model->workload->network;
-    frag_tensor normed = normalise(tape, x, &at->first, of->width);
+    frag_tensor normed = frag_aten_layer_norm(tape, x, &at->first, of->width);
     frag_tensor attended = attend(tape, model, at, normed, angles, batch, past);
     frag_tape_drop(tape, normed);
     frag_tape_set(tape, &attended, drop_out(tape, model, attended));
@@ -196,7 +191,7 @@ static frag_tensor run_blocks(frag_tape *tape, const frag_model *model, const fr
         frag_tape_set(tape, &hidden, output);
     }
     const frag_pair last = frag_walk_norm(&at, of->width);
-    frag_tape_set(tape, &hidden, normalise(tape, hidden, &last, of->width));
+    frag_tape_set(tape, &hidden, frag_aten_layer_norm(tape, hidden, &last, of->width));
     frag_tape_drop(tape, positions);
     frag_tape_drop(tape, embedded);
     frag_tape_drop(tape, angles.cosine);

@@ -118,11 +118,6 @@ static frag_tensor attend(frag_tape *tape, const frag_model *model, const block 
     return made;
 }
 
-static frag_tensor normalise(frag_tape *tape, frag_tensor x, const frag_pair *at, uint64_t width)
-{
-    return frag_aten_layer_norm(tape, x, at->weight, at->bias, width);
-}
-
 /* Tokens of all sequences in a row. */
 static frag_tensor feed(frag_tape *tape, const frag_model *model, const block *at, frag_tensor x)
 {
@@ -130,7 +125,7 @@ static frag_tensor feed(frag_tape *tape, const frag_model *model, const block *a
     frag_tensor hidden = frag_aten_view(tape, x);
     frag_tensor residual = frag_tape_keep(tape, hidden);
     if (of->has_norms_first)
-        frag_tape_set(tape, &hidden, normalise(tape, hidden, &at->second, of->width));
+        frag_tape_set(tape, &hidden, frag_aten_layer_norm(tape, hidden, &at->second, of->width));
     frag_tape_set(tape, &hidden, frag_walk_apply(tape, hidden, &at->feed));
     frag_tape_set(tape, &hidden,
                   frag_family_activate(tape, hidden, (frag_activation)of->activation));
@@ -139,7 +134,7 @@ static frag_tensor feed(frag_tape *tape, const frag_model *model, const block *a
     frag_tape_set(tape, &hidden, frag_aten_add(tape, residual, hidden));
     frag_tape_set(tape, &hidden, frag_aten_view(tape, hidden));
     if (!of->has_norms_first)
-        frag_tape_set(tape, &hidden, normalise(tape, hidden, &at->second, of->width));
+        frag_tape_set(tape, &hidden, frag_aten_layer_norm(tape, hidden, &at->second, of->width));
     frag_tape_drop(tape, residual);
     return hidden;
 }
@@ -148,13 +143,13 @@ static frag_tensor run_block(frag_tape *tape, const frag_model *model, const blo
                              frag_tensor x, const frag_batch *batch, frag_cache *past)
 {
     const frag_network *of = &model->workload->network;
-    frag_tensor hidden =
-        of->has_norms_first ? normalise(tape, x, &at->first, of->width) : frag_tape_keep(tape, x);
+    frag_tensor hidden = of->has_norms_first ? frag_aten_layer_norm(tape, x, &at->first, of->width)
+                                             : frag_tape_keep(tape, x);
     frag_tape_set(tape, &hidden, attend(tape, model, at, hidden, batch, past));
     frag_tape_set(tape, &hidden, frag_aten_dropout(tape, hidden, has_dropout(model)));
     frag_tape_set(tape, &hidden, frag_aten_add(tape, x, hidden));
     if (!of->has_norms_first)
-        frag_tape_set(tape, &hidden, normalise(tape, hidden, &at->first, of->width));
+        frag_tape_set(tape, &hidden, frag_aten_layer_norm(tape, hidden, &at->first, of->width));
     frag_tape_set(tape, &hidden, feed(tape, model, at, hidden));
     return hidden;
 }
@@ -238,7 +233,7 @@ static frag_tensor run_blocks(frag_tape *tape, const frag_model *model, const fr
         frag_tape_set(tape, &hidden, output);
     }
     if (of->has_norms_first)
-        frag_tape_set(tape, &hidden, normalise(tape, hidden, &around.last, of->width));
+        frag_tape_set(tape, &hidden, frag_aten_layer_norm(tape, hidden, &around.last, of->width));
     if (has_projections(of))
         frag_tape_set(tape, &hidden, frag_walk_apply(tape, hidden, &around.project_out));
     frag_tape_drop(tape, names.words);

@@ -396,21 +396,15 @@ static frag_tensor run_block(frag_tape *tape, const void *context, frag_tensor i
 {
     const block_call *call = context;
     const block *at = &call->at;
-    frag_tensor normed = call->is_turned
-                             ? frag_aten_layer_norm_turned(tape, input, at->norms[0].weight,
-                                                           at->norms[0].bias, call->width)
-                             : frag_aten_layer_norm(tape, input, at->norms[0].weight,
-                                                    at->norms[0].bias, call->width);
+    frag_tensor normed =
+        frag_aten_layer_norm_laid(tape, input, &at->norms[0], call->width,
+                                  call->is_turned ? FRAG_NORM_TURNED : FRAG_NORM_PLAIN);
     frag_tensor mixed = attend(tape, call, &at->own, normed, normed);
     frag_tensor hidden = frag_aten_add(tape, mixed, input);
-    frag_tape_set(
-        tape, &normed,
-        frag_aten_layer_norm(tape, hidden, at->norms[1].weight, at->norms[1].bias, call->width));
+    frag_tape_set(tape, &normed, frag_aten_layer_norm(tape, hidden, &at->norms[1], call->width));
     frag_tape_set(tape, &mixed, attend(tape, call, &at->text, normed, call->in.text));
     frag_tape_set(tape, &hidden, frag_aten_add(tape, mixed, hidden));
-    frag_tape_set(
-        tape, &normed,
-        frag_aten_layer_norm(tape, hidden, at->norms[2].weight, at->norms[2].bias, call->width));
+    frag_tape_set(tape, &normed, frag_aten_layer_norm(tape, hidden, &at->norms[2], call->width));
     frag_tensor fed = feed(tape, at, normed);
     frag_tape_set(tape, &hidden, frag_aten_add(tape, fed, hidden));
     frag_tape_drop(tape, fed);

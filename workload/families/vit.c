@@ -64,11 +64,6 @@ static void build(frag_tape *tape, frag_model *model)
     (void)walk_head(&at, of);
 }
 
-static frag_tensor normalise(frag_tape *tape, frag_tensor x, const frag_pair *at, uint64_t width)
-{
-    return frag_aten_layer_norm(tape, x, at->weight, at->bias, width);
-}
-
 static frag_tensor drop_out(frag_tape *tape, const frag_model *model, frag_tensor x)
 {
     const frag_workload *of = model->workload;
@@ -146,11 +141,11 @@ static frag_tensor run_layer(frag_tape *tape, const frag_model *model, const lay
                              frag_tensor x, const frag_batch *batch)
 {
     const uint64_t width = model->workload->network.width;
-    frag_tensor hidden = normalise(tape, x, &at->first, width);
+    frag_tensor hidden = frag_aten_layer_norm(tape, x, &at->first, width);
     frag_tape_set(tape, &hidden, attend(tape, model, at, hidden, batch));
     hidden = join(tape, model, hidden, x);
     frag_tensor residual = frag_tape_keep(tape, hidden);
-    frag_tape_set(tape, &hidden, normalise(tape, hidden, &at->second, width));
+    frag_tape_set(tape, &hidden, frag_aten_layer_norm(tape, hidden, &at->second, width));
     frag_tape_set(tape, &hidden, feed(tape, model, at, hidden));
     hidden = join(tape, model, hidden, residual);
     frag_tape_drop(tape, residual);
@@ -200,7 +195,7 @@ static frag_tensor compute_loss(frag_tape *tape, const frag_model *model, const 
         frag_tape_set(tape, &hidden, call_layer(tape, &call, hidden));
     }
     const head above = walk_head(&at, of);
-    frag_tensor last = normalise(tape, hidden, &above.last, of->width);
+    frag_tensor last = frag_aten_layer_norm(tape, hidden, &above.last, of->width);
     frag_tape_drop(tape, embedded);
     frag_tape_drop(tape, hidden);
     frag_tensor loss = classify(tape, &above, batch, last, of->width);

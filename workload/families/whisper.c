@@ -100,9 +100,8 @@ typedef struct block_call {
 static frag_tensor normalise(frag_tape *tape, const block_call *call, frag_tensor x,
                              const frag_pair *at)
 {
-    uint64_t width = call->model->workload->network.width;
-    return call->in.is_decoder ? frag_aten_layer_norm(tape, x, at->weight, at->bias, width)
-                               : frag_aten_layer_norm_turned(tape, x, at->weight, at->bias, width);
+    return frag_aten_layer_norm_laid(tape, x, at, call->model->workload->network.width,
+                                     call->in.is_decoder ? FRAG_NORM_PLAIN : FRAG_NORM_TURNED);
 }
 
 /* x.view(shape).transpose(1, 2).contiguous(); flash's gradient has heads before tokens. */

@@ -121,14 +121,21 @@ typedef struct frag_embedding_bag {
     bool is_sparse;
 } frag_embedding_bag;
 frag_tensor frag_aten_embedding_bag(frag_tape *tape, const frag_embedding_bag *of);
-frag_tensor frag_aten_layer_norm(frag_tape *tape, frag_tensor x, frag_tensor weight,
-                                 frag_tensor bias, uint64_t width);
+/* Of a norm or a convolution. */
+typedef struct frag_pair {
+    frag_tensor weight, bias;
+} frag_pair;
+frag_tensor frag_aten_layer_norm(frag_tape *tape, frag_tensor x, const frag_pair *of,
+                                 uint64_t width);
 /* The same of what lies with channels before pixels, which is copied first; and where its gradient
  * does as well. */
-frag_tensor frag_aten_layer_norm_turned(frag_tape *tape, frag_tensor x, frag_tensor weight,
-                                        frag_tensor bias, uint64_t width);
-frag_tensor frag_aten_layer_norm_turned_both(frag_tape *tape, frag_tensor x, frag_tensor weight,
-                                             frag_tensor bias, uint64_t width);
+typedef enum frag_norm_layout {
+    FRAG_NORM_PLAIN,
+    FRAG_NORM_TURNED,
+    FRAG_NORM_TURNED_BOTH,
+} frag_norm_layout;
+frag_tensor frag_aten_layer_norm_laid(frag_tape *tape, frag_tensor x, const frag_pair *of,
+                                      uint64_t width, frag_norm_layout layout);
 frag_tensor frag_aten_mean_last(frag_tape *tape, frag_tensor x, uint64_t width);
 /* The mean of so many pixels, for each channel of each image; x has channels last. */
 frag_tensor frag_aten_mean_pixels(frag_tape *tape, frag_tensor x, uint64_t pixels);
@@ -171,8 +178,8 @@ typedef struct frag_aten_convolution {
 } frag_aten_convolution;
 
 frag_tensor frag_aten_convolve(frag_tape *tape, frag_tensor x, const frag_aten_convolution *of);
-frag_tensor frag_aten_batch_norm(frag_tape *tape, frag_tensor x, frag_tensor weight,
-                                 frag_tensor bias, bool is_training);
+frag_tensor frag_aten_batch_norm(frag_tape *tape, frag_tensor x, const frag_pair *of,
+                                 bool is_training);
 frag_tensor frag_aten_max_pool(frag_tape *tape, frag_tensor x, const frag_window *window);
 
 /* ---- images of diffusion (aten_image.c) */

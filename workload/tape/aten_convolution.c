@@ -209,9 +209,10 @@ static void batch_norm_backward(frag_tape *tape, frag_node *node, const frag_ten
 
 /* cuDNN, which takes no bf16 and weights in fp32 only, makes no statistics where those of training
  * are used. */
-frag_tensor frag_aten_batch_norm(frag_tape *tape, frag_tensor x, frag_tensor weight,
-                                 frag_tensor bias, bool is_training)
+frag_tensor frag_aten_batch_norm(frag_tape *tape, frag_tensor x, const frag_pair *of,
+                                 bool is_training)
 {
+    const frag_tensor weight = of->weight;
     bool has_statistics = is_training || frag_tape_dtype(tape, weight) != FRAG_F32 ||
                           frag_tape_dtype(tape, x) == FRAG_BF16;
     uint64_t channels = frag_tape_count(tape, weight);
@@ -219,8 +220,8 @@ frag_tensor frag_aten_batch_norm(frag_tape *tape, frag_tensor x, frag_tensor wei
     frag_tensor made = frag_tape_empty(tape, frag_tape_count(tape, x), frag_tape_dtype(tape, x));
     frag_tensor mean = frag_tape_empty(tape, kept, FRAG_F32);
     frag_tensor deviation = frag_tape_empty(tape, kept, FRAG_F32);
-    frag_node *node =
-        frag_tape_record(tape, batch_norm_backward, (frag_tensor[]){x, weight, bias}, 3, &made, 1);
+    frag_node *node = frag_tape_record(tape, batch_norm_backward,
+                                       (frag_tensor[]){x, weight, of->bias}, 3, &made, 1);
     if (node != NULL) {
         frag_tape_save(tape, node, x);
         frag_tape_save(tape, node, weight);

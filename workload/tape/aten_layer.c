@@ -239,10 +239,7 @@ frag_tensor frag_aten_embedding_bag(frag_tape *tape, const frag_embedding_bag *o
     return made;
 }
 
-/* ---- layer norm, of x that lies as it does or is copied first; its gradient likewise */
-typedef enum norm_layout { NORM_PLAIN, NORM_TURNED, NORM_TURNED_BOTH } norm_layout;
-
-/* inputs x, weight, bias; mean and 1/deviation of each row are kept in fp32 */
+/* ---- layer norm: inputs x, weight, bias; mean and 1/deviation of each row are kept in fp32 */
 /* Many short rows: weight's and bias's gradients are summed in two passes, 32 rows first. */
 static void sum_in_parts(frag_tape *tape, const frag_node *node, uint64_t rows, frag_tensor *out)
 {
@@ -272,38 +269,38 @@ static void layer_norm_backward(frag_tape *tape, frag_node *node, const frag_ten
                                 frag_tensor *out)
 {
     uint64_t count = frag_tape_count(tape, in[0]);
-    norm_layout layout = (norm_layout)node->numbers[2];
-    frag_tensor laid = layout != NORM_PLAIN ? frag_tape_empty(tape, count, node->dtypes[0]) : 0;
+    frag_norm_layout layout = (frag_norm_layout)node->numbers[2];
+    frag_tensor laid =
+        layout != FRAG_NORM_PLAIN ? frag_tape_empty(tape, count, node->dtypes[0]) : 0;
     if (node->edges[0].node != 0)
         out[0] = frag_tape_empty(tape, count, node->dtypes[0]);
     for (uint32_t i = 1; i < 3; i++)
         if (node->edges[i].node != 0)
             out[i] = frag_tape_empty(tape, node->numbers[0], (frag_dtype)node->numbers[1]);
     frag_tensor laid_gradient =
-        layout == NORM_TURNED_BOTH ? frag_tape_empty(tape, count, node->dtypes[0]) : 0;
+        layout == FRAG_NORM_TURNED_BOTH ? frag_tape_empty(tape, count, node->dtypes[0]) : 0;
     sum_in_parts(tape, node, count / node->numbers[0], out);
     frag_tape_drop(tape, laid_gradient);
     frag_tape_drop(tape, laid);
 }
 
-static frag_tensor layer_norm(frag_tape *tape, frag_tensor x, const frag_tensor of[2],
-                              uint64_t width, norm_layout layout)
+frag_tensor frag_aten_layer_norm_laid(frag_tape *tape, frag_tensor x, const frag_pair *of,
+                                      uint64_t width, frag_norm_layout layout)
 {
-    const frag_tensor weight = of[0];
-    const frag_tensor bias = of[1];
+    const frag_tensor weight = of->weight;
     bool is_cast = frag_tape_autocast(tape) != FRAG_F32;
     frag_tensor typed = is_cast ? frag_tape_to(tape, x, FRAG_F32) : frag_tape_keep(tape, x);
     uint64_t count = frag_tape_count(tape, typed);
     frag_dtype dtype = frag_tape_dtype(tape, typed);
-    frag_tensor laid = layout != NORM_PLAIN ? frag_tape_empty(tape, count, dtype) : 0;
+    frag_tensor laid = layout != FRAG_NORM_PLAIN ? frag_tape_empty(tape, count, dtype) : 0;
     frag_tensor made = frag_tape_empty(tape, count, dtype);
     frag_tensor mean = frag_tape_empty(tape, count / width, FRAG_F32);
     frag_tensor deviation = frag_tape_empty(tape, count / width, FRAG_F32);
     frag_tape_drop(tape, laid);
     frag_node *node = frag_tape_record(tape, layer_norm_backward,
-                                       (frag_tensor[]){typed, weight, bias}, 3, &made, 1);
+                                       (frag_tensor[]){typed, weight, of->bias}, 3, &made, 1);
     if (node != NULL) {
-        frag_tape_save(tape, node, bias);
+        frag_tape_save(tape, node, of->bias);
         frag_tape_save(tape, node, typed);
         frag_tape_save(tape, node, weight);
         frag_tape_save_made(tape, node, mean);
@@ -318,22 +315,10 @@ static frag_tensor layer_norm(frag_tape *tape, frag_tensor x, const frag_tensor 
     return made;
 }
 
-frag_tensor frag_aten_layer_norm(frag_tape *tape, frag_tensor x, frag_tensor weight,
-                                 frag_tensor bias, uint64_t width)
+frag_tensor frag_aten_layer_norm(frag_tape *tape, frag_tensor x, const frag_pair *of,
+                                 uint64_t width)
 {
-    return layer_norm(tape, x, (frag_tensor[]){weight, bias}, width, NORM_PLAIN);
-}
-
-frag_tensor frag_aten_layer_norm_turned(frag_tape *tape, frag_tensor x, frag_tensor weight,
-                                        frag_tensor bias, uint64_t width)
-{
-    return layer_norm(tape, x, (frag_tensor[]){weight, bias}, width, NORM_TURNED);
-}
-
-frag_tensor frag_aten_layer_norm_turned_both(frag_tape *tape, frag_tensor x, frag_tensor weight,
-                                             frag_tensor bias, uint64_t width)
-{
-    return layer_norm(tape, x, (frag_tensor[]){weight, bias}, width, NORM_TURNED_BOTH);
+    return frag_aten_layer_norm_laid(tape, x, of, width, FRAG_NORM_PLAIN);
 }
 
 /* ---- the mean of each row, or of each image's pixels */
