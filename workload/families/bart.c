@@ -26,15 +26,9 @@ static void build(frag_tape *tape, frag_model *model)
     model->logits_bias = frag_tape_empty(tape, of->vocabulary, frag_model_loaded_type(model));
 }
 
-static bool is_training(const frag_model *model)
-{
-    return model->workload->task == FRAG_TASK_TRAIN;
-}
-
 static frag_tensor drop_out(frag_tape *tape, const frag_model *model, frag_tensor x)
 {
-    bool is_active = is_training(model) && model->workload->network.residual_dropout > 0;
-    return frag_aten_dropout(tape, x, is_active);
+    return frag_model_drop_out(tape, model, x, model->workload->network.residual_dropout);
 }
 
 /* A block in its stack, with what it looks at besides its hidden states. */
@@ -71,7 +65,7 @@ static frag_tensor attend(frag_tape *tape, const block_call *call, const frag_at
         .queries = call->tokens,
         .keys = frag_tape_count(tape, seen) / of->width / call->batch.count,
         .width = of->width / call->in.heads,
-        .has_dropout = is_training(call->model) && of->attention_dropout > 0,
+        .has_dropout = frag_model_drops(call->model, of->attention_dropout),
         .is_causal = call->in.is_decoder && x == seen,
     };
     return frag_walk_attend(tape, qkv, &shape, &at->out);
@@ -93,9 +87,8 @@ static frag_tensor feed(frag_tape *tape, const block_call *call, frag_tensor x)
     const frag_network *of = &call->model->workload->network;
     frag_tensor made = frag_walk_apply(tape, x, &call->at.feed);
     frag_tape_set(tape, &made, frag_family_activate(tape, made, (frag_activation)of->activation));
-    frag_tape_set(
-        tape, &made,
-        frag_aten_dropout(tape, made, is_training(call->model) && of->activation_dropout > 0));
+    frag_tape_set(tape, &made,
+                  frag_model_drop_out(tape, call->model, made, of->activation_dropout));
     frag_tape_set(tape, &made, frag_walk_apply(tape, made, &call->at.back));
     return made;
 }

@@ -105,10 +105,9 @@ static void build(frag_tape *tape, frag_model *model)
     (void)walk_head(&at, of);
 }
 
-static bool has_dropout(const frag_model *model)
+static frag_tensor drop_out(frag_tape *tape, const frag_model *model, frag_tensor x)
 {
-    return model->workload->task == FRAG_TASK_TRAIN &&
-           model->workload->network.residual_dropout > 0;
+    return frag_model_drop_out(tape, model, x, model->workload->network.residual_dropout);
 }
 
 /* RoBERTa's create_position_ids_from_input_ids: a running sum over what is no padding. */
@@ -152,7 +151,7 @@ static frag_tensor embed(frag_tape *tape, const frag_model *model, const embeddi
         frag_aten_embedding(tape, at->positions, is_counted ? positions : types, of->width);
     frag_tape_set(tape, &sum, frag_aten_add(tape, sum, places));
     frag_tape_set(tape, &sum, frag_aten_layer_norm(tape, sum, &at->last, of->width));
-    frag_tape_set(tape, &sum, frag_aten_dropout(tape, sum, has_dropout(model)));
+    frag_tape_set(tape, &sum, drop_out(tape, model, sum));
     frag_tape_drop(tape, all_types);
     frag_tape_drop(tape, types);
     frag_tape_drop(tape, positions);
@@ -174,7 +173,7 @@ static frag_tensor embed_distilled(frag_tape *tape, const frag_model *model, con
     frag_tape_drop(tape, positions);
     frag_tensor sum = frag_aten_add(tape, words, places);
     frag_tape_set(tape, &sum, frag_aten_layer_norm(tape, sum, &at->last, width));
-    frag_tape_set(tape, &sum, frag_aten_dropout(tape, sum, has_dropout(model)));
+    frag_tape_set(tape, &sum, drop_out(tape, model, sum));
     frag_tape_drop(tape, words);
     frag_tape_drop(tape, places);
     return sum;
@@ -183,25 +182,16 @@ static frag_tensor embed_distilled(frag_tape *tape, const frag_model *model, con
 static frag_tensor attend(frag_tape *tape, const frag_model *model, const layer *at, frag_tensor x,
                           const frag_batch *batch)
 {
-    const frag_network *of = &model->workload->network;
     frag_tensor qkv[3];
     for (uint32_t i = 0; i < 3; i++) {
         qkv[i] = frag_walk_apply(tape, x, &at->qkv[i]);
         frag_tape_set(tape, &qkv[i], frag_aten_view(tape, qkv[i]));
         frag_tape_set(tape, &qkv[i], frag_aten_view(tape, qkv[i]));
     }
-    frag_attention_shape shape = {
-        .batch = batch->count,
-        .heads = of->heads,
-        .key_heads = of->heads,
-        .queries = batch->tokens,
-        .keys = batch->tokens,
-        .width = of->width / of->heads,
-        .has_dropout = model->workload->task == FRAG_TASK_TRAIN && of->attention_dropout > 0,
-    };
+    const frag_attention_shape shape = frag_model_attention(model, batch);
     frag_tensor made = frag_aten_attention(tape, qkv, &shape);
     frag_tape_set(tape, &made, frag_aten_view(tape, made));
-    if (is_distilled(of)) /* one module with the layer behind */
+    if (is_distilled(&model->workload->network)) /* one module with the layer behind */
         frag_tape_set(tape, &made, frag_walk_apply(tape, made, &at->out));
     for (uint32_t i = 0; i < 3; i++)
         frag_tape_drop(tape, qkv[i]);
@@ -223,7 +213,7 @@ static frag_tensor join(frag_tape *tape, const frag_model *model, const frag_lin
                         const frag_pair *last, frag_tensor x, frag_tensor residual)
 {
     frag_tensor hidden = frag_walk_apply(tape, x, dense);
-    frag_tape_set(tape, &hidden, frag_aten_dropout(tape, hidden, has_dropout(model)));
+    frag_tape_set(tape, &hidden, drop_out(tape, model, hidden));
     frag_tensor made = add_and_norm(tape, last, hidden, residual, model->workload->network.width);
     frag_tape_drop(tape, hidden);
     return made;
@@ -256,7 +246,7 @@ static frag_tensor run_distilled_layer(frag_tape *tape, const frag_model *model,
     frag_tensor fed = frag_walk_apply(tape, attended, &at->feed);
     frag_tape_set(tape, &fed, activate(tape, model, fed));
     frag_tape_set(tape, &fed, frag_walk_apply(tape, fed, &at->back));
-    frag_tape_set(tape, &fed, frag_aten_dropout(tape, fed, has_dropout(model)));
+    frag_tape_set(tape, &fed, drop_out(tape, model, fed));
     frag_tape_set(tape, &fed, add_and_norm(tape, &at->second, fed, attended, width));
     frag_tape_drop(tape, attended);
     return fed;

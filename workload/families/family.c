@@ -14,6 +14,31 @@ bool frag_model_has_checkpoints(const frag_model *model)
            model->workload->task == FRAG_TASK_TRAIN;
 }
 
+bool frag_model_drops(const frag_model *model, double share)
+{
+    return model->workload->task == FRAG_TASK_TRAIN && share > 0;
+}
+
+frag_tensor frag_model_drop_out(frag_tape *tape, const frag_model *model, frag_tensor x,
+                                double share)
+{
+    return frag_aten_dropout(tape, x, frag_model_drops(model, share));
+}
+
+frag_attention_shape frag_model_attention(const frag_model *model, const frag_batch *batch)
+{
+    const frag_network *of = &model->workload->network;
+    return (frag_attention_shape){
+        .batch = batch->count,
+        .heads = of->heads,
+        .key_heads = of->key_heads,
+        .queries = batch->tokens,
+        .keys = batch->past + batch->tokens,
+        .width = of->head_width,
+        .has_dropout = frag_model_drops(model, of->attention_dropout),
+    };
+}
+
 bool frag_model_is_pipelined(const frag_model *model)
 {
     return model->workload->parallel == FRAG_PARALLEL_PIPELINE;

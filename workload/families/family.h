@@ -303,6 +303,12 @@ void frag_model_add_buffer(frag_tape *tape, frag_model *model, uint64_t count, f
  * some: enable_input_require_grads. */
 void frag_model_require_inputs(frag_tape *tape, const frag_model *model, frag_tensor hidden);
 bool frag_model_has_checkpoints(const frag_model *model);
+/* In training a share of the numbers is dropped, where it is not 0. */
+bool frag_model_drops(const frag_model *model, double share);
+frag_tensor frag_model_drop_out(frag_tape *tape, const frag_model *model, frag_tensor x,
+                                double share);
+/* Of a layer in which a batch attends to itself and to the past. */
+frag_attention_shape frag_model_attention(const frag_model *model, const frag_batch *batch);
 /* A stage calls blocks itself, not through the model of transformers. */
 bool frag_model_is_pipelined(const frag_model *model);
 /* Does transformers look for packed sequences, as it does where no cache is used? */

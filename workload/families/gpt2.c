@@ -43,7 +43,6 @@ static frag_tensor attend(frag_tape *tape, const frag_model *model, const block 
                           const frag_batch *batch, frag_cache *past)
 {
     const frag_network *of = &model->workload->network;
-    bool is_training = model->workload->task == FRAG_TASK_TRAIN;
     frag_tensor mixed = frag_walk_apply(tape, x, &at->mix);
     frag_tensor qkv[3] = {0};
     frag_aten_split(tape, mixed, qkv, 3);
@@ -62,22 +61,14 @@ static frag_tensor attend(frag_tape *tape, const frag_model *model, const block 
     }
     if (past != NULL)
         frag_cache_append(tape, of, past, &qkv[1], &qkv[2]);
-    frag_attention_shape shape = {
-        .batch = batch->count,
-        .heads = of->heads,
-        .key_heads = of->heads,
-        .queries = batch->tokens,
-        .keys = batch->past + batch->tokens,
-        .width = of->width / of->heads,
-        .has_dropout = is_training && of->attention_dropout > 0,
-        .is_causal = batch->tokens > 1,
-        .is_cached = past != NULL,
-    };
+    frag_attention_shape shape = frag_model_attention(model, batch);
+    shape.is_causal = batch->tokens > 1;
+    shape.is_cached = past != NULL;
     frag_tensor mixed_values = frag_aten_attention(tape, qkv, &shape);
     frag_tape_set(tape, &mixed_values, frag_aten_view(tape, mixed_values));
     frag_tape_set(tape, &mixed_values, frag_walk_apply(tape, mixed_values, &at->out));
     frag_tape_set(tape, &mixed_values,
-                  frag_aten_dropout(tape, mixed_values, is_training && of->residual_dropout > 0));
+                  frag_model_drop_out(tape, model, mixed_values, of->residual_dropout));
     for (uint32_t i = 0; i < 3; i++)
         frag_tape_drop(tape, qkv[i]);
     return mixed_values;
@@ -86,13 +77,11 @@ static frag_tensor attend(frag_tape *tape, const frag_model *model, const block 
 static frag_tensor feed(frag_tape *tape, const frag_model *model, const block *at, frag_tensor x)
 {
     const frag_network *of = &model->workload->network;
-    bool is_training = model->workload->task == FRAG_TASK_TRAIN;
     frag_tensor hidden = frag_walk_apply(tape, x, &at->feed);
     frag_tape_set(tape, &hidden,
                   frag_family_activate(tape, hidden, (frag_activation)of->activation));
     frag_tape_set(tape, &hidden, frag_walk_apply(tape, hidden, &at->back));
-    frag_tape_set(tape, &hidden,
-                  frag_aten_dropout(tape, hidden, is_training && of->residual_dropout > 0));
+    frag_tape_set(tape, &hidden, frag_model_drop_out(tape, model, hidden, of->residual_dropout));
     return hidden;
 }
 
@@ -146,7 +135,6 @@ static frag_tensor embed(frag_walk *at, const frag_model *model, const frag_batc
 {
     frag_tape *tape = at->tape;
     const frag_network *of = &model->workload->network;
-    bool is_training = model->workload->task == FRAG_TASK_TRAIN;
     frag_tensor weight = frag_walk_parameter(at, (frag_shape){of->vocabulary, of->width});
     kept->words = frag_aten_embedding(tape, weight, batch->ids, of->width);
     frag_model_require_inputs(tape, model, kept->words);
@@ -156,8 +144,7 @@ static frag_tensor embed(frag_walk *at, const frag_model *model, const frag_batc
     frag_tensor hidden = frag_aten_add(tape, kept->words, kept->places);
     if (frag_model_finds_packed(model, past))
         frag_family_find_packed(tape, batch);
-    frag_tape_set(tape, &hidden,
-                  frag_aten_dropout(tape, hidden, is_training && of->embedding_dropout > 0));
+    frag_tape_set(tape, &hidden, frag_model_drop_out(tape, model, hidden, of->embedding_dropout));
     return hidden;
 }
 

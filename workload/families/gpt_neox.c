@@ -45,13 +45,6 @@ static void build(frag_tape *tape, frag_model *model)
         (void)frag_walk_parameter(&at, (frag_shape){of->vocabulary, of->width});
 }
 
-static frag_tensor drop_out(frag_tape *tape, const frag_model *model, frag_tensor x)
-{
-    return frag_aten_dropout(tape, x,
-                             model->workload->task == FRAG_TASK_TRAIN &&
-                                 model->workload->network.residual_dropout > 0);
-}
-
 /* The first part of each head is turned, and the rest put behind it again. */
 static void turn(frag_tape *tape, const frag_network *of, frag_tensor qkv[3], frag_rope angles)
 {
@@ -90,23 +83,11 @@ static frag_tensor attend(frag_tape *tape, const frag_model *model, const block 
     turn(tape, of, qkv, angles);
     if (past != NULL)
         frag_cache_append(tape, of, past, &qkv[1], &qkv[2]);
-    frag_attention_shape shape = {
-        .batch = batch->count,
-        .heads = of->heads,
-        .key_heads = of->heads,
-        .queries = batch->tokens,
-        .keys = batch->past + batch->tokens,
-        .width = of->head_width,
-        .has_dropout = model->workload->task == FRAG_TASK_TRAIN && of->attention_dropout > 0,
-        .is_causal = batch->tokens > 1,
-        .is_cached = past != NULL,
-        .is_heads_first = true, /* as cat has put them */
-    };
-    frag_tensor made = frag_aten_attention(tape, qkv, &shape);
-    frag_tape_set(tape, &made, frag_aten_view(tape, made));
-    frag_tape_set(tape, &made, frag_walk_apply(tape, made, &at->out));
-    for (uint32_t i = 0; i < 3; i++)
-        frag_tape_drop(tape, qkv[i]);
+    frag_attention_shape shape = frag_model_attention(model, batch);
+    shape.is_causal = batch->tokens > 1;
+    shape.is_cached = past != NULL;
+    shape.is_heads_first = true; /* as cat has put them */
+    frag_tensor made = frag_walk_attend(tape, qkv, &shape, &at->out);
     frag_tape_drop(tape, mixed);
     return made;
 }
@@ -120,7 +101,7 @@ static frag_tensor feed(frag_tape *tape, const frag_model *model, const block *a
     frag_tape_set(tape, &made, frag_family_activate(tape, made, (frag_activation)of->activation));
     frag_tape_set(tape, &made, frag_walk_apply(tape, made, &at->back));
     frag_tape_drop(tape, normed);
-    frag_tape_set(tape, &made, drop_out(tape, model, made));
+    frag_tape_set(tape, &made, frag_model_drop_out(tape, model, made, of->residual_dropout));
     return made;
 }
 
@@ -132,7 +113,8 @@ static frag_tensor run_block(frag_tape *tape, const frag_model *model, const blo
     frag_tensor normed = frag_aten_layer_norm(tape, x, &at->first, of->width);
     frag_tensor attended = attend(tape, model, at, normed, angles, batch, past);
     frag_tape_drop(tape, normed);
-    frag_tape_set(tape, &attended, drop_out(tape, model, attended));
+    frag_tape_set(tape, &attended,
+                  frag_model_drop_out(tape, model, attended, of->residual_dropout));
     if (!of->is_parallel)
         frag_tape_set(tape, &attended, frag_aten_add(tape, attended, x));
     frag_tensor fed = feed(tape, model, at, of->is_parallel ? x : attended);
@@ -179,7 +161,7 @@ static frag_tensor run_blocks(frag_tape *tape, const frag_model *model, const fr
     frag_tensor positions = frag_family_positions(tape, batch->tokens);
     if (frag_model_finds_packed(model, past))
         frag_family_find_packed(tape, batch);
-    frag_tensor hidden = drop_out(tape, model, embedded);
+    frag_tensor hidden = frag_model_drop_out(tape, model, embedded, of->residual_dropout);
     frag_rope angles =
         frag_rope_make(tape, rotary_width(of), batch->tokens, frag_tape_dtype(tape, hidden));
     for (uint64_t i = 0; i < of->layers; i++) {

@@ -121,7 +121,7 @@ static frag_tensor compute_loss(frag_tape *tape, const frag_model *model, const 
 {
     const frag_network *of = &model->workload->network;
     frag_walk at = {.tape = tape, .workload = model->workload, .at = model->parameters};
-    bool is_dropping = model->workload->task == FRAG_TASK_TRAIN && of->residual_dropout > 0;
+    bool is_dropping = frag_model_drops(model, of->residual_dropout);
     frag_tensor hidden = frag_tape_keep(tape, batch->ids);
     for (uint64_t i = 0; i < of->layers; i++) {
         const layer next = walk_layer(&at, of, i);

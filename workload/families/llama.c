@@ -272,17 +272,10 @@ static frag_tensor mix(frag_tape *tape, const block_call *call, const frag_tenso
 {
     const frag_network *of = &call->model->workload->network;
     const frag_batch *batch = &call->batch;
-    frag_attention_shape shape = {
-        .batch = batch->count,
-        .heads = of->heads,
-        .key_heads = of->key_heads,
-        .queries = batch->tokens,
-        .keys = batch->past + batch->tokens,
-        .width = of->head_width,
-        .is_causal = batch->tokens > 1,
-        .is_cached = is_cached,
-        .is_heads_first = is_rope_partial(of), /* as cat has put them */
-    };
+    frag_attention_shape shape = frag_model_attention(call->model, batch);
+    shape.is_causal = batch->tokens > 1;
+    shape.is_cached = is_cached;
+    shape.is_heads_first = is_rope_partial(of); /* as cat has put them */
     if (!of->is_eager)
         return frag_aten_attention(tape, qkv, &shape);
     const frag_eager_attention how = {shape, call->mask, of->score_cap > 0, is_cached};

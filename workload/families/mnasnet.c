@@ -142,7 +142,7 @@ static frag_tensor compute_loss(frag_tape *tape, const frag_model *model, const 
     wide.pixels = frag_aten_relu_in_place(tape, wide.pixels);
     frag_tensor pooled = frag_aten_mean_last(tape, wide.pixels, wide.side * wide.side);
     frag_tape_drop(tape, wide.pixels);
-    bool is_dropping = model->workload->task == FRAG_TASK_TRAIN && of->residual_dropout > 0;
+    bool is_dropping = frag_model_drops(model, of->residual_dropout);
     pooled = frag_aten_dropout_in_place(tape, pooled, is_dropping);
     return frag_family_classify(tape, &last.classes, pooled, batch);
 }

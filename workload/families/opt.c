@@ -67,12 +67,6 @@ static void build(frag_tape *tape, frag_model *model)
         (void)frag_walk_parameter(&at, (frag_shape){of->vocabulary, of->embedding_width});
 }
 
-static bool has_dropout(const frag_model *model)
-{
-    return model->workload->task == FRAG_TASK_TRAIN &&
-           model->workload->network.residual_dropout > 0;
-}
-
 /* x.view(..., heads, width).transpose(1, 2) */
 static void shape_heads(frag_tape *tape, frag_tensor *x, bool is_copied)
 {
@@ -99,23 +93,10 @@ static frag_tensor attend(frag_tape *tape, const frag_model *model, const block 
     shape_heads(tape, &qkv[2], is_turned);
     if (past != NULL)
         frag_cache_append(tape, of, past, &qkv[1], &qkv[2]);
-    frag_attention_shape shape = {
-        .batch = batch->count,
-        .heads = of->heads,
-        .key_heads = of->heads,
-        .queries = batch->tokens,
-        .keys = batch->past + batch->tokens,
-        .width = of->head_width,
-        .has_dropout = model->workload->task == FRAG_TASK_TRAIN && of->attention_dropout > 0,
-        .is_causal = batch->tokens > 1,
-        .is_cached = past != NULL,
-    };
-    frag_tensor made = frag_aten_attention(tape, qkv, &shape);
-    frag_tape_set(tape, &made, frag_aten_view(tape, made));
-    frag_tape_set(tape, &made, frag_walk_apply(tape, made, &at->out));
-    for (uint32_t i = 0; i < 3; i++)
-        frag_tape_drop(tape, qkv[i]);
-    return made;
+    frag_attention_shape shape = frag_model_attention(model, batch);
+    shape.is_causal = batch->tokens > 1;
+    shape.is_cached = past != NULL;
+    return frag_walk_attend(tape, qkv, &shape, &at->out);
 }
 
 /* Tokens of all sequences in a row. */
@@ -130,7 +111,7 @@ static frag_tensor feed(frag_tape *tape, const frag_model *model, const block *a
     frag_tape_set(tape, &hidden,
                   frag_family_activate(tape, hidden, (frag_activation)of->activation));
     frag_tape_set(tape, &hidden, frag_walk_apply(tape, hidden, &at->back));
-    frag_tape_set(tape, &hidden, frag_aten_dropout(tape, hidden, has_dropout(model)));
+    frag_tape_set(tape, &hidden, frag_model_drop_out(tape, model, hidden, of->residual_dropout));
     frag_tape_set(tape, &hidden, frag_aten_add(tape, residual, hidden));
     frag_tape_set(tape, &hidden, frag_aten_view(tape, hidden));
     if (!of->has_norms_first)
@@ -146,7 +127,7 @@ static frag_tensor run_block(frag_tape *tape, const frag_model *model, const blo
     frag_tensor hidden = of->has_norms_first ? frag_aten_layer_norm(tape, x, &at->first, of->width)
                                              : frag_tape_keep(tape, x);
     frag_tape_set(tape, &hidden, attend(tape, model, at, hidden, batch, past));
-    frag_tape_set(tape, &hidden, frag_aten_dropout(tape, hidden, has_dropout(model)));
+    frag_tape_set(tape, &hidden, frag_model_drop_out(tape, model, hidden, of->residual_dropout));
     frag_tape_set(tape, &hidden, frag_aten_add(tape, x, hidden));
     if (!of->has_norms_first)
         frag_tape_set(tape, &hidden, frag_aten_layer_norm(tape, hidden, &at->first, of->width));

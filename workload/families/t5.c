@@ -72,15 +72,9 @@ static void build(frag_tape *tape, frag_model *model)
     }
 }
 
-static bool is_training(const frag_model *model)
-{
-    return model->workload->task == FRAG_TASK_TRAIN;
-}
-
 static frag_tensor drop_out(frag_tape *tape, const frag_model *model, frag_tensor x)
 {
-    bool is_active = is_training(model) && model->workload->network.residual_dropout > 0;
-    return frag_aten_dropout(tape, x, is_active);
+    return frag_model_drop_out(tape, model, x, model->workload->network.residual_dropout);
 }
 
 /* weight * (x * rsqrt(mean of squares)), of which the product in brackets is in fp32. */
@@ -274,7 +268,7 @@ static frag_tensor attend(frag_tape *tape, const block_call *call, block_names *
         .queries = call->tokens,
         .keys = frag_tape_count(tape, seen) / of->width / call->batch.count,
         .width = of->head_width,
-        .has_dropout = is_training(call->model) && of->residual_dropout > 0,
+        .has_dropout = frag_model_drops(call->model, of->residual_dropout),
         .is_cached = cache != NULL,
     };
     frag_tensor bias = take_bias(tape, call, is_cross, shape.keys, frag_tape_dtype(tape, qkv[0]));

@@ -66,9 +66,7 @@ static void build(frag_tape *tape, frag_model *model)
 
 static frag_tensor drop_out(frag_tape *tape, const frag_model *model, frag_tensor x)
 {
-    const frag_workload *of = model->workload;
-    return frag_aten_dropout(tape, x,
-                             of->task == FRAG_TASK_TRAIN && of->network.residual_dropout > 0);
+    return frag_model_drop_out(tape, model, x, model->workload->network.residual_dropout);
 }
 
 /* The convolution's output with tokens before channels, behind the token of the class. */
@@ -99,22 +97,13 @@ static frag_tensor embed(frag_tape *tape, const frag_model *model, const embeddi
 static frag_tensor attend(frag_tape *tape, const frag_model *model, const layer *at, frag_tensor x,
                           const frag_batch *batch)
 {
-    const frag_network *of = &model->workload->network;
     frag_tensor qkv[3];
     for (uint32_t i = 0; i < 3; i++) {
         qkv[i] = frag_walk_apply(tape, x, &at->qkv[i]);
         frag_tape_set(tape, &qkv[i], frag_aten_view(tape, qkv[i]));
         frag_tape_set(tape, &qkv[i], frag_aten_view(tape, qkv[i]));
     }
-    frag_attention_shape shape = {
-        .batch = batch->count,
-        .heads = of->heads,
-        .key_heads = of->heads,
-        .queries = batch->tokens,
-        .keys = batch->tokens,
-        .width = of->width / of->heads,
-        .has_dropout = model->workload->task == FRAG_TASK_TRAIN && of->attention_dropout > 0,
-    };
+    const frag_attention_shape shape = frag_model_attention(model, batch);
     return frag_walk_attend(tape, qkv, &shape, &at->out);
 }
 

@@ -67,15 +67,9 @@ static void load(frag_tape *tape, const frag_model *model, frag_batch *batch)
                   frag_tape_empty(tape, batch->count * batch->tokens, FRAG_I64));
 }
 
-static bool is_training(const frag_model *model)
-{
-    return model->workload->task == FRAG_TASK_TRAIN;
-}
-
 static frag_tensor drop_out(frag_tape *tape, const frag_model *model, frag_tensor x)
 {
-    bool is_active = is_training(model) && model->workload->network.residual_dropout > 0;
-    return frag_aten_dropout(tape, x, is_active);
+    return frag_model_drop_out(tape, model, x, model->workload->network.residual_dropout);
 }
 
 /* Hidden states of the encoder in fp16 are kept within numbers. Gradients come out of that as these
@@ -140,7 +134,7 @@ static frag_tensor attend(frag_tape *tape, const block_call *call, const frag_at
         .queries = call->tokens,
         .keys = keys,
         .width = of->width / call->in.heads,
-        .has_dropout = is_training(call->model) && of->attention_dropout > 0,
+        .has_dropout = frag_model_drops(call->model, of->attention_dropout),
         .is_causal = call->in.is_decoder && !is_cross && call->tokens > 1,
         .is_cached = cache != NULL,
         .is_heads_first = call->in.heads > 1,
@@ -173,9 +167,8 @@ static frag_tensor add_feed(frag_tape *tape, const block_call *call, frag_tensor
     frag_tensor wide = frag_walk_apply(tape, made, &call->at.feed);
     frag_tape_set(tape, &made, frag_family_activate(tape, wide, (frag_activation)of->activation));
     frag_tape_drop(tape, wide);
-    frag_tape_set(
-        tape, &made,
-        frag_aten_dropout(tape, made, is_training(call->model) && of->activation_dropout > 0));
+    frag_tape_set(tape, &made,
+                  frag_model_drop_out(tape, call->model, made, of->activation_dropout));
     frag_tape_set(tape, &made, frag_walk_apply(tape, made, &call->at.back));
     return join(tape, call->model, x, made);
 }
