@@ -93,7 +93,7 @@ static frag_tensor feed(frag_tape *tape, const block_call *call, frag_tensor x)
     return made;
 }
 
-static frag_tensor run_region(frag_tape *tape, const void *context, frag_tensor input)
+static frag_tensor run_block(frag_tape *tape, const void *context, frag_tensor input)
 {
     const block_call *call = context;
     const frag_stack_block *at = &call->at;
@@ -108,14 +108,6 @@ static frag_tensor run_region(frag_tape *tape, const void *context, frag_tensor 
     frag_tape_set(tape, &hidden,
                   join(tape, call->model, hidden, feed(tape, call, hidden), &at->norm));
     return hidden;
-}
-
-static frag_tensor call_block(frag_tape *tape, const block_call *call, frag_tensor input)
-{
-    if (!frag_model_has_checkpoints(call->model))
-        return run_region(tape, call, input);
-    return frag_tape_checkpoint(
-        tape, &(frag_region_call){run_region, call, sizeof *call, &call->encoded, 1}, input);
 }
 
 /* A mask of ones, which is seen to mask nothing: mask.bool().sum() == mask.numel() */
@@ -182,7 +174,8 @@ static frag_tensor run_stack(frag_tape *tape, const frag_model *model, frag_walk
                            .batch = *batch,
                            .encoded = encoded};
         call.tokens = frag_tape_count(tape, ids) / batch->count;
-        frag_tape_set(tape, &hidden, call_block(tape, &call, hidden));
+        const frag_region_call next = {run_block, &call, sizeof call, &encoded, 1};
+        frag_tape_set(tape, &hidden, frag_model_call(tape, model, &next, hidden));
     }
     *at = behind;
     frag_tape_drop(tape, names[0]);

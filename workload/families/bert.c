@@ -224,10 +224,18 @@ static frag_tensor activate(frag_tape *tape, const frag_model *model, frag_tenso
     return frag_family_activate(tape, x, (frag_activation)model->workload->network.activation);
 }
 
-static frag_tensor run_layer(frag_tape *tape, const frag_model *model, const layer *at,
-                             frag_tensor x, const frag_batch *batch)
+typedef struct layer_call {
+    const frag_model *model;
+    layer at;
+    frag_batch batch;
+} layer_call;
+
+static frag_tensor run_layer(frag_tape *tape, const void *context, frag_tensor x)
 {
-    frag_tensor attended = attend(tape, model, at, x, batch);
+    const layer_call *call = context;
+    const frag_model *model = call->model;
+    const layer *at = &call->at;
+    frag_tensor attended = attend(tape, model, at, x, &call->batch);
     frag_tape_set(tape, &attended, join(tape, model, &at->out, &at->first, attended, x));
     frag_tensor inner = frag_walk_apply(tape, attended, &at->feed);
     frag_tape_set(tape, &inner, activate(tape, model, inner));
@@ -237,11 +245,13 @@ static frag_tensor run_layer(frag_tape *tape, const frag_model *model, const lay
     return made;
 }
 
-static frag_tensor run_distilled_layer(frag_tape *tape, const frag_model *model, const layer *at,
-                                       frag_tensor x, const frag_batch *batch)
+static frag_tensor run_distilled_layer(frag_tape *tape, const void *context, frag_tensor x)
 {
+    const layer_call *call = context;
+    const frag_model *model = call->model;
+    const layer *at = &call->at;
     const uint64_t width = model->workload->network.width;
-    frag_tensor attended = attend(tape, model, at, x, batch);
+    frag_tensor attended = attend(tape, model, at, x, &call->batch);
     frag_tape_set(tape, &attended, add_and_norm(tape, &at->first, attended, x, width));
     frag_tensor fed = frag_walk_apply(tape, attended, &at->feed);
     frag_tape_set(tape, &fed, activate(tape, model, fed));
@@ -250,28 +260,6 @@ static frag_tensor run_distilled_layer(frag_tape *tape, const frag_model *model,
     frag_tape_set(tape, &fed, add_and_norm(tape, &at->second, fed, attended, width));
     frag_tape_drop(tape, attended);
     return fed;
-}
-
-typedef struct layer_call {
-    const frag_model *model;
-    layer at;
-    frag_batch batch;
-} layer_call;
-
-static frag_tensor run_region(frag_tape *tape, const void *context, frag_tensor input)
-{
-    const layer_call *call = context;
-    const frag_model *model = call->model;
-    return (is_distilled(&model->workload->network) ? run_distilled_layer : run_layer)(
-        tape, model, &call->at, input, &call->batch);
-}
-
-static frag_tensor call_layer(frag_tape *tape, const layer_call *call, frag_tensor input)
-{
-    if (!frag_model_has_checkpoints(call->model))
-        return run_region(tape, call, input);
-    return frag_tape_checkpoint(tape, &(frag_region_call){run_region, call, sizeof *call, NULL, 0},
-                                input);
 }
 
 static frag_tensor predict(frag_tape *tape, const frag_model *model, const head *at,
@@ -293,8 +281,10 @@ static frag_tensor compute_loss(frag_tape *tape, const frag_model *model, const 
     frag_tensor hidden = (is_distilled(of) ? embed_distilled : embed)(tape, model, &below, batch);
     frag_tensor embedded = frag_tape_keep(tape, hidden);
     for (uint64_t i = 0; i < of->layers; i++) {
-        layer_call call = {model, walk_layer(&at, of), *batch};
-        frag_tape_set(tape, &hidden, call_layer(tape, &call, hidden));
+        const layer_call call = {model, walk_layer(&at, of), *batch};
+        const frag_region_call next = {is_distilled(of) ? run_distilled_layer : run_layer, &call,
+                                       sizeof call, NULL, 0};
+        frag_tape_set(tape, &hidden, frag_model_call(tape, model, &next, hidden));
     }
     frag_tape_drop(tape, embedded);
     const head above = walk_head(&at, of);

@@ -14,6 +14,23 @@ bool frag_model_has_checkpoints(const frag_model *model)
            model->workload->task == FRAG_TASK_TRAIN;
 }
 
+frag_tensor frag_model_call(frag_tape *tape, const frag_model *model, const frag_region_call *block,
+                            frag_tensor input)
+{
+    return frag_model_has_checkpoints(model) ? frag_tape_checkpoint(tape, block, input)
+                                             : block->run(tape, block->context, input);
+}
+
+void frag_model_pass_block(frag_tape *tape, const frag_model *model, uint64_t number,
+                           const frag_region_call *block, frag_tensor *hidden)
+{
+    frag_tensor input = frag_shards_enter(tape, model, number, *hidden);
+    frag_tensor output = frag_model_call(tape, model, block, input);
+    frag_tape_drop(tape, input);
+    frag_shards_leave(tape, model, number, output);
+    frag_tape_set(tape, hidden, output);
+}
+
 bool frag_model_drops(const frag_model *model, double share)
 {
     return model->workload->task == FRAG_TASK_TRAIN && share > 0;
@@ -46,7 +63,7 @@ bool frag_model_is_pipelined(const frag_model *model)
 
 bool frag_model_finds_packed(const frag_model *model, const frag_cache *past)
 {
-    return (past == NULL || frag_model_has_checkpoints(model)) && !frag_model_is_pipelined(model);
+    return past == NULL && !frag_model_is_pipelined(model);
 }
 
 void frag_family_load_tokens(frag_tape *tape, const frag_model *model, frag_batch *batch)

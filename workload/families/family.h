@@ -112,7 +112,7 @@ typedef struct frag_family {
     /* model(batch).loss: what the model returned besides is gone. NULL: a decoder. */
     frag_tensor (*loss)(frag_tape *tape, const frag_model *model, const frag_batch *batch);
     /* A decoder's last hidden states; the cache grows by the batch's tokens. past: NULL for
-     * use_cache=False. */
+     * use_cache=False, and with checkpoints, where no keys and values are handed back. */
     frag_tensor (*hidden)(frag_tape *tape, const frag_model *model, const frag_batch *batch,
                           frag_cache *past);
 } frag_family;
@@ -309,6 +309,13 @@ frag_tensor frag_model_drop_out(frag_tape *tape, const frag_model *model, frag_t
                                 double share);
 /* Of a layer in which a batch attends to itself and to the past. */
 frag_attention_shape frag_model_attention(const frag_model *model, const frag_batch *batch);
+/* What comes out of a block, which is made anew for its gradients where it has a checkpoint. */
+frag_tensor frag_model_call(frag_tape *tape, const frag_model *model, const frag_region_call *block,
+                            frag_tensor input);
+/* The same of a block of a decoder, whose parameters may lie in shards; hidden, which goes in,
+ * becomes what comes out. */
+void frag_model_pass_block(frag_tape *tape, const frag_model *model, uint64_t number,
+                           const frag_region_call *block, frag_tensor *hidden);
 /* A stage calls blocks itself, not through the model of transformers. */
 bool frag_model_is_pipelined(const frag_model *model);
 /* Does transformers look for packed sequences, as it does where no cache is used? */

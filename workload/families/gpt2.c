@@ -85,13 +85,22 @@ static frag_tensor feed(frag_tape *tape, const frag_model *model, const block *a
     return hidden;
 }
 
-static frag_tensor run_block(frag_tape *tape, const frag_model *model, const block *at,
-                             frag_tensor x, const frag_batch *batch, frag_cache *past)
+typedef struct block_call {
+    const frag_model *model;
+    block at;
+    frag_batch batch;
+    frag_cache *past; /* NULL: none */
+} block_call;
+
+static frag_tensor run_block(frag_tape *tape, const void *context, frag_tensor x)
 {
+    const block_call *call = context;
+    const frag_model *model = call->model;
+    const block *at = &call->at;
     uint64_t width = model->workload->network.width;
     frag_tensor residual = frag_tape_keep(tape, x);
     frag_tensor hidden = frag_aten_layer_norm(tape, x, &at->first, width);
-    frag_tensor attended = attend(tape, model, at, hidden, batch, past);
+    frag_tensor attended = attend(tape, model, at, hidden, &call->batch, call->past);
     frag_tape_set(tape, &hidden, frag_aten_add(tape, attended, residual));
     frag_tape_set(tape, &residual, frag_tape_keep(tape, hidden));
     frag_tape_set(tape, &hidden, frag_aten_layer_norm(tape, hidden, &at->second, width));
@@ -101,28 +110,6 @@ static frag_tensor run_block(frag_tape *tape, const frag_model *model, const blo
     frag_tape_drop(tape, attended);
     frag_tape_drop(tape, fed);
     return hidden;
-}
-
-typedef struct block_call {
-    const frag_model *model;
-    block at;
-    frag_batch batch;
-} block_call;
-
-static frag_tensor run_region(frag_tape *tape, const void *context, frag_tensor input)
-{
-    const block_call *call = context;
-    return run_block(tape, call->model, &call->at, input, &call->batch, NULL);
-}
-
-/* With checkpointing no keys and values are handed back. */
-static frag_tensor call_block(frag_tape *tape, const block_call *call, frag_tensor input,
-                              frag_tensor positions, frag_cache *past)
-{
-    if (!frag_model_has_checkpoints(call->model))
-        return run_block(tape, call->model, &call->at, input, &call->batch, past);
-    return frag_tape_checkpoint(
-        tape, &(frag_region_call){run_region, call, sizeof *call, &positions, 1}, input);
 }
 
 /* Words and positions, and what stays of them to the end of the forward pass. */
@@ -158,12 +145,9 @@ static frag_tensor run_blocks(frag_tape *tape, const frag_model *model, const fr
     frag_tensor hidden = stage->is_first ? embed(&at, model, batch, past, &kept)
                                          : frag_tape_keep(tape, batch->hidden);
     for (uint64_t layer = stage->first; layer < stage->end; layer++) {
-        block_call call = {model, walk_block(&at, of), *batch};
-        frag_tensor input = frag_shards_enter(tape, model, layer, hidden);
-        frag_tensor output = call_block(tape, &call, input, kept.positions, past);
-        frag_tape_drop(tape, input);
-        frag_shards_leave(tape, model, layer, output);
-        frag_tape_set(tape, &hidden, output);
+        const block_call call = {model, walk_block(&at, of), *batch, past};
+        const frag_region_call next = {run_block, &call, sizeof call, &kept.positions, 1};
+        frag_model_pass_block(tape, model, layer, &next, &hidden);
     }
     if (stage->is_last) {
         const frag_pair last = frag_walk_norm(&at, of->width);

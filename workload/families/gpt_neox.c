@@ -70,24 +70,31 @@ static void turn(frag_tape *tape, const frag_network *of, frag_tensor qkv[3], fr
     }
 }
 
-static frag_tensor attend(frag_tape *tape, const frag_model *model, const block *at, frag_tensor x,
-                          frag_rope angles, const frag_batch *batch, frag_cache *past)
+typedef struct block_call {
+    const frag_model *model;
+    block at;
+    frag_rope angles;
+    frag_batch batch;
+    frag_cache *past; /* NULL: none */
+} block_call;
+
+static frag_tensor attend(frag_tape *tape, const block_call *call, frag_tensor x)
 {
-    const frag_network *of = &model->workload->network;
-    frag_tensor mixed = frag_walk_apply(tape, x, &at->mix);
+    const frag_network *of = &call->model->workload->network;
+    frag_tensor mixed = frag_walk_apply(tape, x, &call->at.mix);
     /* .view(heads).transpose(1, 2): its gradient comes with heads before tokens. */
     frag_tape_set(tape, &mixed, frag_aten_view_copied(tape, mixed));
     frag_tape_set(tape, &mixed, frag_aten_view(tape, mixed));
     frag_tensor qkv[3] = {0};
     frag_aten_split(tape, mixed, qkv, 3);
-    turn(tape, of, qkv, angles);
-    if (past != NULL)
-        frag_cache_append(tape, of, past, &qkv[1], &qkv[2]);
-    frag_attention_shape shape = frag_model_attention(model, batch);
-    shape.is_causal = batch->tokens > 1;
-    shape.is_cached = past != NULL;
+    turn(tape, of, qkv, call->angles);
+    if (call->past != NULL)
+        frag_cache_append(tape, of, call->past, &qkv[1], &qkv[2]);
+    frag_attention_shape shape = frag_model_attention(call->model, &call->batch);
+    shape.is_causal = call->batch.tokens > 1;
+    shape.is_cached = call->past != NULL;
     shape.is_heads_first = true; /* as cat has put them */
-    frag_tensor made = frag_walk_attend(tape, qkv, &shape, &at->out);
+    frag_tensor made = frag_walk_attend(tape, qkv, &shape, &call->at.out);
     frag_tape_drop(tape, mixed);
     return made;
 }
@@ -105,13 +112,14 @@ static frag_tensor feed(frag_tape *tape, const frag_model *model, const block *a
     return made;
 }
 
-static frag_tensor run_block(frag_tape *tape, const frag_model *model, const block *at,
-                             frag_tensor x, frag_rope angles, const frag_batch *batch,
-                             frag_cache *past)
+static frag_tensor run_block(frag_tape *tape, const void *context, frag_tensor x)
 {
+    const block_call *call = context;
+    const frag_model *model = call->model;
+    const block *at = &call->at;
     const frag_network *of = &model->workload->network;
     frag_tensor normed = frag_aten_layer_norm(tape, x, &at->first, of->width);
-    frag_tensor attended = attend(tape, model, at, normed, angles, batch, past);
+    frag_tensor attended = attend(tape, call, normed);
     frag_tape_drop(tape, normed);
     frag_tape_set(tape, &attended,
                   frag_model_drop_out(tape, model, attended, of->residual_dropout));
@@ -124,30 +132,6 @@ static frag_tensor run_block(frag_tape *tape, const frag_model *model, const blo
     frag_tape_drop(tape, attended);
     frag_tape_drop(tape, fed);
     return made;
-}
-
-typedef struct block_call {
-    const frag_model *model;
-    block at;
-    frag_rope angles;
-    frag_batch batch;
-} block_call;
-
-static frag_tensor run_region(frag_tape *tape, const void *context, frag_tensor input)
-{
-    const block_call *call = context;
-    return run_block(tape, call->model, &call->at, input, call->angles, &call->batch, NULL);
-}
-
-/* With checkpointing no keys and values are handed back. */
-static frag_tensor call_block(frag_tape *tape, const block_call *call, frag_tensor input,
-                              frag_tensor positions, frag_cache *past)
-{
-    if (!frag_model_has_checkpoints(call->model))
-        return run_block(tape, call->model, &call->at, input, call->angles, &call->batch, past);
-    const frag_tensor kept[] = {positions, call->angles.cosine, call->angles.sine};
-    return frag_tape_checkpoint(tape, &(frag_region_call){run_region, call, sizeof *call, kept, 3},
-                                input);
 }
 
 static frag_tensor run_blocks(frag_tape *tape, const frag_model *model, const frag_batch *batch,
@@ -164,13 +148,11 @@ static frag_tensor run_blocks(frag_tape *tape, const frag_model *model, const fr
     frag_tensor hidden = frag_model_drop_out(tape, model, embedded, of->residual_dropout);
     frag_rope angles =
         frag_rope_make(tape, rotary_width(of), batch->tokens, frag_tape_dtype(tape, hidden));
+    const frag_tensor kept[] = {positions, angles.cosine, angles.sine};
     for (uint64_t i = 0; i < of->layers; i++) {
-        block_call call = {model, walk_block(&at, of), angles, *batch};
-        frag_tensor input = frag_shards_enter(tape, model, i, hidden);
-        frag_tensor output = call_block(tape, &call, input, positions, past);
-        frag_tape_drop(tape, input);
-        frag_shards_leave(tape, model, i, output);
-        frag_tape_set(tape, &hidden, output);
+        const block_call call = {model, walk_block(&at, of), angles, *batch, past};
+        const frag_region_call next = {run_block, &call, sizeof call, kept, 3};
+        frag_model_pass_block(tape, model, i, &next, &hidden);
     }
     const frag_pair last = frag_walk_norm(&at, of->width);
     frag_tape_set(tape, &hidden, frag_aten_layer_norm(tape, hidden, &last, of->width));

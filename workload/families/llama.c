@@ -257,19 +257,21 @@ static frag_tensor project(frag_tape *tape, const frag_network *of, const block 
     return fused;
 }
 
-/* What a block is called with besides hidden states and cache. */
+/* What a block is called with besides hidden states. */
 typedef struct block_call {
     const frag_model *model;
     block at;
     frag_rope angles;
     frag_tensor mask; /* of eager attention */
     frag_batch batch;
+    frag_cache *past; /* NULL: none */
 } block_call;
 
 /* What is handed out in *weights lasts to the end of the block. */
 static frag_tensor mix(frag_tape *tape, const block_call *call, const frag_tensor qkv[3],
-                       bool is_cached, frag_tensor *weights)
+                       frag_tensor *weights)
 {
+    bool is_cached = call->past != NULL;
     const frag_network *of = &call->model->workload->network;
     const frag_batch *batch = &call->batch;
     frag_attention_shape shape = frag_model_attention(call->model, batch);
@@ -282,16 +284,17 @@ static frag_tensor mix(frag_tape *tape, const block_call *call, const frag_tenso
     return frag_aten_eager_attention(tape, qkv, &how, weights);
 }
 
-static frag_tensor attend(frag_tape *tape, const block_call *call, frag_tensor x, frag_cache *past,
+static frag_tensor attend(frag_tape *tape, const block_call *call, frag_tensor x,
                           frag_tensor *weights)
 {
+    frag_cache *past = call->past;
     const frag_network *of = &call->model->workload->network;
     frag_tensor qkv[3] = {0};
     frag_tensor fused = project(tape, of, &call->at, x, past != NULL, qkv);
     turn(tape, of, qkv, call->angles);
     if (past != NULL)
         frag_cache_append(tape, of, past, &qkv[1], &qkv[2]);
-    frag_tensor made = mix(tape, call, qkv, past != NULL, weights);
+    frag_tensor made = mix(tape, call, qkv, weights);
     frag_tape_set(tape, &made, frag_aten_view(tape, made));
     frag_tape_set(tape, &made, frag_walk_apply(tape, made, &call->at.o));
     for (uint32_t i = 0; i < 3; i++)
@@ -336,15 +339,15 @@ static frag_tensor feed(frag_tape *tape, const frag_model *model, const block *a
     return made;
 }
 
-static frag_tensor run_block(frag_tape *tape, const block_call *call, frag_tensor x,
-                             frag_cache *past)
+static frag_tensor run_block(frag_tape *tape, const void *context, frag_tensor x)
 {
+    const block_call *call = context;
     const frag_network *of = &call->model->workload->network;
     const block *at = &call->at;
     frag_tensor weights = 0;
     frag_tensor residual = frag_tape_keep(tape, x);
     frag_tensor hidden = normalise(tape, of, x, at->norm, of->width);
-    frag_tape_set(tape, &hidden, attend(tape, call, hidden, past, &weights));
+    frag_tape_set(tape, &hidden, attend(tape, call, hidden, &weights));
     if (of->has_post_norms)
         frag_tape_set(tape, &hidden, normalise(tape, of, hidden, at->post_norm, of->width));
     frag_tape_set(tape, &hidden, frag_aten_add(tape, residual, hidden));
@@ -360,22 +363,6 @@ static frag_tensor run_block(frag_tape *tape, const block_call *call, frag_tenso
     frag_tape_drop(tape, residual);
     frag_tape_drop(tape, weights);
     return hidden;
-}
-
-static frag_tensor run_region(frag_tape *tape, const void *context, frag_tensor input)
-{
-    return run_block(tape, context, input, NULL);
-}
-
-/* With checkpointing no keys and values are handed back. */
-static frag_tensor call_block(frag_tape *tape, const block_call *call, frag_tensor input,
-                              frag_tensor positions, frag_cache *past)
-{
-    if (!frag_model_has_checkpoints(call->model))
-        return run_block(tape, call, input, past);
-    const frag_tensor kept[] = {positions, call->angles.cosine, call->angles.sine, call->mask};
-    return frag_tape_checkpoint(tape, &(frag_region_call){run_region, call, sizeof *call, kept, 4},
-                                input);
 }
 
 /* Masks of eager attention, for layers without a window and with one. Where no cache is used, it is
@@ -411,12 +398,11 @@ static frag_tensor run_blocks(frag_tape *tape, const frag_model *model, const fr
         frag_rope_make(tape, rotary_width(of), batch->tokens, frag_tape_dtype(tape, hidden));
     for (uint64_t i = stage->first; i < stage->end; i++) {
         bool has_window = of->is_alternating && of->window > 0 && i % 2 == 0;
-        block_call call = {model, walk_block(&at, of, i), angles, masks[has_window], *batch};
-        frag_tensor input = frag_shards_enter(tape, model, i, hidden);
-        frag_tensor output = call_block(tape, &call, input, positions, past);
-        frag_tape_drop(tape, input);
-        frag_shards_leave(tape, model, i, output);
-        frag_tape_set(tape, &hidden, output);
+        const block_call call = {model, walk_block(&at, of, i), angles, masks[has_window], *batch,
+                                 past};
+        const frag_tensor kept[] = {positions, angles.cosine, angles.sine, call.mask};
+        const frag_region_call next = {run_block, &call, sizeof call, kept, 4};
+        frag_model_pass_block(tape, model, i, &next, &hidden);
     }
     if (stage->is_last)
         frag_tape_set(tape, &hidden,

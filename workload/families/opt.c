@@ -120,41 +120,28 @@ static frag_tensor feed(frag_tape *tape, const frag_model *model, const block *a
     return hidden;
 }
 
-static frag_tensor run_block(frag_tape *tape, const frag_model *model, const block *at,
-                             frag_tensor x, const frag_batch *batch, frag_cache *past)
+typedef struct block_call {
+    const frag_model *model;
+    block at;
+    frag_batch batch;
+    frag_cache *past; /* NULL: none */
+} block_call;
+
+static frag_tensor run_block(frag_tape *tape, const void *context, frag_tensor x)
 {
+    const block_call *call = context;
+    const frag_model *model = call->model;
+    const block *at = &call->at;
     const frag_network *of = &model->workload->network;
     frag_tensor hidden = of->has_norms_first ? frag_aten_layer_norm(tape, x, &at->first, of->width)
                                              : frag_tape_keep(tape, x);
-    frag_tape_set(tape, &hidden, attend(tape, model, at, hidden, batch, past));
+    frag_tape_set(tape, &hidden, attend(tape, model, at, hidden, &call->batch, call->past));
     frag_tape_set(tape, &hidden, frag_model_drop_out(tape, model, hidden, of->residual_dropout));
     frag_tape_set(tape, &hidden, frag_aten_add(tape, x, hidden));
     if (!of->has_norms_first)
         frag_tape_set(tape, &hidden, frag_aten_layer_norm(tape, hidden, &at->first, of->width));
     frag_tape_set(tape, &hidden, feed(tape, model, at, hidden));
     return hidden;
-}
-
-typedef struct block_call {
-    const frag_model *model;
-    block at;
-    frag_batch batch;
-} block_call;
-
-static frag_tensor run_region(frag_tape *tape, const void *context, frag_tensor input)
-{
-    const block_call *call = context;
-    return run_block(tape, call->model, &call->at, input, &call->batch, NULL);
-}
-
-/* With checkpointing no keys and values are handed back. */
-static frag_tensor call_block(frag_tape *tape, const block_call *call, frag_tensor input,
-                              frag_tensor positions, frag_cache *past)
-{
-    if (!frag_model_has_checkpoints(call->model))
-        return run_block(tape, call->model, &call->at, input, &call->batch, past);
-    return frag_tape_checkpoint(
-        tape, &(frag_region_call){run_region, call, sizeof *call, &positions, 1}, input);
 }
 
 /* A mask of ones in fp32, and (cumsum(mask) * mask - 1).long(), as long as all tokens so far. */
@@ -206,12 +193,9 @@ static frag_tensor run_blocks(frag_tape *tape, const frag_model *model, const fr
     embedded names;
     frag_tensor hidden = embed(tape, model, &around, batch, &names);
     for (uint64_t i = 0; i < of->layers; i++) {
-        block_call call = {model, walk_block(&at, of), *batch};
-        frag_tensor input = frag_shards_enter(tape, model, i, hidden);
-        frag_tensor output = call_block(tape, &call, input, names.positions, past);
-        frag_tape_drop(tape, input);
-        frag_shards_leave(tape, model, i, output);
-        frag_tape_set(tape, &hidden, output);
+        const block_call call = {model, walk_block(&at, of), *batch, past};
+        const frag_region_call next = {run_block, &call, sizeof call, &names.positions, 1};
+        frag_model_pass_block(tape, model, i, &next, &hidden);
     }
     if (of->has_norms_first)
         frag_tape_set(tape, &hidden, frag_aten_layer_norm(tape, hidden, &around.last, of->width));

@@ -363,7 +363,7 @@ static frag_tensor limit(frag_tape *tape, block_names *names, frag_tensor hidden
     return hidden;
 }
 
-static frag_tensor run_region(frag_tape *tape, const void *context, frag_tensor input)
+static frag_tensor run_block(frag_tape *tape, const void *context, frag_tensor input)
 {
     const block_call *call = context;
     block_names names = {0};
@@ -382,15 +382,6 @@ static frag_tensor run_region(frag_tape *tape, const void *context, frag_tensor 
     return hidden;
 }
 
-static frag_tensor call_block(frag_tape *tape, const block_call *call, frag_tensor input)
-{
-    if (!frag_model_has_checkpoints(call->model))
-        return run_region(tape, call, input);
-    const frag_tensor kept[] = {call->given.self, call->encoded, call->given.cross};
-    return frag_tape_checkpoint(tape, &(frag_region_call){run_region, call, sizeof *call, kept, 3},
-                                input);
-}
-
 static frag_tensor run_blocks(frag_tape *tape, frag_walk *at, block_call *call, frag_tensor hidden)
 {
     const frag_network *of = &call->model->workload->network;
@@ -399,7 +390,9 @@ static frag_tensor run_blocks(frag_tape *tape, frag_walk *at, block_call *call, 
     for (uint64_t i = 0; i < call->in.layers; i++) {
         call->at = walk_block(at, of, &call->in, i);
         call->given = shared;
-        frag_tape_set(tape, &hidden, call_block(tape, call, hidden));
+        const frag_tensor kept[] = {shared.self, call->encoded, shared.cross};
+        const frag_region_call next = {run_block, call, sizeof *call, kept, 3};
+        frag_tape_set(tape, &hidden, frag_model_call(tape, call->model, &next, hidden));
     }
     frag_tape_set(tape, &hidden, normalise(tape, hidden, walk_norm(at, of), of->width));
     frag_tape_set(tape, &hidden, drop_out(tape, call->model, hidden));

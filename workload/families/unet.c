@@ -413,19 +413,11 @@ static frag_tensor run_block(frag_tape *tape, const void *context, frag_tensor i
     return hidden;
 }
 
-/* A region with checkpointing; kept: what it reads besides its input. */
-static frag_tensor call_region(frag_tape *tape, const pass *in, const frag_region_call *call,
-                               frag_tensor input)
-{
-    return frag_model_has_checkpoints(in->model) ? frag_tape_checkpoint(tape, call, input)
-                                                 : call->run(tape, call->context, input);
-}
-
 static frag_tensor call_resnet(frag_tape *tape, const pass *in, const resnet *at, picture x)
 {
     const resnet_call call = {*in, *at, x.side};
     const frag_region_call region = {run_resnet, &call, sizeof call, &in->time, 1};
-    return call_region(tape, in, &region, x.pixels);
+    return frag_model_call(tape, in->model, &region, x.pixels);
 }
 
 /* Pixels in rows, as tokens. */
@@ -482,7 +474,7 @@ static frag_tensor run_transformer(frag_tape *tape, const pass *in, const transf
                                  .pixels = x.side * x.side,
                                  .is_turned = i == 0 && !workload->network.is_linear};
         const frag_region_call region = {run_block, &call, sizeof call, &in->text, 1};
-        frag_tape_set(tape, &hidden, call_region(tape, in, &region, hidden));
+        frag_tape_set(tape, &hidden, frag_model_call(tape, in->model, &region, hidden));
     }
     frag_tensor made = leave(tape, in, at, (picture){hidden, x.side}, is_joined);
     frag_tape_set(tape, &made, frag_aten_add(tape, made, x.pixels));

@@ -126,12 +126,20 @@ static frag_tensor join(frag_tape *tape, const frag_model *model, frag_tensor hi
     return hidden;
 }
 
-static frag_tensor run_layer(frag_tape *tape, const frag_model *model, const layer *at,
-                             frag_tensor x, const frag_batch *batch)
+typedef struct layer_call {
+    const frag_model *model;
+    layer at;
+    frag_batch batch;
+} layer_call;
+
+static frag_tensor run_layer(frag_tape *tape, const void *context, frag_tensor x)
 {
+    const layer_call *call = context;
+    const frag_model *model = call->model;
+    const layer *at = &call->at;
     const uint64_t width = model->workload->network.width;
     frag_tensor hidden = frag_aten_layer_norm(tape, x, &at->first, width);
-    frag_tape_set(tape, &hidden, attend(tape, model, at, hidden, batch));
+    frag_tape_set(tape, &hidden, attend(tape, model, at, hidden, &call->batch));
     hidden = join(tape, model, hidden, x);
     frag_tensor residual = frag_tape_keep(tape, hidden);
     frag_tape_set(tape, &hidden, frag_aten_layer_norm(tape, hidden, &at->second, width));
@@ -139,26 +147,6 @@ static frag_tensor run_layer(frag_tape *tape, const frag_model *model, const lay
     hidden = join(tape, model, hidden, residual);
     frag_tape_drop(tape, residual);
     return hidden;
-}
-
-typedef struct layer_call {
-    const frag_model *model;
-    layer at;
-    frag_batch batch;
-} layer_call;
-
-static frag_tensor run_region(frag_tape *tape, const void *context, frag_tensor input)
-{
-    const layer_call *call = context;
-    return run_layer(tape, call->model, &call->at, input, &call->batch);
-}
-
-static frag_tensor call_layer(frag_tape *tape, const layer_call *call, frag_tensor input)
-{
-    if (!frag_model_has_checkpoints(call->model))
-        return run_region(tape, call, input);
-    return frag_tape_checkpoint(tape, &(frag_region_call){run_region, call, sizeof *call, NULL, 0},
-                                input);
 }
 
 /* The last hidden state of the class's token, and its logits. */
@@ -180,8 +168,9 @@ static frag_tensor compute_loss(frag_tape *tape, const frag_model *model, const 
     frag_tensor embedded = embed(tape, model, &below, batch);
     frag_tensor hidden = frag_tape_keep(tape, embedded);
     for (uint64_t i = 0; i < of->layers; i++) {
-        layer_call call = {model, walk_layer(&at, of), *batch};
-        frag_tape_set(tape, &hidden, call_layer(tape, &call, hidden));
+        const layer_call call = {model, walk_layer(&at, of), *batch};
+        const frag_region_call next = {run_layer, &call, sizeof call, NULL, 0};
+        frag_tape_set(tape, &hidden, frag_model_call(tape, model, &next, hidden));
     }
     const head above = walk_head(&at, of);
     frag_tensor last = frag_aten_layer_norm(tape, hidden, &above.last, of->width);

@@ -173,7 +173,7 @@ static frag_tensor add_feed(frag_tape *tape, const block_call *call, frag_tensor
     return join(tape, call->model, x, made);
 }
 
-static frag_tensor run_region(frag_tape *tape, const void *context, frag_tensor input)
+static frag_tensor run_block(frag_tape *tape, const void *context, frag_tensor input)
 {
     const block_call *call = context;
     frag_tensor hidden = add_attention(tape, call, &call->at.self, input, 0);
@@ -187,14 +187,6 @@ static frag_tensor run_region(frag_tape *tape, const void *context, frag_tensor 
     return made;
 }
 
-static frag_tensor call_block(frag_tape *tape, const block_call *call, frag_tensor input)
-{
-    if (!frag_model_has_checkpoints(call->model))
-        return run_region(tape, call, input);
-    return frag_tape_checkpoint(
-        tape, &(frag_region_call){run_region, call, sizeof *call, &call->encoded, 1}, input);
-}
-
 /* hidden is used up. */
 static frag_tensor run_blocks(frag_tape *tape, frag_walk *at, block_call *call, frag_tensor hidden)
 {
@@ -203,7 +195,8 @@ static frag_tensor run_blocks(frag_tape *tape, frag_walk *at, block_call *call, 
         call->at = frag_walk_stack_block(at, of, &call->in);
         if (!call->in.is_decoder && is_clamped(call->model))
             call->at.self.out.images = call->at.back.images = call->count;
-        frag_tape_set(tape, &hidden, call_block(tape, call, hidden));
+        const frag_region_call next = {run_block, call, sizeof *call, &call->encoded, 1};
+        frag_tape_set(tape, &hidden, frag_model_call(tape, call->model, &next, hidden));
     }
     const frag_pair last = frag_walk_norm(at, of->width);
     frag_tape_set(tape, &hidden, normalise(tape, call, hidden, &last));
