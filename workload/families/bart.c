@@ -41,23 +41,16 @@ typedef struct block_call {
     frag_tensor encoded; /* 0: in the encoder */
 } block_call;
 
-static frag_tensor split_heads(frag_tape *tape, frag_tensor x)
-{
-    frag_tape_set(tape, &x, frag_aten_view(tape, x));
-    frag_tape_set(tape, &x, frag_aten_view(tape, x));
-    return x;
-}
-
 /* seen: what keys and values are made of. */
 static frag_tensor attend(frag_tape *tape, const block_call *call, const frag_attention_layer *at,
                           frag_tensor x, frag_tensor seen)
 {
     const frag_network *of = &call->model->workload->network;
-    frag_tensor qkv[3] = {split_heads(tape, frag_walk_apply(tape, x, &at->q))};
+    frag_tensor qkv[3] = {frag_walk_split_heads(tape, frag_walk_apply(tape, x, &at->q), false)};
     qkv[1] = frag_walk_apply(tape, seen, &at->k);
     qkv[2] = frag_walk_apply(tape, seen, &at->v);
     for (uint32_t i = 1; i < 3; i++)
-        qkv[i] = split_heads(tape, qkv[i]);
+        qkv[i] = frag_walk_split_heads(tape, qkv[i], false);
     frag_attention_shape shape = {
         .batch = call->batch.count,
         .heads = call->in.heads,
@@ -194,11 +187,7 @@ static frag_tensor compute_loss(frag_tape *tape, const frag_model *model, const 
     frag_tensor hidden = run_stack(tape, model, &at, batch, shifted, encoded);
     frag_tensor logits = frag_aten_linear(tape, hidden, model->parameters[0], 0, of->vocabulary);
     frag_tape_set(tape, &logits, frag_aten_add(tape, logits, model->logits_bias));
-    frag_tensor flat = frag_aten_view(tape, logits);
-    frag_tensor loss = frag_aten_cross_entropy(tape, flat, batch->labels);
-    frag_family_return(tape, batch, logits);
-    frag_tape_drop(tape, flat);
-    frag_tape_drop(tape, logits);
+    frag_tensor loss = frag_family_loss(tape, logits, batch);
     frag_tape_drop(tape, hidden);
     frag_tape_drop(tape, encoded);
     frag_tape_drop(tape, shifted);

@@ -8,11 +8,6 @@ typedef struct embeddings {
     frag_pair last;
 } embeddings;
 
-typedef struct layer {
-    frag_linear qkv[3], out, feed, back;
-    frag_pair first, second;
-} layer;
-
 /* On top: a layer, a norm, and the embedding of the words turned around. */
 typedef struct head {
     frag_tensor bias; /* of the words */
@@ -42,7 +37,7 @@ static embeddings walk_embeddings(frag_walk *at, const frag_network *of)
     return next;
 }
 
-static layer walk_layer(frag_walk *at, const frag_network *of)
+static frag_encoder_layer walk_layer(frag_walk *at, const frag_network *of)
 {
     enum { PARTS = 3 };
     static const frag_lora_target targets[][PARTS] = {
@@ -51,7 +46,7 @@ static layer walk_layer(frag_walk *at, const frag_network *of)
     };
     bool is_small = is_distilled(of);
     const frag_shape square = {of->width, of->width};
-    layer next = {.first = {0, 0}};
+    frag_encoder_layer next = {.first = {0, 0}};
     for (uint32_t i = 0; i < PARTS; i++)
         next.qkv[i] = frag_walk_linear(at, square, true, targets[is_small][i]);
     next.out = frag_walk_linear(at, square, true, is_small ? FRAG_LORA_OUT_LIN : FRAG_LORA_DENSE);
@@ -179,25 +174,6 @@ static frag_tensor embed_distilled(frag_tape *tape, const frag_model *model, con
     return sum;
 }
 
-static frag_tensor attend(frag_tape *tape, const frag_model *model, const layer *at, frag_tensor x,
-                          const frag_batch *batch)
-{
-    frag_tensor qkv[3];
-    for (uint32_t i = 0; i < 3; i++) {
-        qkv[i] = frag_walk_apply(tape, x, &at->qkv[i]);
-        frag_tape_set(tape, &qkv[i], frag_aten_view(tape, qkv[i]));
-        frag_tape_set(tape, &qkv[i], frag_aten_view(tape, qkv[i]));
-    }
-    const frag_attention_shape shape = frag_model_attention(model, batch);
-    frag_tensor made = frag_aten_attention(tape, qkv, &shape);
-    frag_tape_set(tape, &made, frag_aten_view(tape, made));
-    if (is_distilled(&model->workload->network)) /* one module with the layer behind */
-        frag_tape_set(tape, &made, frag_walk_apply(tape, made, &at->out));
-    for (uint32_t i = 0; i < 3; i++)
-        frag_tape_drop(tape, qkv[i]);
-    return made;
-}
-
 /* norm(x + residual) */
 static frag_tensor add_and_norm(frag_tape *tape, const frag_pair *at, frag_tensor x,
                                 frag_tensor residual, uint64_t width)
@@ -226,7 +202,7 @@ static frag_tensor activate(frag_tape *tape, const frag_model *model, frag_tenso
 
 typedef struct layer_call {
     const frag_model *model;
-    layer at;
+    frag_encoder_layer at;
     frag_batch batch;
 } layer_call;
 
@@ -234,8 +210,8 @@ static frag_tensor run_layer(frag_tape *tape, const void *context, frag_tensor x
 {
     const layer_call *call = context;
     const frag_model *model = call->model;
-    const layer *at = &call->at;
-    frag_tensor attended = attend(tape, model, at, x, &call->batch);
+    const frag_encoder_layer *at = &call->at;
+    frag_tensor attended = frag_encoder_attend(tape, model, at, x, &call->batch, NULL);
     frag_tape_set(tape, &attended, join(tape, model, &at->out, &at->first, attended, x));
     frag_tensor inner = frag_walk_apply(tape, attended, &at->feed);
     frag_tape_set(tape, &inner, activate(tape, model, inner));
@@ -249,9 +225,10 @@ static frag_tensor run_distilled_layer(frag_tape *tape, const void *context, fra
 {
     const layer_call *call = context;
     const frag_model *model = call->model;
-    const layer *at = &call->at;
+    const frag_encoder_layer *at = &call->at;
     const uint64_t width = model->workload->network.width;
-    frag_tensor attended = attend(tape, model, at, x, &call->batch);
+    /* One module with the layer behind. */
+    frag_tensor attended = frag_encoder_attend(tape, model, at, x, &call->batch, &at->out);
     frag_tape_set(tape, &attended, add_and_norm(tape, &at->first, attended, x, width));
     frag_tensor fed = frag_walk_apply(tape, attended, &at->feed);
     frag_tape_set(tape, &fed, activate(tape, model, fed));

@@ -240,12 +240,10 @@ static frag_tensor compute_loss(frag_tape *tape, const frag_model *model, const 
     frag_walk at = {.tape = tape, .workload = model->workload, .at = model->parameters};
     const reduction stem = walk_reduction(&at, of, 0);
     frag_picture embedded = embed(&in, &stem, batch->ids);
-    frag_picture hidden = {frag_tape_keep(tape, embedded.pixels), embedded.side};
+    frag_picture hidden = frag_picture_keep(tape, embedded);
     uint64_t number = 0;
     for (uint64_t i = 0; i < of->depths.count; i++) {
-        frag_picture next = run_stage(&in, &at, i, number, hidden);
-        frag_tape_drop(tape, hidden.pixels);
-        hidden = next;
+        frag_picture_set(tape, &hidden, run_stage(&in, &at, i, number, hidden));
         number += of->depths.values[i];
     }
     const head last = walk_head(&at, of);

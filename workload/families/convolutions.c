@@ -1,6 +1,17 @@
 /* Convolutions with a batch norm behind each, as networks over images have them. */
 #include "workload/families/family.h"
 
+frag_picture frag_picture_keep(frag_tape *tape, frag_picture x)
+{
+    return (frag_picture){frag_tape_keep(tape, x.pixels), x.side};
+}
+
+void frag_picture_set(frag_tape *tape, frag_picture *name, frag_picture value)
+{
+    frag_tape_drop(tape, name->pixels);
+    *name = value;
+}
+
 /* Running statistics of the norm are buffers: two in the type of the model, and a count. */
 frag_normed frag_walk_normed(frag_walk *at, frag_normed shape)
 {

@@ -125,17 +125,22 @@ frag_tensor frag_family_causal_loss(frag_tape *tape, frag_tensor logits, const f
     return loss;
 }
 
-frag_tensor frag_family_classify(frag_tape *tape, const frag_linear *head, frag_tensor pooled,
-                                 const frag_batch *batch)
+frag_tensor frag_family_loss(frag_tape *tape, frag_tensor logits, const frag_batch *batch)
 {
-    frag_tensor logits = frag_walk_apply(tape, pooled, head);
-    frag_tape_drop(tape, pooled);
     frag_tensor flat = frag_aten_view(tape, logits);
     frag_tensor loss = frag_aten_cross_entropy(tape, flat, batch->labels);
     frag_family_return(tape, batch, logits);
     frag_tape_drop(tape, flat);
     frag_tape_drop(tape, logits);
     return loss;
+}
+
+frag_tensor frag_family_classify(frag_tape *tape, const frag_linear *head, frag_tensor pooled,
+                                 const frag_batch *batch)
+{
+    frag_tensor logits = frag_walk_apply(tape, pooled, head);
+    frag_tape_drop(tape, pooled);
+    return frag_family_loss(tape, logits, batch);
 }
 
 /* 0.5 * x * (1.0 + tanh(c * (x + 0.044715 * pow(x, 3.0)))) */

@@ -173,7 +173,10 @@ frag_linear frag_walk_linear(frag_walk *at, frag_shape shape, bool has_bias,
 frag_linear frag_walk_conv1d(frag_walk *at, frag_shape shape, frag_lora_target target);
 frag_pair frag_walk_norm(frag_walk *at, uint64_t width);
 frag_tensor frag_walk_apply(frag_tape *tape, frag_tensor x, const frag_linear *of);
-/* out(attention(queries, keys, values)), which are used up. */
+/* x.view(heads).transpose(1, 2); is_copied: its gradient comes with heads before tokens, and is
+ * copied. x is used up. */
+frag_tensor frag_walk_split_heads(frag_tape *tape, frag_tensor x, bool is_copied);
+/* out(attention(queries, keys, values)), which are used up; out: NULL: none. */
 frag_tensor frag_walk_attend(frag_tape *tape, frag_tensor qkv[3], const frag_attention_shape *shape,
                              const frag_linear *out);
 
@@ -228,10 +231,24 @@ typedef struct frag_normed {
     bool is_depthwise;
 } frag_normed;
 
+frag_picture frag_picture_keep(frag_tape *tape, frag_picture x);
+/* name = value */
+void frag_picture_set(frag_tape *tape, frag_picture *name, frag_picture value);
 frag_normed frag_walk_normed(frag_walk *at, frag_normed shape);
 /* norm(convolution(x)); x is used up when the convolution is done. */
 frag_picture frag_normed_apply(frag_tape *tape, const frag_model *model, const frag_normed *at,
                                frag_picture x, uint64_t batch);
+
+/* ---- a layer of an encoder (stacks.c), as BERT and ViT have it */
+typedef struct frag_encoder_layer {
+    frag_linear qkv[3], out, feed, back;
+    frag_pair first, second;
+} frag_encoder_layer;
+
+/* out: NULL: what attention makes is not multiplied. */
+frag_tensor frag_encoder_attend(frag_tape *tape, const frag_model *model,
+                                const frag_encoder_layer *at, frag_tensor x,
+                                const frag_batch *batch, const frag_linear *out);
 
 /* ---- an encoder and a decoder (stacks.c), as BART and Whisper have them */
 typedef struct frag_attention_layer {
@@ -333,6 +350,8 @@ void frag_family_load_images(frag_tape *tape, const frag_model *model, frag_batc
 void frag_family_return(frag_tape *tape, const frag_batch *batch, frag_tensor made);
 /* transformers' ForCausalLMLoss: logits in fp32, labels moved by one. Borrowed arguments. */
 frag_tensor frag_family_causal_loss(frag_tape *tape, frag_tensor logits, const frag_batch *batch);
+/* The loss of logits, which a model returns as well; they are used up. */
+frag_tensor frag_family_loss(frag_tape *tape, frag_tensor logits, const frag_batch *batch);
 /* Logits of a pooled state, which is used up by then, and their loss. */
 frag_tensor frag_family_classify(frag_tape *tape, const frag_linear *head, frag_tensor pooled,
                                  const frag_batch *batch);

@@ -54,10 +54,7 @@ static frag_tensor attend(frag_tape *tape, const frag_model *model, const block 
     for (uint32_t step = 0; step < 3; step++) {
         uint32_t i = (step + 1) % 3; /* queries last */
         bool is_turned = is_flash && past != NULL && (i > 0 || is_moved);
-        frag_tape_set(tape, &qkv[i],
-                      is_turned ? frag_aten_view_copied(tape, qkv[i])
-                                : frag_aten_view(tape, qkv[i]));
-        frag_tape_set(tape, &qkv[i], frag_aten_view(tape, qkv[i]));
+        qkv[i] = frag_walk_split_heads(tape, qkv[i], is_turned);
     }
     if (past != NULL)
         frag_cache_append(tape, of, past, &qkv[1], &qkv[2]);

@@ -83,8 +83,7 @@ static frag_tensor attend(frag_tape *tape, const block_call *call, frag_tensor x
     const frag_network *of = &call->model->workload->network;
     frag_tensor mixed = frag_walk_apply(tape, x, &call->at.mix);
     /* .view(heads).transpose(1, 2): its gradient comes with heads before tokens. */
-    frag_tape_set(tape, &mixed, frag_aten_view_copied(tape, mixed));
-    frag_tape_set(tape, &mixed, frag_aten_view(tape, mixed));
+    mixed = frag_walk_split_heads(tape, mixed, true);
     frag_tensor qkv[3] = {0};
     frag_aten_split(tape, mixed, qkv, 3);
     turn(tape, of, qkv, call->angles);

@@ -447,12 +447,20 @@ frag_tensor frag_walk_apply(frag_tape *tape, frag_tensor x, const frag_linear *o
     return of->is_packed ? adapt_packed(tape, x, of, result) : adapt(tape, x, of, result);
 }
 
+frag_tensor frag_walk_split_heads(frag_tape *tape, frag_tensor x, bool is_copied)
+{
+    frag_tape_set(tape, &x, is_copied ? frag_aten_view_copied(tape, x) : frag_aten_view(tape, x));
+    frag_tape_set(tape, &x, frag_aten_view(tape, x));
+    return x;
+}
+
 frag_tensor frag_walk_attend(frag_tape *tape, frag_tensor qkv[3], const frag_attention_shape *shape,
                              const frag_linear *out)
 {
     frag_tensor made = frag_aten_attention(tape, qkv, shape);
     frag_tape_set(tape, &made, frag_aten_view(tape, made));
-    frag_tape_set(tape, &made, frag_walk_apply(tape, made, out));
+    if (out != NULL)
+        frag_tape_set(tape, &made, frag_walk_apply(tape, made, out));
     for (uint32_t i = 0; i < 3; i++)
         frag_tape_drop(tape, qkv[i]);
     return made;

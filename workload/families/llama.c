@@ -210,16 +210,6 @@ static void turn(frag_tape *tape, const frag_network *of, frag_tensor qkv[3], fr
     frag_tape_set(tape, &qkv[1], key);
 }
 
-/* .view(shape).transpose(1, 2); is_copied: the gradient comes with heads before tokens. */
-static frag_tensor split_heads(frag_tape *tape, frag_tensor x, bool is_copied)
-{
-    frag_tensor shaped = is_copied ? frag_aten_view_copied(tape, x) : frag_aten_view(tape, x);
-    frag_tensor turned = frag_aten_view(tape, shaped);
-    frag_tape_drop(tape, shaped);
-    frag_tape_drop(tape, x);
-    return turned;
-}
-
 /* norm(x.view(heads)).transpose(1, 2) */
 static frag_tensor split_normed_heads(frag_tape *tape, const frag_network *of, frag_tensor x,
                                       frag_tensor weight)
@@ -252,7 +242,7 @@ static frag_tensor project(frag_tape *tape, const frag_network *of, const block 
         bool is_math = of->is_eager || (!is_flash && of->heads != of->key_heads);
         bool is_turned = counts[i] > 1 && (i < 2 || is_math || (is_cached && is_flash));
         qkv[i] = norms[i] != 0 ? split_normed_heads(tape, of, qkv[i], norms[i])
-                               : split_heads(tape, qkv[i], is_turned);
+                               : frag_walk_split_heads(tape, qkv[i], is_turned);
     }
     return fused;
 }

@@ -101,7 +101,7 @@ typedef struct pass {
 /* What goes into a row is held until it is through. */
 static frag_picture run_row(const pass *in, const row *at, frag_picture x)
 {
-    frag_picture hidden = {frag_tape_keep(in->tape, x.pixels), x.side};
+    frag_picture hidden = frag_picture_keep(in->tape, x);
     for (uint32_t i = 0; i < PARTS; i++) {
         hidden = frag_normed_apply(in->tape, in->model, &at->parts[i], hidden, in->batch);
         if (i + 1 < PARTS)
@@ -115,12 +115,10 @@ static frag_picture run_row(const pass *in, const row *at, frag_picture x)
 /* So is what goes into a stack. */
 static frag_picture run_stack(const pass *in, frag_walk *at, uint64_t number, frag_picture x)
 {
-    frag_picture hidden = {frag_tape_keep(in->tape, x.pixels), x.side};
+    frag_picture hidden = frag_picture_keep(in->tape, x);
     for (uint64_t i = 0; i < stacks[number].depth; i++) {
         const row next = walk_layer(at, &in->model->workload->network, number, i);
-        frag_picture made = run_row(in, &next, hidden);
-        frag_tape_drop(in->tape, hidden.pixels);
-        hidden = made;
+        frag_picture_set(in->tape, &hidden, run_row(in, &next, hidden));
     }
     return hidden;
 }
@@ -132,11 +130,8 @@ static frag_tensor compute_loss(frag_tape *tape, const frag_model *model, const 
     frag_walk at = {.tape = tape, .workload = model->workload, .at = model->parameters};
     const row stem = walk_stem(&at, of);
     frag_picture hidden = run_row(&in, &stem, (frag_picture){batch->ids, of->image});
-    for (uint64_t i = 0; i < STACKS; i++) {
-        frag_picture made = run_stack(&in, &at, i, hidden);
-        frag_tape_drop(tape, hidden.pixels);
-        hidden = made;
-    }
+    for (uint64_t i = 0; i < STACKS; i++)
+        frag_picture_set(tape, &hidden, run_stack(&in, &at, i, hidden));
     const head last = walk_head(&at, of);
     frag_picture wide = frag_normed_apply(tape, model, &last.widen, hidden, batch->count);
     wide.pixels = frag_aten_relu_in_place(tape, wide.pixels);

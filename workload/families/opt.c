@@ -67,13 +67,6 @@ static void build(frag_tape *tape, frag_model *model)
         (void)frag_walk_parameter(&at, (frag_shape){of->vocabulary, of->embedding_width});
 }
 
-/* x.view(..., heads, width).transpose(1, 2) */
-static void shape_heads(frag_tape *tape, frag_tensor *x, bool is_copied)
-{
-    frag_tape_set(tape, x, is_copied ? frag_aten_view_copied(tape, *x) : frag_aten_view(tape, *x));
-    frag_tape_set(tape, x, frag_aten_view(tape, *x));
-}
-
 static frag_tensor attend(frag_tape *tape, const frag_model *model, const block *at, frag_tensor x,
                           const frag_batch *batch, frag_cache *past)
 {
@@ -84,13 +77,13 @@ static frag_tensor attend(frag_tape *tape, const frag_model *model, const block 
         qkv[i] = frag_walk_apply(tape, x, layers[i]);
         if (i == 0) {
             frag_tape_set(tape, &qkv[i], frag_aten_mul_scalar(tape, qkv[i]));
-            shape_heads(tape, &qkv[i], false);
+            qkv[i] = frag_walk_split_heads(tape, qkv[i], false);
         }
     }
     /* Gradients of keys and values that went through the cache lie as they do there. */
     bool is_turned = past != NULL && frag_aten_is_flash(tape, frag_tape_dtype(tape, qkv[1]));
-    shape_heads(tape, &qkv[1], is_turned);
-    shape_heads(tape, &qkv[2], is_turned);
+    qkv[1] = frag_walk_split_heads(tape, qkv[1], is_turned);
+    qkv[2] = frag_walk_split_heads(tape, qkv[2], is_turned);
     if (past != NULL)
         frag_cache_append(tape, of, past, &qkv[1], &qkv[2]);
     frag_attention_shape shape = frag_model_attention(model, batch);

@@ -90,32 +90,20 @@ static void activate(const pass *in, frag_picture *x)
         frag_tape_set(in->tape, &x->pixels, frag_family_activate(in->tape, x->pixels, activation));
 }
 
-static frag_picture keep(const pass *in, frag_picture x)
-{
-    return (frag_picture){frag_tape_keep(in->tape, x.pixels), x.side};
-}
-
-/* name = value */
-static void set(const pass *in, frag_picture *name, frag_picture value)
-{
-    frag_tape_drop(in->tape, name->pixels);
-    *name = value;
-}
-
 static frag_picture run_layer(const pass *in, const layer *at, frag_picture x)
 {
-    frag_picture hidden = keep(in, x);
+    frag_picture hidden = frag_picture_keep(in->tape, x);
     for (uint32_t i = 0; i < at->part_count; i++) {
-        frag_picture next =
-            frag_normed_apply(in->tape, in->model, &at->parts[i], keep(in, hidden), in->batch);
+        frag_picture next = frag_normed_apply(in->tape, in->model, &at->parts[i],
+                                              frag_picture_keep(in->tape, hidden), in->batch);
         if (i + 1 < at->part_count)
             activate(in, &next);
-        set(in, &hidden, next);
+        frag_picture_set(in->tape, &hidden, next);
     }
-    frag_picture residual =
-        at->shortcut.weight != 0
-            ? frag_normed_apply(in->tape, in->model, &at->shortcut, keep(in, x), in->batch)
-            : keep(in, x);
+    frag_picture residual = at->shortcut.weight != 0
+                                ? frag_normed_apply(in->tape, in->model, &at->shortcut,
+                                                    frag_picture_keep(in->tape, x), in->batch)
+                                : frag_picture_keep(in->tape, x);
     hidden.pixels = frag_aten_add_in_place(in->tape, hidden.pixels, residual.pixels);
     activate(in, &hidden);
     frag_tape_drop(in->tape, residual.pixels);
@@ -125,10 +113,10 @@ static frag_picture run_layer(const pass *in, const layer *at, frag_picture x)
 /* A stage holds what came into it until it is through. */
 static frag_picture run_stage(const pass *in, frag_walk *at, uint64_t stage, frag_picture x)
 {
-    frag_picture hidden = keep(in, x);
+    frag_picture hidden = frag_picture_keep(in->tape, x);
     for (uint64_t i = 0; i < in->network->depths.values[stage]; i++) {
         layer next = walk_next(at, in->network, stage, i);
-        set(in, &hidden, run_layer(in, &next, hidden));
+        frag_picture_set(in->tape, &hidden, run_layer(in, &next, hidden));
     }
     return hidden;
 }
@@ -136,7 +124,8 @@ static frag_picture run_stage(const pass *in, frag_walk *at, uint64_t stage, fra
 static frag_picture embed(const pass *in, const frag_normed *stem, frag_tensor images)
 {
     frag_picture made = frag_normed_apply(
-        in->tape, in->model, stem, keep(in, (frag_picture){images, in->network->image}), in->batch);
+        in->tape, in->model, stem,
+        frag_picture_keep(in->tape, (frag_picture){images, in->network->image}), in->batch);
     activate(in, &made);
     const frag_window window = {made.side, POOL_KERNEL, 2, 1};
     frag_tape_set(in->tape, &made.pixels, frag_aten_max_pool(in->tape, made.pixels, &window));
@@ -152,9 +141,9 @@ static frag_tensor compute_loss(frag_tape *tape, const frag_model *model, const 
     frag_walk at = {.tape = tape, .workload = model->workload, .at = model->parameters};
     const frag_normed stem = walk_stem(&at, of);
     frag_picture embedded = embed(&in, &stem, batch->ids);
-    frag_picture hidden = keep(&in, embedded);
+    frag_picture hidden = frag_picture_keep(tape, embedded);
     for (uint64_t i = 0; i < of->depths.count; i++)
-        set(&in, &hidden, run_stage(&in, &at, i, hidden));
+        frag_picture_set(tape, &hidden, run_stage(&in, &at, i, hidden));
     frag_tensor pooled = frag_aten_mean_last(tape, hidden.pixels, hidden.side * hidden.side);
     frag_tape_drop(tape, embedded.pixels);
     const frag_linear head = walk_head(&at, of);

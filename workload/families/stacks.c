@@ -1,5 +1,16 @@
-/* Blocks of an encoder and of a decoder that looks at what it made. */
+/* Layers of an encoder alone; blocks of an encoder and of a decoder that looks at what it made. */
 #include "workload/families/family.h"
+
+frag_tensor frag_encoder_attend(frag_tape *tape, const frag_model *model,
+                                const frag_encoder_layer *at, frag_tensor x,
+                                const frag_batch *batch, const frag_linear *out)
+{
+    frag_tensor qkv[3];
+    for (uint32_t i = 0; i < 3; i++)
+        qkv[i] = frag_walk_split_heads(tape, frag_walk_apply(tape, x, &at->qkv[i]), false);
+    const frag_attention_shape shape = frag_model_attention(model, batch);
+    return frag_walk_attend(tape, qkv, &shape, out);
+}
 
 frag_stack frag_stack_name(const frag_network *of, bool is_decoder)
 {

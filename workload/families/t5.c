@@ -224,13 +224,6 @@ static frag_tensor make_zeros(frag_tape *tape, const block_call *call, uint64_t 
 }
 
 /* ---- blocks */
-static frag_tensor split_heads(frag_tape *tape, frag_tensor x)
-{
-    frag_tape_set(tape, &x, frag_aten_view(tape, x));
-    frag_tape_set(tape, &x, frag_aten_view(tape, x));
-    return x;
-}
-
 /* The bias that is given, or is made here and handed out. Owned. */
 static frag_tensor take_bias(frag_tape *tape, const block_call *call, bool is_cross, uint64_t keys,
                              frag_dtype dtype)
@@ -255,9 +248,9 @@ static frag_tensor attend(frag_tape *tape, const block_call *call, block_names *
     const attention *at = is_cross ? &call->at.cross : &call->at.self;
     frag_tensor x = hidden[0];
     frag_tensor seen = is_cross ? hidden[1] : x;
-    frag_tensor qkv[3] = {split_heads(tape, frag_walk_apply(tape, x, &at->q))};
-    qkv[1] = split_heads(tape, frag_walk_apply(tape, seen, &at->k));
-    qkv[2] = split_heads(tape, frag_walk_apply(tape, seen, &at->v));
+    frag_tensor qkv[3] = {frag_walk_split_heads(tape, frag_walk_apply(tape, x, &at->q), false)};
+    qkv[1] = frag_walk_split_heads(tape, frag_walk_apply(tape, seen, &at->k), false);
+    qkv[2] = frag_walk_split_heads(tape, frag_walk_apply(tape, seen, &at->v), false);
     frag_cache *cache = is_cross ? call->cross : call->self;
     if (cache != NULL)
         frag_cache_append(tape, of, cache, &qkv[1], &qkv[2]);
@@ -434,11 +427,7 @@ static frag_tensor compute_loss(frag_tape *tape, const frag_model *model, const 
     frag_tensor scaled =
         of->has_output_scale ? frag_aten_mul_scalar(tape, hidden) : frag_tape_keep(tape, hidden);
     frag_tensor logits = frag_aten_linear(tape, scaled, model->parameters[0], 0, of->vocabulary);
-    frag_tensor flat = frag_aten_view(tape, logits);
-    frag_tensor loss = frag_aten_cross_entropy(tape, flat, batch->labels);
-    frag_family_return(tape, batch, logits);
-    frag_tape_drop(tape, flat);
-    frag_tape_drop(tape, logits);
+    frag_tensor loss = frag_family_loss(tape, logits, batch);
     frag_tape_drop(tape, scaled);
     frag_tape_drop(tape, hidden);
     frag_cache_destroy(tape, &caches[1]);

@@ -263,12 +263,6 @@ typedef struct pass {
     frag_tensor time; /* embedded */
 } pass;
 
-/* Latents on their way through the network. */
-typedef struct picture {
-    frag_tensor pixels;
-    uint64_t side;
-} picture;
-
 /* The gradient of what is joined with a skipped one is a part of another, with gaps between several
  * images. */
 static bool is_several(const pass *in)
@@ -285,7 +279,7 @@ static frag_tensor normalise(frag_tape *tape, const pass *in, const frag_pair *a
                                                     is_turned});
 }
 
-static frag_tensor convolve(frag_tape *tape, const pass *in, const convolution *at, picture x,
+static frag_tensor convolve(frag_tape *tape, const pass *in, const convolution *at, frag_picture x,
                             bool has_gaps)
 {
     return frag_aten_convolve(
@@ -301,11 +295,11 @@ static frag_tensor convolve(frag_tape *tape, const pass *in, const convolution *
 
 /* norm, silu, convolution; x stays. */
 static frag_tensor run_half(frag_tape *tape, const pass *in, const frag_pair *before,
-                            const convolution *at, picture x)
+                            const convolution *at, frag_picture x)
 {
     frag_tensor made = normalise(tape, in, before, x.pixels, false);
     frag_tape_set(tape, &made, frag_aten_silu(tape, made));
-    frag_tape_set(tape, &made, convolve(tape, in, at, (picture){made, x.side}, false));
+    frag_tape_set(tape, &made, convolve(tape, in, at, (frag_picture){made, x.side}, false));
     return made;
 }
 
@@ -320,8 +314,8 @@ static frag_tensor run_resnet(frag_tape *tape, const void *context, frag_tensor 
     const resnet_call *call = context;
     const pass *in = &call->in;
     const resnet *at = &call->at;
-    picture hidden = {run_half(tape, in, &at->first, &at->enter, (picture){input, call->side}),
-                      call->side};
+    frag_picture hidden = {
+        run_half(tape, in, &at->first, &at->enter, (frag_picture){input, call->side}), call->side};
     frag_tensor time = frag_aten_silu(tape, in->time);
     frag_tape_set(tape, &time, frag_walk_apply(tape, time, &at->time));
     frag_tape_set(tape, &time, frag_aten_view_column(tape, time));
@@ -330,9 +324,10 @@ static frag_tensor run_resnet(frag_tape *tape, const void *context, frag_tensor 
     frag_tape_set(tape, &hidden.pixels, made);
     frag_tape_set(tape, &hidden.pixels, frag_aten_silu(tape, hidden.pixels));
     frag_tape_set(tape, &hidden.pixels, convolve(tape, in, &at->leave, hidden, false));
-    frag_tensor residual = at->shortcut.weight != 0 ? convolve(tape, in, &at->shortcut,
-                                                               (picture){input, call->side}, false)
-                                                    : frag_tape_keep(tape, input);
+    frag_tensor residual =
+        at->shortcut.weight != 0
+            ? convolve(tape, in, &at->shortcut, (frag_picture){input, call->side}, false)
+            : frag_tape_keep(tape, input);
     made = frag_aten_add(tape, residual, hidden.pixels);
     frag_tape_set(tape, &made, frag_aten_mul_scalar(tape, made));
     frag_tape_drop(tape, residual);
@@ -357,8 +352,8 @@ static frag_tensor attend(frag_tape *tape, const block_call *call, const attenti
     frag_tensor qkv[3];
     for (uint32_t i = 0; i < 3; i++)
         qkv[i] = frag_walk_apply(tape, from[i], layers[i]);
-    for (uint32_t i = 0; i < 6; i++)
-        frag_tape_set(tape, &qkv[i / 2], frag_aten_view(tape, qkv[i / 2]));
+    for (uint32_t i = 0; i < 3; i++)
+        qkv[i] = frag_walk_split_heads(tape, qkv[i], false);
     const frag_attention_shape shape = {
         .batch = call->in.count,
         .heads = call->heads,
@@ -413,7 +408,7 @@ static frag_tensor run_block(frag_tape *tape, const void *context, frag_tensor i
     return hidden;
 }
 
-static frag_tensor call_resnet(frag_tape *tape, const pass *in, const resnet *at, picture x)
+static frag_tensor call_resnet(frag_tape *tape, const pass *in, const resnet *at, frag_picture x)
 {
     const resnet_call call = {*in, *at, x.side};
     const frag_region_call region = {run_resnet, &call, sizeof call, &in->time, 1};
@@ -421,11 +416,11 @@ static frag_tensor call_resnet(frag_tape *tape, const pass *in, const resnet *at
 }
 
 /* Pixels in rows, as tokens. */
-static frag_tensor enter(frag_tape *tape, const pass *in, const transformer *at, picture x)
+static frag_tensor enter(frag_tape *tape, const pass *in, const transformer *at, frag_picture x)
 {
     bool is_linear = in->model->workload->network.is_linear;
-    picture hidden = {normalise(tape, in, &at->before, x.pixels, is_linear && is_several(in)),
-                      x.side};
+    frag_picture hidden = {normalise(tape, in, &at->before, x.pixels, is_linear && is_several(in)),
+                           x.side};
     if (!is_linear)
         frag_tape_set(tape, &hidden.pixels, convolve(tape, in, &at->enter, hidden, false));
     for (uint32_t i = 0; i < 2; i++)
@@ -438,7 +433,7 @@ static frag_tensor enter(frag_tape *tape, const pass *in, const transformer *at,
     return hidden.pixels;
 }
 
-static frag_tensor leave(frag_tape *tape, const pass *in, const transformer *at, picture x,
+static frag_tensor leave(frag_tape *tape, const pass *in, const transformer *at, frag_picture x,
                          bool is_joined)
 {
     bool is_linear = in->model->workload->network.is_linear;
@@ -450,15 +445,15 @@ static frag_tensor leave(frag_tape *tape, const pass *in, const transformer *at,
         frag_tape_set(tape, &hidden, frag_aten_view(tape, hidden));
     frag_tape_set(tape, &hidden, frag_aten_contiguous(tape, hidden));
     if (!is_linear)
-        frag_tape_set(
-            tape, &hidden,
-            convolve(tape, in, &at->leave, (picture){hidden, x.side}, is_joined && is_several(in)));
+        frag_tape_set(tape, &hidden,
+                      convolve(tape, in, &at->leave, (frag_picture){hidden, x.side},
+                               is_joined && is_several(in)));
     return hidden;
 }
 
 /* is_joined: what comes out is joined with what was skipped. */
 static frag_tensor run_transformer(frag_tape *tape, const pass *in, const transformer *at,
-                                   picture x, bool is_joined)
+                                   frag_picture x, bool is_joined)
 {
     const frag_workload *workload = in->model->workload;
     frag_walk walk = {.tape = tape, .workload = workload, .at = at->blocks};
@@ -476,7 +471,7 @@ static frag_tensor run_transformer(frag_tape *tape, const pass *in, const transf
         const frag_region_call region = {run_block, &call, sizeof call, &in->text, 1};
         frag_tape_set(tape, &hidden, frag_model_call(tape, in->model, &region, hidden));
     }
-    frag_tensor made = leave(tape, in, at, (picture){hidden, x.side}, is_joined);
+    frag_tensor made = leave(tape, in, at, (frag_picture){hidden, x.side}, is_joined);
     frag_tape_set(tape, &made, frag_aten_add(tape, made, x.pixels));
     frag_tape_drop(tape, hidden);
     return made;
@@ -494,44 +489,46 @@ static void push(frag_tape *tape, skips *left, frag_tensor pixels)
 }
 
 /* x is used up. */
-static picture run_down(frag_tape *tape, const pass *in, const stage *at, picture x, skips *left)
+static frag_picture run_down(frag_tape *tape, const pass *in, const stage *at, frag_picture x,
+                             skips *left)
 {
     frag_tensor hidden = frag_tape_keep(tape, x.pixels);
     uint64_t side = x.side;
     for (uint64_t i = 0; i < at->layer_count; i++) {
         frag_tape_set(tape, &hidden,
-                      call_resnet(tape, in, &at->resnets[i], (picture){hidden, side}));
+                      call_resnet(tape, in, &at->resnets[i], (frag_picture){hidden, side}));
         if (at->has_mixers)
             frag_tape_set(
                 tape, &hidden,
-                run_transformer(tape, in, &at->mixers[i], (picture){hidden, side}, false));
+                run_transformer(tape, in, &at->mixers[i], (frag_picture){hidden, side}, false));
         push(tape, left, hidden);
     }
     if (at->resample.weight != 0) {
         frag_tape_set(tape, &hidden,
-                      convolve(tape, in, &at->resample, (picture){hidden, side}, false));
+                      convolve(tape, in, &at->resample, (frag_picture){hidden, side}, false));
         side /= 2;
         push(tape, left, hidden);
     }
     frag_tape_drop(tape, x.pixels);
-    return (picture){hidden, side};
+    return (frag_picture){hidden, side};
 }
 
 /* The first layer of the middle has no checkpoint. */
-static picture run_middle(frag_tape *tape, const pass *in, const stage *at, picture x)
+static frag_picture run_middle(frag_tape *tape, const pass *in, const stage *at, frag_picture x)
 {
     const resnet_call call = {*in, at->resnets[0], x.side};
     frag_tensor hidden = run_resnet(tape, &call, x.pixels);
     frag_tape_set(tape, &hidden,
-                  run_transformer(tape, in, &at->mixers[0], (picture){hidden, x.side}, false));
-    frag_tape_set(tape, &hidden, call_resnet(tape, in, &at->resnets[1], (picture){hidden, x.side}));
+                  run_transformer(tape, in, &at->mixers[0], (frag_picture){hidden, x.side}, false));
+    frag_tape_set(tape, &hidden,
+                  call_resnet(tape, in, &at->resnets[1], (frag_picture){hidden, x.side}));
     frag_tape_drop(tape, x.pixels);
-    return (picture){hidden, x.side};
+    return (frag_picture){hidden, x.side};
 }
 
 /* x is used up. What this stage reads of the way down is held to its end. */
-static picture run_up(frag_tape *tape, const pass *in, const stage *at, picture x,
-                      const frag_tensor *skipped)
+static frag_picture run_up(frag_tape *tape, const pass *in, const stage *at, frag_picture x,
+                           const frag_tensor *skipped)
 {
     frag_tensor hidden = frag_tape_keep(tape, x.pixels);
     uint64_t side = x.side;
@@ -542,22 +539,22 @@ static picture run_up(frag_tape *tape, const pass *in, const stage *at, picture 
                                     frag_aten_wider(frag_tape_dtype(tape, hidden),
                                                     frag_tape_dtype(tape, other))));
         frag_tape_set(tape, &hidden,
-                      call_resnet(tape, in, &at->resnets[i], (picture){hidden, side}));
+                      call_resnet(tape, in, &at->resnets[i], (frag_picture){hidden, side}));
         if (at->has_mixers)
             frag_tape_set(tape, &hidden,
-                          run_transformer(tape, in, &at->mixers[i], (picture){hidden, side},
+                          run_transformer(tape, in, &at->mixers[i], (frag_picture){hidden, side},
                                           i + 1 < at->layer_count));
     }
     if (at->resample.weight != 0) {
         side *= 2;
         frag_tensor larger = frag_aten_upsample(tape, hidden);
         frag_tensor made =
-            convolve(tape, in, &at->resample, (picture){larger, side}, is_several(in));
+            convolve(tape, in, &at->resample, (frag_picture){larger, side}, is_several(in));
         frag_tape_drop(tape, larger);
         frag_tape_set(tape, &hidden, made);
     }
     frag_tape_drop(tape, x.pixels);
-    return (picture){hidden, side};
+    return (frag_picture){hidden, side};
 }
 
 /* Sines and cosines of numbers; in fp32. */
@@ -622,8 +619,8 @@ static frag_tensor run_unet(frag_tape *tape, const frag_model *model, const unet
     if (added != 0)
         frag_tape_set(tape, &time, frag_aten_add(tape, time, added));
     const pass in = {model, count, batch->text, time};
-    picture hidden = {convolve(tape, &in, &at->enter, (picture){batch->ids, of->image}, false),
-                      of->image};
+    frag_picture hidden = {
+        convolve(tape, &in, &at->enter, (frag_picture){batch->ids, of->image}, false), of->image};
     skips left = {.count = 0};
     push(tape, &left, hidden.pixels);
     for (uint64_t i = 0; i < at->stage_count; i++)

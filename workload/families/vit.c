@@ -6,11 +6,6 @@ typedef struct embeddings {
     frag_tensor class_token, places, weight, bias;
 } embeddings;
 
-typedef struct layer {
-    frag_linear qkv[3], out, feed, back;
-    frag_pair first, second;
-} layer;
-
 typedef struct head {
     frag_pair last;
     frag_linear classes;
@@ -33,10 +28,10 @@ static embeddings walk_embeddings(frag_walk *at, const frag_network *of)
     return (embeddings){parts[0], parts[1], parts[2], parts[3]};
 }
 
-static layer walk_layer(frag_walk *at, const frag_network *of)
+static frag_encoder_layer walk_layer(frag_walk *at, const frag_network *of)
 {
     const frag_shape square = {of->width, of->width};
-    layer next = {.first = {0, 0}};
+    frag_encoder_layer next = {.first = {0, 0}};
     for (uint32_t i = 0; i < 3; i++)
         next.qkv[i] = frag_walk_linear(at, square, of->has_query_bias, 0);
     next.out = frag_walk_linear(at, square, true, 0);
@@ -94,20 +89,8 @@ static frag_tensor embed(frag_tape *tape, const frag_model *model, const embeddi
     return hidden;
 }
 
-static frag_tensor attend(frag_tape *tape, const frag_model *model, const layer *at, frag_tensor x,
-                          const frag_batch *batch)
-{
-    frag_tensor qkv[3];
-    for (uint32_t i = 0; i < 3; i++) {
-        qkv[i] = frag_walk_apply(tape, x, &at->qkv[i]);
-        frag_tape_set(tape, &qkv[i], frag_aten_view(tape, qkv[i]));
-        frag_tape_set(tape, &qkv[i], frag_aten_view(tape, qkv[i]));
-    }
-    const frag_attention_shape shape = frag_model_attention(model, batch);
-    return frag_walk_attend(tape, qkv, &shape, &at->out);
-}
-
-static frag_tensor feed(frag_tape *tape, const frag_model *model, const layer *at, frag_tensor x)
+static frag_tensor feed(frag_tape *tape, const frag_model *model, const frag_encoder_layer *at,
+                        frag_tensor x)
 {
     const frag_network *of = &model->workload->network;
     frag_tensor hidden = frag_walk_apply(tape, x, &at->feed);
@@ -128,7 +111,7 @@ static frag_tensor join(frag_tape *tape, const frag_model *model, frag_tensor hi
 
 typedef struct layer_call {
     const frag_model *model;
-    layer at;
+    frag_encoder_layer at;
     frag_batch batch;
 } layer_call;
 
@@ -136,10 +119,11 @@ static frag_tensor run_layer(frag_tape *tape, const void *context, frag_tensor x
 {
     const layer_call *call = context;
     const frag_model *model = call->model;
-    const layer *at = &call->at;
+    const frag_encoder_layer *at = &call->at;
     const uint64_t width = model->workload->network.width;
     frag_tensor hidden = frag_aten_layer_norm(tape, x, &at->first, width);
-    frag_tape_set(tape, &hidden, attend(tape, model, at, hidden, &call->batch));
+    frag_tape_set(tape, &hidden,
+                  frag_encoder_attend(tape, model, at, hidden, &call->batch, &at->out));
     hidden = join(tape, model, hidden, x);
     frag_tensor residual = frag_tape_keep(tape, hidden);
     frag_tape_set(tape, &hidden, frag_aten_layer_norm(tape, hidden, &at->second, width));

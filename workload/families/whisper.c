@@ -104,9 +104,7 @@ static frag_tensor split_heads(frag_tape *tape, const block_call *call, frag_ten
 {
     bool is_moved = call->in.heads > 1 && tokens > 1;
     bool is_flash = frag_aten_is_flash(tape, frag_tape_dtype(tape, x));
-    frag_tape_set(tape, &x,
-                  is_moved && is_flash ? frag_aten_view_copied(tape, x) : frag_aten_view(tape, x));
-    frag_tape_set(tape, &x, frag_aten_view(tape, x));
+    x = frag_walk_split_heads(tape, x, is_moved && is_flash);
     if (is_moved)
         frag_tape_set(tape, &x, frag_aten_contiguous(tape, x));
     return x;
@@ -303,11 +301,7 @@ static frag_tensor compute_loss(frag_tape *tape, const frag_model *model, const 
                           frag_model_has_checkpoints(model) ? NULL : caches};
     frag_tensor hidden = decode(tape, model, &at, &first, &how);
     frag_tensor logits = frag_aten_linear(tape, hidden, first.words, 0, of->vocabulary);
-    frag_tensor flat = frag_aten_view(tape, logits);
-    frag_tensor loss = frag_aten_cross_entropy(tape, flat, batch->labels);
-    frag_family_return(tape, batch, logits);
-    frag_tape_drop(tape, flat);
-    frag_tape_drop(tape, logits);
+    frag_tensor loss = frag_family_loss(tape, logits, batch);
     frag_tape_drop(tape, hidden);
     frag_cache_destroy(tape, &caches[1]);
     frag_cache_destroy(tape, &caches[0]);
