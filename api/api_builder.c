@@ -240,11 +240,10 @@ static bool stack_work(void *arguments, frag_error *error)
 {
     builder_call *call = arguments;
     fraglab_builder *builder = call->builder;
-    if (call->count > FRAMES_MAX) {
-        frag_fail(error, FRAG_E_USAGE, "the stack has %zu frames; expected %d at most", call->count,
-                  FRAMES_MAX);
-        return frag_error_in(error, builder->name);
-    }
+    if (call->count > FRAMES_MAX)
+        return frag_fail_in(error, FRAG_E_USAGE, builder->name,
+                            "the stack has %zu frames; expected %d at most", call->count,
+                            FRAMES_MAX);
     uint32_t *frames = frag_alloc(call->count + 1, sizeof *frames);
     for (size_t i = 0; i < call->count; i++) {
         const fraglab_frame *from = &call->frames[i];
@@ -270,10 +269,9 @@ static bool mark_work(void *arguments, frag_error *error)
 {
     builder_call *call = arguments;
     fraglab_builder *builder = call->builder;
-    if (call->key == NULL || call->key[0] == '\0') {
-        frag_fail(error, FRAG_E_USAGE, "a mark has no name; expected one, such as step");
-        return frag_error_in(error, builder->name);
-    }
+    if (call->key == NULL || call->key[0] == '\0')
+        return frag_fail_in(error, FRAG_E_USAGE, builder->name,
+                            "a mark has no name; expected one, such as step");
     begin_trace(builder);
     frag_builder_add(builder->below, &(frag_build_event){.op = FRAG_OP_MARK,
                                                          .slot = text_of(builder, call->key),

@@ -94,8 +94,8 @@ static bool check_size(size_t size, const char *what, frag_error *error)
 {
     if (size >= sizeof size && size <= STRUCTURE_BYTES_MAX)
         return true;
-    frag_fail(error, FRAG_E_USAGE, "its size is %zu; set it to sizeof the structure", size);
-    return frag_error_in(error, what);
+    return frag_fail_in(error, FRAG_E_USAGE, what,
+                        "its size is %zu; set it to sizeof the structure", size);
 }
 
 bool frag_call_read(const void *given, void *ours, size_t our_bytes, const char *what,
@@ -110,12 +110,11 @@ bool frag_call_read(const void *given, void *ours, size_t our_bytes, const char 
         return false;
     memcpy(ours, given, size < our_bytes ? size : our_bytes);
     for (size_t i = our_bytes; i < size; i++)
-        if (((const unsigned char *)given)[i] != 0) {
-            frag_fail(error, FRAG_E_USAGE,
-                      "byte %zu is set, and this library knows %zu; it is older than the header", i,
-                      our_bytes);
-            return frag_error_in(error, what);
-        }
+        if (((const unsigned char *)given)[i] != 0)
+            return frag_fail_in(
+                error, FRAG_E_USAGE, what,
+                "byte %zu is set, and this library knows %zu; it is older than the header", i,
+                our_bytes);
     return true;
 }
 

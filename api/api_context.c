@@ -124,11 +124,10 @@ static bool create_work(void *arguments, frag_error *error)
     fraglab_context_options *given = &made->given;
     if (!frag_call_read(call->options, given, sizeof *given, "fraglab_context_options", error))
         return false;
-    if (given->threads > THREADS_MAX) {
-        frag_fail(error, FRAG_E_USAGE, "%" PRIu32 " threads are too many; expected at most %u",
-                  given->threads, THREADS_MAX);
-        return frag_error_in(error, "threads");
-    }
+    if (given->threads > THREADS_MAX)
+        return frag_fail_in(error, FRAG_E_USAGE, "threads",
+                            "%" PRIu32 " threads are too many; expected at most %u", given->threads,
+                            THREADS_MAX);
     made->lock = make_lock();
     made->below = (frag_context){
         .threads = given->threads,

@@ -24,9 +24,8 @@ static bool read_grouping(const char *by, frag_use_grouping *grouping, frag_erro
         }
     if (by == NULL)
         return true;
-    frag_fail(error, FRAG_E_USAGE, "'%s' is not a group; expected site, stack, purpose or size",
-              by);
-    return frag_error_in(error, "by");
+    return frag_fail_in(error, FRAG_E_USAGE, "by",
+                        "'%s' is not a group; expected site, stack, purpose or size", by);
 }
 
 static bool diff_work(void *arguments, frag_error *error)

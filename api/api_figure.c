@@ -38,9 +38,9 @@ static bool take_side(uint64_t given, uint64_t min, const char *name, uint64_t *
     *side = given;
     if (given >= min && given <= FRAG_PLOT_SIDE_MAX)
         return true;
-    frag_fail(error, FRAG_E_USAGE, "%" PRIu64 " is out of range; expected %" PRIu64 " to %u", given,
-              min, FRAG_PLOT_SIDE_MAX);
-    return frag_error_in(error, name);
+    return frag_fail_in(error, FRAG_E_USAGE, name,
+                        "%" PRIu64 " is out of range; expected %" PRIu64 " to %u", given, min,
+                        FRAG_PLOT_SIDE_MAX);
 }
 
 static bool begin(void *user, frag_plot *plot, frag_error *error)
@@ -131,12 +131,11 @@ static bool check_setting(const figure_call *call, const fraglab_figure_setting 
 {
     uint64_t count = 0;
     const frag_command_option *option = find_option(call, setting->name);
-    if (option == NULL) {
-        frag_fail(error, FRAG_E_USAGE,
-                  "a figure of this kind has no such setting; 'fraglab plot %s --help' lists them",
-                  call->name);
-        return frag_error_in(error, setting->name);
-    }
+    if (option == NULL)
+        return frag_fail_in(
+            error, FRAG_E_USAGE, setting->name,
+            "a figure of this kind has no such setting; 'fraglab plot %s --help' lists them",
+            call->name);
     const char *value = setting->value != NULL ? setting->value : "";
     if ((option->argument == NULL) != (value[0] == '\0'))
         frag_fail(error, FRAG_E_USAGE,
@@ -174,10 +173,9 @@ static bool read_policies(figure_call *call, frag_error *error)
 {
     const fraglab_figure_options *options = &call->options;
     frag_policy_list *policies = &call->policies;
-    if (options->policy_count > 0 && call->kind->policies == NULL) {
-        frag_fail(error, FRAG_E_USAGE, "a figure of this kind replays nothing; leave them out");
-        return frag_error_in(error, "policies");
-    }
+    if (options->policy_count > 0 && call->kind->policies == NULL)
+        return frag_fail_in(error, FRAG_E_USAGE, "policies",
+                            "a figure of this kind replays nothing; leave them out");
     if (options->policy_count == 0)
         return call->kind->policies == NULL ||
                frag_policy_specs_parse(call->kind->policies, &policies->specs, &policies->count,
@@ -189,11 +187,10 @@ static bool read_policies(figure_call *call, frag_error *error)
 static bool find_kind(figure_call *call, frag_error *error)
 {
     call->kind = frag_plot_kind_find(call->name);
-    if (call->kind == NULL) {
-        frag_fail(error, FRAG_E_USAGE,
-                  "'%s' is not a kind of figure; fraglab_figure_kind_at names them", call->name);
-        return frag_error_in(error, "kind");
-    }
+    if (call->kind == NULL)
+        return frag_fail_in(error, FRAG_E_USAGE, "kind",
+                            "'%s' is not a kind of figure; fraglab_figure_kind_at names them",
+                            call->name);
     const frag_command *command = &call->kind->command;
     size_t recordings = call->options.recording_count;
     size_t sources = call->path_count + recordings;
@@ -231,10 +228,9 @@ static bool find_format(figure_call *call, frag_error *error)
     }
     if (name != NULL && frag_plot_format_find(name, &call->format) && call->format != FRAG_PLOT_CSV)
         return true;
-    frag_fail(error, FRAG_E_USAGE,
-              "'%s' is not a format of drawings; expected svg, png, pdf or terminal",
-              name != NULL ? name : path);
-    return frag_error_in(error, "format");
+    return frag_fail_in(error, FRAG_E_USAGE, "format",
+                        "'%s' is not a format of drawings; expected svg, png, pdf or terminal",
+                        name != NULL ? name : path);
 }
 
 static bool figure_work(void *arguments, frag_error *error)

@@ -20,13 +20,11 @@ static bool set_knob(frag_workload *workload, const char *text, frag_error *erro
     size_t count = 0;
     size_t length = strcspn(text, "=");
     char key[64];
-    if (text[length] != '=' || length >= sizeof key) {
-        frag_fail(error, FRAG_E_USAGE,
-                  "'%.64s' is not a knob and its value; expected one such as "
-                  "batch=4",
-                  text);
-        return frag_error_in(error, "knobs");
-    }
+    if (text[length] != '=' || length >= sizeof key)
+        return frag_fail_in(error, FRAG_E_USAGE, "knobs",
+                            "'%.64s' is not a knob and its value; expected one such as "
+                            "batch=4",
+                            text);
     memcpy(key, text, length);
     key[length] = '\0';
     for (const frag_field *knob = frag_knobs; knob->key != NULL; knob++) {
@@ -39,10 +37,9 @@ static bool set_knob(frag_workload *workload, const char *text, frag_error *erro
         names[count++] = knob->key;
     }
     const char *nearest = frag_nearest_name(key, names, count);
-    frag_fail(error, FRAG_E_USAGE, "'%s' is not a knob%s%s", key,
-              nearest != NULL ? "; did you mean " : "; docs/workloads.md lists them",
-              nearest != NULL ? nearest : "");
-    return frag_error_in(error, "knobs");
+    return frag_fail_in(error, FRAG_E_USAGE, "knobs", "'%s' is not a knob%s%s", key,
+                        nearest != NULL ? "; did you mean " : "; docs/workloads.md lists them",
+                        nearest != NULL ? nearest : "");
 }
 
 static bool read_workload(const plan_call *call, const fraglab_plan_options *options,
@@ -66,12 +63,10 @@ static bool plan_work(void *arguments, frag_error *error)
     frag_dryrun_gpu gpu;
     if (!frag_call_read(call->given, &options, sizeof options, "fraglab_plan_options", error))
         return false;
-    if (options.gpu == NULL) {
-        frag_fail(error, FRAG_E_USAGE,
-                  "no card is named; expected a card such as rtx3060, or a "
-                  "size such as 12GiB");
-        return frag_error_in(error, "gpu");
-    }
+    if (options.gpu == NULL)
+        return frag_fail_in(error, FRAG_E_USAGE, "gpu",
+                            "no card is named; expected a card such as rtx3060, or a "
+                            "size such as 12GiB");
     if (!read_workload(call, &options, &workload, error) ||
         !frag_dryrun_gpu_find(options.gpu, &gpu, NULL, error))
         return false;

@@ -35,8 +35,8 @@ bool frag_call_format(const char *name, frag_trace_format *format, frag_error *e
     *format = FRAG_FORMAT_AUTO;
     if (name == NULL || frag_trace_format_find(name, format))
         return true;
-    frag_fail(error, FRAG_E_USAGE, "'%s' is not a trace format; expected " FRAG_FORMAT_LIST, name);
-    return frag_error_in(error, "format");
+    return frag_fail_in(error, FRAG_E_USAGE, "format",
+                        "'%s' is not a trace format; expected " FRAG_FORMAT_LIST, name);
 }
 
 static void warn_of_findings(const frag_context *context, const fraglab_recording *made)

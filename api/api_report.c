@@ -34,10 +34,9 @@ static bool report_work(void *arguments, frag_error *error)
         call->wishes.policies = &call->policies;
     call->wishes.recordings = frag_call_recordings(options.recordings, options.recording_count);
     call->wishes.recording_count = options.recording_count;
-    if (call->path_count == 0 && options.recording_count == 0) {
-        frag_fail(error, FRAG_E_USAGE, "there is nothing to show; give a path or a recording");
-        return frag_error_in(error, "paths");
-    }
+    if (call->path_count == 0 && options.recording_count == 0)
+        return frag_fail_in(error, FRAG_E_USAGE, "paths",
+                            "there is nothing to show; give a path or a recording");
     call->wishes.context = call->replay.below;
     call->wishes.operands = call->paths;
     call->wishes.operand_count = call->path_count;

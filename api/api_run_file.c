@@ -51,10 +51,9 @@ static bool run_each(file_call *call, frag_run_writer *write, void *to, frag_err
     bool is_all = number == FRAGLAB_ALL_TRACES;
     size_t count = is_all ? call->replay.recording->recording.trace_count : 1;
     bool ok = true;
-    if (count == 0) {
-        frag_fail(error, FRAG_E_USAGE, "the recording holds no trace");
-        return frag_error_in(error, call->replay.recording->recording.name);
-    }
+    if (count == 0)
+        return frag_fail_in(error, FRAG_E_USAGE, call->replay.recording->recording.name,
+                            "the recording holds no trace");
     for (size_t i = 0; ok && i < count; i++) {
         ok = run_first(call, is_all ? i : number, error) && write(call, to, error) &&
              frag_replay_call_goes_on(&call->replay, error);
@@ -104,12 +103,10 @@ static bool write_chrome(void *state, FILE *stream, frag_error *error)
 static bool place(file_call *call, void *to, frag_error *error)
 {
     frag_replay_call *replay = &call->replay;
-    if (call->first.replay.oom.has_happened) {
-        frag_fail(error, FRAG_E_USAGE,
-                  "the request of event %s could not be placed; give the run more memory",
-                  FRAG_COUNT(call->first.replay.oom.event));
-        return frag_error_in(error, replay->recording->recording.name);
-    }
+    if (call->first.replay.oom.has_happened)
+        return frag_fail_in(error, FRAG_E_USAGE, replay->recording->recording.name,
+                            "the request of event %s could not be placed; give the run more memory",
+                            FRAG_COUNT(call->first.replay.oom.event));
     return frag_run_placement_write(&replay->recording->recording, replay->trace, &replay->spec,
                                     call->plan, &replay->device, &replay->run, &call->first, to,
                                     error);
@@ -155,11 +152,10 @@ static bool find_format(const file_call *call, size_t *found, frag_error *error)
     for (*found = 0; *found < count; ++*found)
         if (strcmp(formats[*found].name, call->format) == 0)
             return true;
-    frag_fail(error, FRAG_E_USAGE,
-              "'%s' is not a format for runs; expected snapshot, chrome, placement or "
-              "driver-log",
-              call->format);
-    return frag_error_in(error, "format");
+    return frag_fail_in(error, FRAG_E_USAGE, "format",
+                        "'%s' is not a format for runs; expected snapshot, chrome, placement or "
+                        "driver-log",
+                        call->format);
 }
 
 static bool read_point(file_call *call, bool has_point, frag_error *error)
@@ -181,11 +177,9 @@ static bool file_work(void *arguments, frag_error *error)
                         "fraglab_run_file_options", error) ||
         !find_format(call, &format, error) || !read_point(call, formats[format].has_point, error))
         return false;
-    if (formats[format].one_of != NULL && call->replay.number == FRAGLAB_ALL_TRACES) {
-        frag_fail(error, FRAG_E_USAGE, "a %s that of one trace; give its number",
-                  formats[format].one_of);
-        return frag_error_in(error, "trace");
-    }
+    if (formats[format].one_of != NULL && call->replay.number == FRAGLAB_ALL_TRACES)
+        return frag_fail_in(error, FRAG_E_USAGE, "trace", "a %s that of one trace; give its number",
+                            formats[format].one_of);
     call->target.may_overwrite = call->options.overwrite != 0;
     return frag_target_write(&call->target, formats[format].write, call, error);
 }

@@ -22,11 +22,9 @@ static bool take_card(frag_replay_call *call, frag_error *error)
     if (note.bytes != NULL)
         frag_context_warn(call->below, "gpu: %s", note.bytes);
     frag_text_destroy(&note);
-    if (call->gpu.total_bytes == 0) {
-        frag_fail(error, FRAG_E_INPUT,
-                  "it says nothing of memory; give it as latency, or add 'memory'");
-        return frag_error_in(error, call->options.gpu);
-    }
+    if (call->gpu.total_bytes == 0)
+        return frag_fail_in(error, FRAG_E_INPUT, call->options.gpu,
+                            "it says nothing of memory; give it as latency, or add 'memory'");
     call->device.gpu = &call->gpu;
     call->device.page_bytes = frag_device_description_page(&call->gpu);
     call->device.capacity_bytes = call->gpu.total_bytes;
@@ -44,10 +42,9 @@ static bool take_latency(frag_replay_call *call, frag_error *error)
     frag_device_description *read = frag_alloc(1, sizeof *read);
     if (!frag_device_description_load(path, read, error))
         return false;
-    if (!read->has_latency) {
-        frag_fail(error, FRAG_E_INPUT, "it has no 'calls'; a table of latencies needs them");
-        return frag_error_in(error, path);
-    }
+    if (!read->has_latency)
+        return frag_fail_in(error, FRAG_E_INPUT, path,
+                            "it has no 'calls'; a table of latencies needs them");
     call->gpu.latency = read->latency;
     call->device.latency = &call->gpu.latency;
     frag_free(read);
@@ -70,9 +67,8 @@ static bool take_rule(frag_replay_call *call, frag_error *error)
         }
     if (name == NULL || call->device.is_rule_given)
         return true;
-    frag_fail(error, FRAG_E_USAGE, "'%s' is not an address rule; expected lowest, bump or recorded",
-              name);
-    return frag_error_in(error, "address_rule");
+    return frag_fail_in(error, FRAG_E_USAGE, "address_rule",
+                        "'%s' is not an address rule; expected lowest, bump or recorded", name);
 }
 
 static bool take_device(frag_replay_call *call, frag_error *error)
@@ -83,10 +79,9 @@ static bool take_device(frag_replay_call *call, frag_error *error)
         return false;
     if (call->options.capacity_bytes != 0)
         call->device.capacity_bytes = call->options.capacity_bytes;
-    if (call->options.used_by_others_bytes > OTHERS_BYTES_MAX) {
-        frag_fail(error, FRAG_E_USAGE, "more than 64 TiB cannot be used by others");
-        return frag_error_in(error, "used_by_others_bytes");
-    }
+    if (call->options.used_by_others_bytes > OTHERS_BYTES_MAX)
+        return frag_fail_in(error, FRAG_E_USAGE, "used_by_others_bytes",
+                            "more than 64 TiB cannot be used by others");
     call->device.used_by_others_bytes += call->options.used_by_others_bytes;
     call->device.fail_call = call->options.fail_call;
     return true;
@@ -97,15 +92,13 @@ static bool take_label(frag_replay_call *call, frag_error *error)
     const char *label = call->options.label;
     if (label == NULL)
         return true;
-    if (label[0] == '\0') {
-        frag_fail(error, FRAG_E_USAGE, "the label is empty; write a name for the row");
-        return frag_error_in(error, "label");
-    }
+    if (label[0] == '\0')
+        return frag_fail_in(error, FRAG_E_USAGE, "label",
+                            "the label is empty; write a name for the row");
     for (const char *c = label; *c != '\0'; c++)
-        if ((unsigned char)*c < 0x20 || *c == 0x7f) {
-            frag_fail(error, FRAG_E_USAGE, "it holds a control character; write one line of text");
-            return frag_error_in(error, "label");
-        }
+        if ((unsigned char)*c < 0x20 || *c == 0x7f)
+            return frag_fail_in(error, FRAG_E_USAGE, "label",
+                                "it holds a control character; write one line of text");
     frag_policy_spec_label(&call->spec, label);
     return true;
 }

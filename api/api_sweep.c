@@ -28,10 +28,9 @@ static bool open_job(const sweep_call *call, frag_sweep_job *job, frag_error *er
     frag_text folder = {0};
     if (call->path != NULL)
         return frag_sweep_job_open(call->path, job, error);
-    if (call->length > EXPERIMENT_BYTES_MAX) {
-        frag_fail(error, FRAG_E_INPUT, "has more than 1 MiB; expected a document written by hand");
-        return frag_error_in(error, "experiment");
-    }
+    if (call->length > EXPERIMENT_BYTES_MAX)
+        return frag_fail_in(error, FRAG_E_INPUT, "experiment",
+                            "has more than 1 MiB; expected a document written by hand");
     frag_text_add(&folder, "%s%s", call->options.folder != NULL ? call->options.folder : "",
                   call->options.folder != NULL ? "/" : "");
     bool ok = frag_sweep_job_parse(call->length > 0 ? call->text : "", call->length, folder.bytes,
@@ -72,8 +71,7 @@ static bool open_output(const sweep_call *call, frag_sweep_file *file, frag_erro
         return true;
     if (strcmp(path, "-") != 0)
         return frag_sweep_file_open(path, call->options.overwrite != 0, file, error);
-    frag_fail(error, FRAG_E_USAGE, "rows are not printed; name a file");
-    return frag_error_in(error, "output");
+    return frag_fail_in(error, FRAG_E_USAGE, "output", "rows are not printed; name a file");
 }
 
 static bool sweep_all(sweep_call *call, frag_sweep_job *job, fraglab_sweep_totals *totals,

@@ -24,10 +24,9 @@ bool frag_target_write(frag_target *target, frag_target_writer *write, void *sta
         target->bytes = frag_call_hand_out(frag_text_stream_close(stream, &target->count));
         return true;
     }
-    if (exists(target)) {
-        frag_fail(error, FRAG_E_USAGE, "the file exists; set overwrite to 1 to replace it");
-        return frag_error_in(error, target->path);
-    }
+    if (exists(target))
+        return frag_fail_in(error, FRAG_E_USAGE, target->path,
+                            "the file exists; set overwrite to 1 to replace it");
     frag_output *output = frag_output_open(target->path, target->may_overwrite, error);
     if (output == NULL)
         return false;

@@ -38,29 +38,24 @@ typedef struct tune_call {
 static bool take_options(tune_call *call, frag_error *error)
 {
     const fraglab_tune_options *given = &call->options;
-    if (given->goal != FRAGLAB_TUNE_PEAK && given->goal != FRAGLAB_TUNE_MIN_CAPACITY) {
-        frag_fail(error, FRAG_E_USAGE,
-                  "%" PRId32
-                  " is not a goal; expected FRAGLAB_TUNE_PEAK or FRAGLAB_TUNE_MIN_CAPACITY",
-                  given->goal);
-        return frag_error_in(error, "goal");
-    }
-    if (given->settings > SETTINGS_MAX) {
-        frag_fail(error, FRAG_E_USAGE, "%" PRIu64 " settings are too many; expected at most %u",
-                  given->settings, SETTINGS_MAX);
-        return frag_error_in(error, "settings");
-    }
-    if (given->max_seconds > SECONDS_MAX) {
-        frag_fail(error, FRAG_E_USAGE, "%" PRIu64 " seconds are too many; expected at most %u",
-                  given->max_seconds, SECONDS_MAX);
-        return frag_error_in(error, "max_seconds");
-    }
+    if (given->goal != FRAGLAB_TUNE_PEAK && given->goal != FRAGLAB_TUNE_MIN_CAPACITY)
+        return frag_fail_in(
+            error, FRAG_E_USAGE, "goal",
+            "%" PRId32 " is not a goal; expected FRAGLAB_TUNE_PEAK or FRAGLAB_TUNE_MIN_CAPACITY",
+            given->goal);
+    if (given->settings > SETTINGS_MAX)
+        return frag_fail_in(error, FRAG_E_USAGE, "settings",
+                            "%" PRIu64 " settings are too many; expected at most %u",
+                            given->settings, SETTINGS_MAX);
+    if (given->max_seconds > SECONDS_MAX)
+        return frag_fail_in(error, FRAG_E_USAGE, "max_seconds",
+                            "%" PRIu64 " seconds are too many; expected at most %u",
+                            given->max_seconds, SECONDS_MAX);
     bool is_capacity =
         given->goal == FRAGLAB_TUNE_MIN_CAPACITY && call->replay.options.capacity_bytes != 0;
-    if (is_capacity) {
-        frag_fail(error, FRAG_E_USAGE, "the capacity is what is looked for; leave it 0");
-        return frag_error_in(error, "capacity_bytes");
-    }
+    if (is_capacity)
+        return frag_fail_in(error, FRAG_E_USAGE, "capacity_bytes",
+                            "the capacity is what is looked for; leave it 0");
     call->below = (frag_tune_options){
         .goal = given->goal == FRAGLAB_TUNE_PEAK ? FRAG_TUNE_PEAK : FRAG_TUNE_MIN_CAPACITY,
         .device = call->replay.device,

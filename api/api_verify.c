@@ -25,10 +25,9 @@ static bool check_columns(const fraglab_recording *recording, frag_error *error)
 {
     if (recording->has_columns)
         return true;
-    frag_fail(error, FRAG_E_USAGE,
-              "it was opened without its recorded addresses; set with_sites of "
-              "fraglab_open_options to 1");
-    return frag_error_in(error, recording->recording.name);
+    return frag_fail_in(error, FRAG_E_USAGE, recording->recording.name,
+                        "it was opened without its recorded addresses; set with_sites of "
+                        "fraglab_open_options to 1");
 }
 
 static bool verify(verify_call *call, frag_error *error)

@@ -26,6 +26,15 @@ static void fill(frag_error *error, frag_error_code code, const char *format, va
     frag_text_make_plain(error->sentence);
 }
 
+bool frag_error_in(frag_error *error, const char *where)
+{
+    if (error != NULL && error->where[0] == '\0') {
+        snprintf(error->where, sizeof error->where, "%s", where);
+        frag_text_make_plain(error->where);
+    }
+    return false;
+}
+
 bool frag_fail(frag_error *error, frag_error_code code, const char *format, ...)
 {
     if (error == NULL)
@@ -35,6 +44,18 @@ bool frag_fail(frag_error *error, frag_error_code code, const char *format, ...)
     fill(error, code, format, arguments);
     va_end(arguments);
     return false;
+}
+
+bool frag_fail_in(frag_error *error, frag_error_code code, const char *where, const char *format,
+                  ...)
+{
+    if (error == NULL)
+        return false;
+    va_list arguments;
+    va_start(arguments, format);
+    fill(error, code, format, arguments);
+    va_end(arguments);
+    return frag_error_in(error, where);
 }
 
 bool frag_fail_at(frag_error *error, uint64_t offset, const char *format, ...)
@@ -60,15 +81,6 @@ bool frag_fail_line(frag_error *error, uint64_t line, uint64_t column, const cha
     va_end(arguments);
     error->line = line;
     error->column = column;
-    return false;
-}
-
-bool frag_error_in(frag_error *error, const char *where)
-{
-    if (error != NULL && error->where[0] == '\0') {
-        snprintf(error->where, sizeof error->where, "%s", where);
-        frag_text_make_plain(error->where);
-    }
     return false;
 }
 

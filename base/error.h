@@ -36,6 +36,10 @@ typedef struct frag_error {
 bool frag_fail(frag_error *error, frag_error_code code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* As frag_fail, and names the file or option that the error is about, as frag_error_in does. */
+bool frag_fail_in(frag_error *error, frag_error_code code, const char *where, const char *format,
+                  ...) __attribute__((format(printf, 4, 5)));
+
 /* As frag_fail, at a byte offset of the input. */
 bool frag_fail_at(frag_error *error, uint64_t offset, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

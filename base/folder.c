@@ -59,6 +59,6 @@ bool frag_folder_make(const char *path, frag_error *error)
 {
     if (frag_is_folder(path) || mkdir(path, 0777) == 0)
         return true;
-    frag_fail(error, FRAG_E_USAGE, "the folder cannot be made (%s)", strerror(errno));
-    return frag_error_in(error, path);
+    return frag_fail_in(error, FRAG_E_USAGE, path, "the folder cannot be made (%s)",
+                        strerror(errno));
 }

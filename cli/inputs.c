@@ -24,21 +24,18 @@ static bool apply_labels(const frag_arguments *arguments, frag_policy_list *poli
             owner = j;
         const char *label = frag_arguments_value_at(arguments, "label", i);
         size_t first = owner == given ? 0 : owner > 0 ? ends[owner - 1] : 0;
-        if (owner == given || ends[owner] - first != 1) {
-            frag_fail(error, FRAG_E_USAGE,
-                      "'%s' labels no single policy; write it behind the --policy it names", label);
-            return frag_error_in(error, "--label");
-        }
-        if (*label == '\0') {
-            frag_fail(error, FRAG_E_USAGE, "the label is empty; write a name for the row");
-            return frag_error_in(error, "--label");
-        }
+        if (owner == given || ends[owner] - first != 1)
+            return frag_fail_in(
+                error, FRAG_E_USAGE, "--label",
+                "'%s' labels no single policy; write it behind the --policy it names", label);
+        if (*label == '\0')
+            return frag_fail_in(error, FRAG_E_USAGE, "--label",
+                                "the label is empty; write a name for the row");
         for (const char *c = label; *c != '\0'; c++)
-            if ((unsigned char)*c < 0x20 || *c == 0x7f) {
-                frag_fail(error, FRAG_E_USAGE,
-                          "'%s' holds a control character; write one line of text", label);
-                return frag_error_in(error, "--label");
-            }
+            if ((unsigned char)*c < 0x20 || *c == 0x7f)
+                return frag_fail_in(error, FRAG_E_USAGE, "--label",
+                                    "'%s' holds a control character; write one line of text",
+                                    label);
         frag_policy_spec_label(&policies->specs[first], label);
     }
     return true;
@@ -87,11 +84,9 @@ static bool take_gpu(const frag_arguments *arguments, frag_device_spec *device,
     if (note.bytes != NULL)
         frag_warn(arguments, "--gpu: %s", note.bytes);
     frag_text_destroy(&note);
-    if (gpu->total_bytes == 0) {
-        frag_fail(error, FRAG_E_INPUT,
-                  "it says nothing of memory; give it to --latency, or add 'memory'");
-        return frag_error_in(error, name);
-    }
+    if (gpu->total_bytes == 0)
+        return frag_fail_in(error, FRAG_E_INPUT, name,
+                            "it says nothing of memory; give it to --latency, or add 'memory'");
     device->gpu = gpu;
     device->page_bytes = frag_device_description_page(gpu);
     device->capacity_bytes = gpu->total_bytes;
@@ -116,10 +111,9 @@ static bool take_latency(const frag_arguments *arguments, frag_device_spec *devi
         return true;
     if (!frag_device_description_load(path, &read, error))
         return false;
-    if (!read.has_latency) {
-        frag_fail(error, FRAG_E_INPUT, "it has no 'calls'; a table of latencies needs them");
-        return frag_error_in(error, path);
-    }
+    if (!read.has_latency)
+        return frag_fail_in(error, FRAG_E_INPUT, path,
+                            "it has no 'calls'; a table of latencies needs them");
     gpu->latency = read.latency;
     device->latency = &gpu->latency;
     return true;
@@ -133,10 +127,10 @@ static bool check_bare_capacity(const frag_arguments *arguments, uint64_t bytes,
     if (typed == NULL || bytes >= FRAG_KIB || typed[strspn(typed, "0123456789")] != '\0' ||
         frag_arguments_has(arguments, "placement"))
         return true;
-    frag_fail(error, FRAG_E_USAGE,
-              "%s means %s bytes, less than any device has; did you mean %sGiB? (%sB says bytes)",
-              typed, typed, typed, typed);
-    return frag_error_in(error, "--capacity");
+    return frag_fail_in(
+        error, FRAG_E_USAGE, "--capacity",
+        "%s means %s bytes, less than any device has; did you mean %sGiB? (%sB says bytes)", typed,
+        typed, typed, typed);
 }
 
 bool frag_inputs_one_policy(const frag_arguments *arguments, frag_policy_list *policies,
@@ -148,8 +142,8 @@ bool frag_inputs_one_policy(const frag_arguments *arguments, frag_policy_list *p
         return false;
     if (policies->count == 1)
         return true;
-    frag_fail(error, FRAG_E_USAGE, "one policy is enough; %zu were given", policies->count);
-    return frag_error_in(error, "--policy");
+    return frag_fail_in(error, FRAG_E_USAGE, "--policy", "one policy is enough; %zu were given",
+                        policies->count);
 }
 
 bool frag_inputs_trace(const frag_arguments *arguments, const frag_recording *recording,
@@ -192,18 +186,15 @@ bool frag_inputs_device(const frag_arguments *arguments, frag_device_spec *devic
         !frag_arguments_bytes(arguments, "used-by-others", &others, error) ||
         !frag_arguments_count(arguments, "fail-call", 1, UINT64_MAX, &device->fail_call, error))
         return false;
-    if (device->capacity_bytes == 0) {
-        frag_fail(error, FRAG_E_USAGE,
-                  "a device without memory serves nothing; write a size such as 24GiB");
-        return frag_error_in(error, "--capacity");
-    }
+    if (device->capacity_bytes == 0)
+        return frag_fail_in(error, FRAG_E_USAGE, "--capacity",
+                            "a device without memory serves nothing; write a size such as 24GiB");
     if (!check_bare_capacity(arguments, device->capacity_bytes, error))
         return false;
-    if (others > (uint64_t)1 << 46) {
-        frag_fail(error, FRAG_E_USAGE,
-                  "more than 64 TiB cannot be used by others; write a size such as 500MiB");
-        return frag_error_in(error, "--used-by-others");
-    }
+    if (others > (uint64_t)1 << 46)
+        return frag_fail_in(
+            error, FRAG_E_USAGE, "--used-by-others",
+            "more than 64 TiB cannot be used by others; write a size such as 500MiB");
     device->used_by_others_bytes += others;
     const char *rule = frag_arguments_value(arguments, "address-rule");
     /* The driver's own addresses are no rule: see frag_gpu_devices_read. */
@@ -221,11 +212,9 @@ bool frag_inputs_format(const frag_arguments *arguments, frag_trace_format *form
 {
     const char *name = frag_arguments_value(arguments, "from");
     *format = FRAG_FORMAT_AUTO;
-    if (name != NULL && !frag_trace_format_find(name, format)) {
-        frag_fail(error, FRAG_E_USAGE, "'%s' is not a trace format; expected " FRAG_FORMAT_LIST,
-                  name);
-        return frag_error_in(error, "--from");
-    }
+    if (name != NULL && !frag_trace_format_find(name, format))
+        return frag_fail_in(error, FRAG_E_USAGE, "--from",
+                            "'%s' is not a trace format; expected " FRAG_FORMAT_LIST, name);
     return true;
 }
 
@@ -236,8 +225,8 @@ bool frag_inputs_spare_one(const char *input, const char *path, frag_error *erro
     if (path == NULL || stat(path, &to) != 0 || !S_ISREG(to.st_mode) || stat(input, &from) != 0 ||
         from.st_dev != to.st_dev || from.st_ino != to.st_ino)
         return true;
-    frag_fail(error, FRAG_E_USAGE, "this is an input, and would be lost; name another file");
-    return frag_error_in(error, path);
+    return frag_fail_in(error, FRAG_E_USAGE, path,
+                        "this is an input, and would be lost; name another file");
 }
 
 bool frag_inputs_spare(const frag_arguments *arguments, const char *path, frag_error *error)

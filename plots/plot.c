@@ -222,8 +222,7 @@ bool frag_plot_times(const frag_plot *plot, const frag_trace *trace, uint64_t **
     if (!is_setting(plot, "x", "time"))
         return true;
     if (trace->times_ns == NULL || trace->stats.time_last_ns == 0)
-        return frag_fail(error, FRAG_E_USAGE, "the recording has no times; use events") ||
-               frag_error_in(error, "--x");
+        return frag_fail_in(error, FRAG_E_USAGE, "--x", "the recording has no times; use events");
     uint64_t *times = frag_alloc(trace->event_count, sizeof *times);
     uint64_t first = 0;
     uint64_t latest = 0;

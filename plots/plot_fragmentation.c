@@ -46,10 +46,9 @@ static bool sort_requests(holes_figure *state, frag_error *error)
         if (event->op == FRAG_OP_ALLOC && (event->flags & FRAG_EVENT_INITIAL) == 0)
             state->requests[state->request_count++] = event->bytes;
     }
-    if (state->request_count == 0) {
-        frag_fail(error, FRAG_E_INPUT, "the trace requests nothing; there is nothing to draw");
-        return frag_error_in(error, frag_plot_source_name(state->plot.request));
-    }
+    if (state->request_count == 0)
+        return frag_fail_in(error, FRAG_E_INPUT, frag_plot_source_name(state->plot.request),
+                            "the trace requests nothing; there is nothing to draw");
     qsort(state->requests, state->request_count, sizeof *state->requests, frag_compare_numbers);
     return true;
 }
@@ -362,8 +361,8 @@ static bool check_options(holes_figure *state, const frag_plot_request *request,
         return false;
     if (state->policies.count == 1)
         return true;
-    frag_fail(error, FRAG_E_USAGE, "the figure shows the holes of one policy; give one");
-    return frag_error_in(error, "--policy");
+    return frag_fail_in(error, FRAG_E_USAGE, "--policy",
+                        "the figure shows the holes of one policy; give one");
 }
 
 static bool draw(const frag_plot_request *request, frag_error *error)

@@ -125,11 +125,9 @@ static bool is_value(const char *path, bool is_size, const frag_field *field, co
 static bool keep_where(heat_figure *state, const char *condition, frag_error *error)
 {
     const char *equals = strchr(condition, '=');
-    if (equals == NULL || equals == condition) {
-        frag_fail(error, FRAG_E_USAGE, "'%.100s' names no field and value; write FIELD=VALUE",
-                  condition);
-        return frag_error_in(error, "--where");
-    }
+    if (equals == NULL || equals == condition)
+        return frag_fail_in(error, FRAG_E_USAGE, "--where",
+                            "'%.100s' names no field and value; write FIELD=VALUE", condition);
     frag_text name = {0};
     frag_text_add_bytes(&name, condition, (size_t)(equals - condition));
     char *path = frag_plot_find_path(state->rows, state->row_count, name.bytes, error);
@@ -151,8 +149,7 @@ static bool keep_where(heat_figure *state, const char *condition, frag_error *er
     frag_free(path);
     if (kept > 0)
         return true;
-    frag_fail(error, FRAG_E_USAGE, "no row has %.200s", condition);
-    return frag_error_in(error, "--where");
+    return frag_fail_in(error, FRAG_E_USAGE, "--where", "no row has %.200s", condition);
 }
 
 static bool choose_rows(heat_figure *state, const frag_plot_request *request, frag_error *error)

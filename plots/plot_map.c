@@ -301,9 +301,8 @@ static bool draw_picture(map_figure *state, frag_error *error)
     state->columns = (size_t)((double)plot->width * 0.85 * fine);
     state->rows = (size_t)((double)plot->height * 0.75 * fine);
     if (state->columns * state->rows > (size_t)32 << 20)
-        return frag_fail(error, FRAG_E_USAGE,
-                         "a map of more than 32 million pixels is not drawn; write less") ||
-               frag_error_in(error, "--width");
+        return frag_fail_in(error, FRAG_E_USAGE, "--width",
+                            "a map of more than 32 million pixels is not drawn; write less");
     paint(state);
     FILE *picture = frag_plot_picture(plot, error);
     if (picture == NULL)
@@ -348,10 +347,9 @@ static bool fill(void *context, frag_error *error)
     if (!ok)
         return false;
     if (state->layout.offset_end == 0 ||
-        x_of(state, state->layout.event_end) <= x_of(state, state->start)) {
-        frag_fail(error, FRAG_E_INPUT, "nothing was ever held; there is nothing to draw");
-        return frag_error_in(error, frag_plot_source_name(state->plot.request));
-    }
+        x_of(state, state->layout.event_end) <= x_of(state, state->start))
+        return frag_fail_in(error, FRAG_E_INPUT, frag_plot_source_name(state->plot.request),
+                            "nothing was ever held; there is nothing to draw");
     frag_groups_create(&state->keys,
                        state->colouring == COLOUR_STREAM ? FRAG_GROUP_STREAM : FRAG_GROUP_SITE,
                        &state->recording, state->trace);
@@ -379,8 +377,7 @@ static bool check_options(map_figure *state, const frag_plot_request *request, f
                                                                      : COLOUR_STREAM;
     if (state->policies.count == 1)
         return true;
-    frag_fail(error, FRAG_E_USAGE, "a map shows one policy; give one");
-    return frag_error_in(error, "--policy");
+    return frag_fail_in(error, FRAG_E_USAGE, "--policy", "a map shows one policy; give one");
 }
 
 static bool draw(const frag_plot_request *request, frag_error *error)

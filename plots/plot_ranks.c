@@ -166,10 +166,10 @@ static bool draw(const frag_plot_request *request, frag_error *error)
 {
     ranks_figure state = {.options = {.samples = SAMPLES_DEFAULT}};
     if (request->policies->count > 1)
-        return frag_fail(error, FRAG_E_USAGE,
-                         "%zu policies are given; expected one, which all ranks are replayed with",
-                         request->policies->count) ||
-               frag_error_in(error, "--policy");
+        return frag_fail_in(
+            error, FRAG_E_USAGE, "--policy",
+            "%zu policies are given; expected one, which all ranks are replayed with",
+            request->policies->count);
     /* Without one each rank has the settings that its recording holds. */
     bool is_named = frag_plot_setting_text(request, "policy") != NULL;
     state.options.context = request->context;

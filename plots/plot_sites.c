@@ -402,10 +402,9 @@ static bool fill(void *context, frag_error *error)
         !frag_plot_times(&state->plot, state->trace, &state->times_ns, error))
         return false;
     find_peak(state);
-    if (state->peak_bytes == 0) {
-        frag_fail(error, FRAG_E_INPUT, "the trace requests nothing; there is nothing to draw");
-        return frag_error_in(error, frag_plot_source_name(request));
-    }
+    if (state->peak_bytes == 0)
+        return frag_fail_in(error, FRAG_E_INPUT, frag_plot_source_name(request),
+                            "the trace requests nothing; there is nothing to draw");
     bool needs_stacks =
         state->groups.grouping == FRAG_GROUP_SITE || state->groups.grouping == FRAG_GROUP_PURPOSE;
     if (needs_stacks && state->recording.site_count < 2)

@@ -205,10 +205,9 @@ static bool fill(void *context, frag_error *error)
 {
     survival_figure *state = context;
     uint64_t least = frag_trace_bound_bytes(state->trace) + state->device.used_by_others_bytes;
-    if (state->trace->stats.request_count == 0) {
-        frag_fail(error, FRAG_E_INPUT, "the trace requests nothing; there is nothing to draw");
-        return frag_error_in(error, frag_plot_source_name(state->plot.request));
-    }
+    if (state->trace->stats.request_count == 0)
+        return frag_fail_in(error, FRAG_E_INPUT, frag_plot_source_name(state->plot.request),
+                            "the trace requests nothing; there is nothing to draw");
     state->page_bytes = frag_device_page(&state->device, state->trace);
     state->first = frag_round_up(least > 0 ? least : 1, state->page_bytes);
     state->curves = frag_alloc(state->policies.count, sizeof *state->curves);

@@ -294,9 +294,8 @@ static bool fill(void *context, frag_error *error)
 {
     timeline_figure *state = context;
     if (state->trace->event_count == 0)
-        return frag_fail(error, FRAG_E_INPUT,
-                         "the trace has no events; there is nothing to draw") ||
-               frag_error_in(error, frag_plot_source_name(state->plot.request));
+        return frag_fail_in(error, FRAG_E_INPUT, frag_plot_source_name(state->plot.request),
+                            "the trace has no events; there is nothing to draw");
     if (!frag_plot_times(&state->plot, state->trace, &state->times_ns, error))
         return false;
     fputs("kind,series,policy,event,time_ns,requested_bytes,allocated_bytes,active_bytes,reserved_"

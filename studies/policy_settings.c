@@ -16,8 +16,7 @@ bool frag_policy_check_environment(const frag_context *context, const frag_polic
 {
     if (!spec->wants_env || frag_pytorch_conf_of(FRAG_PYTORCH_SEVERAL_NAMES, context) != NULL)
         return true;
-    frag_fail(error, FRAG_E_USAGE, NO_CONF);
-    return frag_error_in(error, "--policy");
+    return frag_fail_in(error, FRAG_E_USAGE, "--policy", NO_CONF);
 }
 
 /* Which variables count depends on the release, and that perhaps on the recording. */

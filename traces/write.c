@@ -59,7 +59,6 @@ bool frag_recording_write(const frag_recording *recording, const char *format, F
     for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++)
         if (strcmp(formats[i].name, format) == 0)
             return formats[i].write(recording, stream, error);
-    frag_fail(error, FRAG_E_USAGE, "'%s' cannot be written; expected fgt, text or minimalloc",
-              format);
-    return frag_error_in(error, "format");
+    return frag_fail_in(error, FRAG_E_USAGE, "format",
+                        "'%s' cannot be written; expected fgt, text or minimalloc", format);
 }

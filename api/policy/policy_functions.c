@@ -371,11 +371,10 @@ static bool check_name(const char *name, frag_error *error)
         ok = (unsigned char)*c > 0x20 && *c != 0x7f && strchr(",:/=", *c) == NULL;
     if (ok && frag_policy_find(name) == NULL)
         return true;
-    frag_fail(error, FRAG_E_USAGE,
-              "'%s' is no name for a policy of one's own; expected up to 63 "
-              "characters without spaces , : / = that no bundled policy has",
-              name != NULL ? name : "");
-    return frag_error_in(error, "name");
+    return frag_fail_in(error, FRAG_E_USAGE, "name",
+                        "'%s' is no name for a policy of one's own; expected up to 63 "
+                        "characters without spaces , : / = that no bundled policy has",
+                        name != NULL ? name : "");
 }
 
 static bool create_work(void *arguments, frag_error *error)
@@ -388,10 +387,9 @@ static bool create_work(void *arguments, frag_error *error)
                         error) ||
         !check_name(functions->name, error))
         return false;
-    if (functions->begin == NULL || functions->alloc == NULL || functions->free == NULL) {
-        frag_fail(error, FRAG_E_USAGE, "begin, alloc or free is NULL; a policy needs all three");
-        return frag_error_in(error, "fraglab_policy_functions");
-    }
+    if (functions->begin == NULL || functions->alloc == NULL || functions->free == NULL)
+        return frag_fail_in(error, FRAG_E_USAGE, "fraglab_policy_functions",
+                            "begin, alloc or free is NULL; a policy needs all three");
     table->ops = function_ops;
     table->ops.name = frag_copy_text(functions->name);
     made->spec = (frag_policy_spec){.ops = &table->ops, .text = frag_copy_text(functions->name)};

@@ -76,13 +76,13 @@ static bool read_ends(frag_bisect *bisect, const char *option, const char *text,
     if (dots != NULL && is_version(bisect->first) && is_version(bisect->last)) {
         if (compare_versions(bisect->first, bisect->last) <= 0)
             return true;
-        frag_fail(error, FRAG_E_USAGE, "%s comes after %s; write the earlier release first",
-                  bisect->first, bisect->last);
-        return frag_error_in(error, option);
+        return frag_fail_in(error, FRAG_E_USAGE, option,
+                            "%s comes after %s; write the earlier release first", bisect->first,
+                            bisect->last);
     }
-    frag_fail(error, FRAG_E_USAGE, "'%s' is no range of releases; write FIRST..LAST, such as %s",
-              text, strcmp(option, "--torch") == 0 ? "2.6..2.15" : "transformers==4.50..4.57");
-    return frag_error_in(error, option);
+    return frag_fail_in(error, FRAG_E_USAGE, option,
+                        "'%s' is no range of releases; write FIRST..LAST, such as %s", text,
+                        strcmp(option, "--torch") == 0 ? "2.6..2.15" : "transformers==4.50..4.57");
 }
 
 bool frag_bisect_read_range(frag_bisect *bisect, frag_error *error)
@@ -104,10 +104,9 @@ bool frag_bisect_read_range(frag_bisect *bisect, frag_error *error)
     bisect->package = name.bytes;
     size_t plain =
         strspn(package, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-");
-    if (length == 0 || plain < length || package[0] == '-') {
-        frag_fail(error, FRAG_E_USAGE, "'%s' names no package; write NAME==FIRST..LAST", package);
-        return frag_error_in(error, "--package");
-    }
+    if (length == 0 || plain < length || package[0] == '-')
+        return frag_fail_in(error, FRAG_E_USAGE, "--package",
+                            "'%s' names no package; write NAME==FIRST..LAST", package);
     return read_ends(bisect, "--package", equals + 2, error);
 }
 
@@ -175,10 +174,9 @@ static bool find_ready(frag_bisect *bisect, const char *folder, frag_error *erro
 {
     frag_text pattern = {0};
     glob_t found = {0};
-    if (access(folder, R_OK | X_OK) != 0) {
-        frag_fail(error, FRAG_E_INPUT, "there is no folder '%s' that can be read", folder);
-        return frag_error_in(error, "--environments");
-    }
+    if (access(folder, R_OK | X_OK) != 0)
+        return frag_fail_in(error, FRAG_E_INPUT, "--environments",
+                            "there is no folder '%s' that can be read", folder);
     frag_text_add(&pattern, "%s/*/lib/python*/site-packages/*.dist-info", folder);
     if (glob(pattern.bytes, 0, NULL, &found) == 0)
         for (size_t i = 0; i < found.gl_pathc; i++)

@@ -45,8 +45,8 @@ static bool keep_recording(frag_dryrun_process *process, frag_output *output, co
     bool ok = copy_file(process->path, frag_output_stream(output));
     if (!ok) {
         frag_output_abandon(output);
-        frag_fail(error, FRAG_E_SYSTEM, "the recording cannot be copied (%s)", strerror(errno));
-        return frag_error_in(error, name);
+        return frag_fail_in(error, FRAG_E_SYSTEM, name, "the recording cannot be copied (%s)",
+                            strerror(errno));
     }
     frag_free(process->path);
     process->path = frag_copy_text(name);
@@ -250,8 +250,7 @@ static bool spare_stdout(const frag_arguments *arguments, const char *option, fr
     const char *path = frag_arguments_value(arguments, option);
     if (path == NULL || strcmp(path, "-") != 0)
         return true;
-    frag_fail(error, FRAG_E_USAGE, "stdout is the script's own; name a file");
-    return frag_error_in(error, option);
+    return frag_fail_in(error, FRAG_E_USAGE, option, "stdout is the script's own; name a file");
 }
 
 static bool prepare(frag_dryrun *dryrun, frag_error *error)

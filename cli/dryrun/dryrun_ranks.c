@@ -42,8 +42,8 @@ static bool read_list(const char *text, frag_dryrun_ranks *ranks, frag_error *er
     for (size_t i = 1; i < ranks->chosen_count; i++) {
         if (ranks->chosen[i] != ranks->chosen[i - 1])
             continue;
-        frag_fail(error, FRAG_E_USAGE, "rank %" PRIu64 " is there twice", ranks->chosen[i]);
-        return frag_error_in(error, "--only");
+        return frag_fail_in(error, FRAG_E_USAGE, "--only", "rank %" PRIu64 " is there twice",
+                            ranks->chosen[i]);
     }
     return true;
 }
@@ -57,11 +57,11 @@ static bool check_command(const char *program, frag_error *error)
     for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++) {
         if (strcmp(name, launchers[i]) != 0)
             continue;
-        frag_fail(error, FRAG_E_USAGE,
-                  "'%s' starts ranks itself; give the script that one rank runs, such as python "
-                  "train.py",
-                  name);
-        return frag_error_in(error, "--ranks");
+        return frag_fail_in(
+            error, FRAG_E_USAGE, "--ranks",
+            "'%s' starts ranks itself; give the script that one rank runs, such as python "
+            "train.py",
+            name);
     }
     return true;
 }
@@ -71,11 +71,10 @@ bool frag_dryrun_ranks_read(const frag_arguments *arguments, const char *program
 {
     const char *list = frag_arguments_value(arguments, "only");
     ranks->count = frag_arguments_number(arguments, "ranks", 0);
-    if (ranks->count == 0 && list != NULL) {
-        frag_fail(error, FRAG_E_USAGE,
-                  "--ranks must say how many ranks there are, such as --ranks 64 --only 0,63");
-        return frag_error_in(error, "--only");
-    }
+    if (ranks->count == 0 && list != NULL)
+        return frag_fail_in(
+            error, FRAG_E_USAGE, "--only",
+            "--ranks must say how many ranks there are, such as --ranks 64 --only 0,63");
     if (ranks->count == 0)
         return true;
     uint64_t cards = ranks->count < CARDS_MAX ? ranks->count : CARDS_MAX;

@@ -17,13 +17,12 @@ static bool add_until(const frag_arguments *arguments, frag_json *json, frag_err
     const char *equals = strchr(text, '=');
     uint64_t count = 1;
     size_t length = equals != NULL ? (size_t)(equals - text) : strlen(text);
-    if (colon == NULL || colon == text || colon + 1 >= text + length) {
-        frag_fail(error, FRAG_E_USAGE,
-                  "'%s' names no function; write MODULE:FUNCTION or MODULE:FUNCTION=COUNT, such as "
-                  "torch:Tensor.backward=3",
-                  text);
-        return frag_error_in(error, "--until");
-    }
+    if (colon == NULL || colon == text || colon + 1 >= text + length)
+        return frag_fail_in(
+            error, FRAG_E_USAGE, "--until",
+            "'%s' names no function; write MODULE:FUNCTION or MODULE:FUNCTION=COUNT, such as "
+            "torch:Tensor.backward=3",
+            text);
     if (equals != NULL && !frag_count_parse(equals + 1, 1, UINT32_MAX, &count, error))
         return frag_error_in(error, "--until");
     frag_text part = {0};
@@ -47,11 +46,10 @@ static bool add_value(const char *text, frag_json *json, frag_error *error)
     bool is_negative = equals != NULL && equals[1] == '-';
     while (colon != NULL && colon > text && *colon != ':')
         colon--;
-    if (equals == NULL || colon == text) {
-        frag_fail(error, FRAG_E_USAGE,
-                  "'%s' is not a value; write FILE:LINE=NUMBER, such as train.py:31=0.05", text);
-        return frag_error_in(error, "--value");
-    }
+    if (equals == NULL || colon == text)
+        return frag_fail_in(error, FRAG_E_USAGE, "--value",
+                            "'%s' is not a value; write FILE:LINE=NUMBER, such as train.py:31=0.05",
+                            text);
     frag_text part = {0};
     frag_text_add_bytes(&part, colon + 1, (size_t)(equals - colon - 1));
     bool ok = frag_count_parse(part.bytes != NULL ? part.bytes : "", 1, UINT32_MAX, &line, error) &&

@@ -40,12 +40,11 @@ static bool read_text(frag_input *input, frag_text *text, frag_error *error)
             return frag_error_in(error, frag_input_name(input));
         if (count == 0)
             return true;
-        if (text->length + count > TEXT_BYTES_MAX) {
-            frag_fail(error, FRAG_E_INPUT,
-                      "more than 256 MiB of text; give the end of it: tail -c 32M FILE | fraglab "
-                      "explain -");
-            return frag_error_in(error, frag_input_name(input));
-        }
+        if (text->length + count > TEXT_BYTES_MAX)
+            return frag_fail_in(
+                error, FRAG_E_INPUT, frag_input_name(input),
+                "more than 256 MiB of text; give the end of it: tail -c 32M FILE | fraglab "
+                "explain -");
         frag_text_add_bytes(text, (const char *)bytes, count);
         frag_input_skip(input, count);
     }
@@ -149,10 +148,9 @@ static bool read_options(const frag_arguments *arguments, request *given, frag_e
     given->options.fraction = frag_arguments_value(arguments, "memory-fraction");
     given->options.whole_path = frag_arguments_value(arguments, "with");
     if (frag_arguments_operand_count(arguments) > 1) {
-        if (given->options.whole_path != NULL) {
-            frag_fail(error, FRAG_E_USAGE, "the rest is given twice; leave the second file out");
-            return frag_error_in(error, "--with");
-        }
+        if (given->options.whole_path != NULL)
+            return frag_fail_in(error, FRAG_E_USAGE, "--with",
+                                "the rest is given twice; leave the second file out");
         given->options.whole_path = frag_arguments_operand(arguments, 1);
     }
     if (given->options.fraction != NULL &&
@@ -169,11 +167,9 @@ static bool read_options(const frag_arguments *arguments, request *given, frag_e
         return false;
     given->context = *frag_arguments_context(arguments);
     given->context.threads = (uint32_t)threads;
-    if (given->options.capacity_bytes == 0) {
-        frag_fail(error, FRAG_E_USAGE,
-                  "a device without memory serves nothing; write a size such as 24GiB");
-        return frag_error_in(error, "--capacity");
-    }
+    if (given->options.capacity_bytes == 0)
+        return frag_fail_in(error, FRAG_E_USAGE, "--capacity",
+                            "a device without memory serves nothing; write a size such as 24GiB");
     return true;
 }
 

@@ -69,12 +69,10 @@ static bool list_cards(plan_state *state, frag_error *error)
     const char *list = frag_arguments_value(state->arguments, "gpu");
     size_t capacity = 0;
     bool ok = true;
-    if (list == NULL) {
-        frag_fail(error, FRAG_E_USAGE,
-                  "no card is named; expected a card such as rtx3060, a size "
-                  "such as 12GiB, or all");
-        return frag_error_in(error, "--gpu");
-    }
+    if (list == NULL)
+        return frag_fail_in(error, FRAG_E_USAGE, "--gpu",
+                            "no card is named; expected a card such as rtx3060, a size "
+                            "such as 12GiB, or all");
     if (strcmp(list, "all") == 0)
         return add_all_cards(state, &capacity, error);
     char *copy = frag_copy_text(list);

@@ -37,9 +37,9 @@ static bool find_format(figure_drawing *drawing, frag_error *error)
     }
     if (frag_plot_format_find(name, &drawing->plot->format))
         return true;
-    frag_fail(error, FRAG_E_USAGE,
-              "the name says no format; end it in .svg, .png, .pdf or .csv, or add --format");
-    return frag_error_in(error, path);
+    return frag_fail_in(
+        error, FRAG_E_USAGE, path,
+        "the name says no format; end it in .svg, .png, .pdf or .csv, or add --format");
 }
 
 /* Characters fill the terminal. */
@@ -85,16 +85,13 @@ static bool open_outputs(figure_drawing *drawing, frag_error *error)
 static bool check_format(const figure_drawing *drawing, frag_error *error)
 {
     const char *name = frag_plot_format_name(drawing->plot->format);
-    if (drawing->plot->format == FRAG_PLOT_CSV && frag_arguments_has(drawing->arguments, "data")) {
-        frag_fail(error, FRAG_E_USAGE, "the output is the data already; leave one of both out");
-        return frag_error_in(error, "--data");
-    }
+    if (drawing->plot->format == FRAG_PLOT_CSV && frag_arguments_has(drawing->arguments, "data"))
+        return frag_fail_in(error, FRAG_E_USAGE, "--data",
+                            "the output is the data already; leave one of both out");
     if (frag_arguments_has(drawing->arguments, "script") &&
-        (drawing->plot->format == FRAG_PLOT_CSV || drawing->plot->format == FRAG_PLOT_TERMINAL)) {
-        frag_fail(error, FRAG_E_USAGE, "a script draws svg, png or pdf, not %s; add --format svg",
-                  name);
-        return frag_error_in(error, "--script");
-    }
+        (drawing->plot->format == FRAG_PLOT_CSV || drawing->plot->format == FRAG_PLOT_TERMINAL))
+        return frag_fail_in(error, FRAG_E_USAGE, "--script",
+                            "a script draws svg, png or pdf, not %s; add --format svg", name);
     return true;
 }
 

@@ -54,8 +54,8 @@ static bool read_policies(const frag_arguments *arguments, frag_run_state *state
         return frag_inputs_policies(arguments, NULL, &state->policies, error);
     if (!frag_arguments_has(arguments, "label"))
         return true;
-    frag_fail(error, FRAG_E_USAGE, "there is no --policy for it to name; add --policy NAME");
-    return frag_error_in(error, "--label");
+    return frag_fail_in(error, FRAG_E_USAGE, "--label",
+                        "there is no --policy for it to name; add --policy NAME");
 }
 
 static bool read_options(const frag_arguments *arguments, frag_run_state *state, frag_error *error)
@@ -97,14 +97,12 @@ static bool is_one_where_needed(const frag_run_state *state, size_t job_count, f
 {
     for (const frag_command_option *option = options; option->name != NULL && job_count > 1;
          option++)
-        if (option->scope == FRAG_OF_ONE_RUN &&
-            frag_arguments_has(state->arguments, option->name)) {
-            frag_fail(error, FRAG_E_USAGE,
-                      "the recording holds %zu traces, and --%s is about one run: cut out a device "
-                      "first (fraglab trace cut --device N)",
-                      job_count, option->name);
-            return frag_error_in(error, state->sources[0].recording.name);
-        }
+        if (option->scope == FRAG_OF_ONE_RUN && frag_arguments_has(state->arguments, option->name))
+            return frag_fail_in(
+                error, FRAG_E_USAGE, state->sources[0].recording.name,
+                "the recording holds %zu traces, and --%s is about one run: cut out a device "
+                "first (fraglab trace cut --device N)",
+                job_count, option->name);
     return true;
 }
 
@@ -234,11 +232,9 @@ static bool open_driver_log(frag_run_state *state, frag_output **log, frag_error
     const char *path = frag_arguments_value(state->arguments, "driver-log");
     if (path == NULL)
         return true;
-    if (state->policies.count != 1 || frag_arguments_operand_count(state->arguments) != 1) {
-        frag_fail(error, FRAG_E_USAGE,
-                  "the log holds the calls of one run; give one trace and one policy");
-        return frag_error_in(error, "--driver-log");
-    }
+    if (state->policies.count != 1 || frag_arguments_operand_count(state->arguments) != 1)
+        return frag_fail_in(error, FRAG_E_USAGE, "--driver-log",
+                            "the log holds the calls of one run; give one trace and one policy");
     *log = frag_output_open(path, frag_arguments_has(state->arguments, "force"), error);
     if (*log == NULL)
         return false;

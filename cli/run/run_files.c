@@ -24,10 +24,9 @@ static bool open_snapshot(const frag_arguments *arguments, const frag_policy_lis
     const char *path = frag_arguments_value(arguments, "snapshot");
     const char *at = frag_arguments_value(arguments, "snapshot-at");
     frag_run_point point = {.kind = FRAG_RUN_POINT_END};
-    if (at != NULL && path == NULL) {
-        frag_fail(error, FRAG_E_USAGE, "no snapshot is asked for; name its file with --snapshot");
-        return frag_error_in(error, "--snapshot-at");
-    }
+    if (at != NULL && path == NULL)
+        return frag_fail_in(error, FRAG_E_USAGE, "--snapshot-at",
+                            "no snapshot is asked for; name its file with --snapshot");
     if (at != NULL && !frag_run_point_parse(at, &point, error))
         return frag_error_in(error, "--snapshot-at");
     if (!open_file(arguments, policies, "snapshot", "snapshot shows one run", &files->snapshot,

@@ -53,10 +53,8 @@ static bool add_folder(golden_check *state, const char *folder, frag_error *erro
 {
     struct dirent **entries = NULL;
     int count = scandir(folder, &entries, NULL, alphasort);
-    if (count < 0) {
-        frag_fail(error, FRAG_E_SYSTEM, "the folder cannot be read");
-        return frag_error_in(error, folder);
-    }
+    if (count < 0)
+        return frag_fail_in(error, FRAG_E_SYSTEM, folder, "the folder cannot be read");
     size_t before = state->job_count;
     for (int i = 0; i < count; i++) {
         const char *name = entries[i]->d_name;
@@ -79,9 +77,9 @@ static bool add_folder(golden_check *state, const char *folder, frag_error *erro
     frag_free(entries);
     if (state->job_count > before)
         return true;
-    frag_fail(error, FRAG_E_INPUT,
-              "the folder holds no logs; expected files such as NAME.jsonl or NAME.jsonl.zst");
-    return frag_error_in(error, folder);
+    return frag_fail_in(
+        error, FRAG_E_INPUT, folder,
+        "the folder holds no logs; expected files such as NAME.jsonl or NAME.jsonl.zst");
 }
 
 /* ---- one log */

@@ -253,10 +253,9 @@ static bool fill(void *context, frag_error *error)
     if (!read_event(state, error))
         return false;
     find_held(state);
-    if (state->bytes == 0) {
-        frag_fail(error, FRAG_E_INPUT, "nothing is held after event %" PRIu64, state->event);
-        return frag_error_in(error, frag_plot_source_name(state->plot.request));
-    }
+    if (state->bytes == 0)
+        return frag_fail_in(error, FRAG_E_INPUT, frag_plot_source_name(state->plot.request),
+                            "nothing is held after event %" PRIu64, state->event);
     if (state->recording.site_count < 2)
         frag_context_warn(state->plot.request->context, "%s holds no call stacks",
                           state->recording.name);

@@ -105,12 +105,11 @@ static bool check_patterns(const frag_comparison *comparison, const char *name,
                            const char *const *patterns, size_t count, frag_error *error)
 {
     for (size_t i = 0; i < count; i++)
-        if (!is_met(comparison, patterns[i])) {
-            frag_fail(error, FRAG_E_USAGE,
-                      "no row has a metric '%s'; fraglab compare --format jsonl lists their names",
-                      patterns[i]);
-            return frag_error_in(error, name);
-        }
+        if (!is_met(comparison, patterns[i]))
+            return frag_fail_in(
+                error, FRAG_E_USAGE, name,
+                "no row has a metric '%s'; fraglab compare --format jsonl lists their names",
+                patterns[i]);
     return true;
 }
 

@@ -25,11 +25,10 @@ static bool find_nameless(const char *text, frag_dryrun_gpu *gpu, frag_error *er
     uint64_t bytes = ENDLESS_BYTES;
     if (text != NULL && !frag_bytes_parse(text, &bytes, error))
         return frag_error_in(error, "--gpu");
-    if (bytes < 16 * FRAG_MIB || bytes > ENDLESS_BYTES) {
-        frag_fail(error, FRAG_E_USAGE,
-                  "%s is out of range for a card; write a size from 16MiB to 512GiB", text);
-        return frag_error_in(error, "--gpu");
-    }
+    if (bytes < 16 * FRAG_MIB || bytes > ENDLESS_BYTES)
+        return frag_fail_in(error, FRAG_E_USAGE, "--gpu",
+                            "%s is out of range for a card; write a size from 16MiB to 512GiB",
+                            text);
     if (!frag_card_load(USUAL_CARD, &gpu->card, NULL, error))
         return false;
     snprintf(gpu->card.name, sizeof gpu->card.name, "GPU of %s", text != NULL ? text : "any size");
@@ -48,16 +47,12 @@ bool frag_dryrun_gpu_find(const char *text, frag_dryrun_gpu *gpu, frag_text *not
                                             : frag_card_load(text, &gpu->card, note, error);
     if (!ok)
         return frag_error_in(error, "--gpu");
-    if (gpu->card.total_bytes == 0) {
-        frag_fail(error, FRAG_E_INPUT, "it says nothing of memory; add 'memory'");
-        return frag_error_in(error, text);
-    }
-    if (strncmp(gpu->card.compute.capability, "gfx", 3) == 0) {
-        frag_fail(error, FRAG_E_USAGE,
-                  "%s is a card for ROCm; a dry run pretends to be a card for CUDA",
-                  gpu->card.name);
-        return frag_error_in(error, "--gpu");
-    }
+    if (gpu->card.total_bytes == 0)
+        return frag_fail_in(error, FRAG_E_INPUT, text, "it says nothing of memory; add 'memory'");
+    if (strncmp(gpu->card.compute.capability, "gfx", 3) == 0)
+        return frag_fail_in(error, FRAG_E_USAGE, "--gpu",
+                            "%s is a card for ROCm; a dry run pretends to be a card for CUDA",
+                            gpu->card.name);
     gpu->memory = (frag_dryrun_card){.capacity_bytes = gpu->card.total_bytes,
                                      .context_bytes = gpu->card.context_bytes};
     return true;

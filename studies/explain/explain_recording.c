@@ -49,6 +49,6 @@ bool frag_explain_recording(const frag_context *context, const frag_recording *r
     }
     if (has_explained || !ok || frag_is_cancelled(context))
         return ok;
-    frag_fail(error, FRAG_E_USAGE, "%s", frag_explain_why_not(recording));
-    return frag_error_in(error, recording->name);
+    return frag_fail_in(error, FRAG_E_USAGE, recording->name, "%s",
+                        frag_explain_why_not(recording));
 }

@@ -92,8 +92,7 @@ static bool add_whole(const job_files *files, const frag_recording *recording, u
     if (trace != NULL)
         return frag_world_rank_measure(files->options, recording, trace, number,
                                        &files->job->ranks[index], error);
-    frag_fail(error, FRAG_E_INPUT, "the recording holds no trace");
-    return frag_error_in(error, recording->name);
+    return frag_fail_in(error, FRAG_E_INPUT, recording->name, "the recording holds no trace");
 }
 
 static void add_file(void *context, uint64_t index)
@@ -143,9 +142,8 @@ static bool add_devices(const job_files *files, const frag_recording *recording,
     }
     if (job->count > 1)
         return true;
-    frag_fail(error, FRAG_E_USAGE,
-              "the recording is of one device; expected the recordings of several ranks");
-    return frag_error_in(error, files->count > 0 ? files->paths[0] : recording->name);
+    return frag_fail_in(error, FRAG_E_USAGE, files->count > 0 ? files->paths[0] : recording->name,
+                        "the recording is of one device; expected the recordings of several ranks");
 }
 
 static bool add_one_recording(const job_files *files, frag_error *error)

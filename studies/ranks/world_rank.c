@@ -87,10 +87,9 @@ bool frag_world_rank_measure(const frag_world_options *options, const frag_recor
     *rank = (frag_world_rank){
         .number = number, .name = frag_copy_text(recording->name), .device = trace->device};
     memcpy(rank->digest, trace->digest, sizeof rank->digest);
-    if (trace->stats.request_count + trace->stats.initial_count == 0) {
-        frag_fail(error, FRAG_E_INPUT, "the trace requests nothing; there is nothing to compare");
-        return frag_error_in(error, recording->name);
-    }
+    if (trace->stats.request_count + trace->stats.initial_count == 0)
+        return frag_fail_in(error, FRAG_E_INPUT, recording->name,
+                            "the trace requests nothing; there is nothing to compare");
     digest_requests(trace, rank);
     find_holders(recording, trace, rank);
     if (frag_is_cancelled(options->context))

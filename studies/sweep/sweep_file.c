@@ -130,8 +130,7 @@ static bool read_rows(frag_sweep_file *file, off_t *end, frag_error *error)
 
 static bool fail_system(const char *path, const char *what, frag_error *error)
 {
-    frag_fail(error, FRAG_E_SYSTEM, "cannot be %s: %s", what, strerror(errno));
-    return frag_error_in(error, path);
+    return frag_fail_in(error, FRAG_E_SYSTEM, path, "cannot be %s: %s", what, strerror(errno));
 }
 
 static void release_stream(void *thing, size_t bytes)
@@ -170,10 +169,8 @@ bool frag_sweep_file_open(const char *path, bool is_fresh, frag_sweep_file *file
     struct stat status;
     if (fstat(descriptor, &status) == 0 && !S_ISREG(status.st_mode))
         return true;
-    if (flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
-        frag_fail(error, FRAG_E_SYSTEM, "is being written by another sweep");
-        return frag_error_in(error, path);
-    }
+    if (flock(descriptor, LOCK_EX | LOCK_NB) != 0)
+        return frag_fail_in(error, FRAG_E_SYSTEM, path, "is being written by another sweep");
     off_t end = 0;
     if (is_fresh ? !check_fresh(descriptor, error) : !read_rows(file, &end, error))
         return frag_error_in(error, path);
