@@ -7,6 +7,7 @@
 #include "api/api_target.h"
 #include "base/bytes.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "plots/parts/gnuplot.h"
 #include "plots/parts/plot_script.h"
 
@@ -222,8 +223,7 @@ static bool find_format(figure_call *call, frag_error *error)
     if (name == NULL && path == NULL)
         name = "svg";
     if (name == NULL) {
-        const char *slash = strrchr(path, '/');
-        const char *dot = strrchr(slash != NULL ? slash : path, '.');
+        const char *dot = strrchr(frag_path_name(path), '.');
         name = dot != NULL ? dot + 1 : NULL;
     }
     if (name != NULL && frag_plot_format_find(name, &call->format) && call->format != FRAG_PLOT_CSV)

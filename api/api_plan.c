@@ -3,6 +3,7 @@
 
 #include "api/api_call.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "base/text_stream.h"
 #include "studies/plan/memory_plan.h"
 
@@ -73,10 +74,9 @@ static bool plan_work(void *arguments, frag_error *error)
     frag_fitter *fitter = frag_fitter_create(below, options.conf, error);
     if (fitter == NULL)
         return false;
-    const char *slash = strrchr(call->path, '/');
     frag_memory_plan *plan = frag_alloc(1, sizeof *plan);
     bool ok = frag_memory_plan_make(fitter, &workload, options.conf, &gpu,
-                                    slash != NULL ? slash + 1 : call->path, plan, error);
+                                    frag_path_name(call->path), plan, error);
     frag_fitter_destroy(fitter);
     if (!frag_call_goes_on(below, error) || !ok)
         return false;

@@ -400,10 +400,8 @@ struct frag_output {
  * the system allows. */
 static char *name_beside(const char *path, const char *ending)
 {
-    const char *slash = strrchr(path, '/');
     frag_text name = {0};
-    frag_text_add(&name, "%.*s.fraglab-%s", slash == NULL ? 0 : (int)(slash - path + 1), path,
-                  ending);
+    frag_text_add(&name, "%.*s.fraglab-%s", (int)frag_path_folder_bytes(path), path, ending);
     char *copy = frag_copy_text(name.bytes);
     frag_text_destroy(&name);
     return copy;

@@ -62,6 +62,24 @@ void frag_text_destroy(frag_text *text)
     *text = (frag_text){0};
 }
 
+bool frag_text_ends(const char *text, const char *ending)
+{
+    size_t length = strlen(text);
+    size_t ending_length = strlen(ending);
+    return length >= ending_length && strcmp(text + length - ending_length, ending) == 0;
+}
+
+const char *frag_path_name(const char *path)
+{
+    return path + frag_path_folder_bytes(path);
+}
+
+size_t frag_path_folder_bytes(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash != NULL ? (size_t)(slash - path) + 1 : 0;
+}
+
 size_t frag_text_sequence(const unsigned char *bytes, size_t count)
 {
     size_t length = bytes[0] < 0x80   ? 1

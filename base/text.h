@@ -29,6 +29,11 @@ void frag_text_add_word(frag_text *text, const char *word);
 void frag_text_clear(frag_text *text);
 void frag_text_destroy(frag_text *text);
 
+bool frag_text_ends(const char *text, const char *ending);
+/* What stands behind the last '/' of a path, and how many bytes up to it, with it. */
+const char *frag_path_name(const char *path);
+size_t frag_path_folder_bytes(const char *path);
+
 /* The length of the UTF-8 sequence that bytes begin with, 0 when there is none. */
 size_t frag_text_sequence(const unsigned char *bytes, size_t count);
 

@@ -5,6 +5,7 @@
 
 #include "base/bytes.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "plots/parts/plot_rows.h"
 #include "plots/plot.h"
 #include "plots/plot_options.h"
@@ -327,13 +328,6 @@ static bool fill_cells(heat_figure *state, frag_error *error)
 
 /* ---- how axes and values are shown */
 
-static bool ends_with(const char *text, const char *ending)
-{
-    size_t length = strlen(text);
-    size_t ending_length = strlen(ending);
-    return length >= ending_length && strcmp(text + length - ending_length, ending) == 0;
-}
-
 static bool is_near(double a, double b)
 {
     return fabs(a - b) <= 1e-6 * (fabs(a) + fabs(b));
@@ -368,10 +362,10 @@ static void add_title(const char *path, frag_text *text)
     if (strncmp(path, options_of, sizeof options_of - 1) == 0)
         path += sizeof options_of - 1;
     size_t length = strlen(path);
-    length -= ends_with(path, "_bytes")   ? 6
-              : ends_with(path, "_ratio") ? 6
-              : ends_with(path, "_ns")    ? 3
-                                          : 0;
+    length -= frag_text_ends(path, "_bytes")   ? 6
+              : frag_text_ends(path, "_ratio") ? 6
+              : frag_text_ends(path, "_ns")    ? 3
+                                               : 0;
     for (size_t i = 0; i < length; i++)
         frag_text_add(text, "%c", path[i] == '.' ? ' ' : path[i]);
 }
@@ -412,14 +406,14 @@ typedef struct unit {
 static unit unit_of(const heat_figure *state)
 {
     double most = fabs(state->z_max) > fabs(state->z_min) ? fabs(state->z_max) : fabs(state->z_min);
-    if (ends_with(state->z_path, "_bytes"))
+    if (frag_text_ends(state->z_path, "_bytes"))
         return most >= 1024.0 * FRAG_MIB   ? (unit){"GiB", (double)FRAG_GIB}
                : most >= 1024.0 * FRAG_KIB ? (unit){"MiB", (double)FRAG_MIB}
                : most >= 1024              ? (unit){"KiB", (double)FRAG_KIB}
                                            : (unit){"bytes", 1};
-    if (ends_with(state->z_path, "_ns"))
+    if (frag_text_ends(state->z_path, "_ns"))
         return most >= 1e9 ? (unit){"s", 1e9} : (unit){"ms", 1e6};
-    if (ends_with(state->z_path, "_ratio"))
+    if (frag_text_ends(state->z_path, "_ratio"))
         return (unit){"%", 0.01};
     return (unit){"", 1};
 }

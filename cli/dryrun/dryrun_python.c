@@ -14,16 +14,10 @@
 
 #define OUTPUT_BYTES_MAX ((size_t)1 << 20)
 
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash != NULL ? slash + 1 : path;
-}
-
 /* "python", "python3", "python3.11", "pypy3", with a folder or without. */
 bool frag_dryrun_is_python(const char *word)
 {
-    const char *name = base_name(word);
+    const char *name = frag_path_name(word);
     size_t stem = strncmp(name, "python", 6) == 0 ? 6 : strncmp(name, "pypy", 4) == 0 ? 4 : 0;
     return stem > 0 && name[stem + strspn(name + stem, "0123456789.t")] == '\0';
 }
@@ -231,7 +225,7 @@ bool frag_dryrun_check_options(char *const *command, frag_error *error)
                 return frag_fail(error, FRAG_E_USAGE,
                                  "%s -%c leaves out what a dry run puts before the script's own "
                                  "modules; start the script without it",
-                                 base_name(command[0]), word[i]);
+                                 frag_path_name(command[0]), word[i]);
         if (word[own + 1] == 'c' || word[own + 1] == 'm' || strcmp(word, "--") == 0)
             break;
         if (word[own + 1] != '\0' && word[own + 2] == '\0' && command[at + 1] != NULL)

@@ -52,8 +52,7 @@ static bool read_list(const char *text, frag_dryrun_ranks *ranks, frag_error *er
 static bool check_command(const char *program, frag_error *error)
 {
     static const char *const launchers[] = {"torchrun", "deepspeed", "accelerate", "mpirun"};
-    const char *slash = strrchr(program, '/');
-    const char *name = slash != NULL ? slash + 1 : program;
+    const char *name = frag_path_name(program);
     for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++) {
         if (strcmp(name, launchers[i]) != 0)
             continue;

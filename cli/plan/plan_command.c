@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/folder.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "cli/inputs.h"
 #include "cli/workload_options.h"
 #include "sim/device/card_table.h"
@@ -120,8 +121,7 @@ static bool read_arguments(plan_state *state, frag_error *error)
         return read_table_arguments(state, error);
     const char *path = frag_arguments_operand(arguments, 0);
     const char *explained = frag_arguments_value(arguments, "explain");
-    const char *slash = strrchr(path, '/');
-    state->name = slash != NULL ? slash + 1 : path;
+    state->name = frag_path_name(path);
     state->explained = explained != NULL ? frag_fix_named(explained, error) : NULL;
     if (explained != NULL && state->explained == NULL)
         return frag_error_in(error, "--explain");

@@ -5,6 +5,7 @@
 #include <sys/ioctl.h>
 
 #include "base/file.h"
+#include "base/text.h"
 #include "cli/inputs.h"
 #include "plots/parts/gnuplot.h"
 #include "plots/parts/plot_script.h"
@@ -31,8 +32,7 @@ static bool find_format(figure_drawing *drawing, frag_error *error)
         return true;
     }
     if (name == NULL) {
-        const char *base = strrchr(path, '/') != NULL ? strrchr(path, '/') : path;
-        const char *dot = strrchr(base, '.');
+        const char *dot = strrchr(frag_path_name(path), '.');
         name = dot != NULL ? dot + 1 : "";
     }
     if (frag_plot_format_find(name, &drawing->plot->format))

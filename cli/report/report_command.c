@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/folder.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "base/threads.h"
 #include "cli/inputs.h"
 #include "report/report.h"
@@ -168,13 +169,6 @@ static bool write_report(const frag_arguments *arguments, report_call *report, F
     return ok;
 }
 
-/* How much of a path is the folder that it is in. */
-static size_t folder_bytes(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash == NULL ? 0 : (size_t)(slash - path) + 1;
-}
-
 /* The page names its data by the name of their folder alone, so that both can be moved together. */
 static bool make_data_folder(const frag_arguments *arguments, frag_report_wishes *wishes,
                              frag_error *error)
@@ -183,12 +177,12 @@ static bool make_data_folder(const frag_arguments *arguments, frag_report_wishes
     const char *path = frag_arguments_value(arguments, "output");
     if (folder == NULL)
         return true;
-    size_t in = path == NULL ? 0 : folder_bytes(path);
-    const char *name = folder + folder_bytes(folder);
+    size_t in = path == NULL ? 0 : frag_path_folder_bytes(path);
+    const char *name = folder + frag_path_folder_bytes(folder);
     if (path == NULL || strcmp(path, "-") == 0 || !is_page(arguments))
         return frag_fail(error, FRAG_E_USAGE,
                          "--data-dir goes with a page in a file beside it; add -o page.html");
-    if (in != folder_bytes(folder) || strncmp(path, folder, in) != 0 || name[0] == '\0' ||
+    if (in != frag_path_folder_bytes(folder) || strncmp(path, folder, in) != 0 || name[0] == '\0' ||
         strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
         return frag_fail(error, FRAG_E_USAGE,
                          "--data-dir %s: the folder is to be beside the page; expected %.*sNAME",

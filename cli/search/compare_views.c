@@ -6,25 +6,19 @@
 
 #include "base/bytes.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "base/text_table.h"
 
 /* ---- words */
-
-static bool ends_with(const char *text, const char *end)
-{
-    size_t length = strlen(text);
-    size_t end_length = strlen(end);
-    return length >= end_length && strcmp(text + length - end_length, end) == 0;
-}
 
 /* In the unit that the metric's name says. */
 static void add_value(frag_text *text, const frag_compared_metric *metric, bool has, double value)
 {
     if (!has)
         frag_text_add(text, "%s", strcmp(metric->path, "oom.event") == 0 ? "none" : "–");
-    else if (ends_with(metric->path, "_bytes") && value >= 0 && value < 0x1p53)
+    else if (frag_text_ends(metric->path, "_bytes") && value >= 0 && value < 0x1p53)
         frag_text_add(text, "%s", FRAG_BYTES((uint64_t)value));
-    else if (ends_with(metric->path, "_ratio") || ends_with(metric->path, "_ratio_max"))
+    else if (frag_text_ends(metric->path, "_ratio") || frag_text_ends(metric->path, "_ratio_max"))
         frag_text_add(text, "%.4f", value);
     else if (value >= 0 && value < 0x1p53 && value == floor(value))
         frag_text_add(text, "%s", FRAG_COUNT((uint64_t)value));

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "cli/inputs.h"
 #include "cli/trace/trace_tools.h"
 #include "cli/workload_options.h"
@@ -43,8 +44,7 @@ static bool generate_described(const frag_arguments *arguments, frag_recording *
                                frag_error *error)
 {
     const char *path = frag_arguments_operand(arguments, 0);
-    const char *slash = strrchr(path, '/');
-    const char *name = slash != NULL ? slash + 1 : path;
+    const char *name = frag_path_name(path);
     frag_workload workload;
     frag_tape_card card;
     frag_statistical statistical = {0};

@@ -6,6 +6,7 @@
 #include "base/bytes.h"
 #include "base/formats/lines.h"
 #include "base/memory.h"
+#include "base/text.h"
 
 /* ---- lines */
 
@@ -62,13 +63,6 @@ frag_field frag_plot_field(frag_json *row, const char *path)
     return state.field;
 }
 
-static bool ends_with(const char *text, const char *ending)
-{
-    size_t length = strlen(text);
-    size_t ending_length = strlen(ending);
-    return length >= ending_length && strcmp(text + length - ending_length, ending) == 0;
-}
-
 /* Without the zeros behind the point: "4.00 GiB" is "4 GiB". */
 static void add_bytes(uint64_t bytes, frag_text *text)
 {
@@ -86,7 +80,7 @@ bool frag_plot_is_size(const frag_json *row, const char *path)
 {
     const char *name = NULL;
     if (strncmp(path, OPTIONS, sizeof OPTIONS - 1) != 0)
-        return ends_with(path, "_bytes");
+        return frag_text_ends(path, "_bytes");
     const frag_policy_ops *ops =
         frag_json_find_text(row, "policy.name", &name) ? frag_policy_find(name) : NULL;
     for (uint32_t i = 0; ops != NULL && i < frag_policy_option_count(ops); i++)
@@ -101,7 +95,7 @@ void frag_plot_field_text(const char *path, bool is_size, const frag_field *fiel
     case FRAG_FIELD_MISSING:
         break;
     case FRAG_FIELD_NULL:
-        frag_text_add(text, "%s", is_size || ends_with(path, "_mb") ? "unlimited" : "none");
+        frag_text_add(text, "%s", is_size || frag_text_ends(path, "_mb") ? "unlimited" : "none");
         break;
     case FRAG_FIELD_NUMBER:
         if (is_size && field->number >= 0 && field->number < 1e19)
@@ -131,7 +125,7 @@ static void add_plain(const char *path, frag_text *plain)
     static const char options[] = "options.";
     size_t length = strlen(path);
     for (size_t i = 0; i < sizeof units / sizeof *units; i++)
-        if (ends_with(path, units[i])) {
+        if (frag_text_ends(path, units[i])) {
             length -= strlen(units[i]);
             break;
         }

@@ -5,6 +5,7 @@
 
 #include "base/bytes.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "sim/trace/demand.h"
 #include "sim/trace/site_names.h"
 #include "studies/diff/place.h"
@@ -189,7 +190,7 @@ uint32_t frag_stacks_colour(const frag_stacks *state, const frag_stack_node *at)
     uint32_t hash = 2166136261u;
     const frag_recording *recording = &state->recording;
     const char *file = frag_strings_get(&recording->strings, recording->frames[at->frame].file);
-    const char *name = strrchr(file, '/') != NULL ? strrchr(file, '/') + 1 : file;
+    const char *name = frag_path_name(file);
     for (; *name != '\0'; name++)
         hash = (hash ^ (unsigned char)*name) * 16777619u;
     return 1 + (hash >> 8) % COLOURS;

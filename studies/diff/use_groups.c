@@ -23,8 +23,7 @@ static const char *file_of(const char *path)
         if (found != NULL)
             return found + strlen(folders[i]);
     }
-    const char *slash = strrchr(path, '/');
-    return slash != NULL ? slash + 1 : path;
+    return frag_path_name(path);
 }
 
 /* The name of a frame; the caller frees it. */

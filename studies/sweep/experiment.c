@@ -10,6 +10,7 @@
 #include "base/bytes.h"
 #include "base/formats/yaml.h"
 #include "base/memory.h"
+#include "base/text.h"
 
 #define VALUES_MAX 100000u
 #define COMBINATIONS_MAX 1000000u
@@ -415,9 +416,8 @@ bool frag_experiment_load(const char *path, frag_experiment *experiment, frag_er
     frag_yaml_node *root = frag_yaml_load(path, error);
     if (root == NULL)
         return false;
-    const char *slash = strrchr(path, '/');
     frag_text folder = {0};
-    frag_text_add(&folder, "%.*s", slash != NULL ? (int)(slash + 1 - path) : 0, path);
+    frag_text_add(&folder, "%.*s", (int)frag_path_folder_bytes(path), path);
     bool ok = read_experiment(root, folder.bytes, experiment, error);
     frag_text_destroy(&folder);
     return ok || frag_error_in(error, path);

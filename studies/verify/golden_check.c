@@ -4,6 +4,7 @@
 
 #include "base/json.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "studies/policy_settings.h"
 
 /* The recorded settings of a log of another framework's pool are a policy with its options. */
@@ -42,8 +43,7 @@ static bool compare(const frag_golden_log *log, const char *name, const frag_pol
 
 const char *frag_golden_check_name(const char *path)
 {
-    const char *slash = strrchr(path, '/');
-    return slash != NULL ? slash + 1 : strcmp(path, "-") == 0 ? "stdin" : path;
+    return strcmp(path, "-") == 0 ? "stdin" : frag_path_name(path);
 }
 
 bool frag_golden_check(frag_input *input, const char *name, const frag_policy_spec *spec,
