@@ -47,6 +47,7 @@ static bool own_work(void *arguments, frag_error *error)
     made->name = frag_copy_text(options.name != NULL ? options.name : "built");
     frag_text_make_plain(made->name);
     made->device = options.device;
+    made->own = frag_scope_active();
     call->builder = made;
     return true;
 }
@@ -55,6 +56,7 @@ static bool start_work(void *arguments, frag_error *error)
 {
     fraglab_builder *builder = ((builder_call *)arguments)->builder;
     (void)error;
+    builder->scope = frag_scope_active();
     builder->made = frag_alloc(1, sizeof *builder->made);
     builder->below = frag_builder_create(&builder->made->recording);
     return true;
@@ -64,18 +66,15 @@ int fraglab_builder_create(const fraglab_builder_options *options, fraglab_build
                            fraglab_error *error)
 {
     builder_call call = {.options = options};
-    frag_scope *own = NULL;
     *builder = NULL;
-    int code = frag_call_new(&own, own_work, &call, error);
+    int code = frag_call_new(own_work, &call, error);
     if (code != FRAGLAB_OK)
         return code;
-    code = frag_call_new(&call.builder->scope, start_work, &call, error);
-    if (code == FRAGLAB_OK) {
-        call.builder->own = own;
+    code = frag_call_new(start_work, &call, error);
+    if (code == FRAGLAB_OK)
         *builder = call.builder;
-    } else {
-        frag_scope_destroy(own);
-    }
+    else
+        frag_scope_destroy(call.builder->own);
     return code;
 }
 

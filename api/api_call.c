@@ -63,25 +63,25 @@ int frag_call_in(frag_scope *scope, frag_call_work *work, void *arguments, fragl
     return tell(error, &guarded.error, (int)guarded.error.code);
 }
 
-int frag_call_new(frag_scope **scope, frag_call_work *work, void *arguments, fraglab_error *error)
+static int call_in_new(frag_call_work *work, void *arguments, bool is_kept, fraglab_error *error)
 {
-    *scope = frag_scope_create();
-    if (*scope == NULL)
+    frag_scope *scope = frag_scope_create();
+    if (scope == NULL)
         return refuse_memory(error);
-    int code = frag_call_in(*scope, work, arguments, error);
-    if (code != FRAGLAB_OK) {
-        frag_scope_destroy(*scope);
-        *scope = NULL;
-    }
+    int code = frag_call_in(scope, work, arguments, error);
+    if (!is_kept || code != FRAGLAB_OK)
+        frag_scope_destroy(scope);
     return code;
+}
+
+int frag_call_new(frag_call_work *work, void *arguments, fraglab_error *error)
+{
+    return call_in_new(work, arguments, true, error);
 }
 
 int frag_call_once(frag_call_work *work, void *arguments, fraglab_error *error)
 {
-    frag_scope *scope = NULL;
-    int code = frag_call_new(&scope, work, arguments, error);
-    frag_scope_destroy(scope);
-    return code;
+    return call_in_new(work, arguments, false, error);
 }
 
 char *frag_call_hand_out(char *text)

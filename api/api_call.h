@@ -15,9 +15,10 @@ typedef bool frag_call_work(void *arguments, frag_error *error);
 
 /* In the scope of a handle that the call changes. After FRAGLAB_E_MEMORY the scope is empty. */
 int frag_call_in(frag_scope *scope, frag_call_work *work, void *arguments, fraglab_error *error);
-/* In a scope of its own, which *scope is when the call went well: what the work left alive is in
- * it. NULL after a failure. */
-int frag_call_new(frag_scope **scope, frag_call_work *work, void *arguments, fraglab_error *error);
+/* In a scope of its own, which the work leaves in the handle that it makes (frag_scope_active):
+ * what it left alive is in it. After a failure the scope is gone, so a handle is handed out last.
+ */
+int frag_call_new(frag_call_work *work, void *arguments, fraglab_error *error);
 /* In a scope that ends with the call. */
 int frag_call_once(frag_call_work *work, void *arguments, fraglab_error *error);
 

@@ -27,7 +27,7 @@ typedef struct compare_call {
     rows_source base;
     rows_source now;
     const fraglab_compare_options *given;
-    fraglab_comparison *made;
+    fraglab_comparison **made;
 } compare_call;
 
 static frag_input *open_rows(const rows_source *from, frag_error *error)
@@ -68,27 +68,18 @@ static bool compare_work(void *arguments, frag_error *error)
     made->lines = frag_text_stream_close(stream, NULL);
     made->has_finding = frag_comparison_has_finding(&made->comparison, options.allow_missing == 0);
     frag_comparison_wishes_destroy(&wishes);
-    call->made = made;
+    made->scope = frag_scope_active();
+    *call->made = made;
     return true;
-}
-
-static int compare(compare_call *call, fraglab_comparison **comparison, fraglab_error *error)
-{
-    frag_scope *scope = NULL;
-    *comparison = NULL;
-    int code = frag_call_new(&scope, compare_work, call, error);
-    if (code == FRAGLAB_OK) {
-        call->made->scope = scope;
-        *comparison = call->made;
-    }
-    return code;
 }
 
 int fraglab_compare_paths(const char *base, const char *now, const fraglab_compare_options *options,
                           fraglab_comparison **comparison, fraglab_error *error)
 {
-    compare_call call = {.base = {.path = base}, .now = {.path = now}, .given = options};
-    return compare(&call, comparison, error);
+    compare_call call = {
+        .base = {.path = base}, .now = {.path = now}, .given = options, .made = comparison};
+    *comparison = NULL;
+    return frag_call_new(compare_work, &call, error);
 }
 
 int fraglab_compare_memory(const void *base, size_t base_bytes, const void *now, size_t now_bytes,
@@ -97,8 +88,10 @@ int fraglab_compare_memory(const void *base, size_t base_bytes, const void *now,
 {
     compare_call call = {.base = {.bytes = base, .count = base_bytes, .name = "base"},
                          .now = {.bytes = now, .count = now_bytes, .name = "now"},
-                         .given = options};
-    return compare(&call, comparison, error);
+                         .given = options,
+                         .made = comparison};
+    *comparison = NULL;
+    return frag_call_new(compare_work, &call, error);
 }
 
 void fraglab_comparison_destroy(fraglab_comparison *comparison)

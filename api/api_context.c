@@ -114,7 +114,7 @@ static pthread_mutex_t *make_lock(void)
 
 typedef struct create_call {
     const fraglab_context_options *options;
-    fraglab_context *made;
+    fraglab_context **made;
 } create_call;
 
 static bool create_work(void *arguments, frag_error *error)
@@ -138,22 +138,17 @@ static bool create_work(void *arguments, frag_error *error)
         .environment = given->environment != NULL ? look_up : look_up_own,
         .user = made,
     };
-    call->made = made;
+    made->scope = frag_scope_active();
+    *call->made = made;
     return true;
 }
 
 int fraglab_context_create(const fraglab_context_options *options, fraglab_context **context,
                            fraglab_error *error)
 {
-    create_call call = {.options = options};
-    frag_scope *scope = NULL;
+    create_call call = {.options = options, .made = context};
     *context = NULL;
-    int code = frag_call_new(&scope, create_work, &call, error);
-    if (code == FRAGLAB_OK) {
-        call.made->scope = scope;
-        *context = call.made;
-    }
-    return code;
+    return frag_call_new(create_work, &call, error);
 }
 
 void fraglab_context_destroy(fraglab_context *context)

@@ -7,7 +7,7 @@ typedef struct cut_call {
     const fraglab_recording *recording;
     size_t number;
     const fraglab_cut_options *given;
-    fraglab_recording *made;
+    fraglab_recording **made;
 } cut_call;
 
 static bool is_set(uint64_t first, uint64_t end)
@@ -55,7 +55,8 @@ static bool cut_work(void *arguments, frag_error *error)
         return false;
     made->has_columns = call->recording->has_columns;
     frag_recorded_by(&made->recording, made->recorded_by);
-    call->made = made;
+    made->scope = frag_scope_active();
+    *call->made = made;
     return true;
 }
 
@@ -63,13 +64,7 @@ int fraglab_recording_cut(const fraglab_recording *recording, size_t trace,
                           const fraglab_cut_options *options, fraglab_recording **piece,
                           fraglab_error *error)
 {
-    cut_call call = {.recording = recording, .number = trace, .given = options};
-    frag_scope *scope = NULL;
+    cut_call call = {.recording = recording, .number = trace, .given = options, .made = piece};
     *piece = NULL;
-    int code = frag_call_new(&scope, cut_work, &call, error);
-    if (code == FRAGLAB_OK) {
-        call.made->scope = scope;
-        *piece = call.made;
-    }
-    return code;
+    return frag_call_new(cut_work, &call, error);
 }

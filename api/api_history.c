@@ -21,6 +21,7 @@ typedef struct history_call {
     frag_replay_call replay;
     size_t samples;
     fraglab_history *made;
+    fraglab_history **history; /* the caller's */
 } history_call;
 
 static void keep_samples(fraglab_history *made, frag_timeline *timeline)
@@ -45,9 +46,7 @@ static bool record_levels(history_call *call, frag_error *error)
     frag_timeline *timeline = frag_timeline_create(replay->trace->event_count, wanted);
     run.observer = frag_timeline_observe;
     run.observer_context = timeline;
-    if (!frag_run_count(&(frag_run_setup){&replay->recording->recording, replay->trace,
-                                          replay->spec.ops, replay->spec.values, &replay->device},
-                        &run, &result, error))
+    if (!frag_run_count(&replay->setup, &run, &result, error))
         return false;
     keep_samples(call->made, timeline);
     frag_timeline_destroy(timeline);
@@ -85,10 +84,7 @@ static bool record_places(history_call *call, frag_error *error)
     frag_request_list requests = {0};
     frag_history history = {0};
     if (!frag_request_list_create(&requests, replay->trace, error) ||
-        !frag_history_record(&(frag_run_setup){&replay->recording->recording, replay->trace,
-                                               replay->spec.ops, replay->spec.values,
-                                               &replay->device},
-                             &requests, &replay->run, &history, error))
+        !frag_history_record(&replay->setup, &requests, &replay->run, &history, error))
         return false;
     keep_history(call->made, &requests, &history);
     frag_history_destroy(&history);
@@ -102,7 +98,11 @@ static bool history_work(void *arguments, frag_error *error)
     if (!frag_replay_call_begin(&call->replay, error))
         return false;
     call->made = frag_alloc(1, sizeof *call->made);
-    return record_levels(call, error) && record_places(call, error);
+    call->made->scope = frag_scope_active();
+    if (!record_levels(call, error) || !record_places(call, error))
+        return false;
+    *call->history = call->made;
+    return true;
 }
 
 int fraglab_history_record(const fraglab_context *context, const fraglab_recording *recording,
@@ -115,15 +115,10 @@ int fraglab_history_record(const fraglab_context *context, const fraglab_recordi
                                     .number = trace,
                                     .policy = policy,
                                     .given = options},
-                         .samples = samples};
-    frag_scope *scope = NULL;
+                         .samples = samples,
+                         .history = history};
     *history = NULL;
-    int code = frag_call_new(&scope, history_work, &call, error);
-    if (code == FRAGLAB_OK) {
-        call.made->scope = scope;
-        *history = call.made;
-    }
-    return code;
+    return frag_call_new(history_work, &call, error);
 }
 
 void fraglab_history_destroy(fraglab_history *history)
@@ -170,7 +165,7 @@ struct fraglab_layout {
 typedef struct layout_call {
     frag_replay_call replay;
     uint64_t event;
-    fraglab_layout *made;
+    fraglab_layout **made;
 } layout_call;
 
 static void add_span(void *context, const frag_span *span, const frag_block_view *block)
@@ -213,11 +208,13 @@ static bool layout_work(void *arguments, frag_error *error)
         .check_every = replay->run.check_every,
         .context = replay->below,
     };
-    call->made = frag_alloc(1, sizeof *call->made);
-    return frag_run_look(&(frag_run_setup){&replay->recording->recording, replay->trace,
-                                           replay->spec.ops, replay->spec.values, &replay->device},
-                         &options, look_at_layout, call->made, error) &&
-           frag_replay_call_goes_on(replay, error);
+    fraglab_layout *made = frag_alloc(1, sizeof *made);
+    made->scope = frag_scope_active();
+    if (!frag_run_look(&replay->setup, &options, look_at_layout, made, error) ||
+        !frag_replay_call_goes_on(replay, error))
+        return false;
+    *call->made = made;
+    return true;
 }
 
 int fraglab_layout_at(const fraglab_context *context, const fraglab_recording *recording,
@@ -230,15 +227,10 @@ int fraglab_layout_at(const fraglab_context *context, const fraglab_recording *r
                                    .number = trace,
                                    .policy = policy,
                                    .given = options},
-                        .event = event};
-    frag_scope *scope = NULL;
+                        .event = event,
+                        .made = layout};
     *layout = NULL;
-    int code = frag_call_new(&scope, layout_work, &call, error);
-    if (code == FRAGLAB_OK) {
-        call.made->scope = scope;
-        *layout = call.made;
-    }
-    return code;
+    return frag_call_new(layout_work, &call, error);
 }
 
 void fraglab_layout_destroy(fraglab_layout *layout)

@@ -8,7 +8,7 @@
 
 typedef struct parse_call {
     const char *text;
-    fraglab_policy *made;
+    fraglab_policy **made;
 } parse_call;
 
 static bool parse_work(void *arguments, frag_error *error)
@@ -17,21 +17,16 @@ static bool parse_work(void *arguments, frag_error *error)
     fraglab_policy *made = frag_alloc(1, sizeof *made);
     if (!frag_policy_spec_parse(call->text, &made->spec, error))
         return false;
-    call->made = made;
+    made->scope = frag_scope_active();
+    *call->made = made;
     return true;
 }
 
 int fraglab_policy_parse(const char *text, fraglab_policy **policy, fraglab_error *error)
 {
-    parse_call call = {text, NULL};
-    frag_scope *scope = NULL;
+    parse_call call = {text, policy};
     *policy = NULL;
-    int code = frag_call_new(&scope, parse_work, &call, error);
-    if (code == FRAGLAB_OK) {
-        call.made->scope = scope;
-        *policy = call.made;
-    }
-    return code;
+    return frag_call_new(parse_work, &call, error);
 }
 
 bool frag_call_policies(const frag_context *below, const fraglab_policy *const *given, size_t count,

@@ -17,7 +17,7 @@ typedef struct open_call {
     const void *bytes; /* NULL: a descriptor */
     size_t count;
     int descriptor;
-    fraglab_recording *made;
+    fraglab_recording **made;
 } open_call;
 
 static frag_input *open_input(const open_call *call, const fraglab_open_options *options,
@@ -72,20 +72,16 @@ static bool open_work(void *arguments, frag_error *error)
     made->has_columns = load.with_columns;
     frag_recorded_by(&made->recording, made->recorded_by);
     warn_of_findings(frag_call_context(call->context), made);
-    call->made = made;
+    made->scope = frag_scope_active();
+    *call->made = made;
     return true;
 }
 
 static int open_by(open_call *call, fraglab_recording **recording, fraglab_error *error)
 {
-    frag_scope *scope = NULL;
     *recording = NULL;
-    int code = frag_call_new(&scope, open_work, call, error);
-    if (code == FRAGLAB_OK) {
-        call->made->scope = scope;
-        *recording = call->made;
-    }
-    return code;
+    call->made = recording;
+    return frag_call_new(open_work, call, error);
 }
 
 int fraglab_open_path(const fraglab_context *context, const char *path,

@@ -22,7 +22,7 @@ typedef struct run_call {
     frag_row_packing packing;
     frag_row_stats stats;
     frag_error stats_error;
-    fraglab_result *made;
+    fraglab_result **made;
 } run_call;
 
 static bool run_planned(run_call *call, frag_error *error)
@@ -31,10 +31,8 @@ static bool run_planned(run_call *call, frag_error *error)
     frag_policy_plan *plan = NULL;
     if (!frag_replay_call_plan(replay, &plan, error))
         return false;
-    const frag_run_setup setup = {&replay->recording->recording, replay->trace, replay->spec.ops,
-                                  replay->spec.values, &replay->device};
-    bool ok = frag_run(&setup, &replay->run, &call->result, error) &&
-              frag_run_stats_take(&replay->stats_at, &setup, &replay->run, &call->result,
+    bool ok = frag_run(&replay->setup, &replay->run, &call->result, error) &&
+              frag_run_stats_take(&replay->stats_at, &replay->setup, &replay->run, &call->result,
                                   &call->stats_error, &call->stats, error) &&
               (replay->options.with_bounds == 0 ||
                frag_bounds_find(replay->below, &replay->recording->recording, replay->trace,
@@ -78,8 +76,11 @@ static bool run_work(void *arguments, frag_error *error)
     made->json = frag_json_parse(made->line, length, error);
     frag_policy_spec_destroy(&call->replay.spec);
     frag_stats_destroy(&call->stats.values);
-    call->made = made;
-    return made->json != NULL;
+    if (made->json == NULL)
+        return false;
+    made->scope = frag_scope_active();
+    *call->made = made;
+    return true;
 }
 
 int fraglab_run(const fraglab_context *context, const fraglab_recording *recording, size_t trace,
@@ -90,15 +91,10 @@ int fraglab_run(const fraglab_context *context, const fraglab_recording *recordi
                                 .recording = recording,
                                 .number = trace,
                                 .policy = policy,
-                                .given = options}};
-    frag_scope *scope = NULL;
+                                .given = options},
+                     .made = result};
     *result = NULL;
-    int code = frag_call_new(&scope, run_work, &call, error);
-    if (code == FRAGLAB_OK) {
-        call.made->scope = scope;
-        *result = call.made;
-    }
-    return code;
+    return frag_call_new(run_work, &call, error);
 }
 
 void fraglab_result_destroy(fraglab_result *result)

@@ -23,6 +23,7 @@ typedef struct frag_replay_call {
     frag_policy_spec spec;
     frag_device_description gpu;
     frag_device_spec device;
+    frag_run_setup setup; /* of the members above */
     frag_run_options run;
     frag_run_stats stats_at;
 } frag_replay_call;

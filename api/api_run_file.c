@@ -30,9 +30,7 @@ static bool run_first(file_call *call, size_t number, frag_error *error)
         return false;
     replay->device.driver_log = call->driver_log;
     return frag_replay_call_plan(replay, &call->plan, error) &&
-           frag_run_count(&(frag_run_setup){&replay->recording->recording, replay->trace,
-                                            replay->spec.ops, replay->spec.values, &replay->device},
-                          &replay->run, &call->first, error) &&
+           frag_run_count(&replay->setup, &replay->run, &call->first, error) &&
            frag_replay_call_goes_on(replay, error);
 }
 

@@ -131,6 +131,8 @@ bool frag_replay_call_begin(frag_replay_call *call, frag_error *error)
                              &call->spec, error) ||
         !take_label(call, error) || !take_stats_at(call, error))
         return false;
+    call->setup = (frag_run_setup){&call->recording->recording, call->trace, call->spec.ops,
+                                   call->spec.values, &call->device};
     call->run = (frag_run_options){
         .is_oom_skipped = call->options.skip_oom != 0,
         .check_every = call->options.check_every,
@@ -145,9 +147,7 @@ bool frag_replay_call_plan(frag_replay_call *call, frag_policy_plan **plan, frag
     frag_plan_limits limits = {
         .capacity_bytes = frag_device_plan_bytes(&call->device, call->trace),
     };
-    bool ok = frag_replay_plan(&(frag_run_setup){&call->recording->recording, call->trace,
-                                                 call->spec.ops, call->spec.values, NULL},
-                               &limits, plan, error);
+    bool ok = frag_replay_plan(&call->setup, &limits, plan, error);
     call->run.plan = *plan;
     return ok;
 }

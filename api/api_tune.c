@@ -33,6 +33,7 @@ typedef struct tune_call {
     frag_tune_options below;
     frag_tune_subjects subjects;
     fraglab_tuned *made;
+    fraglab_tuned **tuned; /* the caller's */
 } tune_call;
 
 static bool take_options(tune_call *call, frag_error *error)
@@ -129,6 +130,8 @@ static bool tune_work(void *arguments, frag_error *error)
     if (!frag_call_goes_on(below, error) || !ok)
         return false;
     FRAG_ASSERT(call->made != NULL);
+    call->made->scope = frag_scope_active();
+    *call->tuned = call->made;
     return true;
 }
 
@@ -140,15 +143,10 @@ int fraglab_tune(const fraglab_context *context, const fraglab_recording *const 
                       .count = count,
                       .policy = policy,
                       .given = options,
-                      .replay = {.context = context}};
-    frag_scope *scope = NULL;
+                      .replay = {.context = context},
+                      .tuned = tuned};
     *tuned = NULL;
-    int code = frag_call_new(&scope, tune_work, &call, error);
-    if (code == FRAGLAB_OK) {
-        call.made->scope = scope;
-        *tuned = call.made;
-    }
-    return code;
+    return frag_call_new(tune_work, &call, error);
 }
 
 void fraglab_tuned_destroy(fraglab_tuned *tuned)

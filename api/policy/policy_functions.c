@@ -361,7 +361,7 @@ uint64_t fraglab_device_capacity(fraglab_device *device)
 
 typedef struct create_call {
     const fraglab_policy_functions *given;
-    fraglab_policy *made;
+    fraglab_policy **made;
 } create_call;
 
 static bool check_name(const char *name, frag_error *error)
@@ -394,20 +394,15 @@ static bool create_work(void *arguments, frag_error *error)
     table->ops.name = frag_copy_text(functions->name);
     made->spec = (frag_policy_spec){.ops = &table->ops, .text = frag_copy_text(functions->name)};
     made->spec.values = frag_alloc(1, sizeof *made->spec.values);
-    call->made = made;
+    made->scope = frag_scope_active();
+    *call->made = made;
     return true;
 }
 
 int fraglab_policy_create(const fraglab_policy_functions *functions, fraglab_policy **policy,
                           fraglab_error *error)
 {
-    create_call call = {functions, NULL};
-    frag_scope *scope = NULL;
+    create_call call = {functions, policy};
     *policy = NULL;
-    int code = frag_call_new(&scope, create_work, &call, error);
-    if (code == FRAGLAB_OK) {
-        call.made->scope = scope;
-        *policy = call.made;
-    }
-    return code;
+    return frag_call_new(create_work, &call, error);
 }
