@@ -96,6 +96,9 @@ static inline void frag_fgt_put(unsigned char *bytes, uint64_t value, uint32_t c
         bytes[i] = (unsigned char)(value >> (8 * i));
 }
 
+/* The same behind a text. */
+void frag_fgt_add(frag_text *text, uint64_t value, uint32_t bytes);
+
 /* Room that a column of count values needs at most, encoded. */
 #define FRAG_FGT_RAW_BYTES_MAX(count) (4 + (size_t)(count)*10)
 

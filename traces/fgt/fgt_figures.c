@@ -5,40 +5,33 @@
 #define SHARE_BYTES 16
 #define MARK_BYTES 20
 
-static void put_number(frag_text *table, uint64_t value, uint32_t bytes)
-{
-    unsigned char number[8];
-    frag_fgt_put(number, value, bytes);
-    frag_text_add_bytes(table, (const char *)number, bytes);
-}
-
 static void put_shares(frag_text *table, const frag_share *shares, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
-        put_number(table, shares[i].count, 8);
-        put_number(table, shares[i].bytes, 8);
+        frag_fgt_add(table, shares[i].count, 8);
+        frag_fgt_add(table, shares[i].bytes, 8);
     }
 }
 
 void frag_fgt_figures_put(const frag_trace_figures *figures, frag_text *table)
 {
-    put_number(table, FRAG_SIZE_CLASSES, 4);
-    put_number(table, figures->stream_count, 4);
-    put_number(table, figures->pool_count, 4);
-    put_number(table, figures->mark_count, 4);
-    put_number(table, figures->freed_count, 8);
-    put_number(table, figures->unfreed_count, 8);
-    put_number(table, figures->inferred_count, 8);
-    put_number(table, figures->guessed_count, 8);
+    frag_fgt_add(table, FRAG_SIZE_CLASSES, 4);
+    frag_fgt_add(table, figures->stream_count, 4);
+    frag_fgt_add(table, figures->pool_count, 4);
+    frag_fgt_add(table, figures->mark_count, 4);
+    frag_fgt_add(table, figures->freed_count, 8);
+    frag_fgt_add(table, figures->unfreed_count, 8);
+    frag_fgt_add(table, figures->inferred_count, 8);
+    frag_fgt_add(table, figures->guessed_count, 8);
     for (uint32_t i = 0; i < FRAG_LIFETIME_QUANTILES; i++)
-        put_number(table, figures->lifetimes[i], 8);
+        frag_fgt_add(table, figures->lifetimes[i], 8);
     put_shares(table, figures->sizes, FRAG_SIZE_CLASSES);
     put_shares(table, figures->streams, figures->stream_count);
     put_shares(table, figures->pools, figures->pool_count);
     for (uint32_t i = 0; i < figures->mark_count; i++) {
-        put_number(table, figures->marks[i].name, 4);
-        put_number(table, figures->marks[i].count, 8);
-        put_number(table, figures->marks[i].first_event, 8);
+        frag_fgt_add(table, figures->marks[i].name, 4);
+        frag_fgt_add(table, figures->marks[i].count, 8);
+        frag_fgt_add(table, figures->marks[i].first_event, 8);
     }
 }
 

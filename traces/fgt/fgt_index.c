@@ -4,28 +4,28 @@
 
 #define HEAD_BYTES 8u
 
-static void put_number(frag_text *payload, uint64_t value, uint32_t bytes)
+void frag_fgt_add(frag_text *text, uint64_t value, uint32_t bytes)
 {
     unsigned char number[8];
     frag_fgt_put(number, value, bytes);
-    frag_text_add_bytes(payload, (const char *)number, bytes);
+    frag_text_add_bytes(text, (const char *)number, bytes);
 }
 
 void frag_fgt_index_put(const frag_fgt_index_entry *entries, size_t count, frag_text *payload)
 {
     size_t before = payload->length;
-    put_number(payload, count, 4);
-    put_number(payload, FRAG_FGT_INDEX_ENTRY_BYTES, 4);
+    frag_fgt_add(payload, count, 4);
+    frag_fgt_add(payload, FRAG_FGT_INDEX_ENTRY_BYTES, 4);
     for (size_t i = 0; i < count; i++) {
-        put_number(payload, entries[i].trace, 4);
-        put_number(payload, entries[i].count, 4);
-        put_number(payload, entries[i].first, 8);
-        put_number(payload, entries[i].offset, 8);
-        put_number(payload, entries[i].time_first_ns, 8);
-        put_number(payload, entries[i].time_last_ns, 8);
-        put_number(payload, entries[i].opening, 8);
+        frag_fgt_add(payload, entries[i].trace, 4);
+        frag_fgt_add(payload, entries[i].count, 4);
+        frag_fgt_add(payload, entries[i].first, 8);
+        frag_fgt_add(payload, entries[i].offset, 8);
+        frag_fgt_add(payload, entries[i].time_first_ns, 8);
+        frag_fgt_add(payload, entries[i].time_last_ns, 8);
+        frag_fgt_add(payload, entries[i].opening, 8);
     }
-    put_number(payload, payload->length - before + FRAG_FGT_INDEX_TAIL_BYTES, 8);
+    frag_fgt_add(payload, payload->length - before + FRAG_FGT_INDEX_TAIL_BYTES, 8);
 }
 
 frag_fgt_index_entry *frag_fgt_index_get(const unsigned char *payload, size_t bytes, size_t *count)

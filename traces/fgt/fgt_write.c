@@ -33,13 +33,6 @@ typedef struct fgt_writer {
     size_t index_capacity;
 } fgt_writer;
 
-static void add_number(frag_text *text, uint64_t value, uint32_t bytes)
-{
-    unsigned char number[8];
-    frag_fgt_put(number, value, bytes);
-    frag_text_add_bytes(text, (const char *)number, bytes);
-}
-
 /* Write errors stay in the stream and are looked at once, at the end. */
 static void write_section(fgt_writer *writer, frag_fgt_section kind)
 {
@@ -60,15 +53,15 @@ static void write_summary(fgt_writer *writer, const frag_trace *trace)
     uint64_t *numbers[FRAG_FGT_SUMMARY_NUMBERS];
     frag_fgt_summary_numbers(&stats, numbers);
     frag_text *out = &writer->payload;
-    add_number(out, trace->device, 4);
-    add_number(out, trace->slot_count, 4);
-    add_number(out, trace->event_count, 8);
+    frag_fgt_add(out, trace->device, 4);
+    frag_fgt_add(out, trace->slot_count, 4);
+    frag_fgt_add(out, trace->event_count, 8);
     frag_text_add_bytes(out, trace->digest, FRAG_DIGEST_TEXT_BYTES - 1);
     for (size_t i = 0; i < FRAG_FGT_SUMMARY_NUMBERS; i++)
-        add_number(out, *numbers[i], 8);
-    add_number(out, FRAG_OP_COUNT, 4);
+        frag_fgt_add(out, *numbers[i], 8);
+    frag_fgt_add(out, FRAG_OP_COUNT, 4);
     for (uint32_t i = 0; i < FRAG_OP_COUNT; i++)
-        add_number(out, stats.op_counts[i], 8);
+        frag_fgt_add(out, stats.op_counts[i], 8);
     write_section(writer, FRAG_FGT_SUMMARY);
 }
 
@@ -82,7 +75,7 @@ static void write_table(fgt_writer *writer, frag_fgt_section kind)
     unsigned char *packed = frag_alloc(bound, 1);
     size_t size = frag_compress(packed, bound, table->bytes, table->length);
     bool is_packed = size < table->length && table->length <= size * FRAG_FGT_TABLE_RATIO;
-    add_number(&writer->payload, table->length, 8);
+    frag_fgt_add(&writer->payload, table->length, 8);
     frag_text_add_bytes(&writer->payload, is_packed ? (const char *)packed : table->bytes,
                         is_packed ? size : table->length);
     frag_free(packed);
@@ -95,7 +88,7 @@ static void write_strings(fgt_writer *writer)
     const frag_strings *strings = &writer->recording->strings;
     for (uint32_t id = 1; id < strings->count; id++) {
         size_t length = frag_strings_length(strings, id);
-        add_number(&writer->table, length, 8);
+        frag_fgt_add(&writer->table, length, 8);
         frag_text_add_bytes(&writer->table, frag_strings_get(strings, id), length);
         if (writer->table.length >= TABLE_BYTES)
             write_table(writer, FRAG_FGT_STRINGS);
@@ -107,23 +100,23 @@ static void write_stacks(fgt_writer *writer)
 {
     const frag_recording *recording = writer->recording;
     for (uint32_t i = 0; i < recording->metadata_count; i++) {
-        add_number(&writer->table, recording->metadata[i][0], 4);
-        add_number(&writer->table, recording->metadata[i][1], 4);
+        frag_fgt_add(&writer->table, recording->metadata[i][0], 4);
+        frag_fgt_add(&writer->table, recording->metadata[i][1], 4);
     }
     write_table(writer, FRAG_FGT_METADATA);
     for (uint32_t i = 0; i < recording->frame_count; i++) {
-        add_number(&writer->table, recording->frames[i].name, 4);
-        add_number(&writer->table, recording->frames[i].file, 4);
-        add_number(&writer->table, recording->frames[i].line, 4);
+        frag_fgt_add(&writer->table, recording->frames[i].name, 4);
+        frag_fgt_add(&writer->table, recording->frames[i].file, 4);
+        frag_fgt_add(&writer->table, recording->frames[i].line, 4);
         if (writer->table.length >= TABLE_BYTES)
             write_table(writer, FRAG_FGT_FRAMES);
     }
     write_table(writer, FRAG_FGT_FRAMES);
     for (uint32_t i = 1; i < recording->site_count; i++) {
         frag_site site = recording->sites[i];
-        add_number(&writer->table, site.count, 4);
+        frag_fgt_add(&writer->table, site.count, 4);
         for (uint32_t j = 0; j < site.count; j++)
-            add_number(&writer->table, recording->site_frames[site.first + j], 4);
+            frag_fgt_add(&writer->table, recording->site_frames[site.first + j], 4);
         if (writer->table.length >= TABLE_BYTES)
             write_table(writer, FRAG_FGT_SITES);
     }
@@ -134,14 +127,14 @@ static void write_trace_tables(fgt_writer *writer, uint32_t number)
 {
     const frag_trace *trace = &writer->recording->traces[number];
     frag_text *table = &writer->table;
-    add_number(table, number, 4);
-    add_number(table, trace->stream_count, 4);
-    add_number(table, trace->pool_count, 4);
+    frag_fgt_add(table, number, 4);
+    frag_fgt_add(table, trace->stream_count, 4);
+    frag_fgt_add(table, trace->pool_count, 4);
     for (uint32_t i = 0; i < trace->stream_count; i++)
-        add_number(table, trace->stream_handles[i], 8);
+        frag_fgt_add(table, trace->stream_handles[i], 8);
     for (uint32_t i = 0; i < trace->pool_count; i++) {
-        add_number(table, trace->pool_ids[i].high, 8);
-        add_number(table, trace->pool_ids[i].low, 8);
+        frag_fgt_add(table, trace->pool_ids[i].high, 8);
+        frag_fgt_add(table, trace->pool_ids[i].low, 8);
     }
     write_table(writer, FRAG_FGT_TABLES);
 }
@@ -150,7 +143,7 @@ static void write_figures(fgt_writer *writer, uint32_t number)
 {
     const frag_recording *recording = writer->recording;
     frag_trace_figures *figures = frag_trace_figures_find(recording, &recording->traces[number]);
-    add_number(&writer->table, number, 4);
+    frag_fgt_add(&writer->table, number, 4);
     frag_fgt_figures_put(figures, &writer->table);
     frag_free(figures);
     write_table(writer, FRAG_FGT_FIGURES);
@@ -324,12 +317,12 @@ static void add_column(fgt_writer *writer, const frag_trace *trace, uint64_t fir
                 frag_fgt_guess(writer->guesses, writer->slots[i], writer->values[i], false);
     }
     column_form form = choose_form(writer, column, value_count);
-    add_number(heads, column, 1);
-    add_number(heads, form.coding.encoding, 1);
-    add_number(heads, form.coding.width, 1);
-    add_number(heads, form.coding.value_width, 1);
-    add_number(heads, form.raw_bytes, 4);
-    add_number(heads, form.stored_bytes, 4);
+    frag_fgt_add(heads, column, 1);
+    frag_fgt_add(heads, form.coding.encoding, 1);
+    frag_fgt_add(heads, form.coding.width, 1);
+    frag_fgt_add(heads, form.coding.value_width, 1);
+    frag_fgt_add(heads, form.raw_bytes, 4);
+    frag_fgt_add(heads, form.stored_bytes, 4);
     frag_text_add_bytes(data, (const char *)(form.is_packed ? writer->packed : writer->raw),
                         form.stored_bytes);
 }
@@ -360,13 +353,13 @@ static void write_columns(fgt_writer *writer, const frag_trace *trace, chunk_ran
             add_column(writer, trace, range.first, range.count, (frag_fgt_column)column, &heads,
                        &data);
     frag_text *payload = &writer->payload;
-    add_number(payload, range.number, 4);
-    add_number(payload, range.count, 4);
-    add_number(payload, heads.length / FRAG_FGT_COLUMN_BYTES, 4);
+    frag_fgt_add(payload, range.number, 4);
+    frag_fgt_add(payload, range.count, 4);
+    frag_fgt_add(payload, heads.length / FRAG_FGT_COLUMN_BYTES, 4);
     frag_text_add_bytes(payload, heads.bytes, heads.length);
     frag_text_add_bytes(payload, data.bytes, data.length);
     while (payload->length * FRAG_FGT_EVENTS_PER_BYTE < range.count)
-        add_number(payload, 0, 8);
+        frag_fgt_add(payload, 0, 8);
     frag_text_destroy(&heads);
     frag_text_destroy(&data);
     write_section(writer, kind);
@@ -423,10 +416,10 @@ static void write_slots(fgt_writer *writer, uint32_t number, const frag_fgt_slot
     uint32_t fresh = slots->fresh;
     for (; first < slots->count && fresh > 0 && slots->free[first] == fresh - 1; first++)
         fresh--;
-    add_number(&writer->table, number, 4);
-    add_number(&writer->table, fresh, 4);
+    frag_fgt_add(&writer->table, number, 4);
+    frag_fgt_add(&writer->table, fresh, 4);
     for (size_t i = first; i < slots->count; i++)
-        add_number(&writer->table, slots->free[i], 4);
+        frag_fgt_add(&writer->table, slots->free[i], 4);
     write_table(writer, FRAG_FGT_OPENING_SLOTS);
 }
 
