@@ -362,15 +362,11 @@ bool frag_aten_is_flash(const frag_tape *tape, frag_dtype dtype)
 frag_tensor frag_aten_attention(frag_tape *tape, const frag_tensor qkv[3],
                                 const frag_attention_shape *shape)
 {
-    bool is_autocast = frag_tape_autocast(tape) != FRAG_F32;
     frag_tensor typed[3];
     frag_attention_shape masked = *shape;
-    if (shape->mask != 0)
-        masked.mask =
-            is_autocast ? frag_tape_cast(tape, shape->mask) : frag_tape_keep(tape, shape->mask);
+    masked.mask = frag_tape_cast(tape, shape->mask);
     for (uint32_t i = 3; i > 0; i--)
-        typed[i - 1] =
-            is_autocast ? frag_tape_cast(tape, qkv[i - 1]) : frag_tape_keep(tape, qkv[i - 1]);
+        typed[i - 1] = frag_tape_cast(tape, qkv[i - 1]);
     for (uint32_t i = 0; i < 3 && !shape->is_heads_first && shape->heads > 1; i++)
         if (i == 0 || !shape->is_cached)
             frag_tape_set_strided(tape, typed[i]);

@@ -157,19 +157,11 @@ static void convolution_backward(frag_tape *tape, frag_node *node, const frag_te
     }
 }
 
-static frag_tensor cast(frag_tape *tape, frag_tensor tensor)
-{
-    if (tensor == 0)
-        return 0;
-    return frag_tape_autocast(tape) != FRAG_F32 ? frag_tape_cast(tape, tensor)
-                                                : frag_tape_keep(tape, tensor);
-}
-
 frag_tensor frag_aten_convolve(frag_tape *tape, frag_tensor x, const frag_aten_convolution *of)
 {
-    frag_tensor inputs[3] = {0, 0, cast(tape, of->bias)}; /* from the last to the first */
-    inputs[1] = cast(tape, of->weight);
-    inputs[0] = cast(tape, x);
+    frag_tensor inputs[3] = {0, 0, frag_tape_cast(tape, of->bias)}; /* from the last to the first */
+    inputs[1] = frag_tape_cast(tape, of->weight);
+    inputs[0] = frag_tape_cast(tape, x);
     uint64_t pixels = count_pixels(of, frag_aten_window_side(&of->window));
     frag_dtype dtype = frag_tape_dtype(tape, inputs[0]);
     frag_tensor made = frag_tape_empty(tape, of->batch * of->out_channels * pixels, dtype);

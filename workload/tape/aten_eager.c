@@ -17,10 +17,8 @@ static frag_tensor lay_out(frag_tape *tape, frag_tensor x, bool is_copied)
 
 static frag_tensor multiply(frag_tape *tape, frag_tensor self, frag_tensor other, const matmul *how)
 {
-    bool is_autocast = frag_tape_autocast(tape) != FRAG_F32;
-    frag_tensor typed_other =
-        is_autocast ? frag_tape_cast(tape, other) : frag_tape_keep(tape, other);
-    frag_tensor typed_self = is_autocast ? frag_tape_cast(tape, self) : frag_tape_keep(tape, self);
+    frag_tensor typed_other = frag_tape_cast(tape, other);
+    frag_tensor typed_self = frag_tape_cast(tape, self);
     frag_tensor laid_self = lay_out(tape, typed_self, how->is_self_copied);
     frag_tensor laid_other = lay_out(tape, typed_other, how->is_other_copied);
     frag_tensor made = frag_aten_bmm(tape, laid_self, laid_other, how->count);

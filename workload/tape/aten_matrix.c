@@ -62,29 +62,26 @@ static void mm_backward(frag_tape *tape, frag_node *node, const frag_tensor *in,
         out[0] = product(tape, node->numbers[0], dtype);
 }
 
+static frag_tensor multiply(frag_tape *tape, const frag_tensor factors[2], uint64_t count,
+                            frag_backward *backward)
+{
+    frag_tensor made = product(tape, count, frag_tape_dtype(tape, factors[0]));
+    frag_node *node = frag_tape_record(tape, backward, factors, 2, &made, 1);
+    for (uint32_t i = 0; i < 2 && node != NULL; i++) {
+        bool is_needed = frag_tape_needs_gradient(tape, factors[i]);
+        frag_tape_save(tape, node, is_needed ? factors[1 - i] : 0);
+        node->numbers[i] = frag_tape_count(tape, factors[i]);
+    }
+    return made;
+}
+
 static frag_tensor mm(frag_tape *tape, frag_tensor x, frag_tensor weight, uint64_t columns)
 {
     uint64_t inner = frag_tape_count(tape, weight) / columns;
     uint64_t rows = frag_tape_count(tape, x) / inner;
     if (frag_tape_needs_gradient(tape, x))
         frag_tape_will_save(tape, weight);
-    frag_tensor made = product(tape, rows * columns, frag_tape_dtype(tape, x));
-    frag_node *node = frag_tape_record(tape, mm_backward, (frag_tensor[]){x, weight}, 2, &made, 1);
-    if (node != NULL) {
-        frag_tape_save(tape, node, frag_tape_needs_gradient(tape, x) ? weight : 0);
-        frag_tape_save(tape, node, frag_tape_needs_gradient(tape, weight) ? x : 0);
-        node->numbers[0] = frag_tape_count(tape, x);
-        node->numbers[1] = frag_tape_count(tape, weight);
-    }
-    return made;
-}
-
-static frag_tensor cast(frag_tape *tape, frag_tensor tensor)
-{
-    if (tensor == 0)
-        return 0;
-    return frag_tape_autocast(tape) != FRAG_F32 ? frag_tape_cast(tape, tensor)
-                                                : frag_tape_keep(tape, tensor);
+    return multiply(tape, (frag_tensor[]){x, weight}, rows * columns, mm_backward);
 }
 
 /* x.view(-1, n), the product, and its view in the shape of x. */
@@ -93,9 +90,9 @@ frag_tensor frag_aten_addmm(frag_tape *tape, frag_tensor bias, frag_tensor x, fr
 {
     frag_tensor flat = frag_aten_view(tape, x);
     /* Arguments are cast from the last to the first. */
-    frag_tensor typed_weight = cast(tape, weight);
-    frag_tensor typed = cast(tape, flat);
-    frag_tensor typed_bias = cast(tape, bias);
+    frag_tensor typed_weight = frag_tape_cast(tape, weight);
+    frag_tensor typed = frag_tape_cast(tape, flat);
+    frag_tensor typed_bias = frag_tape_cast(tape, bias);
     frag_tensor made = addmm(tape, typed_bias, typed, typed_weight, columns, false);
     frag_tape_drop(tape, typed_bias);
     frag_tape_drop(tape, typed);
@@ -117,9 +114,9 @@ frag_tensor frag_aten_linear_turned(frag_tape *tape, frag_tensor x, const frag_t
 {
     const frag_tensor weight = of[0];
     const frag_tensor bias = of[1];
-    frag_tensor typed_bias = cast(tape, bias);
-    frag_tensor typed_weight = cast(tape, weight);
-    frag_tensor typed = cast(tape, x);
+    frag_tensor typed_bias = frag_tape_cast(tape, bias);
+    frag_tensor typed_weight = frag_tape_cast(tape, weight);
+    frag_tensor typed = frag_tape_cast(tape, x);
     /* Without a bias the weight is turned first, so that in backward its gradient goes last. */
     frag_tensor turned = bias == 0 ? frag_aten_view(tape, typed_weight) : 0;
     frag_tensor flat = frag_aten_view(tape, typed);
@@ -144,9 +141,9 @@ frag_tensor frag_aten_linear_turned(frag_tape *tape, frag_tensor x, const frag_t
 frag_tensor frag_aten_linear_flat(frag_tape *tape, frag_tensor x, const frag_tensor of[2],
                                   uint64_t columns)
 {
-    frag_tensor bias = cast(tape, of[1]);
-    frag_tensor weight = cast(tape, of[0]);
-    frag_tensor typed = cast(tape, x);
+    frag_tensor bias = frag_tape_cast(tape, of[1]);
+    frag_tensor weight = frag_tape_cast(tape, of[0]);
+    frag_tensor typed = frag_tape_cast(tape, x);
     frag_tensor turned = frag_aten_view(tape, weight);
     frag_tensor made = bias != 0 ? addmm(tape, bias, typed, turned, columns, false)
                                  : mm(tape, typed, turned, columns);
@@ -160,9 +157,9 @@ frag_tensor frag_aten_linear_flat(frag_tape *tape, frag_tensor x, const frag_ten
 frag_tensor frag_aten_linear_apart(frag_tape *tape, frag_tensor x, const frag_tensor of[2],
                                    uint64_t columns, uint64_t images)
 {
-    frag_tensor bias = cast(tape, of[1]);
-    frag_tensor weight = cast(tape, of[0]);
-    frag_tensor typed = cast(tape, x);
+    frag_tensor bias = frag_tape_cast(tape, of[1]);
+    frag_tensor weight = frag_tape_cast(tape, of[0]);
+    frag_tensor typed = frag_tape_cast(tape, x);
     frag_tensor flat = images > 1 ? frag_aten_contiguous(tape, typed) : frag_aten_view(tape, typed);
     frag_tensor turned = frag_aten_view(tape, weight);
     frag_tensor made = frag_aten_unsafe_view(tape, mm(tape, flat, turned, columns));
@@ -187,14 +184,5 @@ static void bmm_backward(frag_tape *tape, frag_node *node, const frag_tensor *in
 
 frag_tensor frag_aten_bmm(frag_tape *tape, frag_tensor self, frag_tensor other, uint64_t count)
 {
-    frag_tensor made = product(tape, count, frag_tape_dtype(tape, self));
-    frag_node *node =
-        frag_tape_record(tape, bmm_backward, (frag_tensor[]){self, other}, 2, &made, 1);
-    if (node != NULL) {
-        frag_tape_save(tape, node, frag_tape_needs_gradient(tape, self) ? other : 0);
-        frag_tape_save(tape, node, frag_tape_needs_gradient(tape, other) ? self : 0);
-        node->numbers[0] = frag_tape_count(tape, self);
-        node->numbers[1] = frag_tape_count(tape, other);
-    }
-    return made;
+    return multiply(tape, (frag_tensor[]){self, other}, count, bmm_backward);
 }

@@ -115,7 +115,6 @@ typedef struct frag_tensor_facts {
 frag_tape *frag_tape_create(frag_builder *builder, const frag_tape_card *card);
 void frag_tape_destroy(frag_tape *tape);
 const frag_tape_card *frag_tape_get_card(const frag_tape *tape);
-uint64_t frag_tape_event_count(const frag_tape *tape);
 
 /* From here on the kinds of requests are kept there. */
 void frag_tape_watch_kinds(frag_tape *tape, frag_request_kinds *kinds);
@@ -258,7 +257,8 @@ void frag_tape_hand_over_blas(frag_tape *tape);
 /* FRAG_F32: off. */
 void frag_tape_set_autocast(frag_tape *tape, frag_dtype dtype);
 frag_dtype frag_tape_autocast(const frag_tape *tape);
-/* The tensor in the type of autocast; casts of parameters are kept until autocast ends. */
+/* The tensor, or 0, in the type of autocast, where that is on; casts of parameters are kept until
+ * autocast ends. */
 frag_tensor frag_tape_cast(frag_tape *tape, frag_tensor tensor);
 frag_tensor frag_tape_to(frag_tape *tape, frag_tensor tensor, frag_dtype dtype);
 

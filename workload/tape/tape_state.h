@@ -34,7 +34,6 @@ typedef struct frag_tape_held_cast {
 struct frag_tape {
     frag_builder *builder;
     frag_tape_card card;
-    uint64_t event_count;
     frag_request_kinds *kinds; /* NULL: nobody asks */
     frag_request_kind kind;    /* of the next request */
     frag_tape_storage *storages;

@@ -41,10 +41,6 @@ const frag_tape_card *frag_tape_get_card(const frag_tape *tape)
 {
     return &tape->card;
 }
-uint64_t frag_tape_event_count(const frag_tape *tape)
-{
-    return tape->event_count;
-}
 
 /* ---- events */
 static void add_event(frag_tape *tape, frag_op op, uint8_t flags, uint32_t slot, uint64_t bytes)
@@ -52,7 +48,6 @@ static void add_event(frag_tape *tape, frag_op op, uint8_t flags, uint32_t slot,
     frag_build_event event = {
         .op = op, .flags = flags, .slot = slot, .bytes = bytes, .stream = tape->stream};
     frag_builder_add(tape->builder, &event);
-    tape->event_count++;
 }
 
 static void add_mark(frag_tape *tape, const char *name, uint8_t flags)
@@ -628,8 +623,10 @@ frag_tensor frag_tape_to(frag_tape *tape, frag_tensor id, frag_dtype dtype)
 
 frag_tensor frag_tape_cast(frag_tape *tape, frag_tensor id)
 {
-    if (id == 0 || tape->tensors[id].dtype != FRAG_F32)
-        return id != 0 ? frag_tape_keep(tape, id) : 0;
+    if (id == 0)
+        return 0;
+    if (tape->tensors[id].dtype != FRAG_F32 || tape->autocast == FRAG_F32)
+        return frag_tape_keep(tape, id);
     bool is_kept = tape->tensors[id].is_leaf;
     for (uint32_t i = 0; is_kept && i < tape->cast_count; i++)
         if (tape->casts[i].from == id) {
