@@ -269,6 +269,12 @@ bool frag_json_find_number(const frag_json *json, const char *path, uint64_t *va
     return true;
 }
 
+uint64_t frag_json_number_at(const frag_json *json, const char *path, uint64_t otherwise)
+{
+    frag_json_find_number(json, path, &otherwise);
+    return otherwise;
+}
+
 static const json_t *value_of(const frag_json_value *value)
 {
     return (const json_t *)(const void *)value;

@@ -47,6 +47,8 @@ frag_json *frag_json_parse(const char *bytes, size_t length, frag_error *error);
  * lives as long as the object. */
 bool frag_json_find_text(const frag_json *json, const char *path, const char **value);
 bool frag_json_find_number(const frag_json *json, const char *path, uint64_t *value);
+/* The number there, or otherwise. */
+uint64_t frag_json_number_at(const frag_json *json, const char *path, uint64_t otherwise);
 
 /* Any value inside a parsed object; it lives as long as that. NULL, as "not there", may be handed
  * to each of these. */

@@ -29,12 +29,6 @@ static char *copy_member(const frag_json *json, const char *path)
     return frag_json_find_text(json, path, &value) ? frag_copy_text(value) : NULL;
 }
 
-static uint64_t number_of(const frag_json *json, const char *path, uint64_t otherwise)
-{
-    frag_json_find_number(json, path, &otherwise);
-    return otherwise;
-}
-
 static bool read_member(const frag_json_value *object, const char *name, uint64_t *value);
 
 typedef struct member {
@@ -156,10 +150,10 @@ static void read_selections(const frag_json *json, frag_dryrun_facts *facts)
 /* The same size is reported again by every flush. */
 static void add_uncertain(frag_dryrun_facts *facts, const frag_json *json)
 {
-    uint64_t answered = number_of(json, "answered", 0);
+    uint64_t answered = frag_json_number_at(json, "answered", 0);
     for (size_t i = 0; i < facts->uncertain_count; i++)
         if (facts->uncertain[i].answered_bytes == answered) {
-            facts->uncertain[i].count += number_of(json, "count", 1);
+            facts->uncertain[i].count += frag_json_number_at(json, "count", 1);
             return;
         }
     facts->uncertain =
@@ -167,10 +161,10 @@ static void add_uncertain(frag_dryrun_facts *facts, const frag_json *json)
     facts->uncertain[facts->uncertain_count++] = (frag_dryrun_uncertain){
         .function = copy_member(json, "function"),
         .what = copy_member(json, "what"),
-        .low_bytes = number_of(json, "low", 0),
-        .high_bytes = number_of(json, "high", 0),
+        .low_bytes = frag_json_number_at(json, "low", 0),
+        .high_bytes = frag_json_number_at(json, "high", 0),
         .answered_bytes = answered,
-        .count = number_of(json, "count", 1),
+        .count = frag_json_number_at(json, "count", 1),
     };
 }
 
@@ -179,7 +173,7 @@ static void add_report_line(frag_dryrun_facts *facts, const frag_json *json)
     const char *kind = "";
     const char *text = "";
     const char *library = "";
-    uint64_t count = number_of(json, "count", 1);
+    uint64_t count = frag_json_number_at(json, "count", 1);
     frag_json_find_text(json, "kind", &kind);
     if (strcmp(kind, "uncertain") == 0) {
         add_uncertain(facts, json);
@@ -227,17 +221,17 @@ bool frag_dryrun_facts_read_inputs(frag_input *input, frag_input *report, frag_d
     frag_text_destroy(&text);
     if (json == NULL)
         return frag_error_in(error, frag_input_name(input));
-    facts->pid = number_of(json, "pid", 0);
-    facts->rank = number_of(json, "rank", UINT64_MAX);
+    facts->pid = frag_json_number_at(json, "pid", 0);
+    facts->rank = frag_json_number_at(json, "rank", UINT64_MAX);
     facts->release = copy_member(json, "torch");
     facts->ended_by = copy_member(json, "ended_by");
     facts->exception = copy_member(json, "exception");
     facts->oom_text = copy_member(json, "oom_text");
     facts->no_recording = copy_member(json, "no_recording");
-    facts->steps = number_of(json, "steps", 0);
-    facts->oom_count = number_of(json, "oom_count", 0);
-    facts->limit_bytes = number_of(json, "limit", UINT64_MAX);
-    facts->selected_percent = number_of(json, "selected", 100);
+    facts->steps = frag_json_number_at(json, "steps", 0);
+    facts->oom_count = frag_json_number_at(json, "oom_count", 0);
+    facts->limit_bytes = frag_json_number_at(json, "limit", UINT64_MAX);
+    facts->selected_percent = frag_json_number_at(json, "selected", 100);
     read_marks(json, facts);
     read_memory(json, facts);
     read_notes(json, facts);

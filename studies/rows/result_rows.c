@@ -14,12 +14,6 @@
 
 /* ---- fields */
 
-static uint64_t number_at(const frag_json *json, const char *path, uint64_t otherwise)
-{
-    frag_json_find_number(json, path, &otherwise);
-    return otherwise;
-}
-
 static const char *text_at(const frag_json *json, const char *path)
 {
     const char *text = NULL;
@@ -53,8 +47,8 @@ static bool is_same_group(const frag_json *one, const frag_json *other)
         if (!is_same_text(one, other, texts[i]))
             return false;
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
-        if (number_at(one, numbers[i], FRAG_UNLIMITED) !=
-            number_at(other, numbers[i], FRAG_UNLIMITED))
+        if (frag_json_number_at(one, numbers[i], FRAG_UNLIMITED) !=
+            frag_json_number_at(other, numbers[i], FRAG_UNLIMITED))
             return false;
     return true;
 }
@@ -115,9 +109,10 @@ static void connect(frag_stored_row *stored)
     stored->row.device = &group->device;
     stored->row.gpu = is_of_card(json) ? &group->card : NULL;
     stored->row.result = &stored->result;
-    stored->row.packing = number_at(json, "bounds.packing_bytes", FRAG_UNLIMITED) != FRAG_UNLIMITED
-                              ? &stored->packing
-                              : NULL;
+    stored->row.packing =
+        frag_json_number_at(json, "bounds.packing_bytes", FRAG_UNLIMITED) != FRAG_UNLIMITED
+            ? &stored->packing
+            : NULL;
     stored->row.stored = json;
 }
 
