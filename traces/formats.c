@@ -19,11 +19,6 @@ const frag_format *frag_trace_format_table(frag_trace_format format)
     return formats[format].table;
 }
 
-const char *frag_trace_format_name(frag_trace_format format)
-{
-    return formats[format].name;
-}
-
 bool frag_trace_format_find(const char *name, frag_trace_format *format)
 {
     for (uint32_t i = 0; i < FRAG_FORMAT_COUNT; i++)

@@ -77,7 +77,6 @@ FRAG_FORMATS(FRAG_FORMAT_TABLE, FRAG_FORMAT_TABLE, FRAG_FORMAT_TABLE)
 
 /* NULL: FRAG_FORMAT_AUTO. */
 const frag_format *frag_trace_format_table(frag_trace_format format);
-const char *frag_trace_format_name(frag_trace_format format);
 bool frag_trace_format_find(const char *name, frag_trace_format *format);
 
 /* What a file that begins with these bytes is a recording in; false: in no format that tells itself

@@ -641,11 +641,6 @@ void frag_replay_finish(frag_replay *replay, frag_replay_result *result)
     *result = replay->result;
 }
 
-size_t frag_replay_host_bytes(const frag_replay *replay)
-{
-    return frag_arena_touched_bytes(&replay->arena);
-}
-
 void frag_replay_prefer(frag_replay *replay, uint64_t address)
 {
     if (frag_policy_engine_of(replay->ops)->prefer != NULL)

@@ -24,8 +24,6 @@ bool frag_replay_plan(const frag_run_setup *setup, const frag_plan_limits *limit
 frag_replay *frag_replay_create_planned(const frag_run_setup *setup, const frag_policy_plan *plan,
                                         frag_arena_spare *spare, frag_device *device,
                                         frag_error *error);
-/* Host memory that slots and policy have touched; see frag_arena_touched_bytes. */
-size_t frag_replay_host_bytes(const frag_replay *replay);
 /* Runs from the start (call once). false: a check failed, which is a bug of the policy. */
 bool frag_replay_run(frag_replay *replay, const frag_replay_options *options,
                      frag_replay_result *result, frag_error *error);

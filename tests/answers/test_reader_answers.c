@@ -192,6 +192,10 @@ static const struct {
 };
 
 /* From how many of its bytes on a file is taken for what, and where 'x' stands behind them. */
+#define NAME(id, table, name) name,
+static const char *const format_names[] = {"auto", FRAG_FORMATS(NAME, NAME, NAME)};
+#undef NAME
+
 static void tell_detection(frag_text *out, const changed_file *file, bool has_x)
 {
     unsigned char copy[LOOK_BYTES + 1];
@@ -203,7 +207,7 @@ static void tell_detection(frag_text *out, const changed_file *file, bool has_x)
         copy[count] = 'x';
         (void)frag_trace_format_detect(copy, count + has_x, &format);
         if (format != last)
-            frag_text_add(out, " %s from %zu", frag_trace_format_name(format), count);
+            frag_text_add(out, " %s from %zu", format_names[format], count);
         last = format;
     }
     frag_text_add(out, "\n");

@@ -11,6 +11,7 @@
 #include "base/bytes.h"
 #include "base/memory.h"
 #include "sim/policy_engine.h"
+#include "sim/replay/replay_state.h"
 #include "sim/run.h"
 #include "tests/benchmarks/bench_measure.h"
 #include "tests/benchmarks/bench_peer.h"
@@ -139,7 +140,7 @@ static bool replay_once(const frag_recording *recording, const frag_trace *trace
     spent->run_ns += end - created;
     /* Later runs begin with memory that is touched already. */
     if (ok && one->host_bytes == 0)
-        one->host_bytes = frag_replay_host_bytes(replay);
+        one->host_bytes = frag_arena_touched_bytes(&replay->arena);
     frag_replay_destroy(replay);
     if (plan != NULL)
         frag_policy_engine_of(spec->ops)->planner->destroy(plan);
