@@ -50,12 +50,6 @@ static void apply_expandable(const frag_fix_base *base, uint32_t level, frag_fit
     setting->is_expandable = true;
 }
 
-static void describe_expandable(const frag_fit_setting *setting, frag_text *text)
-{
-    (void)setting;
-    frag_text_add(text, "expandable_segments:True");
-}
-
 static void line_expandable(const frag_fix_base *base, const frag_fit_setting *setting,
                             frag_fix_place place, frag_text *text)
 {
@@ -66,74 +60,21 @@ static void line_expandable(const frag_fix_base *base, const frag_fit_setting *s
                       has_conf ? base->conf : "", has_conf ? "," : "");
 }
 
-/* ---- gradients given back */
+/* ---- what one knob does: gradients given back, no_grad, the optimizer's loop */
 static uint32_t count_set_to_none(const frag_fix_base *base)
 {
     return is_training(base) && base->setting.workload.keeps_gradients;
 }
 
-static void apply_set_to_none(const frag_fix_base *base, uint32_t level, frag_fit_setting *setting)
-{
-    (void)base;
-    (void)level;
-    setting->workload.keeps_gradients = false;
-}
-
-static void describe_set_to_none(const frag_fit_setting *setting, frag_text *text)
-{
-    (void)setting;
-    frag_text_add(text, "zero_grad(set_to_none=True)");
-}
-
-static void line_set_to_none(const frag_fix_base *base, const frag_fit_setting *setting,
-                             frag_fix_place place, frag_text *text)
-{
-    (void)base;
-    (void)setting;
-    if (place == FRAG_FIX_TORCH)
-        frag_text_add(text, "optimizer.zero_grad(set_to_none=True)");
-}
-
-/* ---- no_grad */
 static uint32_t count_no_grad(const frag_fix_base *base)
 {
     return !is_training(base) && !base->setting.workload.has_no_grad;
 }
 
-static void apply_no_grad(const frag_fix_base *base, uint32_t level, frag_fit_setting *setting)
-{
-    (void)base;
-    (void)level;
-    setting->workload.has_no_grad = true;
-}
-
-static void describe_no_grad(const frag_fit_setting *setting, frag_text *text)
-{
-    (void)setting;
-    frag_text_add(text, "torch.no_grad()");
-}
-
-static void line_no_grad(const frag_fix_base *base, const frag_fit_setting *setting,
-                         frag_fix_place place, frag_text *text)
-{
-    (void)base;
-    (void)setting;
-    if (place == FRAG_FIX_TORCH)
-        frag_text_add(text, "with torch.no_grad():");
-}
-
-/* ---- the optimizer's loop */
 static uint32_t count_fused(const frag_fix_base *base)
 {
     const frag_workload *workload = &base->setting.workload;
     return is_training(base) && is_adam(workload) && workload->optimizer_loop != FRAG_LOOP_FUSED;
-}
-
-static void apply_fused(const frag_fix_base *base, uint32_t level, frag_fit_setting *setting)
-{
-    (void)base;
-    (void)level;
-    setting->workload.optimizer_loop = FRAG_LOOP_FUSED;
 }
 
 static void describe_loop(const frag_fit_setting *setting, frag_text *text)
@@ -272,22 +213,6 @@ static uint32_t count_bf16(const frag_fix_base *base)
            base->setting.workload.precision != FRAG_PRECISION_FP16;
 }
 
-static void apply_bf16(const frag_fix_base *base, uint32_t level, frag_fit_setting *setting)
-{
-    (void)base;
-    (void)level;
-    setting->workload.precision = FRAG_PRECISION_BF16;
-}
-
-static void line_bf16(const frag_fix_base *base, const frag_fit_setting *setting,
-                      frag_fix_place place, frag_text *text)
-{
-    (void)base;
-    (void)setting;
-    if (place == FRAG_FIX_TORCH)
-        frag_text_add(text, "from_pretrained(..., dtype=torch.bfloat16)");
-}
-
 /* ---- the loss in chunks of 1024 tokens, or of 256 */
 enum { CHUNK_LEVELS = 2 };
 
@@ -348,32 +273,6 @@ static uint32_t count_checkpoint(const frag_fix_base *base)
     const frag_workload *workload = &base->setting.workload;
     return is_training(base) && workload->checkpoint == FRAG_CHECKPOINT_NONE &&
            !frag_families[workload->network.family].has_no_blocks;
-}
-
-static void apply_checkpoint(const frag_fix_base *base, uint32_t level, frag_fit_setting *setting)
-{
-    (void)base;
-    (void)level;
-    setting->workload.checkpoint = FRAG_CHECKPOINT_BLOCKS;
-}
-
-static void describe_checkpoint(const frag_fit_setting *setting, frag_text *text)
-{
-    (void)setting;
-    frag_text_add(text, "every block");
-}
-
-static void line_checkpoint(const frag_fix_base *base, const frag_fit_setting *setting,
-                            frag_fix_place place, frag_text *text)
-{
-    (void)base;
-    (void)setting;
-    if (place == FRAG_FIX_TRANSFORMERS)
-        frag_text_add(text, "gradient_checkpointing=True, "
-                            "gradient_checkpointing_kwargs={\"use_reentrant\": False}");
-    else if (place == FRAG_FIX_TORCH)
-        frag_text_add(text, "model.gradient_checkpointing_enable(gradient_checkpointing_kwargs="
-                            "{\"use_reentrant\": False})");
 }
 
 /* ---- LoRA */
@@ -473,14 +372,6 @@ static uint32_t count_8bit(const frag_fix_base *base)
     return is_training(base) && is_adam(workload) && !workload->has_amsgrad;
 }
 
-static void apply_8bit(const frag_fix_base *base, uint32_t level, frag_fit_setting *setting)
-{
-    (void)base;
-    (void)level;
-    setting->workload.optimizer = FRAG_OPTIMIZER_ADAMW_8BIT;
-    setting->workload.optimizer_loop = FRAG_LOOP_FOREACH;
-}
-
 static void line_8bit(const frag_fix_base *base, const frag_fit_setting *setting,
                       frag_fix_place place, frag_text *text)
 {
@@ -498,25 +389,9 @@ static uint32_t count_momentum(const frag_fix_base *base)
     return is_training(base) && is_adam(&base->setting.workload);
 }
 
-static void apply_momentum(const frag_fix_base *base, uint32_t level, frag_fit_setting *setting)
-{
-    (void)base;
-    (void)level;
-    setting->workload.optimizer = FRAG_OPTIMIZER_MOMENTUM;
-    setting->workload.has_amsgrad = false;
-}
-
 static uint32_t count_sgd(const frag_fix_base *base)
 {
     return is_training(base) && base->setting.workload.optimizer != FRAG_OPTIMIZER_SGD;
-}
-
-static void apply_sgd(const frag_fix_base *base, uint32_t level, frag_fit_setting *setting)
-{
-    (void)base;
-    (void)level;
-    setting->workload.optimizer = FRAG_OPTIMIZER_SGD;
-    setting->workload.has_amsgrad = false;
 }
 
 static void describe_optimizer(const frag_fit_setting *setting, frag_text *text)
@@ -534,17 +409,6 @@ static void line_momentum(const frag_fix_base *base, const frag_fit_setting *set
     (void)base;
     if (place == FRAG_FIX_TORCH && setting->workload.optimizer == FRAG_OPTIMIZER_MOMENTUM)
         frag_text_add(text, "torch.optim.SGD(model.parameters(), lr=..., momentum=0.9)");
-}
-
-static void line_sgd(const frag_fix_base *base, const frag_fit_setting *setting,
-                     frag_fix_place place, frag_text *text)
-{
-    (void)base;
-    (void)setting;
-    if (place == FRAG_FIX_TRANSFORMERS)
-        frag_text_add(text, "optim=\"sgd\"");
-    else if (place == FRAG_FIX_TORCH)
-        frag_text_add(text, "torch.optim.SGD(model.parameters(), lr=...)");
 }
 
 /* ---- less at a time */
@@ -625,63 +489,79 @@ const frag_fix frag_fixes[] = {
     {"expandable-segments",
      "The allocator grows one segment for each stream instead of taking many of fixed size, so "
      "that holes between them do not add up.",
-     "Nothing; Linux with PyTorch 2.1 or later.", FRAG_FIX_FREE, false, count_expandable,
-     apply_expandable, describe_expandable, line_expandable},
+     "Nothing; Linux with PyTorch 2.1 or later.", FRAG_FIX_FREE, count_expandable,
+     .apply = apply_expandable, .made = "expandable_segments:True", .write_line = line_expandable},
     {"set-to-none", "Gradients are given back after each step instead of being set to zero.",
-     "Nothing; it has been the default since PyTorch 2.0.", FRAG_FIX_FREE, false, count_set_to_none,
-     apply_set_to_none, describe_set_to_none, line_set_to_none},
+     "Nothing; it has been the default since PyTorch 2.0.", FRAG_FIX_FREE, count_set_to_none,
+     .knobs = {{"keep_gradients", "false"}}, .made = "zero_grad(set_to_none=True)",
+     .lines = {[FRAG_FIX_TORCH] = "optimizer.zero_grad(set_to_none=True)"}},
     {"no-grad", "Evaluation keeps no activations for a backward pass that never comes.", "Nothing.",
-     FRAG_FIX_FREE, false, count_no_grad, apply_no_grad, describe_no_grad, line_no_grad},
+     FRAG_FIX_FREE, count_no_grad, .knobs = {{"no_grad", "true"}}, .made = "torch.no_grad()",
+     .lines = {[FRAG_FIX_TORCH] = "with torch.no_grad():"}},
     {"fused-optimizer",
      "One kernel updates the parameters, so that no temporary of all their sizes is made.",
-     "Nothing; usually it is faster. Results differ by rounding.", FRAG_FIX_FREE, false,
-     count_fused, apply_fused, describe_loop, line_fused},
+     "Nothing; usually it is faster. Results differ by rounding.", FRAG_FIX_FREE, count_fused,
+     .knobs = {{"optimizer_loop", "fused"}}, .describe = describe_loop, .write_line = line_fused},
     {"accumulate",
      "The batch is divided into smaller ones, whose gradients are added up before one step of the "
      "optimizer.",
      "More and smaller kernels, so a little time. The step is the same, but for rounding and "
      "layers that look at the whole batch.",
-     FRAG_FIX_TIME, false, count_accumulate, apply_accumulate, describe_accumulate,
-     line_accumulate},
+     FRAG_FIX_TIME, count_accumulate, .apply = apply_accumulate, .describe = describe_accumulate,
+     .write_line = line_accumulate},
     {"autocast",
      "Matrix products and what they save are in 16 bits; weights, gradients and the optimizer stay "
      "in 32.",
      "Activations are rounded to 16 bits; usually it is faster. Weights have 16-bit copies "
      "besides.",
-     FRAG_FIX_NUMERICS, false, count_amp, apply_amp, describe_precision, line_amp},
+     FRAG_FIX_NUMERICS, count_amp, .apply = apply_amp, .describe = describe_precision,
+     .write_line = line_amp},
     {"chunked-loss",
      "The head and the loss take some tokens at a time; backward computes their logits anew, so "
      "that those of a whole batch are never there.",
-     "A second product of the head; results differ by rounding.", FRAG_FIX_TIME, false,
-     count_chunked, apply_chunked, describe_chunked, line_chunked},
+     "A second product of the head; results differ by rounding.", FRAG_FIX_TIME, count_chunked,
+     .apply = apply_chunked, .describe = describe_chunked, .write_line = line_chunked},
     {"checkpoint", "Of each block only the input is kept; backward computes its activations anew.",
-     "A second forward pass through the blocks.", FRAG_FIX_TIME, true, count_checkpoint,
-     apply_checkpoint, describe_checkpoint, line_checkpoint},
+     "A second forward pass through the blocks.", FRAG_FIX_TIME, count_checkpoint,
+     .is_recomputing = true, .knobs = {{"checkpoint", "blocks"}}, .made = "every block",
+     .lines = {[FRAG_FIX_TRANSFORMERS] = "gradient_checkpointing=True, "
+                                         "gradient_checkpointing_kwargs={\"use_reentrant\": False}",
+               [FRAG_FIX_TORCH] = "model.gradient_checkpointing_enable("
+                                  "gradient_checkpointing_kwargs={\"use_reentrant\": False})"}},
     {"optimizer-8bit",
      "AdamW of bitsandbytes keeps its two numbers for each weight in 8 bits, with a scale for "
      "every 256.",
-     "The optimizer's state is rounded; training usually goes as before.", FRAG_FIX_NUMERICS, false,
-     count_8bit, apply_8bit, describe_optimizer, line_8bit},
+     "The optimizer's state is rounded; training usually goes as before.", FRAG_FIX_NUMERICS,
+     count_8bit, .knobs = {{"optimizer", "adamw-8bit"}, {"optimizer_loop", "foreach"}},
+     .describe = describe_optimizer, .write_line = line_8bit},
     {"bf16-weights", "Weights, gradients and the optimizer's state are in bf16 too.",
      "Updates smaller than 1/256 of a weight are rounded away; check that the loss still falls.",
-     FRAG_FIX_NUMERICS, false, count_bf16, apply_bf16, describe_precision, line_bf16},
+     FRAG_FIX_NUMERICS, count_bf16, .knobs = {{"precision", "bf16"}},
+     .describe = describe_precision,
+     .lines = {[FRAG_FIX_TORCH] = "from_pretrained(..., dtype=torch.bfloat16)"}},
     {"lora", "The weights are frozen; small matrices beside some of them are trained.",
-     "Another training, which changes less of the model.", FRAG_FIX_TRAINING, false, count_lora,
-     apply_lora, describe_lora, line_lora},
+     "Another training, which changes less of the model.", FRAG_FIX_TRAINING, count_lora,
+     .apply = apply_lora, .describe = describe_lora, .write_line = line_lora},
     {"quantize", "Weights of the blocks are kept in 4 bits and unpacked for each product.",
      "Rounded weights, and a little time; in training only adapters beside them are trained.",
-     FRAG_FIX_TRAINING, false, count_quantise, apply_quantise, describe_quantise, line_quantise},
+     FRAG_FIX_TRAINING, count_quantise, .apply = apply_quantise, .describe = describe_quantise,
+     .write_line = line_quantise},
     {"momentum", "SGD with momentum keeps one number for each weight, where Adam keeps two.",
-     "Another optimizer: the learning rate has to be found anew.", FRAG_FIX_TRAINING, false,
-     count_momentum, apply_momentum, describe_optimizer, line_momentum},
+     "Another optimizer: the learning rate has to be found anew.", FRAG_FIX_TRAINING,
+     count_momentum, .knobs = {{"optimizer", "momentum"}, {"amsgrad", "false"}},
+     .describe = describe_optimizer, .write_line = line_momentum},
     {"sgd", "Plain SGD keeps nothing for the weights.",
      "Another optimizer: the learning rate has to be found anew, and transformers train badly.",
-     FRAG_FIX_TRAINING, false, count_sgd, apply_sgd, describe_optimizer, line_sgd},
+     FRAG_FIX_TRAINING, count_sgd, .knobs = {{"optimizer", "sgd"}, {"amsgrad", "false"}},
+     .describe = describe_optimizer,
+     .lines = {[FRAG_FIX_TRANSFORMERS] = "optim=\"sgd\"",
+               [FRAG_FIX_TORCH] = "torch.optim.SGD(model.parameters(), lr=...)"}},
     {"batch", "Fewer sequences or images at a time.",
      "In training, noisier gradients and another learning rate; in evaluation, more passes.",
-     FRAG_FIX_TRAINING, false, count_batch, apply_batch, describe_batch, line_batch},
+     FRAG_FIX_TRAINING, count_batch, .apply = apply_batch, .describe = describe_batch,
+     .write_line = line_batch},
     {"tokens", "Shorter sequences.", "What is cut off is not seen by the model.", FRAG_FIX_TRAINING,
-     false, count_tokens, apply_tokens, describe_tokens, line_tokens},
+     count_tokens, .apply = apply_tokens, .describe = describe_tokens, .write_line = line_tokens},
 };
 
 size_t frag_fix_count(void)
@@ -709,13 +589,42 @@ const frag_fix *frag_fix_named(const char *name, frag_error *error)
     return NULL;
 }
 
+void frag_fix_describe(const frag_fix *fix, const frag_fit_setting *setting, frag_text *text)
+{
+    if (fix->made != NULL)
+        frag_text_add(text, "%s", fix->made);
+    else
+        fix->describe(setting, text);
+}
+
+void frag_fix_write_line(const frag_fix *fix, const frag_fix_base *base,
+                         const frag_fit_setting *setting, frag_fix_place place, frag_text *text)
+{
+    if (fix->lines[place] != NULL)
+        frag_text_add(text, "%s", fix->lines[place]);
+    else if (fix->write_line != NULL)
+        fix->write_line(base, setting, place, text);
+}
+
+static void apply(const frag_fix *fix, const frag_fix_base *base, uint32_t level,
+                  frag_fit_setting *setting)
+{
+    for (size_t i = 0; i < FRAG_FIX_KNOBS_MAX && fix->knobs[i].key != NULL; i++) {
+        bool ok =
+            frag_workload_set(&setting->workload, fix->knobs[i].key, fix->knobs[i].value, NULL);
+        FRAG_ASSERT(ok);
+    }
+    if (fix->apply != NULL)
+        fix->apply(base, level, setting);
+}
+
 void frag_fix_apply_all(const frag_fix_base *base, const frag_fix_choice *choice,
                         frag_fit_setting *setting)
 {
     memcpy(setting, &base->setting, sizeof *setting);
     for (size_t i = 0; i < frag_fix_count(); i++)
         if (choice->levels[i] > 0)
-            frag_fixes[i].apply(base, choice->levels[i], setting);
+            apply(&frag_fixes[i], base, choice->levels[i], setting);
 }
 
 /* Two operations a weight and token forward; backward four, and two of weights that are frozen;

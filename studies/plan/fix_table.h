@@ -34,18 +34,27 @@ typedef struct frag_fix_base {
     const char *conf; /* NULL: none */
 } frag_fix_base;
 
+enum { FRAG_FIX_KNOBS_MAX = 2 };
+
+/* A fix is said by constants where these are enough, and else by functions. */
 typedef struct frag_fix {
     const char *name;
     const char *what; /* it does, a sentence */
     const char *cost; /* a sentence */
     frag_fix_price price;
-    bool is_recomputing; /* frag_fix_recomputing_ratio says how much longer it takes */
     /* Ever stronger forms that it has here; 0: it does not apply. */
     uint32_t (*count_levels)(const frag_fix_base *base);
+    bool is_recomputing; /* frag_fix_recomputing_ratio says how much longer it takes */
+    /* What it does: knobs that it sets, then a function, which may be NULL. */
+    struct {
+        const char *key, *value;
+    } knobs[FRAG_FIX_KNOBS_MAX];
     void (*apply)(const frag_fix_base *base, uint32_t level, frag_fit_setting *setting);
     /* What it makes of the setting, in few words. */
+    const char *made;
     void (*describe)(const frag_fit_setting *setting, frag_text *text);
-    /* The line to paste; nothing where there is none. setting: with all fixes applied. */
+    /* The line to paste, if there is one. */
+    const char *lines[FRAG_FIX_PLACE_COUNT];
     void (*write_line)(const frag_fix_base *base, const frag_fit_setting *setting,
                        frag_fix_place place, frag_text *text);
 } frag_fix;
@@ -55,6 +64,10 @@ size_t frag_fix_count(void);
 /* NULL: FRAG_E_USAGE, with the nearest name. */
 const frag_fix *frag_fix_named(const char *name, frag_error *error);
 
+void frag_fix_describe(const frag_fix *fix, const frag_fit_setting *setting, frag_text *text);
+/* setting: with all fixes applied. */
+void frag_fix_write_line(const frag_fix *fix, const frag_fix_base *base,
+                         const frag_fit_setting *setting, frag_fix_place place, frag_text *text);
 void frag_fix_apply_all(const frag_fix_base *base, const frag_fix_choice *choice,
                         frag_fit_setting *setting);
 

@@ -40,7 +40,7 @@ static void add_fix_names(frag_json *json, size_t index, const frag_plan_trial *
 {
     frag_text text = {0};
     const frag_fix *fix = &frag_fixes[index];
-    fix->describe(&trial->setting, &text);
+    frag_fix_describe(fix, &trial->setting, &text);
     frag_json_text(json, "fix", fix->name);
     frag_json_text(json, "setting", text.bytes);
     frag_json_text(json, "price", frag_fix_price_name(fix->price));
@@ -86,7 +86,7 @@ static void add_lines(frag_json *json, const frag_memory_plan *plan, const frag_
 {
     for (uint32_t place = 0; place < FRAG_FIX_PLACE_COUNT; place++) {
         frag_text text = {0};
-        fix->write_line(&plan->base, &plan->fixed.setting, (frag_fix_place)place, &text);
+        frag_fix_write_line(fix, &plan->base, &plan->fixed.setting, (frag_fix_place)place, &text);
         if (text.length > 0) {
             frag_json *item = frag_json_add(json, "cheapest.lines");
             frag_json_text(item, "fix", fix->name);

@@ -149,7 +149,7 @@ static void print_fixes(const frag_memory_plan *plan, FILE *stream)
         const frag_fix *fix = &frag_fixes[row->fix];
         const frag_fit_result *after = &row->trial.result;
         frag_text_add(frag_text_table_cell(&table), "%s", fix->name);
-        fix->describe(&row->trial.setting, frag_text_table_cell(&table));
+        frag_fix_describe(fix, &row->trial.setting, frag_text_table_cell(&table));
         frag_text_add(frag_text_table_cell(&table), "%s", frag_fix_price_name(fix->price));
         add_saving(frag_text_table_cell(&table), before->peak.allocated_bytes,
                    after->peak.allocated_bytes);
@@ -166,7 +166,7 @@ static void print_lines(const frag_memory_plan *plan, const frag_fix *fix,
 {
     for (uint32_t place = 0; place < FRAG_FIX_PLACE_COUNT; place++) {
         frag_text text = {0};
-        fix->write_line(&plan->base, setting, (frag_fix_place)place, &text);
+        frag_fix_write_line(fix, &plan->base, setting, (frag_fix_place)place, &text);
         const char *name = frag_fix_place_name((frag_fix_place)place);
         for (const char *line = text.bytes; text.length > 0 && *line != '\0'; name = "") {
             size_t length = strcspn(line, "\n");
@@ -203,7 +203,7 @@ static void print_combination(const frag_memory_plan *plan, FILE *stream)
         frag_text text = {0};
         if (!has_fix(plan, i))
             continue;
-        frag_fixes[i].describe(&plan->fixed.setting, &text);
+        frag_fix_describe(&frag_fixes[i], &plan->fixed.setting, &text);
         fprintf(stream, "%s: %s\n", frag_fixes[i].name, text.bytes);
         print_lines(plan, &frag_fixes[i], &plan->fixed.setting, stream);
         if (frag_fixes[i].is_recomputing)
@@ -286,7 +286,7 @@ bool frag_memory_plan_explain(const frag_memory_plan *plan, frag_fitter *fitter,
     }
     if (!frag_fit_divide(fitter, &row->trial.setting, &plan->base.card, &after, error))
         return false;
-    fix->describe(&row->trial.setting, &text);
+    frag_fix_describe(fix, &row->trial.setting, &text);
     fprintf(stream, "\nhere: %s\n", text.bytes);
     print_changes(&plan->parts, &after, stream);
     fprintf(stream, "%s; ", row->trial.fits ? "fits" : "does not fit");
