@@ -252,29 +252,6 @@ static const json_t *find(const frag_json *json, const char *path)
     return at;
 }
 
-bool frag_json_find_text(const frag_json *json, const char *path, const char **value)
-{
-    const char *text = json_string_value(find(json, path));
-    if (text != NULL)
-        *value = text;
-    return text != NULL;
-}
-
-bool frag_json_find_number(const frag_json *json, const char *path, uint64_t *value)
-{
-    const json_t *found = find(json, path);
-    if (!json_is_integer(found) || json_integer_value(found) < 0)
-        return false;
-    *value = (uint64_t)json_integer_value(found);
-    return true;
-}
-
-uint64_t frag_json_number_at(const frag_json *json, const char *path, uint64_t otherwise)
-{
-    frag_json_find_number(json, path, &otherwise);
-    return otherwise;
-}
-
 static const json_t *value_of(const frag_json_value *value)
 {
     return (const json_t *)(const void *)value;
@@ -283,6 +260,22 @@ static const json_t *value_of(const frag_json_value *value)
 static const frag_json_value *to_value(const json_t *value)
 {
     return (const frag_json_value *)(const void *)value;
+}
+
+bool frag_json_find_text(const frag_json *json, const char *path, const char **value)
+{
+    return frag_json_read_text(to_value(find(json, path)), value);
+}
+
+bool frag_json_find_number(const frag_json *json, const char *path, uint64_t *value)
+{
+    return frag_json_read_number(to_value(find(json, path)), value);
+}
+
+uint64_t frag_json_number_at(const frag_json *json, const char *path, uint64_t otherwise)
+{
+    frag_json_find_number(json, path, &otherwise);
+    return otherwise;
 }
 
 const frag_json_value *frag_json_at(const frag_json *json, const char *key)
@@ -382,18 +375,6 @@ const char *frag_json_found(const frag_json_value *value, char text[FRAG_JSON_FO
     return text;
 }
 
-bool frag_json_each(frag_json *json,
-                    bool (*visit)(void *context, const char *key, const frag_json_value *value),
-                    void *context)
-{
-    json_t *object = root_of(json);
-    bool ok = true;
-    for (void *at = json_object_iter(object); ok && at != NULL;
-         at = json_object_iter_next(object, at))
-        ok = visit(context, json_object_iter_key(at), to_value(json_object_iter_value(at)));
-    return ok;
-}
-
 bool frag_json_each_in(const frag_json_value *object,
                        bool (*visit)(void *context, const char *key, const frag_json_value *value),
                        void *context)
@@ -408,6 +389,13 @@ bool frag_json_each_in(const frag_json_value *object,
          at = json_object_iter_next(members.walked, at))
         ok = visit(context, json_object_iter_key(at), to_value(json_object_iter_value(at)));
     return ok;
+}
+
+bool frag_json_each(frag_json *json,
+                    bool (*visit)(void *context, const char *key, const frag_json_value *value),
+                    void *context)
+{
+    return frag_json_each_in(to_value(root_of(json)), visit, context);
 }
 
 typedef struct json_walk {
