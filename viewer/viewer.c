@@ -60,6 +60,20 @@ static int give_error(int code, const fraglab_error *error)
     return code;
 }
 
+/* What a function made, or why it made nothing. */
+static int give_made(int code, void *made, size_t bytes, const fraglab_error *error)
+{
+    if (code != FRAGLAB_OK)
+        return give_error(code, error);
+    give(made, bytes);
+    return FRAGLAB_OK;
+}
+
+static int give_text(int code, char *text, const fraglab_error *error)
+{
+    return give_made(code, text, text != NULL ? strlen(text) : 0, error);
+}
+
 static int refuse(const char *sentence)
 {
     give_copy(sentence);
@@ -132,10 +146,7 @@ EXPORT(viewer_open) int viewer_open(const char *name)
         code = fraglab_open_descriptor(context, 0, &options, &recording, &error);
     if (code == FRAGLAB_OK)
         code = fraglab_recording_json(recording, &json, &error);
-    if (code != FRAGLAB_OK)
-        return give_error(code, &error);
-    give(json, strlen(json));
-    return FRAGLAB_OK;
+    return give_text(code, json, &error);
 }
 
 /* The recording in the project's own format, to be kept beside the original: a smaller file that
@@ -148,10 +159,7 @@ EXPORT(viewer_convert) int viewer_convert(void)
     if (recording == NULL)
         return refuse("no recording is open");
     int code = fraglab_recording_write_memory(recording, "fgt", &bytes, &count, &error);
-    if (code != FRAGLAB_OK)
-        return give_error(code, &error);
-    give(bytes, count);
-    return FRAGLAB_OK;
+    return give_made(code, bytes, count, &error);
 }
 
 /* ---- sizes, cards and policies as they are written on the command line */
@@ -229,10 +237,7 @@ EXPORT(viewer_policies) int viewer_policies(void)
     fraglab_error error = FRAGLAB_ERROR_INIT;
     char *json = NULL;
     int code = fraglab_policies_json(NULL, &json, &error);
-    if (code != FRAGLAB_OK)
-        return give_error(code, &error);
-    give(json, strlen(json));
-    return FRAGLAB_OK;
+    return give_text(code, json, &error);
 }
 
 /* The bundled cards as JSON lines. */
@@ -241,10 +246,7 @@ EXPORT(viewer_cards) int viewer_cards(void)
     fraglab_error error = FRAGLAB_ERROR_INIT;
     char *json = NULL;
     int code = fraglab_cards_json(&json, &error);
-    if (code != FRAGLAB_OK)
-        return give_error(code, &error);
-    give(json, strlen(json));
-    return FRAGLAB_OK;
+    return give_text(code, json, &error);
 }
 
 /* ---- answers */
@@ -336,10 +338,7 @@ EXPORT(viewer_leaks) int viewer_leaks(const char *device)
     read_device(device, &options);
     int code = fraglab_leaks(context, recording, fraglab_recording_main_trace(recording), &options,
                              NULL, &json, &error);
-    if (code != FRAGLAB_OK)
-        return give_error(code, &error);
-    give(json, strlen(json));
-    return FRAGLAB_OK;
+    return give_text(code, json, &error);
 }
 
 /* What `fraglab explain` says: text for a person, or JSON lines. */
@@ -354,10 +353,7 @@ EXPORT(viewer_explain) int viewer_explain(const char *capacity, int as_text)
     if (code != FRAGLAB_OK)
         return code;
     code = fraglab_explain_recording(context, recording, &options, &text, &error);
-    if (code != FRAGLAB_OK)
-        return give_error(code, &error);
-    give(text, strlen(text));
-    return FRAGLAB_OK;
+    return give_text(code, text, &error);
 }
 
 /* The page of `fraglab report`; no policies: those that it takes by itself. */
@@ -385,10 +381,7 @@ int viewer_report(const char *policies, const char *device, int with_bounds, con
     code = fraglab_report_write_memory(context, NULL, 0, &run_options, &options, &bytes, &count,
                                        &error);
     destroy_policies(&list);
-    if (code != FRAGLAB_OK)
-        return give_error(code, &error);
-    give(bytes, count);
-    return FRAGLAB_OK;
+    return give_made(code, bytes, count, &error);
 }
 
 /* "0.1.0 (commit)". */
