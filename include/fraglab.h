@@ -17,8 +17,8 @@
  * given (NULL: it is not wanted). What it makes is stored through a pointer, which is NULL after a
  * failure. No function prints, exits or aborts because of what a caller or a file does, and none
  * keeps anything of a call that failed. Host memory that runs out is FRAGLAB_E_MEMORY. (A broken
- * promise of the library itself does abort: that is a bug, please report it. So does a NULL where
- * this page does not allow it crash, as everywhere in C.)
+ * invariant of the library does abort: that is a bug, please report it. And a NULL where none is
+ * allowed here crashes, as everywhere in C.)
  *
  * Ownership. Whoever gets a handle gives it back with the function named beside its type, where
  * NULL is allowed. Handles do not depend on each other: a recording may be closed while its results
@@ -112,7 +112,7 @@ typedef struct fraglab_context_options {
     size_t size;
     void *user; /* handed to the functions */
     /* Not 0: the call is to end soon, with FRAGLAB_E_CANCELLED. Asked many times a second; once it
-     * has said so, it must go on to until the call has returned. */
+     * has answered so, it must go on answering so until the call has returned. */
     int (*is_cancelled)(void *user);
     /* "replaying", "events", so many of so many (total 0: not known). */
     void (*progress)(void *user, const char *what, const char *unit, uint64_t done, uint64_t total);
@@ -317,8 +317,8 @@ typedef struct fraglab_run_options {
 
 typedef struct fraglab_result fraglab_result; /* fraglab_result_destroy */
 
-/* Replays a trace of the recording with the policy on the simulated device. That simulated memory
- * runs out is a result (the fields under "oom"). options NULL: defaults. */
+/* Replays a trace of the recording with the policy on the simulated device. Where simulated memory
+ * runs out, that is a result and not an error (the fields under "oom"). options NULL: defaults. */
 int fraglab_run(const fraglab_context *context, const fraglab_recording *recording, size_t trace,
                 const fraglab_policy *policy, const fraglab_run_options *options,
                 fraglab_result **result, fraglab_error *error);
@@ -380,8 +380,8 @@ typedef struct fraglab_capacity {
     uint64_t below_requested_bytes;
 } fraglab_capacity;
 
-/* Of the options all but capacity and bounds count; capacity->size tells what the caller has room
- * for. */
+/* capacity_bytes and with_bounds of the options are not used; capacity->size tells what the caller
+ * has room for. */
 int fraglab_min_capacity(const fraglab_context *context, const fraglab_recording *recording,
                          size_t trace, const fraglab_policy *policy,
                          const fraglab_run_options *options, fraglab_capacity *capacity,
@@ -473,9 +473,9 @@ typedef struct fraglab_report_options {
 
 /* One HTML page that needs no other file: runs of each recording with each policy, their timelines
  * and maps, verdicts. The paths are those of recordings and of files of rows, as docs/report.md
- * says (path_count 0: only the open recordings of the options are shown); of the run options
- * device, skip_oom and with_bounds count. To a file that takes the place of `path` when it is
- * whole, or to memory (fraglab_free). Both options may be NULL. */
+ * says (path_count 0: only the open recordings of the options are shown); of the run options those
+ * of the device, skip_oom and with_bounds are used. To a file that takes the place of `path` when
+ * it is whole, or to memory (fraglab_free). Both options may be NULL. */
 int fraglab_report_write(const fraglab_context *context, const char *const *paths,
                          size_t path_count, const fraglab_run_options *run_options,
                          const fraglab_report_options *options, const char *path,
@@ -510,8 +510,8 @@ typedef struct fraglab_figure_options {
 
 /* The table that a figure of that kind is drawn from (fraglab_free). The paths are those of
  * recordings or files of rows, as the kind takes them (path_count 0: only the open recordings of
- * the options are drawn); of the run options those of the device count. Both options may be NULL.
- * FRAGLAB_E_USAGE: no such kind or setting, or the figure is a picture. */
+ * the options are drawn); of the run options those of the device are used. Both options may be
+ * NULL. FRAGLAB_E_USAGE: no such kind or setting, or the figure is a picture. */
 int fraglab_figure_csv(const fraglab_context *context, const char *kind, const char *const *paths,
                        size_t path_count, const fraglab_run_options *run_options,
                        const fraglab_figure_options *options, char **csv, fraglab_error *error);
@@ -717,7 +717,7 @@ typedef struct fraglab_tune_options {
                              machine; 0: no limit */
     uint64_t seed;        /* of the random restarts */
     const fraglab_run_options *device; /* its capacity, card, latency, address rule, fail_call and
-                                          bytes of others count; NULL: defaults */
+                                          bytes of others are used; NULL: defaults */
 } fraglab_tune_options;
 
 typedef struct fraglab_tuned fraglab_tuned; /* fraglab_tuned_destroy */
@@ -770,7 +770,7 @@ typedef struct fraglab_diff_options {
 /* Who holds the memory in each (two recordings, or one twice), which requests are equal, and the
  * peaks of replays: the JSON object that `fraglab diff --format jsonl` prints (fraglab_free). Call
  * sites are known where the recording was opened with sites. Of the run options those of the device
- * count; both options may be NULL. FRAGLAB_E_USAGE: there is no such place or trace. */
+ * are used; both options may be NULL. FRAGLAB_E_USAGE: there is no such place or trace. */
 int fraglab_diff(const fraglab_context *context, const fraglab_recording *before,
                  size_t before_trace, const fraglab_recording *after, size_t after_trace,
                  const fraglab_run_options *run_options, const fraglab_diff_options *options,
@@ -809,9 +809,9 @@ typedef struct fraglab_ranks_options {
 /* What each rank needs at its peak, which request the same, how uneven they are, and which is out
  * of memory first: the JSON object that `fraglab ranks --format jsonl` prints (fraglab_free). Of a
  * recording of several devices the one counts that requests most. Call sites are known where the
- * recordings were opened with sites. Of the run options those of the device count; both options may
- * be NULL. FRAGLAB_E_USAGE: fewer than two recordings, a number twice, a stage that names a rank
- * which is not there. */
+ * recordings were opened with sites. Of the run options those of the device are used; both options
+ * may be NULL. FRAGLAB_E_USAGE: fewer than two recordings, a number twice, a stage that names a
+ * rank which is not there. */
 int fraglab_ranks(const fraglab_context *context, const fraglab_recording *const *recordings,
                   size_t count, const fraglab_run_options *run_options,
                   const fraglab_ranks_options *options, char **json, fraglab_error *error);

@@ -14,8 +14,7 @@ frag_local_search *frag_local_search_create(frag_portfolio *portfolio);
 void frag_local_search_destroy(frag_local_search *search);
 
 /* Tries orders until the portfolio's best packing is at or below the goal, or the steps (counted
- * down) do not suffice for one more. Chance comes from a seed that is
- * always the same. */
+ * down) do not suffice for one more. Chance comes from a seed that is always the same. */
 void frag_local_search_run(frag_local_search *search, uint64_t goal, uint64_t *steps);
 
 #endif

@@ -23,8 +23,8 @@ typedef struct frag_plan_options {
      * with the proof that there is none. */
     uint64_t capacity_bytes;
     uint64_t steps; /* of searches; the first packing is made whatever it takes */
-    /* Asked now and then, true: the best found so far has to do. NULL: never. A plan then is a
-     * function of its input no more. */
+    /* Asked now and then, true: the best found so far has to do. NULL: never. A plan is then no
+     * longer a function of its input. */
     bool (*is_stopped)(void *context);
     void *context;
 } frag_plan_options;

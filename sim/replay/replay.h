@@ -15,8 +15,7 @@
 frag_replay *frag_replay_create(const frag_run_setup *setup, frag_device *device,
                                 frag_error *error);
 /* What a policy that plans makes of the trace; NULL in *plan where it does not plan. limits NULL:
- * none. false: as the
- * policy's plan, or the state at the start does not fit together. */
+ * none. false: the policy finds no plan, or the state at the start does not fit together. */
 bool frag_replay_plan(const frag_run_setup *setup, const frag_plan_limits *limits,
                       frag_policy_plan **plan, frag_error *error);
 /* As frag_replay_create, by a plan that is there already and outlives the replay, in the memory of

@@ -1,4 +1,4 @@
-/* Is a figure that was looked at once a step a leak? */
+/* Does a figure that was taken once in each step show a leak? */
 #ifndef FRAG_LEAKS_LEAK_SERIES_H
 #define FRAG_LEAKS_LEAK_SERIES_H
 
@@ -22,7 +22,7 @@ typedef struct frag_leak_judgement {
     bool is_even; /* it grows about as much in each third */
 } frag_leak_judgement;
 
-/* Values count up to count - 1; at least 4. */
+/* count is at least 4. */
 frag_leak_judgement frag_leak_judge(const uint64_t *values, size_t count);
 
 #endif

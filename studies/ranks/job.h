@@ -22,7 +22,7 @@ typedef struct frag_job {
 
 /* Of a folder those files are ranks that have .pickle, .pkl or .fgt in their names; of one
  * recording alone every device that requests something. false: a folder that cannot be read or
- * holds none, a file that cannot be read, less than two ranks, a cancelled context. The caller
+ * holds none, a file that cannot be read, fewer than two ranks, a cancelled context. The caller
  * destroys, either way. */
 bool frag_job_measure(const frag_job_sources *sources, const frag_world_options *options,
                       frag_job *job, frag_error *error);
