@@ -42,6 +42,12 @@ static inline int frag_compare(uint64_t left, uint64_t right)
     return (left > right) - (left < right);
 }
 
+/* By a second pair of numbers where the first are equal. */
+static inline int frag_compare_then(int first, int second)
+{
+    return first != 0 ? first : second;
+}
+
 /* For arrays of uint64_t. */
 static inline int frag_compare_numbers(const void *left, const void *right)
 {

@@ -60,9 +60,7 @@ static uint64_t draw(frag_local_search *search, uint64_t below)
 static int compare_keyed(const void *one, const void *other)
 {
     const keyed *a = one, *b = other;
-    if (a->key != b->key)
-        return frag_compare(a->key, b->key);
-    return frag_compare(a->buffer, b->buffer);
+    return frag_compare_then(frag_compare(a->key, b->key), frag_compare(a->buffer, b->buffer));
 }
 
 /* Every buffer of the walk that ends above the goal comes earlier, by some chance how much. */

@@ -80,9 +80,8 @@ static int compare_held(const void *left, const void *right)
 {
     const frag_held_range *a = left;
     const frag_held_range *b = right;
-    if (a->address != b->address)
-        return frag_compare(a->address, b->address);
-    return frag_compare(a->event, b->event);
+    return frag_compare_then(frag_compare(a->address, b->address),
+                             frag_compare(a->event, b->event));
 }
 
 static bool is_one_range(const cut_state *cutter, const frag_held_range *a,
@@ -135,9 +134,8 @@ static int compare_live(const void *left, const void *right)
 {
     const live_block *a = left;
     const live_block *b = right;
-    if (a->address != b->address)
-        return frag_compare(a->address, b->address);
-    return frag_compare(a->event, b->event);
+    return frag_compare_then(frag_compare(a->address, b->address),
+                             frag_compare(a->event, b->event));
 }
 
 /* A live block of the start. PyTorch's blocks are multiples of 512 bytes; in a large cudaMalloc'ed

@@ -330,13 +330,11 @@ static int compare_doomed(const void *left, const void *right)
     const frag_lake_doomed *a = left, *b = right;
     if (a->is_whole != b->is_whole)
         return a->is_whole ? 1 : -1;
-    if (a->entry != b->entry)
-        return frag_compare(b->entry, a->entry);
-    if (a->freed != b->freed)
-        return frag_compare(a->freed, b->freed);
-    if (a->bytes != b->bytes)
-        return frag_compare(a->bytes, b->bytes);
-    return frag_compare(a->address, b->address);
+    return frag_compare_then(
+        frag_compare(b->entry, a->entry),
+        frag_compare_then(frag_compare(a->freed, b->freed),
+                          frag_compare_then(frag_compare(a->bytes, b->bytes),
+                                            frag_compare(a->address, b->address))));
 }
 
 void frag_lake_collect(frag_policy *policy)

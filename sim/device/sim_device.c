@@ -393,9 +393,7 @@ static const frag_device_ops sim_ops = {
 static int compare_segments(const void *left, const void *right)
 {
     const ordered_segment *a = left, *b = right;
-    if (a->bytes != b->bytes)
-        return frag_compare(a->bytes, b->bytes);
-    return frag_compare(a->order, b->order);
+    return frag_compare_then(frag_compare(a->bytes, b->bytes), frag_compare(a->order, b->order));
 }
 
 /* Sorts the recorded segments that were malloc'ed during the trace into one queue per size. */

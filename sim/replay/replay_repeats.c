@@ -63,9 +63,7 @@ static int compare_pieces(const void *left, const void *right)
 {
     const piece *a = left;
     const piece *b = right;
-    if (a->address != b->address)
-        return frag_compare(a->address, b->address);
-    return frag_compare(a->kind, b->kind);
+    return frag_compare_then(frag_compare(a->address, b->address), frag_compare(a->kind, b->kind));
 }
 
 /* By address: in what order a policy walks says nothing. */

@@ -502,9 +502,7 @@ static bool check_block_bytes(const frag_trace *trace, frag_error *error)
 static int compare_pools(const void *left, const void *right)
 {
     const frag_pool_id *a = left, *b = right;
-    if (a->high != b->high)
-        return frag_compare(a->high, b->high);
-    return frag_compare(a->low, b->low);
+    return frag_compare_then(frag_compare(a->high, b->high), frag_compare(a->low, b->low));
 }
 
 /* The text form could not distinguish two entries with the same meaning. */

@@ -261,9 +261,8 @@ static int compare_open_events(const void *left, const void *right)
 {
     const frag_open_event *a = left;
     const frag_open_event *b = right;
-    if (a->event != b->event)
-        return frag_compare(a->event, b->event);
-    return frag_compare(a->address, b->address);
+    return frag_compare_then(frag_compare(a->event, b->event),
+                             frag_compare(a->address, b->address));
 }
 
 frag_open_event *frag_opening_list(frag_opening *opening, size_t *count)

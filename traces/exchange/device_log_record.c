@@ -536,9 +536,8 @@ static int compare_times(const void *left, const void *right)
 {
     const frag_device_record *a = *(const frag_device_record *const *)left;
     const frag_device_record *b = *(const frag_device_record *const *)right;
-    if (a->time_ns != b->time_ns)
-        return frag_compare(a->time_ns, b->time_ns);
-    return frag_compare(a->number, b->number);
+    return frag_compare_then(frag_compare(a->time_ns, b->time_ns),
+                             frag_compare(a->number, b->number));
 }
 
 static void follow_log(follower *follow)

@@ -331,9 +331,8 @@ static bool read_session(nsys_reader *reader)
 
 static int compare_owners(const owner *a, const owner *b)
 {
-    if (a->device != b->device)
-        return frag_compare(a->device, b->device);
-    return frag_compare(a->process, b->process);
+    return frag_compare_then(frag_compare(a->device, b->device),
+                             frag_compare(a->process, b->process));
 }
 
 static bool add_owner(nsys_reader *reader, owner added)
@@ -399,11 +398,9 @@ static int compare_rows(const void *one, const void *other)
 {
     const memory_row *a = one;
     const memory_row *b = other;
-    if (a->process != b->process)
-        return frag_compare(a->process, b->process);
-    if (a->record.time_ns != b->record.time_ns)
-        return frag_compare(a->record.time_ns, b->record.time_ns);
-    return frag_compare(a->number, b->number);
+    return frag_compare_then(frag_compare(a->process, b->process),
+                             frag_compare_then(frag_compare(a->record.time_ns, b->record.time_ns),
+                                               frag_compare(a->number, b->number)));
 }
 
 /* Processes have addresses of their own: each becomes a log. */

@@ -250,9 +250,8 @@ static int compare_rows(const void *one, const void *other)
 {
     const log_row *a = one;
     const log_row *b = other;
-    if (a->time_ns != b->time_ns)
-        return frag_compare(a->time_ns, b->time_ns);
-    return frag_compare(a->number, b->number);
+    return frag_compare_then(frag_compare(a->time_ns, b->time_ns),
+                             frag_compare(a->number, b->number));
 }
 
 static void add_events(log_reader *reader, frag_builder *builder)

@@ -256,11 +256,9 @@ static int compare_events(const void *one, const void *other)
     bool is_a_cpu = a->type == TYPE_CPU;
     if (is_a_cpu != (b->type == TYPE_CPU))
         return is_a_cpu ? 1 : -1;
-    if (a->device != b->device)
-        return frag_compare(a->device, b->device);
-    if (a->time_ns != b->time_ns)
-        return frag_compare(a->time_ns, b->time_ns);
-    return frag_compare(a->number, b->number);
+    return frag_compare_then(frag_compare(a->device, b->device),
+                             frag_compare_then(frag_compare(a->time_ns, b->time_ns),
+                                               frag_compare(a->number, b->number)));
 }
 
 /* Sorts by device and time; what is left out stands at the end. */

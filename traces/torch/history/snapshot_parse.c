@@ -274,9 +274,8 @@ static int compare_segments(const void *left, const void *right)
 {
     const frag_snapshot_segment *a = left;
     const frag_snapshot_segment *b = right;
-    if (a->device != b->device)
-        return frag_compare(a->device, b->device);
-    return frag_compare(a->address, b->address);
+    return frag_compare_then(frag_compare(a->device, b->device),
+                             frag_compare(a->address, b->address));
 }
 
 static bool read_segments(const parser *state, frag_pickle_value list)

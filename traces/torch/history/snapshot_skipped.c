@@ -77,9 +77,7 @@ static int compare_insertions(const void *left, const void *right)
 {
     const insertion *a = left;
     const insertion *b = right;
-    if (a->before != b->before)
-        return frag_compare(a->before, b->before);
-    return frag_compare(a->order, b->order);
+    return frag_compare_then(frag_compare(a->before, b->before), frag_compare(a->order, b->order));
 }
 
 /* The history with what was put in. */
