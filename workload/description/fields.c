@@ -24,50 +24,74 @@
 
 enum { COUNT_MAX = 1 << 24, ROWS_MAX = 1 << 30 };
 
+/* Fields that several families have, under names of their own in config.json. */
+#define VOCABULARY(initial)                                                                        \
+    "vocabulary", "vocab_size", FRAG_FIELD_COUNT, NETWORK(vocabulary), initial, 2, COUNT_MAX,      \
+        NULL, "entries of the vocabulary"
+#define POSITIONS(name, initial)                                                                   \
+    "positions", name, FRAG_FIELD_COUNT, NETWORK(positions), initial, 1, COUNT_MAX, NULL,          \
+        "the longest sequence"
+#define WIDTH(name, initial)                                                                       \
+    "width", name, FRAG_FIELD_COUNT, NETWORK(width), initial, 1, 65536, NULL, "of the hidden states"
+#define LAYERS(name, initial)                                                                      \
+    "layers", name, FRAG_FIELD_COUNT, NETWORK(layers), initial, 1, 1000, NULL, "blocks"
+#define HEADS(name, initial)                                                                       \
+    "heads", name, FRAG_FIELD_COUNT, NETWORK(heads), initial, 1, 1024, NULL, "attention heads"
+#define INNER(name, initial)                                                                       \
+    "inner", name, FRAG_FIELD_COUNT, NETWORK(inner), initial, 1, 1 << 20, NULL,                    \
+        "width of the feed-forward part"
+#define ACTIVATION(name, initial)                                                                  \
+    "activation", name, FRAG_FIELD_CHOICE, NETWORK(activation), initial, 0, 0, ACTIVATIONS,        \
+        "of the feed-forward part"
+#define TIED(initial)                                                                              \
+    "tied", "tie_word_embeddings", FRAG_FIELD_FLAG, NETWORK(is_tied), initial, 0, 1, NULL,         \
+        "the head shares the weight of the embedding"
+#define ATTENTION_DROPOUT(name, initial)                                                           \
+    "attention_dropout", name, FRAG_FIELD_RATIO, NETWORK(attention_dropout), initial, 0, 1, NULL,  \
+        "0 to 1"
+#define RESIDUAL_DROPOUT(name, initial)                                                            \
+    "residual_dropout", name, FRAG_FIELD_RATIO, NETWORK(residual_dropout), initial, 0, 1, NULL,    \
+        "0 to 1"
+#define IMAGE(name, initial)                                                                       \
+    "image", name, FRAG_FIELD_COUNT, NETWORK(image), initial, 1, 1 << 14, NULL,                    \
+        "pixels along a side"
+#define IMAGE_CHANNELS(name, initial)                                                              \
+    "image_channels", name, FRAG_FIELD_COUNT, NETWORK(image_channels), initial, 1, 4096, NULL,     \
+        "of the images"
+#define CLASSES(name, initial)                                                                     \
+    "classes", name, FRAG_FIELD_COUNT, NETWORK(classes), initial, 1, COUNT_MAX, NULL,              \
+        "that images belong to"
+
 static const frag_field gpt2_fields[] = {
-    {"vocabulary", "vocab_size", FRAG_FIELD_COUNT, NETWORK(vocabulary), 50257, 2, COUNT_MAX, NULL,
-     "entries of the vocabulary"},
-    {"positions", "n_positions", FRAG_FIELD_COUNT, NETWORK(positions), 1024, 1, COUNT_MAX, NULL,
-     "the longest sequence"},
-    {"width", "n_embd", FRAG_FIELD_COUNT, NETWORK(width), 768, 1, 65536, NULL,
-     "of the hidden states"},
-    {"layers", "n_layer", FRAG_FIELD_COUNT, NETWORK(layers), 12, 1, 1000, NULL, "blocks"},
-    {"heads", "n_head", FRAG_FIELD_COUNT, NETWORK(heads), 12, 1, 1024, NULL, "attention heads"},
+    {VOCABULARY(50257)},
+    {POSITIONS("n_positions", 1024)},
+    {WIDTH("n_embd", 768)},
+    {LAYERS("n_layer", 12)},
+    {HEADS("n_head", 12)},
     {"inner", "n_inner", FRAG_FIELD_COUNT, NETWORK(inner), 0, 0, 1 << 20, NULL,
      "width of the feed-forward part; 0: four times width"},
-    {"activation", "activation_function", FRAG_FIELD_CHOICE, NETWORK(activation), FRAG_GELU_NEW, 0,
-     0, ACTIVATIONS, "of the feed-forward part"},
-    {"tied", "tie_word_embeddings", FRAG_FIELD_FLAG, NETWORK(is_tied), 1, 0, 1, NULL,
-     "the head shares the weight of the embedding"},
+    {ACTIVATION("activation_function", FRAG_GELU_NEW)},
+    {TIED(1)},
     {"embedding_dropout", "embd_pdrop", FRAG_FIELD_RATIO, NETWORK(embedding_dropout), 0.1, 0, 1,
      NULL, "0 to 1"},
-    {"attention_dropout", "attn_pdrop", FRAG_FIELD_RATIO, NETWORK(attention_dropout), 0.1, 0, 1,
-     NULL, "0 to 1"},
-    {"residual_dropout", "resid_pdrop", FRAG_FIELD_RATIO, NETWORK(residual_dropout), 0.1, 0, 1,
-     NULL, "0 to 1"},
+    {ATTENTION_DROPOUT("attn_pdrop", 0.1)},
+    {RESIDUAL_DROPOUT("resid_pdrop", 0.1)},
     {.key = NULL},
 };
 
 static const frag_field llama_fields[] = {
-    {"vocabulary", "vocab_size", FRAG_FIELD_COUNT, NETWORK(vocabulary), 32000, 2, COUNT_MAX, NULL,
-     "entries of the vocabulary"},
-    {"positions", "max_position_embeddings", FRAG_FIELD_COUNT, NETWORK(positions), 2048, 1,
-     COUNT_MAX, NULL, "the longest sequence"},
-    {"width", "hidden_size", FRAG_FIELD_COUNT, NETWORK(width), 4096, 1, 65536, NULL,
-     "of the hidden states"},
-    {"inner", "intermediate_size", FRAG_FIELD_COUNT, NETWORK(inner), 11008, 1, 1 << 20, NULL,
-     "width of the feed-forward part"},
-    {"layers", "num_hidden_layers", FRAG_FIELD_COUNT, NETWORK(layers), 32, 1, 1000, NULL, "blocks"},
-    {"heads", "num_attention_heads", FRAG_FIELD_COUNT, NETWORK(heads), 32, 1, 1024, NULL,
-     "attention heads"},
+    {VOCABULARY(32000)},
+    {POSITIONS("max_position_embeddings", 2048)},
+    {WIDTH("hidden_size", 4096)},
+    {INNER("intermediate_size", 11008)},
+    {LAYERS("num_hidden_layers", 32)},
+    {HEADS("num_attention_heads", 32)},
     {"key_heads", "num_key_value_heads", FRAG_FIELD_COUNT, NETWORK(key_heads), 0, 0, 1024, NULL,
      "heads of keys and values; 0: as many as heads"},
     {"head_width", "head_dim", FRAG_FIELD_COUNT, NETWORK(head_width), 0, 0, 1024, NULL,
      "of one head; 0: width divided by heads"},
-    {"activation", "hidden_act", FRAG_FIELD_CHOICE, NETWORK(activation), FRAG_SILU, 0, 0,
-     ACTIVATIONS, "of the feed-forward part"},
-    {"tied", "tie_word_embeddings", FRAG_FIELD_FLAG, NETWORK(is_tied), 0, 0, 1, NULL,
-     "the head shares the weight of the embedding"},
+    {ACTIVATION("hidden_act", FRAG_SILU)},
+    {TIED(0)},
     {"attention_bias", "attention_bias", FRAG_FIELD_FLAG, NETWORK(has_attention_bias), 0, 0, 1,
      NULL, "linear layers of attention have biases"},
     {"query_bias", NULL, FRAG_FIELD_FLAG, NETWORK(has_query_bias), 0, 0, 1, NULL,
@@ -186,27 +210,20 @@ static const frag_field_default gemma2_defaults[] = {
 };
 
 static const frag_field bert_fields[] = {
-    {"vocabulary", "vocab_size", FRAG_FIELD_COUNT, NETWORK(vocabulary), 30522, 2, COUNT_MAX, NULL,
-     "entries of the vocabulary"},
-    {"positions", "max_position_embeddings", FRAG_FIELD_COUNT, NETWORK(positions), 512, 1,
-     COUNT_MAX, NULL, "the longest sequence"},
+    {VOCABULARY(30522)},
+    {POSITIONS("max_position_embeddings", 512)},
     {"types", "type_vocab_size", FRAG_FIELD_COUNT, NETWORK(types), 2, 1, 1 << 16, NULL,
      "types of tokens"},
-    {"width", "hidden_size", FRAG_FIELD_COUNT, NETWORK(width), 768, 1, 65536, NULL,
-     "of the hidden states"},
-    {"inner", "intermediate_size", FRAG_FIELD_COUNT, NETWORK(inner), 3072, 1, 1 << 20, NULL,
-     "width of the feed-forward part"},
-    {"layers", "num_hidden_layers", FRAG_FIELD_COUNT, NETWORK(layers), 12, 1, 1000, NULL, "blocks"},
-    {"heads", "num_attention_heads", FRAG_FIELD_COUNT, NETWORK(heads), 12, 1, 1024, NULL,
-     "attention heads"},
+    {WIDTH("hidden_size", 768)},
+    {INNER("intermediate_size", 3072)},
+    {LAYERS("num_hidden_layers", 12)},
+    {HEADS("num_attention_heads", 12)},
     {"activation", "hidden_act", FRAG_FIELD_CHOICE, NETWORK(activation), FRAG_GELU, 0, 0,
      ACTIVATIONS, "of the feed-forward part and the head"},
     {"counted_positions", NULL, FRAG_FIELD_FLAG, NETWORK(counts_positions), 0, 0, 1, NULL,
      "positions are counted from the ids, and two of them are never used"},
-    {"attention_dropout", "attention_probs_dropout_prob", FRAG_FIELD_RATIO,
-     NETWORK(attention_dropout), 0.1, 0, 1, NULL, "0 to 1"},
-    {"residual_dropout", "hidden_dropout_prob", FRAG_FIELD_RATIO, NETWORK(residual_dropout), 0.1, 0,
-     1, NULL, "0 to 1"},
+    {ATTENTION_DROPOUT("attention_probs_dropout_prob", 0.1)},
+    {RESIDUAL_DROPOUT("hidden_dropout_prob", 0.1)},
     {.key = NULL},
 };
 
@@ -217,89 +234,63 @@ static const frag_field_default roberta_defaults[] = {
 };
 
 static const frag_field opt_fields[] = {
-    {"vocabulary", "vocab_size", FRAG_FIELD_COUNT, NETWORK(vocabulary), 50272, 2, COUNT_MAX, NULL,
-     "entries of the vocabulary"},
-    {"positions", "max_position_embeddings", FRAG_FIELD_COUNT, NETWORK(positions), 2048, 1,
-     COUNT_MAX, NULL, "the longest sequence"},
-    {"width", "hidden_size", FRAG_FIELD_COUNT, NETWORK(width), 768, 1, 65536, NULL,
-     "of the hidden states"},
+    {VOCABULARY(50272)},
+    {POSITIONS("max_position_embeddings", 2048)},
+    {WIDTH("hidden_size", 768)},
     {"embedding_width", "word_embed_proj_dim", FRAG_FIELD_COUNT, NETWORK(embedding_width), 0, 0,
      65536, NULL, "of the embedding of words; 0: width"},
-    {"inner", "ffn_dim", FRAG_FIELD_COUNT, NETWORK(inner), 3072, 1, 1 << 20, NULL,
-     "width of the feed-forward part"},
-    {"layers", "num_hidden_layers", FRAG_FIELD_COUNT, NETWORK(layers), 12, 1, 1000, NULL, "blocks"},
-    {"heads", "num_attention_heads", FRAG_FIELD_COUNT, NETWORK(heads), 12, 1, 1024, NULL,
-     "attention heads"},
-    {"activation", "activation_function", FRAG_FIELD_CHOICE, NETWORK(activation), FRAG_RELU, 0, 0,
-     ACTIVATIONS, "of the feed-forward part"},
-    {"tied", "tie_word_embeddings", FRAG_FIELD_FLAG, NETWORK(is_tied), 1, 0, 1, NULL,
-     "the head shares the weight of the embedding"},
+    {INNER("ffn_dim", 3072)},
+    {LAYERS("num_hidden_layers", 12)},
+    {HEADS("num_attention_heads", 12)},
+    {ACTIVATION("activation_function", FRAG_RELU)},
+    {TIED(1)},
     {"attention_bias", "enable_bias", FRAG_FIELD_FLAG, NETWORK(has_attention_bias), 1, 0, 1, NULL,
      "linear layers of blocks have biases"},
     {"norms_first", "do_layer_norm_before", FRAG_FIELD_FLAG, NETWORK(has_norms_first), 1, 0, 1,
      NULL, "norms are before attention and the feed-forward part, not behind them"},
-    {"attention_dropout", "attention_dropout", FRAG_FIELD_RATIO, NETWORK(attention_dropout), 0, 0,
-     1, NULL, "0 to 1"},
-    {"residual_dropout", "dropout", FRAG_FIELD_RATIO, NETWORK(residual_dropout), 0.1, 0, 1, NULL,
-     "0 to 1"},
+    {ATTENTION_DROPOUT("attention_dropout", 0)},
+    {RESIDUAL_DROPOUT("dropout", 0.1)},
     {.key = NULL},
 };
 
 static const frag_field gpt_neox_fields[] = {
-    {"vocabulary", "vocab_size", FRAG_FIELD_COUNT, NETWORK(vocabulary), 50432, 2, COUNT_MAX, NULL,
-     "entries of the vocabulary"},
-    {"positions", "max_position_embeddings", FRAG_FIELD_COUNT, NETWORK(positions), 2048, 1,
-     COUNT_MAX, NULL, "the longest sequence"},
-    {"width", "hidden_size", FRAG_FIELD_COUNT, NETWORK(width), 6144, 1, 65536, NULL,
-     "of the hidden states"},
-    {"inner", "intermediate_size", FRAG_FIELD_COUNT, NETWORK(inner), 24576, 1, 1 << 20, NULL,
-     "width of the feed-forward part"},
-    {"layers", "num_hidden_layers", FRAG_FIELD_COUNT, NETWORK(layers), 44, 1, 1000, NULL, "blocks"},
-    {"heads", "num_attention_heads", FRAG_FIELD_COUNT, NETWORK(heads), 64, 1, 1024, NULL,
-     "attention heads"},
-    {"activation", "hidden_act", FRAG_FIELD_CHOICE, NETWORK(activation), FRAG_GELU, 0, 0,
-     ACTIVATIONS, "of the feed-forward part"},
-    {"tied", "tie_word_embeddings", FRAG_FIELD_FLAG, NETWORK(is_tied), 0, 0, 1, NULL,
-     "the head shares the weight of the embedding"},
+    {VOCABULARY(50432)},
+    {POSITIONS("max_position_embeddings", 2048)},
+    {WIDTH("hidden_size", 6144)},
+    {INNER("intermediate_size", 24576)},
+    {LAYERS("num_hidden_layers", 44)},
+    {HEADS("num_attention_heads", 64)},
+    {ACTIVATION("hidden_act", FRAG_GELU)},
+    {TIED(0)},
     {"attention_bias", "attention_bias", FRAG_FIELD_FLAG, NETWORK(has_attention_bias), 1, 0, 1,
      NULL, "linear layers of attention have biases"},
     {"parallel", "use_parallel_residual", FRAG_FIELD_FLAG, NETWORK(is_parallel), 1, 0, 1, NULL,
      "attention and feed-forward part see the same hidden states"},
     {"rotary_share", "rotary_pct", FRAG_FIELD_RATIO, NETWORK(rotary_share), 0.25, 0.01, 1, NULL,
      "of a head's width that is turned by its position"},
-    {"attention_dropout", "attention_dropout", FRAG_FIELD_RATIO, NETWORK(attention_dropout), 0, 0,
-     1, NULL, "0 to 1"},
-    {"residual_dropout", "hidden_dropout", FRAG_FIELD_RATIO, NETWORK(residual_dropout), 0, 0, 1,
-     NULL, "0 to 1"},
+    {ATTENTION_DROPOUT("attention_dropout", 0)},
+    {RESIDUAL_DROPOUT("hidden_dropout", 0)},
     {.key = NULL},
 };
 
 static const frag_field distilbert_fields[] = {
-    {"vocabulary", "vocab_size", FRAG_FIELD_COUNT, NETWORK(vocabulary), 30522, 2, COUNT_MAX, NULL,
-     "entries of the vocabulary"},
-    {"positions", "max_position_embeddings", FRAG_FIELD_COUNT, NETWORK(positions), 512, 1,
-     COUNT_MAX, NULL, "the longest sequence"},
-    {"width", "dim", FRAG_FIELD_COUNT, NETWORK(width), 768, 1, 65536, NULL, "of the hidden states"},
-    {"inner", "hidden_dim", FRAG_FIELD_COUNT, NETWORK(inner), 3072, 1, 1 << 20, NULL,
-     "width of the feed-forward part"},
-    {"layers", "n_layers", FRAG_FIELD_COUNT, NETWORK(layers), 6, 1, 1000, NULL, "blocks"},
-    {"heads", "n_heads", FRAG_FIELD_COUNT, NETWORK(heads), 12, 1, 1024, NULL, "attention heads"},
+    {VOCABULARY(30522)},
+    {POSITIONS("max_position_embeddings", 512)},
+    {WIDTH("dim", 768)},
+    {INNER("hidden_dim", 3072)},
+    {LAYERS("n_layers", 6)},
+    {HEADS("n_heads", 12)},
     {"activation", "activation", FRAG_FIELD_CHOICE, NETWORK(activation), FRAG_GELU, 0, 0,
      ACTIVATIONS, "of the feed-forward part and the head"},
-    {"attention_dropout", "attention_dropout", FRAG_FIELD_RATIO, NETWORK(attention_dropout), 0.1, 0,
-     1, NULL, "0 to 1"},
-    {"residual_dropout", "dropout", FRAG_FIELD_RATIO, NETWORK(residual_dropout), 0.1, 0, 1, NULL,
-     "0 to 1"},
+    {ATTENTION_DROPOUT("attention_dropout", 0.1)},
+    {RESIDUAL_DROPOUT("dropout", 0.1)},
     {.key = NULL},
 };
 
 static const frag_field bart_fields[] = {
-    {"vocabulary", "vocab_size", FRAG_FIELD_COUNT, NETWORK(vocabulary), 50265, 2, COUNT_MAX, NULL,
-     "entries of the vocabulary"},
-    {"positions", "max_position_embeddings", FRAG_FIELD_COUNT, NETWORK(positions), 1024, 1,
-     COUNT_MAX, NULL, "the longest sequence"},
-    {"width", "d_model", FRAG_FIELD_COUNT, NETWORK(width), 1024, 1, 65536, NULL,
-     "of the hidden states"},
+    {VOCABULARY(50265)},
+    {POSITIONS("max_position_embeddings", 1024)},
+    {WIDTH("d_model", 1024)},
     {"layers", "decoder_layers", FRAG_FIELD_COUNT, NETWORK(layers), 12, 1, 1000, NULL,
      "blocks of the decoder"},
     {"heads", "decoder_attention_heads", FRAG_FIELD_COUNT, NETWORK(heads), 16, 1, 1024, NULL,
@@ -312,28 +303,23 @@ static const frag_field bart_fields[] = {
      1024, NULL, "attention heads of the encoder"},
     {"encoder_inner", "encoder_ffn_dim", FRAG_FIELD_COUNT, NETWORK(encoder_inner), 4096, 1, 1 << 20,
      NULL, "width of the encoder's feed-forward part"},
-    {"activation", "activation_function", FRAG_FIELD_CHOICE, NETWORK(activation), FRAG_GELU, 0, 0,
-     ACTIVATIONS, "of the feed-forward part"},
-    {"attention_dropout", "attention_dropout", FRAG_FIELD_RATIO, NETWORK(attention_dropout), 0, 0,
-     1, NULL, "0 to 1"},
-    {"residual_dropout", "dropout", FRAG_FIELD_RATIO, NETWORK(residual_dropout), 0.1, 0, 1, NULL,
-     "0 to 1"},
+    {ACTIVATION("activation_function", FRAG_GELU)},
+    {ATTENTION_DROPOUT("attention_dropout", 0)},
+    {RESIDUAL_DROPOUT("dropout", 0.1)},
     {"activation_dropout", "activation_dropout", FRAG_FIELD_RATIO, NETWORK(activation_dropout), 0,
      0, 1, NULL, "within the feed-forward part, 0 to 1"},
     {.key = NULL},
 };
 
 static const frag_field whisper_fields[] = {
-    {"vocabulary", "vocab_size", FRAG_FIELD_COUNT, NETWORK(vocabulary), 51865, 2, COUNT_MAX, NULL,
-     "entries of the vocabulary"},
+    {VOCABULARY(51865)},
     {"positions", "max_target_positions", FRAG_FIELD_COUNT, NETWORK(positions), 448, 1, COUNT_MAX,
      NULL, "the longest sequence of tokens"},
     {"encoder_positions", "max_source_positions", FRAG_FIELD_COUNT, NETWORK(encoder_positions),
      1500, 2, 1 << 20, NULL, "of every spectrogram, which has twice as many frames"},
     {"mels", "num_mel_bins", FRAG_FIELD_COUNT, NETWORK(mels), 80, 1, 4096, NULL,
      "numbers of a frame of it"},
-    {"width", "d_model", FRAG_FIELD_COUNT, NETWORK(width), 384, 1, 65536, NULL,
-     "of the hidden states"},
+    {WIDTH("d_model", 384)},
     {"layers", "decoder_layers", FRAG_FIELD_COUNT, NETWORK(layers), 4, 1, 1000, NULL,
      "blocks of the decoder"},
     {"heads", "decoder_attention_heads", FRAG_FIELD_COUNT, NETWORK(heads), 6, 1, 1024, NULL,
@@ -346,30 +332,24 @@ static const frag_field whisper_fields[] = {
      1024, NULL, "attention heads of the encoder"},
     {"encoder_inner", "encoder_ffn_dim", FRAG_FIELD_COUNT, NETWORK(encoder_inner), 1536, 1, 1 << 20,
      NULL, "width of the encoder's feed-forward part"},
-    {"activation", "activation_function", FRAG_FIELD_CHOICE, NETWORK(activation), FRAG_GELU, 0, 0,
-     ACTIVATIONS, "of the feed-forward part"},
-    {"attention_dropout", "attention_dropout", FRAG_FIELD_RATIO, NETWORK(attention_dropout), 0, 0,
-     1, NULL, "0 to 1"},
-    {"residual_dropout", "dropout", FRAG_FIELD_RATIO, NETWORK(residual_dropout), 0, 0, 1, NULL,
-     "0 to 1"},
+    {ACTIVATION("activation_function", FRAG_GELU)},
+    {ATTENTION_DROPOUT("attention_dropout", 0)},
+    {RESIDUAL_DROPOUT("dropout", 0)},
     {"activation_dropout", "activation_dropout", FRAG_FIELD_RATIO, NETWORK(activation_dropout), 0,
      0, 1, NULL, "within the feed-forward part, 0 to 1"},
     {.key = NULL},
 };
 
 static const frag_field t5_fields[] = {
-    {"vocabulary", "vocab_size", FRAG_FIELD_COUNT, NETWORK(vocabulary), 32128, 2, COUNT_MAX, NULL,
-     "entries of the vocabulary"},
-    {"width", "d_model", FRAG_FIELD_COUNT, NETWORK(width), 512, 1, 65536, NULL,
-     "of the hidden states"},
+    {VOCABULARY(32128)},
+    {WIDTH("d_model", 512)},
     {"head_width", "d_kv", FRAG_FIELD_COUNT, NETWORK(head_width), 64, 1, 1024, NULL, "of one head"},
-    {"inner", "d_ff", FRAG_FIELD_COUNT, NETWORK(inner), 2048, 1, 1 << 20, NULL,
-     "width of the feed-forward part"},
+    {INNER("d_ff", 2048)},
     {"encoder_layers", "num_layers", FRAG_FIELD_COUNT, NETWORK(encoder_layers), 6, 1, 1000, NULL,
      "blocks of the encoder"},
     {"layers", "num_decoder_layers", FRAG_FIELD_COUNT, NETWORK(layers), 0, 0, 1000, NULL,
      "blocks of the decoder; 0: as many as of the encoder"},
-    {"heads", "num_heads", FRAG_FIELD_COUNT, NETWORK(heads), 8, 1, 1024, NULL, "attention heads"},
+    {HEADS("num_heads", 8)},
     {"position_buckets", "relative_attention_num_buckets", FRAG_FIELD_COUNT,
      NETWORK(position_buckets), 32, 4, COUNT_MAX, NULL,
      "classes of distances that positions are told apart by"},
@@ -394,37 +374,26 @@ static const frag_field_default mt5_defaults[] = {
 };
 
 static const frag_field vit_fields[] = {
-    {"image", "image_size", FRAG_FIELD_COUNT, NETWORK(image), 224, 1, 1 << 14, NULL,
-     "pixels along a side"},
-    {"image_channels", "num_channels", FRAG_FIELD_COUNT, NETWORK(image_channels), 3, 1, 4096, NULL,
-     "of the images"},
+    {IMAGE("image_size", 224)},
+    {IMAGE_CHANNELS("num_channels", 3)},
     {"patch", "patch_size", FRAG_FIELD_COUNT, NETWORK(patch), 16, 1, 1 << 14, NULL,
      "pixels along a side of a patch, which becomes a token"},
-    {"width", "hidden_size", FRAG_FIELD_COUNT, NETWORK(width), 768, 1, 65536, NULL,
-     "of the hidden states"},
-    {"inner", "intermediate_size", FRAG_FIELD_COUNT, NETWORK(inner), 3072, 1, 1 << 20, NULL,
-     "width of the feed-forward part"},
-    {"layers", "num_hidden_layers", FRAG_FIELD_COUNT, NETWORK(layers), 12, 1, 1000, NULL, "blocks"},
-    {"heads", "num_attention_heads", FRAG_FIELD_COUNT, NETWORK(heads), 12, 1, 1024, NULL,
-     "attention heads"},
-    {"activation", "hidden_act", FRAG_FIELD_CHOICE, NETWORK(activation), FRAG_GELU, 0, 0,
-     ACTIVATIONS, "of the feed-forward part"},
+    {WIDTH("hidden_size", 768)},
+    {INNER("intermediate_size", 3072)},
+    {LAYERS("num_hidden_layers", 12)},
+    {HEADS("num_attention_heads", 12)},
+    {ACTIVATION("hidden_act", FRAG_GELU)},
     {"query_bias", "qkv_bias", FRAG_FIELD_FLAG, NETWORK(has_query_bias), 1, 0, 1, NULL,
      "linear layers of queries, keys and values have biases"},
-    {"classes", "id2label|num_labels", FRAG_FIELD_COUNT, NETWORK(classes), 2, 1, COUNT_MAX, NULL,
-     "that images belong to"},
-    {"attention_dropout", "attention_probs_dropout_prob", FRAG_FIELD_RATIO,
-     NETWORK(attention_dropout), 0, 0, 1, NULL, "0 to 1"},
-    {"residual_dropout", "hidden_dropout_prob", FRAG_FIELD_RATIO, NETWORK(residual_dropout), 0, 0,
-     1, NULL, "0 to 1"},
+    {CLASSES("id2label|num_labels", 2)},
+    {ATTENTION_DROPOUT("attention_probs_dropout_prob", 0)},
+    {RESIDUAL_DROPOUT("hidden_dropout_prob", 0)},
     {.key = NULL},
 };
 
 static const frag_field resnet_fields[] = {
-    {"image", "image_size", FRAG_FIELD_COUNT, NETWORK(image), 224, 1, 1 << 14, NULL,
-     "pixels along a side"},
-    {"image_channels", "num_channels", FRAG_FIELD_COUNT, NETWORK(image_channels), 3, 1, 4096, NULL,
-     "of the images"},
+    {IMAGE("image_size", 224)},
+    {IMAGE_CHANNELS("num_channels", 3)},
     {"width", "embedding_size", FRAG_FIELD_COUNT, NETWORK(width), 64, 1, 65536, NULL,
      "channels before the first stage"},
     {"channels", "hidden_sizes", FRAG_FIELD_STAGES, NETWORK(channels), 0, 1, 65536,
@@ -439,16 +408,13 @@ static const frag_field resnet_fields[] = {
      1, NULL, "the first stage halves the image too"},
     {"halved_narrowing", "downsample_in_bottleneck", FRAG_FIELD_FLAG, NETWORK(is_narrowed_halved),
      0, 0, 1, NULL, "the first of three convolutions halves the image, not the second"},
-    {"classes", "id2label|num_labels", FRAG_FIELD_COUNT, NETWORK(classes), 2, 1, COUNT_MAX, NULL,
-     "that images belong to"},
+    {CLASSES("id2label|num_labels", 2)},
     {.key = NULL},
 };
 
 static const frag_field convnext_fields[] = {
-    {"image", "image_size", FRAG_FIELD_COUNT, NETWORK(image), 224, 1, 1 << 14, NULL,
-     "pixels along a side"},
-    {"image_channels", "num_channels", FRAG_FIELD_COUNT, NETWORK(image_channels), 3, 1, 4096, NULL,
-     "of the images"},
+    {IMAGE("image_size", 224)},
+    {IMAGE_CHANNELS("num_channels", 3)},
     {"patch", "patch_size", FRAG_FIELD_COUNT, NETWORK(patch), 4, 1, 1 << 14, NULL,
      "pixels along a side of a patch, which becomes a pixel of the first stage"},
     {"channels", "hidden_sizes", FRAG_FIELD_STAGES, NETWORK(channels), 0, 2, 65536,
@@ -461,19 +427,16 @@ static const frag_field convnext_fields[] = {
      NULL, "what a layer makes is multiplied by a number for each channel, at first this; 0: not"},
     {"drop_path", "drop_path_rate", FRAG_FIELD_RATIO, NETWORK(drop_path), 0, 0, 1, NULL,
      "of images that the last layer is left out for, the first for none, 0 to 1"},
-    {"classes", "id2label|num_labels", FRAG_FIELD_COUNT, NETWORK(classes), 2, 1, COUNT_MAX, NULL,
-     "that images belong to"},
+    {CLASSES("id2label|num_labels", 2)},
     {.key = NULL},
 };
 
 static const frag_field mnasnet_fields[] = {
-    {"image", NULL, FRAG_FIELD_COUNT, NETWORK(image), 224, 1, 1 << 14, NULL, "pixels along a side"},
-    {"image_channels", NULL, FRAG_FIELD_COUNT, NETWORK(image_channels), 3, 1, 4096, NULL,
-     "of the images"},
+    {IMAGE(NULL, 224)},
+    {IMAGE_CHANNELS(NULL, 3)},
     {"alpha", NULL, FRAG_FIELD_RATIO, NETWORK(alpha), 1, 0.01, 100, NULL,
      "all channels but the last ones are so many times as many, in multiples of 8"},
-    {"classes", NULL, FRAG_FIELD_COUNT, NETWORK(classes), 1000, 1, COUNT_MAX, NULL,
-     "that images belong to"},
+    {CLASSES(NULL, 1000)},
     {"residual_dropout", NULL, FRAG_FIELD_RATIO, NETWORK(residual_dropout), 0.2, 0, 1, NULL,
      "before the classifier, 0 to 1"},
     {.key = NULL},
@@ -501,7 +464,7 @@ static const frag_field dlrm_fields[] = {
 static const frag_field graph_fields[] = {
     {"features", NULL, FRAG_FIELD_COUNT, NETWORK(features), 128, 1, 65536, NULL,
      "numbers of a node"},
-    {"width", NULL, FRAG_FIELD_COUNT, NETWORK(width), 256, 1, 65536, NULL, "of the hidden states"},
+    {WIDTH(NULL, 256)},
     {"layers", NULL, FRAG_FIELD_COUNT, NETWORK(layers), 3, 1, 1000, NULL,
      "of messages along edges"},
     {"classes", NULL, FRAG_FIELD_COUNT, NETWORK(classes), 40, 1, COUNT_MAX, NULL,
