@@ -144,8 +144,6 @@ frag_row_value frag_row_get(const frag_row *row, const frag_row_field *field);
 const char *frag_row_value_text(const frag_row_value *value);
 /* true: the part that has the field is not there at all. */
 bool frag_row_is_absent(const frag_row *row, const frag_row_field *field);
-/* The value as a stored row tells it; of another type it is not known. */
-frag_row_value frag_row_stored_value(const frag_json *row, const frag_row_field *field);
 /* Fills the parts that are given (the others NULL) from a stored row. false: FRAG_E_INPUT, a value
  * of another type than its field. */
 bool frag_row_take(const frag_json *row, void *const parts[FRAG_PART_COUNT], frag_error *error);

@@ -83,22 +83,8 @@ static frag_row_value value_at(const frag_row_field *field, const char *member)
     return unknown;
 }
 
-frag_row_value frag_row_get(const frag_row *row, const frag_row_field *field)
-{
-    const frag_row_place *place = &field->place;
-    if (row->stored != NULL)
-        return frag_row_stored_value(row->stored, field);
-    if (frag_row_is_absent(row, field))
-        return unknown;
-    if (place->compute != NULL)
-        return place->compute(row);
-    const char *part = part_of(row, place->part);
-    return part != NULL ? value_at(field, part + place->offset) : unknown;
-}
-
-/* ---- reading rows back */
-
-frag_row_value frag_row_stored_value(const frag_json *row, const frag_row_field *field)
+/* As a stored row tells it; of another type it is not known. */
+static frag_row_value stored_value(const frag_json *row, const frag_row_field *field)
 {
     const frag_json_value *found = frag_json_at_path(row, field->path);
     frag_row_value value = {0};
@@ -126,6 +112,21 @@ frag_row_value frag_row_stored_value(const frag_json *row, const frag_row_field 
     }
     return value;
 }
+
+frag_row_value frag_row_get(const frag_row *row, const frag_row_field *field)
+{
+    const frag_row_place *place = &field->place;
+    if (row->stored != NULL)
+        return stored_value(row->stored, field);
+    if (frag_row_is_absent(row, field))
+        return unknown;
+    if (place->compute != NULL)
+        return place->compute(row);
+    const char *part = part_of(row, place->part);
+    return part != NULL ? value_at(field, part + place->offset) : unknown;
+}
+
+/* ---- reading rows back */
 
 static uint32_t code_of(const frag_row_place *place, const frag_row_value *value)
 {
@@ -180,7 +181,7 @@ bool frag_row_take(const frag_json *row, void *const parts[FRAG_PART_COUNT], fra
     char found[FRAG_JSON_FOUND_MAX];
     for (const frag_row_field *field = frag_row_kind_run->fields; field->path != NULL; field++) {
         const frag_json_value *at = frag_json_at_path(row, field->path);
-        frag_row_value value = frag_row_stored_value(row, field);
+        frag_row_value value = stored_value(row, field);
         if (at != NULL && !frag_json_is_null(at) && !value.is_known)
             return frag_fail(error, FRAG_E_INPUT, "%s of the row %s; expected %s%s", field->path,
                              frag_json_found(at, found), type_words[field->type],

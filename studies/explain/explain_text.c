@@ -7,7 +7,8 @@
 
 enum { COLUMNS = 96, LABEL_COLUMNS = 11, FOUND_LINES = 10 };
 
-void frag_explain_wrap(FILE *stream, const char *text, unsigned indent)
+/* Broken into lines of at most 96 columns; those after the first are indented. */
+static void wrap(FILE *stream, const char *text, unsigned indent)
 {
     size_t column = indent;
     while (*text != '\0') {
@@ -48,7 +49,7 @@ void frag_explain_print_verdict(FILE *stream, const frag_diagnosis *diagnosis, b
             has_room ? "a device of that size is large enough"
                      : frag_oom_verdict_meaning(diagnosis->verdict));
     print_label(stream, "why");
-    frag_explain_wrap(stream, diagnosis->because.bytes, LABEL_COLUMNS);
+    wrap(stream, diagnosis->because.bytes, LABEL_COLUMNS);
 }
 
 void frag_explain_print_steps(FILE *stream, const frag_advice *advice)
@@ -58,7 +59,7 @@ void frag_explain_print_steps(FILE *stream, const frag_advice *advice)
     fprintf(stream, "\nwhat to do\n");
     for (size_t i = 0; i < advice->count; i++) {
         fprintf(stream, "%3zu. ", i + 1);
-        frag_explain_wrap(stream, advice->steps[i].text.bytes, 5);
+        wrap(stream, advice->steps[i].text.bytes, 5);
     }
 }
 

@@ -12,7 +12,5 @@ void frag_explain_print_text(FILE *stream, const frag_explained *explained);
  * what happened on a GPU. */
 void frag_explain_print_verdict(FILE *stream, const frag_diagnosis *diagnosis, bool is_simulated);
 void frag_explain_print_steps(FILE *stream, const frag_advice *advice);
-/* Text broken into lines of at most 96 columns; those after the first are indented. */
-void frag_explain_wrap(FILE *stream, const char *text, unsigned indent);
 
 #endif

@@ -56,14 +56,15 @@ frag_attention_shape frag_model_attention(const frag_model *model, const frag_ba
     };
 }
 
-bool frag_model_is_pipelined(const frag_model *model)
+/* A stage calls blocks itself, not through the model of transformers. */
+static bool is_pipelined(const frag_model *model)
 {
     return model->workload->parallel == FRAG_PARALLEL_PIPELINE;
 }
 
 bool frag_model_finds_packed(const frag_model *model, const frag_cache *past)
 {
-    return past == NULL && !frag_model_is_pipelined(model);
+    return past == NULL && !is_pipelined(model);
 }
 
 void frag_family_load_tokens(frag_tape *tape, const frag_model *model, frag_batch *batch)
@@ -184,7 +185,7 @@ frag_tensor frag_family_positions(frag_tape *tape, uint64_t tokens)
 
 frag_tensor frag_model_positions(frag_tape *tape, const frag_model *model, uint64_t tokens)
 {
-    return frag_model_is_pipelined(model) ? frag_tape_empty(tape, tokens, FRAG_I64)
+    return is_pipelined(model) ? frag_tape_empty(tape, tokens, FRAG_I64)
                                           : frag_family_positions(tape, tokens);
 }
 

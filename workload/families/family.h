@@ -333,8 +333,6 @@ frag_tensor frag_model_call(frag_tape *tape, const frag_model *model, const frag
  * becomes what comes out. */
 void frag_model_pass_block(frag_tape *tape, const frag_model *model, uint64_t number,
                            const frag_region_call *block, frag_tensor *hidden);
-/* A stage calls blocks itself, not through the model of transformers. */
-bool frag_model_is_pipelined(const frag_model *model);
 /* Does transformers look for packed sequences, as it does where no cache is used? */
 bool frag_model_finds_packed(const frag_model *model, const frag_cache *past);
 /* ids of tokens made on the host and copied; name = ..., so that the old ones go afterwards. */

@@ -12,7 +12,6 @@ typedef struct shard_group {
     uint32_t count;
     frag_tensor gathered; /* what all ranks have sent; 0: is not on its way */
     bool is_whole;
-    bool has_outputs; /* its parameters have been gathered before */
     bool is_done;     /* its gradients have been added up */
 } shard_group;
 
