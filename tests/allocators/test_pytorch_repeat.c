@@ -16,13 +16,13 @@
 #include "sim/policy_engine.h"
 #include "sim/rows/result.h"
 #include "tests/support/text_recording.h"
+#include "tests/support/xorshift.h"
 
 enum { SETTINGS = 24, SLOTS = 24, EVENTS = 160 };
 
 static uint64_t draw(uint64_t *random, uint64_t below)
 {
-    *random = *random * 6364136223846793005u + 1442695040888963407u;
-    return (*random >> 33) % below;
+    return xorshift_next(random) % below;
 }
 
 /* Sizes of both pools, of middle and of oversize requests, few enough to come again. */

@@ -19,13 +19,13 @@
 #include "sim/rows/result.h"
 #include "sim/run.h"
 #include "tests/support/text_recording.h"
+#include "tests/support/xorshift.h"
 
 enum { SLOTS = 400, WEIGHTS = 40, STEP_BLOCKS = 90, KEPT = 3, STEPS = 40, STEP_EVENTS = 182 };
 
 static uint64_t draw(uint64_t *random, uint64_t below)
 {
-    *random = *random * 6364136223846793005u + 1442695040888963407u;
-    return (*random >> 33) % below;
+    return xorshift_next(random) % below;
 }
 
 typedef struct program {
