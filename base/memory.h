@@ -79,7 +79,8 @@ void frag_memory_keep(void);
 void *frag_grow(void *items, size_t *capacity, size_t count, size_t item_bytes);
 /* Appends an item, which is not set yet, to items (count, of capacity): a pointer to it. */
 #define FRAG_APPEND(items, count, capacity)                                                        \
-    ((items) = frag_grow((items), &(capacity), (count) + 1, sizeof *(items)), &(items)[(count)++])
+    ((items) = frag_grow((items), &(capacity), (size_t)(count) + 1, sizeof *(items)),              \
+     &(items)[(count)++])
 
 #pragma GCC visibility pop
 

@@ -100,9 +100,7 @@ uint32_t frag_builder_frame(frag_builder *builder, frag_frame frame)
     uint32_t id = intern(&builder->frames, &frame, sizeof frame, &is_new);
     if (!is_new)
         return id;
-    recording->frames = frag_grow(recording->frames, &builder->frame_capacity,
-                                  (size_t)recording->frame_count + 1, sizeof *recording->frames);
-    recording->frames[recording->frame_count++] = frame;
+    *FRAG_APPEND(recording->frames, recording->frame_count, builder->frame_capacity) = frame;
     return id;
 }
 
@@ -115,9 +113,8 @@ uint32_t frag_builder_site(frag_builder *builder, const uint32_t *frames, uint32
     if (!is_new)
         return id;
     FRAG_ASSERT(count <= UINT32_MAX - recording->site_frame_count);
-    recording->sites = frag_grow(recording->sites, &builder->site_capacity,
-                                 (size_t)recording->site_count + 1, sizeof *recording->sites);
-    recording->sites[recording->site_count++] = (frag_site){recording->site_frame_count, count};
+    *FRAG_APPEND(recording->sites, recording->site_count, builder->site_capacity) =
+        (frag_site){recording->site_frame_count, count};
     recording->site_frames =
         frag_grow(recording->site_frames, &builder->site_frame_capacity,
                   (size_t)recording->site_frame_count + count, sizeof *recording->site_frames);
@@ -208,9 +205,7 @@ uint32_t frag_builder_pool(frag_builder *builder, frag_pool_id id)
     uint32_t pool = intern(&device->pools, &id, sizeof id, &is_new);
     if (!is_new)
         return pool;
-    trace->pool_ids = frag_grow(trace->pool_ids, &device->pool_capacity,
-                                (size_t)trace->pool_count + 1, sizeof *trace->pool_ids);
-    trace->pool_ids[trace->pool_count++] = id;
+    *FRAG_APPEND(trace->pool_ids, trace->pool_count, device->pool_capacity) = id;
     return pool;
 }
 
@@ -229,10 +224,7 @@ static uint16_t intern_stream(frag_builder *builder, uint64_t handle)
         return 0;
     }
     if (is_new) {
-        trace->stream_handles =
-            frag_grow(trace->stream_handles, &device->stream_capacity,
-                      (size_t)trace->stream_count + 1, sizeof *trace->stream_handles);
-        trace->stream_handles[trace->stream_count++] = handle;
+        *FRAG_APPEND(trace->stream_handles, trace->stream_count, device->stream_capacity) = handle;
     }
     device->last_handle = handle;
     device->last_stream = stream;
@@ -321,9 +313,7 @@ void frag_builder_slot_give(frag_builder *builder, uint32_t slot)
 {
     slot_stack *slots = &builder->device.slots;
     FRAG_ASSERT(slot < slots->next);
-    slots->free =
-        frag_grow(slots->free, &slots->capacity, (size_t)slots->count + 1, sizeof *slots->free);
-    slots->free[slots->count++] = slot;
+    *FRAG_APPEND(slots->free, slots->count, slots->capacity) = slot;
 }
 
 static void destroy_builder(frag_builder *builder)

@@ -116,9 +116,7 @@ bool frag_cuda_ballast_fill(frag_cuda_ballast *ballast, frag_gpu *gpu, uint64_t 
         }
         if (code != FRAG_CUDA_OK)
             return frag_cuda_fail(cuda, "cudaMalloc", code, error);
-        ballast->pieces = frag_grow(ballast->pieces, &ballast->capacity, ballast->count + 1,
-                                    sizeof *ballast->pieces);
-        ballast->pieces[ballast->count++] = memory;
+        *FRAG_APPEND(ballast->pieces, ballast->count, ballast->capacity) = memory;
         ballast->bytes += piece;
         if (!frag_cuda_free_bytes(gpu, &free_bytes, error))
             return false;

@@ -11,9 +11,7 @@ static size_t cut(frag_cuda_mapper *mapper, const frag_cuda_place *range, uint64
     for (uint64_t end = address + bytes; address < end;) {
         uint64_t piece = unit_bytes - (address - range->address) % unit_bytes;
         piece = piece < end - address ? piece : end - address;
-        mapper->pieces =
-            frag_grow(mapper->pieces, &mapper->piece_capacity, count + 1, sizeof *mapper->pieces);
-        mapper->pieces[count++] = (frag_cuda_place){
+        *FRAG_APPEND(mapper->pieces, count, mapper->piece_capacity) = (frag_cuda_place){
             .address = address,
             .bytes = piece,
             .real = range->real + (address - range->address),

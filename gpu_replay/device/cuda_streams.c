@@ -51,9 +51,7 @@ static int take_event(frag_cuda_streams *streams, frag_cuda_event *event)
 
 static void give_event(frag_cuda_streams *streams, frag_cuda_event event)
 {
-    streams->spare = frag_grow(streams->spare, &streams->spare_capacity, streams->spare_count + 1,
-                               sizeof *streams->spare);
-    streams->spare[streams->spare_count++] = event;
+    *FRAG_APPEND(streams->spare, streams->spare_count, streams->spare_capacity) = event;
 }
 
 /* The work of a stream is done in order: with a mark, all before it are done. */
@@ -109,8 +107,7 @@ int frag_cuda_streams_record(frag_cuda_streams *streams, uint32_t stream, uint64
         queue->end -= queue->first;
         queue->first = 0;
     }
-    queue->marks = frag_grow(queue->marks, &queue->capacity, queue->end + 1, sizeof *queue->marks);
-    queue->marks[queue->end++] = (frag_cuda_mark){mark, event};
+    *FRAG_APPEND(queue->marks, queue->end, queue->capacity) = (frag_cuda_mark){mark, event};
     streams->call = "cudaEventRecord";
     return streams->cuda->cudaEventRecord(event, handle);
 }

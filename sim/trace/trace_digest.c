@@ -50,10 +50,7 @@ static uint32_t string_number(digest_state *digester, const frag_strings *string
     if (id == 0 || frag_strings_length(strings, id) == 0)
         return 0;
     if (digester->numbers[id] == 0) {
-        digester->used_ids =
-            frag_grow(digester->used_ids, &digester->used_ids_capacity,
-                      (size_t)digester->used_count + 1, sizeof *digester->used_ids);
-        digester->used_ids[digester->used_count++] = id;
+        *FRAG_APPEND(digester->used_ids, digester->used_count, digester->used_ids_capacity) = id;
         digester->numbers[id] = digester->used_count;
     }
     return digester->numbers[id];

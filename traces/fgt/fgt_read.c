@@ -171,14 +171,12 @@ static bool read_frames(frag_fgt_reader *reader, const unsigned char *in, size_t
 {
     frag_recording *recording = reader->recording;
     for (; left >= 12; left -= 12, in += 12) {
-        recording->frames =
-            frag_grow(recording->frames, &reader->frame_capacity,
-                      (size_t)recording->frame_count + 1, sizeof *recording->frames);
-        recording->frames[recording->frame_count++] = (frag_frame){
-            .name = (uint32_t)frag_fgt_get(in, 4),
-            .file = (uint32_t)frag_fgt_get(in + 4, 4),
-            .line = (uint32_t)frag_fgt_get(in + 8, 4),
-        };
+        *FRAG_APPEND(recording->frames, recording->frame_count, reader->frame_capacity) =
+            (frag_frame){
+                .name = (uint32_t)frag_fgt_get(in, 4),
+                .file = (uint32_t)frag_fgt_get(in + 4, 4),
+                .line = (uint32_t)frag_fgt_get(in + 8, 4),
+            };
     }
     return left == 0 || frag_fgt_fail(reader, "the table of frames ends inside a frame");
 }
@@ -190,9 +188,7 @@ static bool read_sites(frag_fgt_reader *reader, const unsigned char *in, size_t 
         uint64_t count = left < 4 ? UINT64_MAX : frag_fgt_get(in, 4);
         if (left < 4 || count > (left - 4) / 4 || count > UINT32_MAX - recording->site_frame_count)
             return frag_fgt_fail(reader, "a call site reaches beyond its table");
-        recording->sites = frag_grow(recording->sites, &reader->site_capacity,
-                                     (size_t)recording->site_count + 1, sizeof *recording->sites);
-        recording->sites[recording->site_count++] =
+        *FRAG_APPEND(recording->sites, recording->site_count, reader->site_capacity) =
             (frag_site){recording->site_frame_count, (uint32_t)count};
         recording->site_frames =
             frag_grow(recording->site_frames, &reader->site_frame_capacity,

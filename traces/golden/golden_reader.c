@@ -108,9 +108,7 @@ void frag_golden_keep_call(frag_golden_reader *reader, const frag_golden_call *c
 void frag_golden_keep_line(frag_golden_reader *reader, const frag_golden_line *line)
 {
     frag_golden_log *log = reader->log;
-    log->lines = frag_grow(log->lines, &reader->line_capacity, (size_t)log->line_count + 1,
-                           sizeof *log->lines);
-    log->lines[log->line_count++] = *line;
+    *FRAG_APPEND(log->lines, log->line_count, reader->line_capacity) = *line;
 }
 
 void frag_golden_keep_figure(frag_golden_reader *reader, const char *name, int64_t value)

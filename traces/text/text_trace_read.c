@@ -244,8 +244,7 @@ static bool read_site(text_reader *reader)
              (frame < reader->recording->frame_count ||
               fail_here(reader, at,
                         "expected the number of a frame defined above (the first is 0)"));
-        frames = frag_grow(frames, &capacity, (size_t)count + 1, sizeof *frames);
-        frames[count++] = (uint32_t)frame;
+        *FRAG_APPEND(frames, count, capacity) = (uint32_t)frame;
     }
     if (ok && frag_builder_site(reader->builder, frames, count) != expected)
         ok = fail_here(reader, 0,
@@ -303,9 +302,7 @@ static bool read_streams(text_reader *reader)
             return false;
         if (reader->stream_count == FRAG_STREAM_ALL)
             return fail_here(reader, at, "expected at most 65535 streams");
-        reader->streams = frag_grow(reader->streams, &reader->stream_capacity,
-                                    (size_t)reader->stream_count + 1, sizeof *reader->streams);
-        reader->streams[reader->stream_count++] = handle;
+        *FRAG_APPEND(reader->streams, reader->stream_count, reader->stream_capacity) = handle;
     }
     frag_builder_streams(reader->builder, reader->streams, reader->stream_count);
     reader->has_streams = true;

@@ -53,9 +53,7 @@ static uint32_t move_frame(frag_snapshot_sites *sites, frag_pickle_value frame)
 
 static void add_frame(frag_snapshot_sites *sites, uint32_t frame)
 {
-    sites->frames = frag_grow(sites->frames, &sites->frame_capacity, (size_t)sites->frame_count + 1,
-                              sizeof *sites->frames);
-    sites->frames[sites->frame_count++] = frame;
+    *FRAG_APPEND(sites->frames, sites->frame_count, sites->frame_capacity) = frame;
 }
 
 static void add_frames(frag_snapshot_sites *sites, uint32_t frames, uint32_t count_max)

@@ -82,8 +82,7 @@ static void count_dependencies(frag_tape *tape, uint32_t root)
             if (next->visit != visit) {
                 next->visit = visit;
                 next->dependencies = 0;
-                left = frag_grow(left, &capacity, count + 1, sizeof *left);
-                left[count++] = next_id;
+                *FRAG_APPEND(left, count, capacity) = next_id;
             }
             next->dependencies++;
         }

@@ -108,7 +108,6 @@ struct frag_node {
 typedef struct frag_tensor_facts {
     uint64_t count; /* elements */
     frag_dtype dtype;
-    bool is_parameter;
 } frag_tensor_facts;
 
 /* Events go to builder, whose device has begun. */

@@ -259,7 +259,7 @@ void frag_tape_require_gradient(frag_tape *tape, frag_tensor id)
 frag_tensor_facts frag_tape_facts(const frag_tape *tape, frag_tensor id)
 {
     const frag_tape_tensor *of = &tape->tensors[id];
-    return (frag_tensor_facts){of->count, of->dtype, of->is_leaf};
+    return (frag_tensor_facts){of->count, of->dtype};
 }
 
 uint64_t frag_tape_count(const frag_tape *tape, frag_tensor id)
@@ -636,9 +636,7 @@ frag_tensor frag_tape_cast(frag_tape *tape, frag_tensor id)
     frag_tensor made = frag_tape_to(tape, id, tape->autocast);
     if (is_kept) {
         frag_tape_turn_kind(tape, made, FRAG_REQUEST_CAST);
-        tape->casts = frag_grow(tape->casts, &tape->casts_capacity, tape->cast_count + 1,
-                                sizeof *tape->casts);
-        tape->casts[tape->cast_count++] =
+        *FRAG_APPEND(tape->casts, tape->cast_count, tape->casts_capacity) =
             (frag_tape_held_cast){id, frag_tape_keep(tape, made), tape->region_count};
     }
     return made;
