@@ -188,12 +188,40 @@ static void finds_what_was_changed_in_a_log(void **state)
     unload(&all);
 }
 
+/* A library that did not return repeated its last call until it was stopped. */
+static void a_call_repeated_to_the_end_is_made_once(void **state)
+{
+    (void)state;
+    loaded all;
+    frag_golden_result result;
+    load("build/golden", "2.9.1-tight-exp-ms64-1", &all);
+    frag_golden_log *log = &all.log;
+    uint32_t at = 20;
+    while (log->lines[at].op != FRAG_GOLDEN_ALLOC || log->lines[at].calls.count == 0)
+        at++;
+    frag_golden_line *line = &log->lines[at];
+    frag_golden_call *behind = &log->calls[line->calls.first + line->calls.count];
+    log->line_count = at + 1;
+    *behind = behind[-1];
+    line->calls.count++;
+    assert_found(&all, at, "device_calls");
+    line->is_hang = true;
+    compare(&all, &result);
+    assert_true(result.is_identical);
+    assert_true(result.has_failed);
+    frag_golden_result_destroy(&result);
+    behind->bytes += 512;
+    assert_found(&all, at, "device_calls");
+    unload(&all);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(follows_the_real_library),
         cmocka_unit_test(follows_the_pools_of_other_frameworks),
         cmocka_unit_test(finds_what_was_changed_in_a_log),
+        cmocka_unit_test(a_call_repeated_to_the_end_is_made_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
