@@ -106,16 +106,19 @@ static void tell_file(frag_text *out, const char *path)
     frag_recording_destroy(&recording);
 }
 
-static void tell_folder(frag_text *out, const char *folder)
+static void tell_folder(frag_text *out, const char *folder, bool is_folded)
 {
     struct dirent **found = NULL;
     int count = scandir(folder, &found, NULL, alphasort);
     assert_true(count > 2);
     for (int i = 0; i < count; i++) {
         frag_text path = {0};
+        size_t from = out->length;
         frag_text_add(&path, "%s/%s", folder, found[i]->d_name);
         if (found[i]->d_name[0] != '.')
             tell_file(out, path.bytes);
+        if (is_folded && out->length > from)
+            pinned_fold(out, from, found[i]->d_name);
         frag_text_destroy(&path);
         free(found[i]);
     }
@@ -152,8 +155,10 @@ static void tell_random(frag_text *out)
 static void tell_all(frag_text *out)
 {
     tell_random(out);
-    tell_folder(out, "tests/fuzz/corpus/text_trace");
-    tell_folder(out, "tests/fuzz/corpus/pickle");
+    tell_folder(out, "tests/fuzz/corpus/text_trace", false);
+    tell_folder(out, "tests/fuzz/corpus/pickle", false);
+    tell_folder(out, "tests/data/snapshots", true);
+    tell_folder(out, "tests/data/recordings", true);
 }
 
 static const pinned_lines pinned = {"tests/data/answers/traces.txt.zst", tell_all,
