@@ -106,10 +106,31 @@ static void a_request_that_comes_again_begins_steps(void **state)
     expect_repeats(6, 1, 0, "1 blocks of 4.00 KiB (4,096 bytes) 5: 2 6 10 14 18 22");
 }
 
-/* Ever other sizes, each freed: nothing comes again often. */
-static void expect_parts(unsigned requests, const char *expected)
+/* The requests that come again find 1536 bytes live, of nothing up to these and their own; what is
+ * live else has other sizes each time. */
+static void expect_at_height(unsigned bytes, const char *expected)
 {
     frag_text text = {0};
+    for (unsigned i = 0; i < 6; i++)
+        frag_text_add(&text, "alloc 1 %u\nalloc 2 %u\nalloc 0 %u\nfree 0\nfree 1\nfree 2\n",
+                      16 * (i + 1), 1536 - 16 * (i + 1), bytes);
+    assert_string_equal(steps_of(&text, NULL), expected);
+    frag_text_destroy(&text);
+}
+
+static void steps_begin_where_little_is_live(void **state)
+{
+    (void)state;
+    expect_at_height(3584, ""); /* at 0.3 of the way */
+    expect_at_height(3585, "1 blocks of 3.50 KiB (3,585 bytes) 5: 2 8 14 20 26 32");
+}
+
+/* Ever other sizes, each freed: nothing comes again often. Before it blocks that stay. */
+static void expect_parts(unsigned kept, unsigned requests, const char *expected)
+{
+    frag_text text = {0};
+    for (unsigned i = 0; i < kept; i++)
+        frag_text_add(&text, "alloc %u 512 initial\n", 1 + i);
     for (unsigned i = 0; i < requests; i++)
         frag_text_add(&text, "alloc 0 %u\nfree 0\n", 512 * (1 + i % 40));
     assert_string_equal(steps_of(&text, NULL), expected);
@@ -119,8 +140,14 @@ static void expect_parts(unsigned requests, const char *expected)
 static void parts_need_ten_requests_each(void **state)
 {
     (void)state;
-    expect_parts(119, "");
-    expect_parts(120, "2 - 12: 0 20 40 60 80 100 120 140 160 180 200 220 240");
+    expect_parts(0, 119, "");
+    expect_parts(0, 120, "2 - 12: 0 20 40 60 80 100 120 140 160 180 200 220 240");
+}
+
+static void parts_are_of_what_was_recorded(void **state)
+{
+    (void)state;
+    expect_parts(100, 120, "2 - 12: 100 120 140 160 180 200 220 240 260 280 300 320 340");
 }
 
 int main(void)
@@ -128,7 +155,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(marks_of_one_name_but_for_numbers_are_steps),
         cmocka_unit_test(a_request_that_comes_again_begins_steps),
+        cmocka_unit_test(steps_begin_where_little_is_live),
         cmocka_unit_test(parts_need_ten_requests_each),
+        cmocka_unit_test(parts_are_of_what_was_recorded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
