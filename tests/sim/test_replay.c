@@ -88,6 +88,21 @@ static void a_request_that_names_its_place_gets_it(void **state)
     }
 }
 
+/* A search would find the hole in the second segment, in which the place before is not. */
+static void a_place_may_lie_right_behind_the_one_before(void **state)
+{
+    (void)state;
+    frag_run_result result = run("alloc 0 1048576 addr=0x7f0000200000 pool=1\n"
+                                 "alloc 1 1048576 addr=0x7f0000300000 pool=1\n"
+                                 "alloc 2 786432 addr=0x7f0000000000 pool=1\n"
+                                 "alloc 3 524288 addr=0x7f00000c0000 pool=1\nfree 0\nfree 1\n"
+                                 "alloc 0 524288 addr=0x7f0000200000 pool=1 placed\n"
+                                 "alloc 1 786432 addr=0x7f0000280000 pool=1 placed\n"
+                                 "alloc 4 1048576 pool=1\n",
+                                 "pytorch", FRAG_UNLIMITED, false);
+    assert_int_equal(result.replay.peak.reserved_bytes, 6 * FRAG_MIB);
+}
+
 /* Of three pools, with frees and requests that are searched for between: every free block stays to
  * be found by its address, which the policy's audit asks after each event. */
 static void places_are_named_between_requests_of_any_kind(void **state)
@@ -679,6 +694,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parts_at_the_peak_add_up_to_reserved),
         cmocka_unit_test(a_request_that_names_its_place_gets_it),
+        cmocka_unit_test(a_place_may_lie_right_behind_the_one_before),
         cmocka_unit_test(places_are_named_between_requests_of_any_kind),
         cmocka_unit_test(tells_rounding_from_what_was_not_split_off),
         cmocka_unit_test(counts_waiting_blocks_as_active_but_not_allocated),
