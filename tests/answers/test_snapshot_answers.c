@@ -32,6 +32,8 @@ enum { RUNS = 150, POOL_RUNS = 250, FOLDED_RUNS = 500, EVENTS_MAX = 700 };
 /* The same with sizes that are limits of the policy, or 512 bytes beside. */
 enum { BORDER_RUNS = 240, BORDER_EVENTS = 90, BORDER_BLOCKS = 14 };
 
+enum { RESTORED_RUNS = 600, RESTORED_SEGMENTS = 3, RESTORED_UNITS = 8, RESTORED_SEARCHED = 4 };
+
 enum { TIGHT_RUNS = 160, TIGHT_EVENTS = 240, TIGHT_BLOCKS = 48 };
 
 /* ---- what is made of it */
@@ -257,6 +259,113 @@ static void tell_border(frag_text *out, uint64_t seed)
     frag_text_destroy(&text);
 }
 
+/* ---- pools that are restored */
+
+typedef struct restored_pool {
+    frag_text text;
+    uint64_t bits;
+    const char *stream;
+    bool is_live[RESTORED_SEGMENTS * RESTORED_UNITS + RESTORED_SEARCHED];
+} restored_pool;
+
+static bool draw_one_of(restored_pool *pool, uint64_t count)
+{
+    return xorshift_next(&pool->bits) % count == 0;
+}
+
+static void free_restored(restored_pool *pool, uint32_t block)
+{
+    if (pool->is_live[block])
+        frag_text_add(&pool->text, "free %" PRIu32 "\n", block);
+    pool->is_live[block] = false;
+}
+
+/* Fills a segment of small requests, or every third time of large ones, from its beginning on. */
+static void fill_restored(restored_pool *pool, uint32_t segment, const char *placed)
+{
+    bool is_large = segment % 3 == 2;
+    uint64_t unit = (is_large ? 20 : 2) * FRAG_MIB / RESTORED_UNITS;
+    uint64_t address = ((uint64_t)0x7f00 << 32) + segment * 32 * FRAG_MIB;
+    for (uint32_t at = 0; at < RESTORED_UNITS;) {
+        uint32_t units = 1 + (uint32_t)(xorshift_next(&pool->bits) % (is_large ? 3 : 4));
+        units = at + units > RESTORED_UNITS ? RESTORED_UNITS - at : units;
+        uint32_t block = segment * RESTORED_UNITS + at;
+        uint64_t less = draw_one_of(pool, 60) ? 256 : 0;
+        if (at + units == RESTORED_UNITS && draw_one_of(pool, 12))
+            break;
+        free_restored(pool, block);
+        frag_text_add(&pool->text, "alloc %" PRIu32 " %" PRIu64 " addr=0x%" PRIx64 "%s pool=5%s\n",
+                      block, units * unit - less, address + at * unit, pool->stream, placed);
+        pool->is_live[block] = true;
+        at += units;
+    }
+}
+
+/* Frees some of a segment's blocks, from below. */
+static void free_some_restored(restored_pool *pool, uint32_t segment)
+{
+    bool is_upwards = !draw_one_of(pool, 8);
+    for (uint32_t i = 0; i < RESTORED_UNITS; i++)
+        if (draw_one_of(pool, 2))
+            free_restored(pool,
+                          segment * RESTORED_UNITS + (is_upwards ? i : RESTORED_UNITS - 1 - i));
+}
+
+static void free_all_restored(restored_pool *pool)
+{
+    uint32_t count = sizeof pool->is_live / sizeof pool->is_live[0];
+    uint32_t from = (uint32_t)(xorshift_next(&pool->bits) % count);
+    for (uint32_t i = 0; i < count; i++)
+        if (i != from || !draw_one_of(pool, 6))
+            free_restored(pool, (from + i * 5) % count);
+}
+
+static void restore(restored_pool *pool, uint32_t segments)
+{
+    uint32_t first = (uint32_t)(xorshift_next(&pool->bits) % segments);
+    const char *placed = draw_one_of(pool, 3) ? "" : " placed"; /* or the program does the same */
+    for (uint32_t i = 0; i < segments; i++) {
+        uint32_t segment = (first + (segments - 1) * i) % segments;
+        fill_restored(pool, segment, placed);
+        free_some_restored(pool, segment);
+    }
+    for (uint32_t i = 0; i < RESTORED_SEARCHED; i++) {
+        uint32_t block = RESTORED_SEGMENTS * RESTORED_UNITS + i;
+        if (!draw_one_of(pool, 3))
+            continue;
+        free_restored(pool, block);
+        frag_text_add(&pool->text, "alloc %" PRIu32 " %" PRIu64 "%s pool=5\n", block,
+                      (1 + xorshift_next(&pool->bits) % 12) * 131072, pool->stream);
+        pool->is_live[block] = true;
+    }
+}
+
+static void tell_restored(frag_text *out, uint64_t seed)
+{
+    static const char *const policies[] = {"pytorch", "pytorch:expandable_segments=true",
+                                           "pytorch:version=2.4"};
+    restored_pool pool = {.bits = seed * 0x9e3779b97f4a7c15u | 1,
+                          .stream = seed % 2 == 0 ? "" : " stream=7"};
+    frag_recording recording;
+    frag_findings findings;
+    for (int i = 0; i < 8; i++)
+        (void)xorshift_next(&pool.bits);
+    uint32_t segments = 1 + (uint32_t)(xorshift_next(&pool.bits) % RESTORED_SEGMENTS);
+    frag_text_add(&pool.text, "# fraglab trace 2\nalloc 28 4096\n");
+    for (uint32_t i = 0; i < segments; i++)
+        fill_restored(&pool, i, "");
+    for (uint32_t i = 0; i < 3; i++) {
+        free_all_restored(&pool);
+        restore(&pool, segments);
+    }
+    frag_test_load_well(pool.text.bytes, &recording, &findings);
+    policy_case what = {.policy = (char *)(uintptr_t)policies[seed % 3],
+                        .capacity_bytes = 512 * FRAG_MIB};
+    tell_made(out, &recording, &what, seed, seed % 3 != 0);
+    frag_recording_destroy(&recording);
+    frag_text_destroy(&pool.text);
+}
+
 static bool has_private_pools(const random_trace *trace)
 {
     for (size_t i = 0; i < trace->count; i++)
@@ -291,6 +400,12 @@ static void tell_all(frag_text *out)
         size_t from = out->length;
         tell_border(out, seed);
         pinned_fold(out, from, "sizes at borders");
+    }
+    for (uint64_t seed = 1; seed <= RESTORED_RUNS;) {
+        size_t from = out->length;
+        for (int i = 0; i < 20; i++)
+            tell_restored(out, seed++);
+        pinned_fold(out, from, "pools that are restored");
     }
 }
 
