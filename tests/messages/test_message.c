@@ -425,7 +425,8 @@ static void words_of_other_languages_are_whole_words(void **state)
     (void)state;
     frag_message_text text;
     static const char *const same[] = {"speicherbox", "5 go",      "xlibre",    "memoriam",
-                                       "re_speicher", "ZSPEICHER", "zspeicher", "SPEICHERZ"};
+                                       "re_speicher", "ZSPEICHER", "zspeicher", "SPEICHERZ",
+                                       "рпамять",     "áspeicher"};
     for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
         frag_message_text_make(&text, same[i], strlen(same[i]));
         assert_null(strstr(text.bytes, "memory"));
@@ -486,6 +487,16 @@ static void a_status_number_is_enough_where_its_interface_is_named(void **state)
         "CUDA error 2.5 s after the start",
         "[drm] *ERROR* failed to create GEM object, -22",
     };
+    assert_presumed(out, sizeof out / sizeof *out, true);
+    assert_presumed(not_out, sizeof not_out / sizeof *not_out, false);
+}
+
+static void an_allocator_of_a_runtime_is_of_a_device(void **state)
+{
+    (void)state;
+    static const char *const out[] = {"aclrtMalloc failed", "cnrtMalloc failed"};
+    static const char *const not_out[] = {"hostMalloc failed", "xMalloc failed", "jeMalloc failed",
+                                          "myMalloc failed"};
     assert_presumed(out, sizeof out / sizeof *out, true);
     assert_presumed(not_out, sizeof not_out / sizeof *not_out, false);
 }
@@ -822,6 +833,7 @@ int main(void)
         cmocka_unit_test(words_of_other_languages_are_whole_words),
         cmocka_unit_test(bytes_that_are_no_text_are_welcome),
         cmocka_unit_test(a_status_number_is_enough_where_its_interface_is_named),
+        cmocka_unit_test(an_allocator_of_a_runtime_is_of_a_device),
         cmocka_unit_test(sizes_say_it_where_the_need_is_more_than_there_is),
         cmocka_unit_test(memory_that_is_refused_is_memory_that_ran_out),
         cmocka_unit_test(what_a_person_says_of_memory_is_no_message),
