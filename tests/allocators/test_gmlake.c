@@ -285,6 +285,30 @@ static void as_much_as_the_option_says_may_be_stitched(void **state)
     small_world_close(&world);
 }
 
+/* The records of pieces have room for 64 to a request: where they are used up, ranges that nobody
+ * has are taken apart for the next one. */
+static void more_pieces_than_there_is_room_for_take_ranges_apart(void **state)
+{
+    (void)state;
+    enum { BLOCKS = 200, RANGES = 120 };
+    small_world world;
+    frag_grant blocks[BLOCKS];
+    uint64_t apart = 0;
+    small_world_open_for(&world, "gmlake:fragLimit=2MiB,autoGC=1000000,reuseLimit=1",
+                         BLOCKS + RANGES);
+    for (int i = 0; i < BLOCKS; i++)
+        blocks[i] = small_world_alloc(&world, MIB(24));
+    for (int i = 0; i < BLOCKS; i++)
+        small_world_free(&world, blocks[i]);
+    for (unsigned i = 0; i < RANGES && apart == 0; i++) {
+        small_world_free(&world, small_world_alloc(&world, MIB(24 * BLOCKS - 2 * i)));
+        apart = calls(&world, FRAG_DEVICE_UNRESERVE);
+    }
+    assert_int_equal(apart, 104);
+    assert_int_equal(world.device->reserved_bytes, MIB(24 * BLOCKS));
+    small_world_close(&world);
+}
+
 static void memory_that_goes_back_takes_the_ranges_made_of_it_along(void **state)
 {
     (void)state;
@@ -381,6 +405,7 @@ int main(void)
         cmocka_unit_test(cached_memory_is_given_back_before_a_request_fails),
         cmocka_unit_test(ranges_are_taken_apart_when_too_much_was_stitched),
         cmocka_unit_test(as_much_as_the_option_says_may_be_stitched),
+        cmocka_unit_test(more_pieces_than_there_is_room_for_take_ranges_apart),
         cmocka_unit_test(memory_that_goes_back_takes_the_ranges_made_of_it_along),
         cmocka_unit_test(memory_in_the_range_of_someone_is_kept),
         cmocka_unit_test(nothing_is_held_after_empty_cache),

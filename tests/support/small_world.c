@@ -9,6 +9,8 @@
 
 #include "base/bytes.h"
 
+enum { REQUESTS = 10000 };
+
 static void count_complete(void *context, frag_handle handle)
 {
     small_world *world = context;
@@ -16,7 +18,8 @@ static void count_complete(void *context, frag_handle handle)
     world->complete_count++;
 }
 
-static bool make(small_world *world, const char *policy, uint64_t capacity_bytes, frag_error *error)
+static bool make(small_world *world, const char *policy, uint64_t capacity_bytes,
+                 uint64_t request_count, frag_error *error)
 {
     memset(world, 0, sizeof *world);
     if (!frag_policy_spec_parse(policy, &world->spec, error))
@@ -25,7 +28,7 @@ static bool make(small_world *world, const char *policy, uint64_t capacity_bytes
     static const frag_pool_id pools[SMALL_WORLD_POOLS] = {{0, 0}, {0, 1}};
     frag_sim_device_options options = {.capacity_bytes = capacity_bytes};
     world->device = frag_sim_device_create(&options);
-    frag_policy_limits limits = {.request_count = 10000,
+    frag_policy_limits limits = {.request_count = request_count,
                                  .live_count_max = 1000,
                                  .stream_count = SMALL_WORLD_STREAMS,
                                  .pool_count = SMALL_WORLD_POOLS,
@@ -49,7 +52,14 @@ static bool make(small_world *world, const char *policy, uint64_t capacity_bytes
 void small_world_open(small_world *world, const char *policy, uint64_t capacity_bytes)
 {
     frag_error error = {0};
-    if (!make(world, policy, capacity_bytes, &error))
+    if (!make(world, policy, capacity_bytes, REQUESTS, &error))
+        fail_msg("%s: %s", policy, error.sentence);
+}
+
+void small_world_open_for(small_world *world, const char *policy, uint64_t request_count)
+{
+    frag_error error = {0};
+    if (!make(world, policy, FRAG_UNLIMITED, request_count, &error))
         fail_msg("%s: %s", policy, error.sentence);
 }
 
@@ -73,7 +83,7 @@ bool small_world_refuses(const char *policy, const char *words)
 {
     small_world world;
     frag_error error = {0};
-    bool is_made = make(&world, policy, FRAG_UNLIMITED, &error);
+    bool is_made = make(&world, policy, FRAG_UNLIMITED, REQUESTS, &error);
     destroy(&world);
     return !is_made && error.code == FRAG_E_USAGE && strstr(error.sentence, words) != NULL;
 }

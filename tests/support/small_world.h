@@ -22,6 +22,8 @@ enum { SMALL_WORLD_STREAMS = 3, SMALL_WORLD_POOLS = 2 };
 /* policy as after --policy. Up to 1000 blocks at once of up to 1 GiB. Fails the test when refused.
  */
 void small_world_open(small_world *world, const char *policy, uint64_t capacity_bytes);
+/* For a trace with so many requests, on a device without a limit. */
+void small_world_open_for(small_world *world, const char *policy, uint64_t request_count);
 void small_world_close(small_world *world);
 
 /* Is the policy, or an option value, refused with a sentence that has these words in it? */
