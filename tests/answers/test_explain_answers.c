@@ -25,7 +25,7 @@
 #include "tests/support/text_recording.h"
 #include "tests/support/xorshift.h"
 
-enum { RUNS = 200, FOLDED_RUNS = 100, EVENTS_MAX = 400, SHARES = 3 };
+enum { RUNS = 200, FOLDED_RUNS = 100, EVENTS_MAX = 400, SHARES = 3, EXTRA_MAX = 3 };
 
 static void tell_explanation(frag_text *out, const frag_recording *recording,
                              const frag_explain_options *options, bool is_json)
@@ -52,16 +52,35 @@ static void tell_explanation(frag_text *out, const frag_recording *recording,
     free(bytes);
 }
 
+/* Policies that are tried beside those of the list; some are of it. */
+static void add_extra(frag_policy_list *extra, uint64_t *bits)
+{
+    static const char *const others[] = {
+        "best-fit",  "tlsf", "pytorch:max_split_size_mb=128", "frugal", "pytorch:version=2.4",
+        "size-class"};
+    frag_error error = {0};
+    extra->specs = frag_alloc(EXTRA_MAX, sizeof *extra->specs);
+    extra->count = 1 + xorshift_next(bits) % EXTRA_MAX;
+    for (size_t i = 0; i < extra->count; i++)
+        assert_true(
+            frag_policy_spec_parse(others[xorshift_next(bits) % (sizeof others / sizeof *others)],
+                                   &extra->specs[i], &error));
+}
+
 static void tell_recording(frag_text *out, const frag_recording *recording, uint64_t *bits)
 {
     uint64_t peak = recording->traces[0].stats.peak_requested_bytes;
     for (uint64_t i = 0; i < SHARES; i++) {
         frag_explain_options options = {.capacity_bytes = FRAG_UNLIMITED};
+        uint64_t others = *bits + i; /* the other draws stay as they are */
+        if (i == 2)
+            add_extra(&options.extra, &others);
         if (i > 0 && peak < (uint64_t)1 << 50)
             options.capacity_bytes = peak / 16 * (6 + xorshift_next(bits) % 14) + FRAG_MIB;
         frag_text_add(out, "  in %" PRIx64 ": ", options.capacity_bytes);
         tell_explanation(out, recording, &options, true);
         tell_explanation(out, recording, &options, false);
+        frag_policy_list_destroy(&options.extra);
     }
 }
 

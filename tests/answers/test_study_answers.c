@@ -12,12 +12,15 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
+#include "api/api_recording.h"
 #include "base/bytes.h"
 #include "include/fraglab.h"
+#include "studies/diff/diff_json.h"
 #include "tests/support/pinned_lines.h"
 #include "tests/support/xorshift.h"
 
@@ -204,6 +207,36 @@ static void tell_diff(frag_text *out, const fraglab_recording *before,
     }
 }
 
+/* Its rows, its stacks, and whether it is a finding. */
+static void tell_diff_rows(frag_text *out, const fraglab_recording *before,
+                           const fraglab_recording *after, uint64_t seed)
+{
+    const frag_device_spec device = {.capacity_bytes = FRAG_UNLIMITED};
+    const frag_diff_options options = {
+        .device = &device, .grouping = (frag_use_grouping)(seed % 4), .is_replayed = seed % 2 == 0};
+    const frag_diff_source sources[2] = {
+        {.recording = &before->recording, .trace = &before->recording.traces[0], .at = "peak"},
+        {.recording = &after->recording, .trace = &after->recording.traces[0], .at = "peak"}};
+    frag_diff diff;
+    frag_error error = {0};
+    char *bytes = NULL;
+    size_t count = 0;
+    size_t from = out->length;
+    FILE *stream = open_memstream(&bytes, &count);
+    assert_non_null(stream);
+    assert_true(frag_diff_make(&options, sources, &diff, &error));
+    frag_diff_print_rows(stream, &diff);
+    frag_diff_write_stacks(stream, &diff);
+    for (uint64_t allowed = 1; allowed < FRAG_GIB; allowed *= 32)
+        fprintf(stream, "%d",
+                frag_diff_has_finding(&diff, &(frag_threshold){.amount = (double)allowed}));
+    fclose(stream);
+    frag_text_add(out, "%s", bytes);
+    pinned_fold(out, from, "  rows of the diff");
+    free(bytes);
+    frag_diff_destroy(&diff);
+}
+
 static void tell_ranks(frag_text *out, const fraglab_recording *const *recordings,
                        const fraglab_run_options *device)
 {
@@ -239,14 +272,14 @@ static void tell_tuned(frag_text *out, const fraglab_recording *const *recording
     fraglab_error error = FRAGLAB_ERROR_INIT;
     fraglab_tuned *tuned = NULL;
     const fraglab_tune_options options = {.size = sizeof options,
-                                          .held_out = recordings + 1,
-                                          .held_out_count = seed % 3,
+                                          .held_out = recordings + 1 + seed / 3 % 2,
+                                          .held_out_count = seed % (3 - seed / 3 % 2),
                                           .goal = (int32_t)(seed % 2),
                                           .with_bounds = seed % 4 == 0,
                                           .settings = 30,
                                           .seed = seed,
                                           .device = seed % 5 == 0 ? device : NULL};
-    int code = fraglab_tune(NULL, recordings, 1, policy, &options, &tuned, &error);
+    int code = fraglab_tune(NULL, recordings, 1 + seed / 3 % 2, policy, &options, &tuned, &error);
     if (code != FRAGLAB_OK) {
         frag_text_add(out, "  tune %d: %s\n", code, error.sentence);
         return;
@@ -306,6 +339,7 @@ static void tell_world(frag_text *out, uint64_t seed)
     frag_text_add(out, "program %llu, %s\n", (unsigned long long)seed, names[seed % 5]);
     tell_leaks(out, recordings[0], &device);
     tell_diff(out, recordings[0], recordings[1 + seed % 2], seed);
+    tell_diff_rows(out, recordings[0], recordings[1 + seed % 2], seed);
     tell_ranks(out, all, &device);
     tell_capacity(out, recordings[0], policy);
     fraglab_policy *const policies[] = {policy, another};
