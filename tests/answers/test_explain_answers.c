@@ -25,7 +25,14 @@
 #include "tests/support/text_recording.h"
 #include "tests/support/xorshift.h"
 
-enum { RUNS = 200, FOLDED_RUNS = 100, EVENTS_MAX = 400, SHARES = 3, EXTRA_MAX = 3 };
+enum {
+    RUNS = 200,
+    FOLDED_RUNS = 100,
+    EVENTS_MAX = 400,
+    SHARES = 3,
+    EXTRA_MAX = 3,
+    SETTING_RUNS = 120
+};
 
 static void tell_explanation(frag_text *out, const frag_recording *recording,
                              const frag_explain_options *options, bool is_json)
@@ -185,6 +192,42 @@ static void tell_sites(frag_text *out, const random_trace *trace, uint64_t seed)
     frag_text_destroy(&text);
 }
 
+/* With settings that the recording holds, of some release; and what is held is close to what there
+ * is. */
+static void tell_settings(frag_text *out, const random_trace *trace, uint64_t seed)
+{
+    static const char *const settings[] = {
+        "",
+        "expandable_segments:True",
+        "expandable_segments:True,expandable_segments_reserve:0.5",
+        "max_split_size_mb:32",
+        "max_split_size_mb:128",
+        "roundup_power2_divisions:8",
+        "roundup_power2_divisions:[64:2,256:4,>:1]",
+        "large_segment_size_mb:64",
+    };
+    static const char *const releases[] = {"", "2.1", "2.4", "2.9", "2.13", "2.15"};
+    frag_text text = {0};
+    frag_text whole = {0};
+    frag_recording recording;
+    frag_findings findings;
+    uint64_t bits = seed * 0x9e3779b97f4a7c15u;
+    write_with_sites(&text, trace, true, &bits);
+    const char *conf = settings[seed % (sizeof settings / sizeof *settings)];
+    const char *release = releases[xorshift_next(&bits) % (sizeof releases / sizeof *releases)];
+    size_t first = strcspn(text.bytes, "\n") + 1;
+    frag_text_add(&whole, "%.*smeta \"torch.conf\" \"%s\"\n", (int)first, text.bytes, conf);
+    if (*release != '\0')
+        frag_text_add(&whole, "meta \"torch.version_hint\" \"%s\"\n", release);
+    frag_text_add(&whole, "%s", text.bytes + first);
+    frag_test_load_well(whole.bytes, &recording, &findings);
+    frag_text_add(out, "trace %" PRIu64 " with %s of %s\n", seed, conf, release);
+    tell_recording(out, &recording, &bits);
+    frag_recording_destroy(&recording);
+    frag_text_destroy(&whole);
+    frag_text_destroy(&text);
+}
+
 static void tell_all(frag_text *out)
 {
     random_trace trace = {0};
@@ -209,6 +252,14 @@ static void tell_all(frag_text *out)
         if (count >= RUNS)
             pinned_fold(out, from, "one more");
         count++;
+    }
+    for (uint64_t seed = 19001; seed < 19001 + SETTING_RUNS; seed++) {
+        size_t from = out->length;
+        random_trace_draw(&trace, seed);
+        if (trace.count > EVENTS_MAX / 2)
+            continue;
+        tell_settings(out, &trace, seed);
+        pinned_fold(out, from, "with settings");
     }
     random_trace_destroy(&trace);
 }
