@@ -372,6 +372,39 @@ static void links_the_backward_pass_to_the_forward_pass(void **state)
     unload(&import);
 }
 
+/* Of long stacks of both passes half of a site is the first frames of the one, the rest the other.
+ */
+static void a_site_of_both_passes_has_128_frames(void **state)
+{
+    (void)state;
+    frag_text text = {0};
+    frag_recording recording;
+    frag_findings findings;
+    frag_text_add(&text,
+                  "{\"segments\": [{\"device\": 0, \"address\": 4096, \"total_size\": 2097152, "
+                  "\"stream\": 0, \"blocks\": [{\"size\": 512, \"state\": \"active_allocated\"}, "
+                  "{\"size\": 2096640, \"state\": \"inactive\"}]}], \"device_traces\": "
+                  "[[{\"action\": \"alloc\", \"addr\": 4096, \"size\": 512, \"stream\": 0, "
+                  "\"frames\": [");
+    for (int i = 0; i < 200; i++)
+        frag_text_add(&text, "%s{\"name\": \"f\", \"filename\": \"a.py\", \"line\": %d}",
+                      i > 0 ? ", " : "", 1 + i);
+    frag_text_add(&text, "], \"forward_frames\": [");
+    for (int i = 0; i < 200; i++)
+        frag_text_add(&text, "%s\"  File \\\"b.py\\\", line %d, in g\"", i > 0 ? ", " : "",
+                      1001 + i);
+    frag_text_add(&text, "]}]]}");
+    frag_test_load_well(text.bytes, &recording, &findings);
+    const frag_trace *trace = &recording.traces[0];
+    frag_site site = recording.sites[trace->sites[trace->event_count - 1]];
+    assert_int_equal(site.count, 128);
+    for (uint32_t i = 0; i < 128; i++)
+        assert_int_equal(recording.frames[recording.site_frames[site.first + i]].line,
+                         i < 64 ? 1 + i : 1001 + i - 64);
+    frag_recording_destroy(&recording);
+    frag_text_destroy(&text);
+}
+
 /* Of a recording with Python stacks, what has none was requested by the autograd thread. */
 static void requests_without_a_stack_are_the_autograd_threads(void **state)
 {
@@ -610,6 +643,7 @@ int main(void)
         cmocka_unit_test(keeps_stacks_notes_and_annotations),
         cmocka_unit_test(links_the_backward_pass_to_the_forward_pass),
         cmocka_unit_test(a_line_number_has_32_bits),
+        cmocka_unit_test(a_site_of_both_passes_has_128_frames),
         cmocka_unit_test(requests_without_a_stack_are_the_autograd_threads),
         cmocka_unit_test(keeps_devices_apart_and_handles_whole),
         cmocka_unit_test(reports_and_drops_what_does_not_fit),
