@@ -130,7 +130,8 @@ static bool is_at_start(const reader *state, size_t at)
 static bool is_at_end(const reader *state, size_t at)
 {
     const char *rest = state->text.bytes + at;
-    bool is_compared = (*rest == '"' || *rest == '\'') && strncmp(rest + 1, "in", 2) == 0;
+    const char *quote = rest + strspn(rest, ".:!");
+    bool is_compared = (*quote == '"' || *quote == '\'') && strncmp(quote + 1, "in", 2) == 0;
     return !is_compared && (*rest == '\0' || strchr("\n.,;:!?'\"`)]*<", *rest) != NULL);
 }
 

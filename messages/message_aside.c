@@ -151,8 +151,9 @@ bool frag_message_is_statement(const frag_message_split_line *read)
     const frag_message_text *text = read->text;
     size_t from = frag_message_text_line_start(text, read->words[0].at);
     size_t to = frag_message_text_line_end(text, read->words[0].at, BEHIND);
+    size_t first = from + strspn(text->bytes + from, "+-"); /* of a change */
     for (size_t i = 0; i < sizeof keywords / sizeof *keywords; i++)
-        if (read->words[0].at == from && frag_message_line_is(read, 0, keywords[i]))
+        if (read->words[0].at == first && frag_message_line_is(read, 0, keywords[i]))
             return true;
     for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
         if (strncmp(text->bytes + from, starts[i], 2) == 0)
@@ -212,6 +213,49 @@ bool frag_message_is_handled(const frag_message_split_line *read)
             frag_message_line_is(read, i, "handling"))
             return true;
     return false;
+}
+
+/* The first word of the name in which the word at stands: "D3D11_ERROR_OUT_OF_MEMORY" is one. */
+static size_t name_start(const frag_message_split_line *read, size_t at)
+{
+    const char *bytes = read->text->bytes;
+    while (at > 0 && (read->text->marks[read->words[at].at] & FRAG_MESSAGE_WORD) == 0 &&
+           (read->words[at - 1].end == read->words[at].at || bytes[read->words[at - 1].end] == '_'))
+        at--;
+    return at;
+}
+
+/* "if "out of memory." in message": a source looks for it; "'out of memory' in f.cu" came. */
+static bool is_looked_up(const frag_message_split_line *read, size_t at)
+{
+    static frag_word_list texts = {"str", "e",  "err",  "error",  "msg",    "message", "exception",
+                                   "exc", "ex", "repr", "output", "stderr", NULL};
+    for (size_t i = at; i + 1 < read->count && i < at + NAME; i++) {
+        const char *behind = read->text->bytes + read->words[i].end;
+        behind += strspn(behind, ".:!");
+        if ((*behind == '"' || *behind == '\'') && frag_message_line_is(read, i + 1, "in") &&
+            frag_message_line_is_any(read, i + 2, texts))
+            return true;
+    }
+    return false;
+}
+
+/* "always look for GL_OUT_OF_MEMORY", "fix: catch CL_OUT_OF_MEMORY", "Mitigate CUDA out of memory":
+ * what a program has to do, or a change of it does */
+bool frag_message_is_sought(const frag_message_split_line *read, size_t at)
+{
+    static frag_word_list searches = {"look*", "check*", "test*", "watch*", "wait*", NULL};
+    static frag_word_list orders = {"catch",    "handle", "ignore", "report",  "treat",
+                                    "mitigate", "fix",    "avoid",  "prevent", NULL};
+    const char *bytes = read->text->bytes;
+    size_t name = name_start(read, at);
+    bool is_searched = name > 1 && frag_message_line_is(read, name - 1, "for") &&
+                       frag_message_line_is_any(read, name - 2, searches);
+    for (size_t i = name > NAME ? name - NAME : 0; i < name; i++)
+        if ((i == 0 || bytes[read->words[i - 1].end] == ':') && bytes[read->words[i].end] != ':' &&
+            frag_message_line_is_any(read, i, orders))
+            return true;
+    return is_searched || is_looked_up(read, at);
 }
 
 /* "+    "not enough memory, 64 GB are required"": a literal in a change of a source */

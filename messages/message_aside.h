@@ -17,6 +17,7 @@ bool frag_message_is_table_row(const frag_message_split_line *read);
 bool frag_message_is_item(const frag_message_split_line *read);
 bool frag_message_is_question(const frag_message_split_line *read);
 bool frag_message_is_handled(const frag_message_split_line *read); /* "handles out of memory" */
+bool frag_message_is_sought(const frag_message_split_line *read, size_t at); /* "look for OOM" */
 
 /* A line of a source whatever it says; a line that looks like one, but may be an error. */
 bool frag_message_is_statement(const frag_message_split_line *read);

@@ -41,12 +41,27 @@ static bool is_glued(const frag_message_split_line *read, size_t i)
             frag_message_line_has(read, i + 1, FRAG_WORD_MEMORY));
 }
 
+/* "CUDA out of memo": the paste ends in the middle of the word. */
+static bool is_cut_memory(const frag_message_split_line *read, size_t i)
+{
+    static const char whole[] = "memory";
+    if (i + 1 != read->count)
+        return false;
+    const frag_message_word *word = &read->words[i];
+    size_t length = word->end - word->at;
+    const char *behind = read->text->bytes + word->end;
+    return length > 1 && length < sizeof whole - 1 && behind[strspn(behind, ".\n")] == '\0' &&
+           memcmp(read->text->bytes + word->at, whole, length) == 0 &&
+           frag_message_is_about_device(read->text, word->at);
+}
+
 /* "out of [GPU] memory", "OutOfMemory", "OUT_OF_DEVICE_MEMORY", "OOM" */
 bool frag_message_is_out_of(const frag_message_split_line *read, size_t i)
 {
     return frag_message_is_status(read, i) || is_glued(read, i) ||
            (frag_message_line_is(read, i, "out") && frag_message_line_is(read, i + 1, "of") &&
-            frag_message_line_has_within(read, i + 2, i + 6, FRAG_WORD_MEMORY)) ||
+            (frag_message_line_has_within(read, i + 2, i + 6, FRAG_WORD_MEMORY) ||
+             is_cut_memory(read, i + 2))) ||
            frag_message_line_is(read, i, "outofmemory") ||
            (frag_message_line_is(read, i, "oom") && !frag_message_line_is_joined(read, i) &&
             !frag_message_line_is(read, i + 1, "score") &&
@@ -161,6 +176,9 @@ static bool is_failed(const frag_message_split_line *read, size_t i)
     bool is_passive = frag_message_line_is(read, i, "allocated") && i > 0 &&
                       frag_message_line_is(read, i - 1, "be");
     size_t from = i > NEAR ? i - NEAR : 0;
+    if (frag_message_line_is(read, i, "allocator") &&
+        frag_message_line_has(read, i + 1, FRAG_WORD_FAIL))
+        return true;
     if (!frag_message_line_has(read, i, FRAG_WORD_ALLOCATE) && !is_passive)
         return false;
     if (i > 1 && frag_message_line_is(read, i - 2, "ip") &&
@@ -293,9 +311,11 @@ bool frag_message_is_other(const frag_message_split_line *read)
         bool is_failure = false;
         for (size_t j = from; is_launch && j < i + 4 && j < read->count; j++)
             is_failure |= (read->words[j].kinds & (FRAG_WORD_FAIL | FRAG_WORD_ERROR)) != 0;
-        /* "IllegalStateException" is thrown for anything */
-        bool is_class = frag_message_line_is(read, i, "illegal") &&
+        /* "IllegalStateException", "InvalidOperationException" are thrown for anything */
+        bool is_class = (frag_message_line_is(read, i, "illegal") ||
+                         frag_message_line_is(read, i, "invalid")) &&
                         (frag_message_line_is(read, i + 1, "state") ||
+                         frag_message_line_is(read, i + 1, "operation") ||
                          frag_message_line_is(read, i + 1, "argument")) &&
                         frag_message_line_is(read, i + 2, "exception");
         if (is_unknown(read, i) || ((read->words[i].kinds & FRAG_WORD_OTHER) != 0 && !is_class &&

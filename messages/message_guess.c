@@ -166,7 +166,10 @@ static bool is_of_computer(const frag_message_split_line *read)
                         frag_message_line_has(read, i - 1, FRAG_WORD_DEVICE);
         if (is_both || is_video)
             continue;
-        if (frag_message_line_is(read, i, "pinned") ||
+        bool is_other = frag_message_line_is(read, i, "main") ||
+                        frag_message_line_is(read, i, "shared"); /* on a chip, too */
+        if ((is_other && frag_message_line_is(read, i + 1, "memory")) ||
+            frag_message_line_is(read, i, "pinned") ||
             frag_message_line_is(read, i, "pagelocked") ||
             frag_message_line_is(read, i, "hostalloc") || frag_message_line_is(read, i, "ram") ||
             (is_host &&
@@ -227,12 +230,21 @@ static bool is_host(const frag_message_split_line *read, const frag_message_fail
     return (is_bare || is_enomem(read)) && !frag_message_is_about_device(read->text, at);
 }
 
-/* After a fault of another kind every call fails, allocations too. */
+/* After a fault of another kind every call fails, allocations too; "failed for a reason other than
+ * running out of memory" says so itself. */
 static bool follows_fault(const frag_message_text *text, size_t at)
 {
-    static const char *const faults[] = {
-        "illegalmemoryaccess", "illegal_address",    "illegaladdress",           "launchfail",
-        "launch_fail",         "device-sideassert`", "device-sideasserttrigger", NULL};
+    static const char *const faults[] = {"illegalmemoryaccess",
+                                         "illegal_address",
+                                         "illegaladdress",
+                                         "launchfail",
+                                         "launch_fail",
+                                         "device-sideassert`",
+                                         "device-sideasserttrigger",
+                                         "otherthanrunningoutof",
+                                         "otherthanoutof",
+                                         "otherthananoutof",
+                                         NULL};
     return frag_message_stands_near(text, at, faults);
 }
 
@@ -329,6 +341,7 @@ bool frag_message_guess_next(const frag_message_text *text, size_t from, frag_me
             is_presumed ? frag_message_presume(&read) : frag_message_find_failure(&read);
         bool is_meant = found.is_found && !follows_fault(text, at) &&
                         !is_one_of_causes(&read, found.at) &&
+                        !frag_message_is_sought(&read, found.at) &&
                         (is_presumed                       ? !is_in_prose(&read, found.at, at)
                          : rigour == FRAG_MESSAGE_REPORTED ? is_reported(&read, &found)
                                                            : is_likely(&read, &found));

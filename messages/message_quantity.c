@@ -62,6 +62,25 @@ static bool is_named(const frag_message_text *text, const frag_message_word *wor
     return index > 0 && has_sign(text, words[index - 1].end, words[index].at, ":=");
 }
 
+/* "the device store has 5 GB total": all of a pool, not of the device */
+static bool is_of_pool(const frag_message_text *text, const frag_message_word *words, size_t index)
+{
+    return index > 1 && frag_message_word_is(text, &words[index - 1], "has") &&
+           (frag_message_word_is(text, &words[index - 2], "store") ||
+            frag_message_word_is(text, &words[index - 2], "pool") ||
+            frag_message_word_is(text, &words[index - 2], "cache"));
+}
+
+/* "free memory (GiB): 0.95": the label stands before the unit. */
+static bool has_unit_before(const frag_message_text *text, const frag_message_word *words,
+                            size_t index)
+{
+    const frag_message_word *unit = &words[index] - (index > 0);
+    return unit->at > 0 && strchr("([", text->bytes[unit->at - 1]) != NULL &&
+           strchr(")]", text->bytes[unit->end]) != NULL && text->bytes[unit->end] != '\0' &&
+           (words[index].kinds & FRAG_WORD_SIZE) != 0 && unit->end < words[index].at;
+}
+
 static bool label_behind(const frag_message_text *text, const frag_message_word *words,
                          size_t count, size_t index, frag_figure *figure)
 {
@@ -72,8 +91,15 @@ static bool label_behind(const frag_message_text *text, const frag_message_word 
         /* "(150 bytes) exceeds the limit": the limit comes after it */
         if (i + 1 < count && (words[i].kinds & FRAG_WORD_EXCEED) != 0)
             return false;
-        if (label_of(text, &words[i], figure))
+        /* "Epoch 395 requires 4 GB": the size comes after it */
+        if (frag_message_word_is(text, &words[i], "requires") ||
+            frag_message_word_is(text, &words[i], "needs"))
+            return false;
+        if (label_of(text, &words[i], figure)) {
+            if (*figure == FRAG_FIGURE_TOTAL && is_of_pool(text, words, index))
+                *figure = FRAG_FIGURE_RESERVED;
             return true;
+        }
         /* "(150 bytes) could not be allocated" */
         if ((words[i].kinds & FRAG_WORD_FAIL) != 0 ||
             frag_message_word_is(text, &words[i], "could")) {
@@ -96,12 +122,26 @@ static bool label_before(const frag_message_text *text, const frag_message_word 
             break;
         if (i == index && has_sign(text, word->end, words[i].at, ",;\n)]"))
             break;
+        /* "5 GB total and 2 GB": the label of the size before it */
+        if (i < index && i > 1 && frag_message_word_is(text, &words[i], "and") &&
+            (words[i - 2].kinds & (FRAG_WORD_NUMBER | FRAG_WORD_SIZE)) != 0)
+            break;
         if (label_of(text, word, figure)) {
             /* "max allocation" is no request */
             frag_figure more = FRAG_FIGURE_REQUESTED;
             if (*figure == FRAG_FIGURE_REQUESTED && i > 1 && label_of(text, word - 1, &more) &&
                 (more == FRAG_FIGURE_LIMIT || more == FRAG_FIGURE_LARGEST))
                 *figure = more;
+            /* "Current total 5003256884": of what is held, not of the device */
+            if (*figure == FRAG_FIGURE_TOTAL && i > 1 &&
+                frag_message_word_is(text, word - 1, "current"))
+                *figure = FRAG_FIGURE_RESERVED;
+            /* "the largest region of free memory is" */
+            for (size_t j = i; *figure == FRAG_FIGURE_FREE && j > 1 && j + WORDS_BEFORE > i &&
+                               !has_sign(text, words[j - 2].end, words[j - 1].at, ",;:\n");
+                 j--)
+                if (frag_message_word_is(text, &words[j - 2], "largest"))
+                    *figure = FRAG_FIGURE_LARGEST;
             return true;
         }
         is_size |= frag_message_word_is(text, word, "size") ||
@@ -222,8 +262,9 @@ void frag_message_quantities(const frag_message_text *text, size_t from, size_t 
         if ((!is_size && !is_number) || !quantity.amount.is_known)
             continue;
         bool named = is_named(text, words, i);
+        size_t label = i - has_unit_before(text, words, i);
         quantity.is_labelled =
-            (named && label_before(text, words, i, &quantity.figure)) ||
+            (named && label_before(text, words, label, &quantity.figure)) ||
             ((is_size || !named) && label_behind(text, words, count, i, &quantity.figure)) ||
             (!named && label_before(text, words, i, &quantity.figure)) ||
             (is_size && is_of_allocation(text, words, i));

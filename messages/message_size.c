@@ -2,6 +2,14 @@
 
 #include <string.h>
 
+/* A number before its unit multiplies it. */
+typedef struct digits_read {
+    uint64_t whole;
+    uint64_t decimals;
+    uint64_t scale; /* decimals / scale */
+    bool is_huge;   /* beyond 64 bits */
+} digits_read;
+
 enum { INTEGER_DIGITS_MAX = 30, DECIMALS_MAX = 6, DIMENSIONS_MAX = 32, NODE_MAX = 240 };
 
 static bool is_digit(char byte)
@@ -49,9 +57,11 @@ static size_t read_unit(const char *text, uint64_t *unit)
         const char *name;
         unsigned shift;
     } units[] = {
-        {"bytes", 0}, {"byte", 0}, {"eib", 60}, {"pib", 50}, {"tib", 40}, {"gib", 30},
-        {"mib", 20},  {"kib", 10}, {"eb", 60},  {"pb", 50},  {"tb", 40},  {"gb", 30},
-        {"mb", 20},   {"kb", 10},  {"g", 30},   {"m", 20},   {"k", 10},   {"b", 0},
+        {"gigabytes", 30}, {"gigabyte", 30}, {"megabytes", 20}, {"megabyte", 20}, {"kilobytes", 10},
+        {"kilobyte", 10},  {"bytes", 0},     {"byte", 0},       {"eib", 60},      {"pib", 50},
+        {"tib", 40},       {"gib", 30},      {"mib", 20},       {"kib", 10},      {"eb", 60},
+        {"pb", 50},        {"tb", 40},       {"gb", 30},        {"mb", 20},       {"kb", 10},
+        {"g", 30},         {"m", 20},        {"k", 10},         {"b", 0},
     };
     for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
         size_t at = 0;
@@ -115,32 +125,66 @@ static void read_exact_bytes(const char *text, frag_amount *amount)
         *amount = (frag_amount){.bytes = exact, .is_known = true};
 }
 
-size_t frag_message_size(const char *text, frag_amount *amount)
+/* The number of a size, without what stands behind it. */
+static size_t read_count(const char *text, digits_read *read)
 {
-    uint64_t whole = 0;
-    uint64_t decimals = 0;
-    uint64_t scale = 1;
-    uint64_t unit = 1;
-    bool is_huge = false;
-    size_t at = read_integer(text, &whole, &is_huge);
+    *read = (digits_read){.scale = 1};
+    size_t at = read_integer(text, &read->whole, &read->is_huge);
     if (at == 0)
         return 0;
     if ((text[at] == '.' || text[at] == ',') && (is_digit(text[at + 1]) || text[at + 1] == '\n')) {
         at++;
         at += text[at] == '\n';
-        at += read_decimals(text + at, &decimals, &scale);
+        at += read_decimals(text + at, &read->decimals, &read->scale);
     }
+    return at;
+}
+
+static void set_amount(const digits_read *read, uint64_t unit, frag_amount *amount)
+{
+    *amount =
+        (frag_amount){.bytes = read->whole, .slack_bytes = unit == 1 ? 0 : unit / read->scale / 2};
+    amount->is_known =
+        !read->is_huge &&
+        multiply_add(&amount->bytes, unit, fraction_of(unit, read->decimals, read->scale));
+}
+
+size_t frag_message_size(const char *text, frag_amount *amount)
+{
+    digits_read read;
+    uint64_t unit = 1;
+    size_t at = read_count(text, &read);
+    if (at == 0)
+        return 0;
     at += text[at] == '.' && is_binary_unit(text + at + 1); /* "117. GiB", as numpy prints */
     at += text[at] == '\n';
     size_t unit_bytes = read_unit(text + at, &unit);
     if (unit_bytes == 0 && (text[at] != '/' || !read_shared_unit(text + at + 1, &unit)))
         return 0;
-    *amount = (frag_amount){.bytes = whole, .slack_bytes = unit == 1 ? 0 : unit / scale / 2};
-    amount->is_known =
-        !is_huge && multiply_add(&amount->bytes, unit, fraction_of(unit, decimals, scale));
+    set_amount(&read, unit, amount);
     if (amount->is_known && unit > 1)
         read_exact_bytes(text + at + unit_bytes, amount);
     return at + unit_bytes;
+}
+
+size_t frag_message_size_named(const char *text, size_t at, frag_amount *amount)
+{
+    size_t end = at;
+    while (end > 0 && strchr(":=", text[end - 1]) != NULL)
+        end--;
+    if (end == at || end < sizeof "(mb)" - 1 || strchr(")]", text[end - 1]) == NULL)
+        return 0;
+    size_t from = end - 1;
+    while (from > 0 && end - from < sizeof "(gigabytes)" - 1 && strchr("([", text[from]) == NULL)
+        from--;
+    digits_read read;
+    uint64_t unit = 1;
+    size_t unit_bytes = strchr("([", text[from]) != NULL ? read_unit(text + from + 1, &unit) : 0;
+    size_t taken =
+        unit_bytes > 1 && from + 1 + unit_bytes + 1 == end ? read_count(text + at, &read) : 0;
+    if (taken > 0)
+        set_amount(&read, unit, amount);
+    return taken;
 }
 
 size_t frag_message_number(const char *text, frag_amount *amount)

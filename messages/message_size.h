@@ -12,6 +12,8 @@
 /* "1.39gib", "563.62mb", "0bytes", "25,600,000bytes", "1900,00mib"; a line may end inside. Of
  * "7.35g(7889485824bytes)" the first is read, as many bytes as the second says. */
 size_t frag_message_size(const char *text, frag_amount *amount);
+/* "(gib):140.06": the number at at, whose unit stands in the name before it. */
+size_t frag_message_size_named(const char *text, size_t at, frag_amount *amount);
 /* "5520758552", "25,600,000"; it ends with the line. */
 size_t frag_message_number(const char *text, frag_amount *amount);
 /* "[1098,16,128,128,3]andtypefloat": the bytes of such a tensor. */

@@ -433,6 +433,11 @@ static size_t number_at(const frag_message_text *text, size_t at, frag_message_w
     if (taken > 0)
         return taken;
     taken = frag_message_size(bytes, &word->amount);
+    size_t named = taken > 0 ? 0 : frag_message_size_named(text->bytes, at, &word->amount);
+    if (named > 0) {
+        word->kinds = FRAG_WORD_SIZE;
+        return named;
+    }
     if (taken > 0 && !is_cut_word(text, at + taken)) {
         word->kinds = FRAG_WORD_SIZE;
         if (is_negative(text, at))

@@ -172,6 +172,7 @@ const frag_wording frag_wordings[] = {
     {OPENS(JAX, "failedtoallocaterequestfor%"), .figures = {R}},
     {OPENS(JAX, "failedtoallocate#bytesfornewconstant"), .figures = {R}},
     {OPENS(JAX, "attemptingtoallocate%.thatwasnotpossible.thereare%free"), .figures = {R, F}},
+    {FIELD("largestcontiguousregionoffreememoryis%"), .figures = {B}},
     {OPENS(JAX, "attemptingtoreserve%atthebottomofmemory.thatwasnotpossible.thereare%free"),
      .figures = {R, F}},
     {OPENS(JAX, "resource_exhausted:outofmemory")},
@@ -415,7 +416,7 @@ const frag_wording frag_wordings[] = {
     {OTHER(HOST, "alloc_cpu.cpp")},
     {OTHER(HOST, "bytesonhost:cuda_error_out_of_memory:outofmemory")},
     {OTHER(HOST, "bytesonhost:cuda_error_out_of_memory")},
-    {OTHER(HOST, "memoryerror:unabletoallocate%foranarray"), .figures = {R}},
+    {OTHER(HOST, "unabletoallocate%foranarray"), .figures = {R}}, /* NumPy */
     {OTHER(HOST, "rayoutofmemoryerror")},
     {OTHER(HOST, "byallocatorcpu")},
     {OTHER(HOST, "byallocatormklcpu")},

@@ -327,6 +327,7 @@ static bool decide_impossible(const case_file *file)
 {
     frag_text *because = &file->diagnosis->because;
     uint64_t allocated = file->figures[FRAG_FIGURE_ALLOCATED].bytes;
+    uint64_t largest = file->figures[FRAG_FIGURE_LARGEST].bytes;
     bool knows_total = knows(file, FRAG_FIGURE_TOTAL);
     bool knows_free = knows(file, FRAG_FIGURE_FREE);
     if (knows_total && knows_free && file->free > file->total + file->total / 50) {
@@ -343,6 +344,12 @@ static bool decide_impossible(const case_file *file)
                       FRAG_BYTES(allocated), FRAG_BYTES(file->total));
     } else if (is_full(file) && !knows(file, FRAG_FIGURE_LIMIT)) {
         decide_full(file);
+    } else if (knows_free && file->free >= file->segment && !knows(file, FRAG_FIGURE_IDLE) &&
+               knows(file, FRAG_FIGURE_LARGEST) && largest < file->requested) {
+        decide(file, FRAG_OOM_VERDICT_FRAGMENTATION, FRAG_CONFIDENCE_HIGH);
+        frag_text_add(because,
+                      "%s were free, more than the %s asked, but no piece was larger than %s.",
+                      FRAG_BYTES(file->free), FRAG_BYTES(file->requested), FRAG_BYTES(largest));
     } else if (knows_free && file->free >= file->segment) {
         decide(file, FRAG_OOM_VERDICT_PLATFORM,
                file->free / 2 >= file->segment ? FRAG_CONFIDENCE_HIGH : FRAG_CONFIDENCE_MEDIUM);
@@ -469,6 +476,7 @@ static void decide_by_figures(const case_file *file)
 {
     frag_text *because = &file->diagnosis->because;
     bool knows_rest = knows(file, FRAG_FIGURE_FREE) ||
+                      (knows(file, FRAG_FIGURE_IDLE) && file->idle >= file->requested) ||
                       (knows(file, FRAG_FIGURE_TOTAL) && knows(file, FRAG_FIGURE_ALLOCATED)) ||
                       (knows(file, FRAG_FIGURE_LIMIT) &&
                        (knows(file, FRAG_FIGURE_ALLOCATED) || knows(file, FRAG_FIGURE_RESERVED)));
