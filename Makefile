@@ -391,11 +391,11 @@ test-programs: $(test_programs) $(BUILD)/tests/policy_fuzzer software-cuda golde
 $(addprefix $(BUILD)/tests/test_,cuda_contract cuda_device cudnn nccl software_cuda software_garbage software_report software_shadow software_streams): | $(software_libraries)
 $(BUILD)/tests/test_cudnn: | $(SOFTWARE)/12/libcudnn.so.9
 $(BUILD)/tests/test_nccl: | $(SOFTWARE)/12/libnccl.so.2
-# Generated traces against dry runs of the same workloads: TORCH, a release that is there (FRAG_DRYRUN_VENV), and CASES.
+# Generated traces against dry runs of the same workloads: TORCH, a release that is there (FRAG_DRYRUN_VENV), and CASES, or DRAWN of them, by SEED and of FAMILIES.
 workloads-truth: setup
 	+@$(MAKE) --no-print-directory -j$(JOBS) MODE=release fraglab software-cuda
-	@sh tests/workload/truth.sh ./fraglab $(or $(TORCH),2.9.1) $(CASES)
-# Plans against dry runs at the capacity that they were made for: PYTHON with torch 2.9.1 and transformers, PAIRS, SEED, FAMILIES.
+	@$(if $(DRAWN),DRAWN="$(DRAWN) $(or $(SEED),1) $(FAMILIES)") sh tests/workload/truth.sh ./fraglab $(or $(TORCH),2.9.1) $(CASES)
+# Plans against dry runs at the capacity that they were made for: PYTHON with torch 2.9.1 and what else program.py imports, PAIRS, SEED, FAMILIES.
 plan-truth: setup
 	+@$(MAKE) --no-print-directory -j$(JOBS) MODE=release fraglab software-cuda
 	@python3 tests/workload/plan_truth.py ./fraglab $(PYTHON) $(or $(PAIRS),24) $(or $(SEED),1) $(FAMILIES)

@@ -7,6 +7,7 @@
 # memory in MiB, their difference, and whether all requests and releases are equal, one by one. Then peaks of reserved
 # memory under three settings, generated against the dry run's, and at the end a line for each bar. KEEP=FOLDER keeps lists of requests there. Exits 1 when a peak
 # differs by more than 3 %, 77 when the release is not there (FRAG_DRYRUN_VENV: a folder with venv-RELEASE).
+# DRAWN="COUNT [SEED [FAMILY...]]": cases that tests/workload/drawn.py draws, in place of those.
 set -u
 fraglab=$(realpath "$1")
 python=${FRAG_DRYRUN_VENV:-build/dryrun/torch-$2}/venv-$2/bin/python
@@ -17,10 +18,16 @@ here=$(dirname "$(realpath "$0")")
 settings="pytorch pytorch:max_split_size_mb=128 pytorch:expandable_segments=true"
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
+cases=$here/cases
+if [ -n "${DRAWN:-}" ]; then
+    cases=$out/cases
+    # shellcheck disable=SC2086
+    "$python" "$here/drawn.py" "$fraglab" "$out" $DRAWN >"$cases" || exit 1
+fi
 
-reserved() { # trace: MiB under each setting
+reserved() { # trace: MiB under each setting, of the first device
     for setting in $settings; do
-        "$fraglab" run "$1" --policy "$setting" --format jsonl | sed 's/.*"peak":{[^}]*"reserved_bytes":\([0-9]*\).*/\1/'
+        "$fraglab" run "$1" --policy "$setting" --format jsonl | sed -n '1s/.*"peak":{[^}]*"reserved_bytes":\([0-9]*\).*/\1/p'
     done | awk '{ printf "%s%.0f", NR == 1 ? "" : " ", $1 / 1048576 }'
 }
 
@@ -31,7 +38,8 @@ options() { # KNOB=VALUE...
 }
 
 try() { # name, config, card, knobs
-    name=$1 model=$here/models/$2 card=$3
+    name=$1 card=$3
+    case $2 in /*) model=$2 ;; *) model=$here/models/$2 ;; esac
     shift 3
     ranks=0
     launcher="$(dirname "$python")/torchrun --nproc-per-node"
@@ -73,7 +81,7 @@ while read -r name rest; do
     [ $# -eq 0 ] || echo " $* " | grep -q " $name " || continue
     # shellcheck disable=SC2086
     try "$name" $rest || failed=$((failed + 1))
-done <"$here/cases"
+done <"$cases"
 [ ! -s "$out/rows" ] || "$python" "$here/compare.py" bars "$out/rows"
 echo "workloads: $failed failed"
 [ "$failed" = 0 ]

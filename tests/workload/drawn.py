@@ -1,0 +1,181 @@
+"""Models and knobs that are drawn: for plan_truth.py, and cases for truth.sh:
+
+    drawn.py FRAGLAB FOLDER COUNT [SEED [FAMILY...]]
+
+prints COUNT cases as tests/workload/cases has them, of models written to FOLDER. Of each model there are four: knobs that are drawn, and
+three times these with one changed. What `fraglab trace generate` refuses is drawn anew."""
+import json
+import os
+import random
+import subprocess
+import sys
+
+here = os.path.dirname(os.path.realpath(__file__))
+GROUPED = ["llama", "mistral", "qwen2", "qwen3", "phi3", "gemma", "gemma2"]
+EXPERTS = ["mixtral", "qwen3_moe"]
+PAIRS = ["bart", "t5", "mt5"]
+IMAGES = ["vit", "resnet", "convnext", "mnasnet", "unet"]
+GRAPHS = ["graphsage", "gcn"]
+FAMILIES = ["gpt2", "opt", "gpt_neox", "bert", "roberta", "distilbert", "whisper", "dlrm", *GROUPED, *EXPERTS, *PAIRS, *IMAGES, *GRAPHS]
+CARDS = ["rtx3090", "rtx4090", "l4", "a100-40gb", "a100-80gb", "h100-80gb"]  # of compute capability 8.0 and above, where cases fit
+VARIANTS = 4  # of a model
+
+
+def draw_stages(draw, widths):
+    stages, width = draw.randint(2, 4), draw.choice(widths)
+    return [width << stage for stage in range(stages)], [draw.randint(1, 4) for _ in range(stages)]
+
+
+def draw_images(draw, family):
+    image = {"num_labels": 100, "image_size": draw.choice([128, 224, 256])}
+    if family == "vit":
+        return image | {"patch_size": draw.choice([14, 16, 32])}
+    if family == "resnet":
+        channels, depths = draw_stages(draw, [32, 64, 128])
+        return image | {"embedding_size": channels[0] // 2, "hidden_sizes": channels, "depths": depths, "layer_type": draw.choice(["basic", "bottleneck"])}
+    channels, depths = draw_stages(draw, [24, 48, 96])
+    return image | {"num_stages": len(channels), "hidden_sizes": channels, "depths": depths, "drop_path_rate": draw.choice([0.0, 0.1])}
+
+
+def draw_unet(draw):
+    stages = draw.randint(2, 3)
+    deep = [draw.random() < 0.6 for _ in range(stages)]
+    return {"_class_name": "UNet2DConditionModel", "sample_size": draw.choice([16, 32, 64]), "block_out_channels": [draw.choice([32, 64, 96]) << i for i in range(stages)],
+            "layers_per_block": draw.randint(1, 2), "attention_head_dim": draw.choice([1, 2, 4]), "cross_attention_dim": draw.choice([48, 256, 768]), "norm_num_groups": 8,
+            "down_block_types": ["CrossAttnDownBlock2D" if is_deep else "DownBlock2D" for is_deep in deep], "in_channels": 4, "out_channels": 4,
+            "up_block_types": ["CrossAttnUpBlock2D" if is_deep else "UpBlock2D" for is_deep in reversed(deep)], "use_linear_projection": draw.random() < 0.5}
+
+
+def draw_plain(draw, family):
+    """What has no config.json: fields of a description."""
+    if family == "mnasnet":
+        return {"alpha": draw.choice([0.25, 0.5, 0.75, 1.0]), "classes": 100, "image": draw.choice([96, 128, 224])}
+    if family == "dlrm":
+        return {"tables": draw.randint(2, 30), "rows": [draw.choice([100, 5000, 40000, 300000]) for _ in range(draw.randint(1, 4))], "width": draw.choice([16, 48, 64, 128]),
+                "dense": draw.choice([4, 13, 50]), "bottom": [draw.choice([64, 256, 512]) for _ in range(draw.randint(1, 3))], "bags": draw.random() < 0.6,
+                "top": [draw.choice([64, 256, 1000]) for _ in range(draw.randint(1, 3))]}
+    return {"features": draw.choice([50, 128, 602]), "width": draw.choice([64, 200, 256]), "layers": draw.randint(2, 4), "classes": draw.choice([7, 40, 47]),
+            "residual_dropout": draw.choice([0.0, 0.5])}
+
+
+def draw_transformer(draw, family):
+    heads, layers, width = draw.choice([4, 6, 8, 10]), draw.randint(2, 10), draw.choice([32, 64, 80])
+    inner = heads * width * draw.choice([2, 3, 4])
+    config = {"vocab_size": draw.choice([8000, 30522, 50257])}
+    if family == "gpt2":
+        config |= {"n_layer": layers, "n_head": heads, "n_embd": heads * width}
+    elif family == "distilbert":
+        config |= {"n_layers": layers, "n_heads": heads, "dim": heads * width, "hidden_dim": inner}
+    elif family in ("t5", "mt5"):
+        config |= {"num_layers": layers, "num_heads": heads, "d_kv": width, "d_model": heads * width, "d_ff": inner, "decoder_start_token_id": 0,
+                   "feed_forward_proj": draw.choice(["relu", "gated-gelu"])}
+    elif family in ("bart", "whisper"):
+        config |= {f"{part}_{key}": number for part in ("encoder", "decoder") for key, number in
+                   (("layers", layers), ("attention_heads", heads), ("ffn_dim", inner))} | {"d_model": heads * width}
+        if family == "whisper":  # tokens that end a text are among those of the vocabulary
+            config |= {"max_target_positions": 512, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 1}
+    else:
+        config |= {"num_hidden_layers": layers, "num_attention_heads": heads, "hidden_size": heads * width}
+        config |= {"ffn_dim": inner, "word_embed_proj_dim": heads * width} if family == "opt" else {"intermediate_size": inner}
+    if family == "roberta":
+        config["max_position_embeddings"] = 514
+    if family == "mixtral":
+        config["num_local_experts"] = draw.choice([4, 8])
+    if family == "qwen3_moe":
+        config |= {"moe_intermediate_size": width * 2, "num_experts": draw.choice([8, 16]), "num_experts_per_tok": draw.randint(1, 4)}
+    if family in [*GROUPED, *EXPERTS]:
+        config |= {"num_key_value_heads": heads // 2, "tie_word_embeddings": draw.random() < 0.5, "head_dim": width, "pad_token_id": 0}
+    return config
+
+
+def draw_model(draw, folder, families):
+    """The family, the model's file, and knobs of what it reads."""
+    family = draw.choice(families)
+    config = {"model_type": family}
+    if family == "unet":
+        config = draw_unet(draw)
+    elif family in ("mnasnet", "dlrm", *GRAPHS):
+        config = {"family": family, **draw_plain(draw, family)}
+    elif family in IMAGES:
+        config |= draw_images(draw, family) | (draw_transformer(draw, "bert") if family == "vit" else {})
+    else:
+        config |= draw_transformer(draw, family)
+    text = json.dumps(config)
+    path = f"{folder}/{family}-{draw.randrange(10**6)}.{'yaml' if 'family' in config else 'json'}"
+    with open(path, "w") as file:
+        file.write("model: " + text.replace('"', "") if "family" in config else text)
+    return family, path
+
+
+def draw_reads(draw, family):
+    """Batch and lengths."""
+    if family in GRAPHS:
+        nodes = draw.choice([500, 5000, 30000])
+        return {"batch": str(nodes // draw.choice([2, 10])), "nodes": str(nodes), "edges": str(nodes * draw.choice([2, 7, 20]))}
+    if family == "dlrm":
+        return {"batch": str(draw.choice([64, 500, 2048, 8192]))}
+    knobs = {"batch": str(draw.choice([2, 4, 8, 12, 16]))}
+    lengths = [100, 256, 400, 512]
+    if family not in IMAGES:
+        knobs["tokens"] = draw.choice([str(draw.choice(lengths)), ",".join(str(draw.choice(lengths)) for _ in range(3))])
+    return knobs
+
+
+# Values of knobs by theme, some of which need others. What a family has not is refused by the generator.
+KNOBS = [
+    [{"precision": name} for name in ("tf32", "bf16", "fp16", "amp-bf16", "amp-fp16")],
+    [{"optimizer": name} for name in ("adam", "sgd", "momentum", "rmsprop", "adafactor", "adamw-8bit", "paged-adamw-8bit")],
+    [{"optimizer_loop": "fused"}, {"optimizer_loop": "single"}, {"amsgrad": "true"}],
+    [{"accumulate": "2"}, {"accumulate": "3"}, {"keep_gradients": "true"}, {"empty_cache": "1"}],
+    [{"checkpoint": "blocks"}, {"checkpoint": "blocks", "checkpoint_every": "2"}, {"offload": "activations"}, {"loss": "chunked", "loss_chunk": "200"}],
+    [{"keep_outputs": "true"}, {"del": "true"}, {"leak": "losses"}, {"leak": "outputs"}, {"inplace": "true"}, {"lookups": "5,20"}, {"target_tokens": "90"}],
+    [{"task": "evaluate"}, {"task": "evaluate", "no_grad": "false"}, {"task": "generate", "new_tokens": "6"}],
+    [{"task": "rlhf", "new_tokens": "5"}, {"task": "rlhf", "new_tokens": "7", "reward_model": "true"}, {"task": "rlhf", "new_tokens": "4", "reference": "false"}],
+    [{"lora_rank": "8"}, {"lora_rank": "16", "lora_targets": "all-linear"}, {"lora_rank": "4", "lora_dropout": "0.1"}, {"lora_rank": "8", "lora_dora": "true"}],
+    [{"precision": "amp-bf16", "lora_rank": "8", "lora_targets": "all-linear", "quantize": "nf4-double"}, {"precision": "amp-bf16", "lora_rank": "8", "quantize": "int8"}],
+    [{"experts_implementation": "eager", "expert_shares": "3,1,2"}],
+    [{"parallel": "ddp"}, {"parallel": "zero1"}, {"parallel": "ddp", "devices": "3"}],
+    [{"parallel": "fsdp"}, {"parallel": "fsdp", "checkpoint": "blocks"}, {"parallel": "fsdp", "devices": "4"}],
+    [{"parallel": "dp"}, {"parallel": "pipeline"}, {"parallel": "pipeline", "schedule": "gpipe"}, {"parallel": "tensor", "optimizer_loop": "single"}],
+]
+
+
+def draw_knobs(draw, count):
+    return [draw.choice(theme) for theme in draw.sample(KNOBS, count)]
+
+
+def is_accepted(fraglab, model, card, knobs, folder):
+    options = [f"--{key.replace('_', '-')}={value}" for key, value in knobs.items() if key != "conf"]
+    done = subprocess.run([fraglab, "trace", "generate", model, "--gpu", card, *options, "-f", "-q", "-o", f"{folder}/tried.fgt"], capture_output=True, text=True)
+    return done.returncode == 0
+
+
+def is_beside(knobs, more):
+    """Not beside several devices: what is described of them with no adapters and autocast is drawn alone."""
+    both = {**knobs, **more}
+    return "parallel" not in both or ("lora_rank" not in both and "amp" not in both.get("precision", ""))
+
+
+def draw_cases(draw, fraglab, folder, count, families):
+    made = 0
+    while made < count:
+        family, model = draw_model(draw, folder, families)
+        card, reads, base = draw.choice(CARDS), {"steps": "2"} | draw_reads(draw, family), {}
+        for more in draw_knobs(draw, draw.randint(0, 4)):
+            if is_beside(base, more) and is_accepted(fraglab, model, card, {**reads, **base, **more}, folder):
+                base |= more
+        chosen = [base]
+        for more in draw_knobs(draw, len(KNOBS)):
+            changed = {**base, **more}
+            if len(chosen) < VARIANTS and sum(base.get(key) != value for key, value in changed.items()) == 1 and is_beside(base, more) and \
+                    is_accepted(fraglab, model, card, reads | changed, folder):
+                chosen.append(changed)
+        for knobs in chosen[: count - made]:
+            words = " ".join(f"{key}={value}" for key, value in (reads | knobs).items())
+            print(f"{family}-{made:<20} {model} {card} {words}")
+            made += 1
+
+
+if __name__ == "__main__":
+    fraglab, folder, count, *rest = sys.argv[1:]
+    draw_cases(random.Random(int(rest[0]) if rest else 1), fraglab, folder, int(count), rest[1:] or FAMILIES)
