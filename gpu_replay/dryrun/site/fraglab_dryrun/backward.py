@@ -2,11 +2,16 @@
 
 A pass runs in threads of its own, one a device. They tell the script that it is over, and only then let go of the last of
 it: whether that memory is free at the script's next request would be decided by the scheduler, anew in every run.
+
+So it is with the buckets of DistributedDataParallel: from PyTorch 2.7 on their collectives hold them until a thread that looks
+ten times a second has seen them done.
 """
+import functools
 import glob
 import os
 import threading
 import time
+import weakref
 
 NAMES = "pt_autograd_"
 WAIT_SECONDS = 0.5  # other threads of the script may have a pass of theirs under way
@@ -18,14 +23,49 @@ def install(torch):
     if engine is None or not hasattr(engine, "run_backward"):
         return
     threads = Threads()
+    replicas = Replicas(torch)
 
     class Engine(type(engine)):
         def run_backward(self, *arguments, **named):
             result = super().run_backward(*arguments, **named)
             threads.wait_until_idle()
+            replicas.wait_until_reduced()
             return result
 
     variable._execution_engine = Engine()
+
+
+class Replicas:
+    """The groups of DistributedDataParallel in this process."""
+
+    def __init__(self, torch):
+        self.groups = weakref.WeakSet()
+        parallel = getattr(getattr(torch.nn, "parallel", None), "DistributedDataParallel", None)
+        if parallel is None:
+            return
+        start = parallel.__init__
+
+        @functools.wraps(start)
+        def begin(replica, *arguments, **named):
+            start(replica, *arguments, **named)
+            if torch.distributed.get_backend(replica.process_group) == "nccl":
+                self.groups.add(replica.process_group)
+
+        parallel.__init__ = begin
+
+    def wait_until_reduced(self):
+        """Not for ever: another message of the group may be for later."""
+        for group in list(self.groups):
+            thread = threading.Thread(target=self.wait_for, args=(group,), daemon=True)
+            thread.start()
+            thread.join(WAIT_SECONDS)
+
+    @staticmethod
+    def wait_for(group):
+        try:
+            group._wait_for_pending_works()
+        except RuntimeError:
+            pass  # it was closed
 
 
 class Threads:
