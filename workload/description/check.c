@@ -365,12 +365,22 @@ static bool check_length(const frag_network *of, uint64_t tokens, frag_error *er
         return frag_fail(error, FRAG_E_INPUT,
                          "tokens is %" PRIu64 "; the model has positions for %" PRIu64, tokens,
                          of->positions > taken ? of->positions - taken : 0);
-    /* From there on a mask is made, which is not described here. */
-    if (of->window > 0 && of->full_layers < of->layers && tokens >= of->window)
-        return frag_fail(error, FRAG_E_INPUT,
-                         "tokens is %" PRIu64 "; expected fewer than the window, %" PRIu64, tokens,
-                         of->window);
     return true;
+}
+
+/* From there on a mask is made, and a cache forgets. */
+static bool check_window(const frag_workload *workload, uint64_t tokens, frag_error *error)
+{
+    const frag_network *of = &workload->network;
+    bool is_described =
+        (workload->task == FRAG_TASK_TRAIN || workload->task == FRAG_TASK_EVALUATE) &&
+        workload->parallel != FRAG_PARALLEL_PIPELINE && workload->parallel != FRAG_PARALLEL_TENSOR;
+    if (of->window == 0 || of->full_layers >= of->layers || tokens < of->window || is_described)
+        return true;
+    return frag_fail(error, FRAG_E_INPUT,
+                     "tokens is %" PRIu64 ", which is described in training and evaluation without "
+                     "a pipeline or parallel tensors; expected fewer than the window, %" PRIu64,
+                     tokens, of->window);
 }
 
 static bool is_gpt2_or_llama(const frag_network *of)
@@ -742,7 +752,8 @@ bool frag_workload_check(const frag_workload *workload, frag_error *error)
         return check_samples(workload, error) && check_tokenless(workload, error) &&
                check_optimizer(workload, error) && check_size(workload, error);
     for (uint32_t i = 0; i < tokens->count; i++)
-        if (!check_length(of, tokens->values[i] + added, error))
+        if (!check_length(of, tokens->values[i] + added, error) ||
+            !check_window(workload, tokens->values[i] + added, error))
             return false;
     if (workload->target_tokens > 0 && !check_length(of, workload->target_tokens, error))
         return false;

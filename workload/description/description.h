@@ -144,7 +144,6 @@ typedef struct frag_network {
     bool has_head_norms;  /* of the queries and keys of each head */
     bool has_post_norms;  /* norms behind attention and feed-forward part as well (Gemma 2) */
     bool is_eager;        /* attention has its scores as a tensor */
-    bool is_alternating;  /* every second layer, the first among them, has the window */
     bool has_wide_norms;  /* RMS norms multiply by 1 + weight, in fp32 */
     bool has_embedding_scale;
     bool is_parallel;     /* attention and feed-forward part see the same hidden states */
@@ -152,6 +151,7 @@ typedef struct frag_network {
     bool has_window;      /* attention looks back over a window only */
     uint64_t window;      /* tokens; 0: all */
     uint64_t full_layers; /* so many layers come before those with a window */
+    uint64_t full_every;  /* every so many layers has none; 0: no other */
     double score_cap;     /* scores, and logits, are kept within it by tanh; 0: are not */
     double logit_cap;
     double rotary_share; /* of a head's width that is turned */
@@ -400,6 +400,7 @@ typedef struct frag_family_fields {
     bool has_samples;      /* batches are numbers and indices of tables */
     bool has_graphs;       /* batches are parts of a graph */
     bool has_no_blocks;    /* nothing that transformers can checkpoint */
+    bool has_two_masks;    /* one for layers with a window beside one for those without */
     bool has_no_offload;   /* what comes back from the host lies in another order than it did */
     bool is_quantised;     /* weights of 4 and 8 bits are described */
     bool is_diffusion;     /* batches are latents with a text; generating is denoising */

@@ -10,6 +10,12 @@ frag_cache frag_cache_create(const frag_model *model)
                         .layer_count = of->layers};
 }
 
+bool frag_network_has_window(const frag_network *of, uint64_t layer)
+{
+    return of->window > 0 && layer >= of->full_layers &&
+           (of->full_every == 0 || (layer + 1) % of->full_every != 0);
+}
+
 /* What was made is written into the pool, and all are read out of it: index_copy_, index_select. */
 static frag_tensor gather(frag_tape *tape, const frag_network *of, uint64_t tokens,
                           frag_tensor made)
@@ -30,8 +36,7 @@ void frag_cache_append(frag_tape *tape, const frag_network *of, frag_cache *cach
     }
     uint64_t layer = cache->next++ % cache->layer_count;
     frag_cached *at = &cache->layers[layer];
-    bool has_window =
-        of->window > 0 && layer >= of->full_layers && (!of->is_alternating || layer % 2 == 0);
+    bool has_window = frag_network_has_window(of, layer);
     /* Each begins as an empty tensor of its own type. */
     if (has_window && at->window == 0)
         at->window = frag_tape_empty(tape, 1, FRAG_I64);

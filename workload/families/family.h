@@ -200,6 +200,8 @@ frag_tensor frag_experts_apply(frag_tape *tape, const frag_model *model, const f
                                frag_tensor x, const frag_batch *batch);
 
 /* ---- decoders (decoder.c): keys and values of past tokens, loss, logits of the last token */
+/* Does attention of that layer look back over a window only? */
+bool frag_network_has_window(const frag_network *of, uint64_t layer);
 frag_cache frag_cache_create(const frag_model *model);
 /* What a layer has of keys and values behind those of before; the names become all of them. */
 void frag_cache_append(frag_tape *tape, const frag_network *of, frag_cache *cache, frag_tensor *key,

@@ -224,7 +224,7 @@ static frag_tensor split_normed_heads(frag_tape *tape, const frag_network *of, f
 /* Queries, keys and values as attention wants them: heads before tokens. What comes back is a name
  * that holds them all, or 0. */
 static frag_tensor project(frag_tape *tape, const frag_network *of, const block *at, frag_tensor x,
-                           bool is_cached, frag_tensor qkv[3])
+                           bool is_cached, bool is_masked, frag_tensor qkv[3])
 {
     const uint64_t counts[] = {of->heads, of->key_heads, of->key_heads};
     const frag_linear layers[] = {at->q, at->k, at->v};
@@ -236,7 +236,7 @@ static frag_tensor project(frag_tape *tape, const frag_network *of, const block 
     for (uint32_t i = 0; i < 3; i++) {
         if (!of->is_fused)
             qkv[i] = frag_walk_apply(tape, x, &layers[i]);
-        bool is_flash = frag_aten_is_flash(tape, frag_tape_dtype(tape, qkv[i]));
+        bool is_flash = !is_masked && frag_aten_is_flash(tape, frag_tape_dtype(tape, qkv[i]));
         /* Flash's gradients lie as its inputs do, the memory-efficient kernel's have tokens
          * first. */
         bool is_math = of->is_eager || (!is_flash && of->heads != of->key_heads);
@@ -252,10 +252,25 @@ typedef struct block_call {
     const frag_model *model;
     block at;
     frag_rope angles;
-    frag_tensor mask; /* of eager attention */
+    frag_tensor mask; /* of eager attention, or frag_aten_seen; 0: none */
     frag_batch batch;
     frag_cache *past; /* NULL: none */
 } block_call;
+
+/* sdpa_attention_forward with a mask: keys and values are repeated before, for each query head. */
+static frag_tensor mix_masked(frag_tape *tape, const frag_tensor qkv[3], frag_attention_shape shape,
+                              frag_tensor seen)
+{
+    frag_tensor repeated[3] = {qkv[0], frag_aten_repeat_heads(tape, qkv[1], &shape),
+                               frag_aten_repeat_heads(tape, qkv[2], &shape)};
+    shape.key_heads = shape.heads;
+    shape.is_causal = false;
+    shape.seen = seen;
+    frag_tensor made = frag_aten_attention(tape, repeated, &shape);
+    frag_tape_drop(tape, repeated[2]);
+    frag_tape_drop(tape, repeated[1]);
+    return made;
+}
 
 /* What is handed out in *weights lasts to the end of the block. */
 static frag_tensor mix(frag_tape *tape, const block_call *call, const frag_tensor qkv[3],
@@ -268,6 +283,8 @@ static frag_tensor mix(frag_tape *tape, const block_call *call, const frag_tenso
     shape.is_causal = batch->tokens > 1;
     shape.is_cached = is_cached;
     shape.is_heads_first = is_rope_partial(of); /* as cat has put them */
+    if (!of->is_eager && call->mask != 0)
+        return mix_masked(tape, qkv, shape, call->mask);
     if (!of->is_eager)
         return frag_aten_attention(tape, qkv, &shape);
     const frag_eager_attention how = {shape, call->mask, of->score_cap > 0, is_cached};
@@ -280,7 +297,7 @@ static frag_tensor attend(frag_tape *tape, const block_call *call, frag_tensor x
     frag_cache *past = call->past;
     const frag_network *of = &call->model->workload->network;
     frag_tensor qkv[3] = {0};
-    frag_tensor fused = project(tape, of, &call->at, x, past != NULL, qkv);
+    frag_tensor fused = project(tape, of, &call->at, x, past != NULL, call->mask != 0, qkv);
     turn(tape, of, qkv, call->angles);
     if (past != NULL)
         frag_cache_append(tape, of, past, &qkv[1], &qkv[2]);
@@ -355,19 +372,24 @@ static frag_tensor run_block(frag_tape *tape, const void *context, frag_tensor x
     return hidden;
 }
 
-/* Masks of eager attention, for layers without a window and with one. Where no cache is used, it is
- * looked for packed sequences before each; and once where no masks are made. */
+/* Masks of layers without a window and with one. Where no cache is used, it is looked for packed
+ * sequences before each. Only eager attention needs one where a query sees all before it. */
 static void make_masks(frag_tape *tape, const frag_model *model, const frag_batch *batch,
                        const frag_cache *past, frag_dtype dtype, frag_tensor masks[2])
 {
     const frag_network *of = &model->workload->network;
     const frag_attention_shape shape = {
         .batch = batch->count, .queries = batch->tokens, .keys = batch->past + batch->tokens};
-    for (uint32_t i = 0; i < (of->is_eager && of->window > 0 ? 2 : 1); i++) {
+    bool has_window = of->window > 0 && of->full_layers < of->layers;
+    for (uint32_t i = 0; i < 2; i++) {
+        if (i == 0 ? has_window && !frag_families[of->family].has_two_masks : !has_window)
+            continue;
         if (frag_model_finds_packed(model, past))
             frag_family_find_packed(tape, batch);
         if (of->is_eager)
             masks[i] = frag_aten_causal_mask(tape, &shape, i == 1, dtype);
+        else if (i == 1 && shape.keys >= of->window)
+            masks[i] = frag_aten_seen(tape, &shape, true);
     }
 }
 
@@ -387,7 +409,7 @@ static frag_tensor run_blocks(frag_tape *tape, const frag_model *model, const fr
     frag_rope angles =
         frag_rope_make(tape, rotary_width(of), batch->tokens, frag_tape_dtype(tape, hidden));
     for (uint64_t i = stage->first; i < stage->end; i++) {
-        bool has_window = of->is_alternating && of->window > 0 && i % 2 == 0;
+        bool has_window = frag_network_has_window(of, i);
         const block_call call = {model, walk_block(&at, of, i), angles, masks[has_window], *batch,
                                  past};
         const frag_tensor kept[] = {positions, angles.cosine, angles.sine, call.mask};

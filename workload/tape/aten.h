@@ -207,6 +207,7 @@ typedef struct frag_attention_shape {
     bool is_cached;      /* keys and values come out of a cache, heads before tokens */
     bool is_heads_first; /* queries lie with heads before tokens, not the other way around */
     frag_tensor mask;    /* numbers that are added to the scores of each sequence; 0: none */
+    frag_tensor seen;    /* frag_aten_seen, which becomes such a mask; 0: none */
 } frag_attention_shape;
 
 /* scaled_dot_product_attention: flash for half types, memory-efficient for fp32. */
@@ -228,7 +229,12 @@ typedef struct frag_eager_attention {
 /* transformers' eager_attention_forward; what is handed out besides, weights, is owned too. */
 frag_tensor frag_aten_eager_attention(frag_tape *tape, const frag_tensor qkv[3],
                                       const frag_eager_attention *how, frag_tensor *weights);
-/* Its mask, of zeros and the lowest number, for each sequence: causal, or within a window too. */
+/* Which keys a query sees: those before it, or those within a window; for all sequences alike. */
+frag_tensor frag_aten_seen(frag_tape *tape, const frag_attention_shape *shape, bool has_window);
+/* where(seen, 0, the lowest number), for each sequence. */
+frag_tensor frag_aten_where_seen(frag_tape *tape, const frag_attention_shape *shape,
+                                 frag_dtype dtype);
+/* The mask of eager attention, made of both. */
 frag_tensor frag_aten_causal_mask(frag_tape *tape, const frag_attention_shape *shape,
                                   bool has_window, frag_dtype dtype);
 

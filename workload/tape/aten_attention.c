@@ -190,6 +190,17 @@ static frag_tensor spread_mask(frag_tape *tape, const frag_attention_shape *shap
     return made;
 }
 
+/* convert_boolean_attn_mask, and preprocess_mask for all heads alike. */
+static frag_tensor mask_unseen(frag_tape *tape, const frag_attention_shape *shape, frag_dtype dtype)
+{
+    uint64_t rows = shape->batch * shape->queries;
+    frag_tensor made = frag_aten_where_seen(tape, shape, dtype);
+    if (shape->keys % MASK_STEP != 0)
+        frag_tape_set(tape, &made,
+                      frag_aten_pad(tape, made, rows * round_up(shape->keys, MASK_STEP)));
+    return made;
+}
+
 static void efficient_backward(frag_tape *tape, frag_node *node, const frag_tensor *in,
                                frag_tensor *out)
 {
@@ -216,8 +227,11 @@ static frag_tensor efficient(frag_tape *tape, const frag_tensor qkv[3],
     bool is_saved = frag_tape_is_recording(tape) && (frag_tape_needs_gradient(tape, qkv[0]) ||
                                                      frag_tape_needs_gradient(tape, qkv[1]) ||
                                                      frag_tape_needs_gradient(tape, qkv[2]));
-    frag_tensor mask = shape->mask != 0 ? spread_mask(tape, shape) : 0;
-    frag_tensor made = frag_tape_empty(tape, query_count(shape), frag_tape_dtype(tape, qkv[0]));
+    frag_dtype dtype = frag_tape_dtype(tape, qkv[0]);
+    frag_tensor mask = shape->mask != 0   ? spread_mask(tape, shape)
+                       : shape->seen != 0 ? mask_unseen(tape, shape, dtype)
+                                          : 0;
+    frag_tensor made = frag_tape_empty(tape, query_count(shape), dtype);
     frag_tensor sums = frag_tape_empty(
         tape, is_saved ? shape->batch * shape->heads * round_up(shape->queries, 32) : 0, FRAG_F32);
     if (shape->heads > 1)
@@ -375,7 +389,8 @@ frag_tensor frag_aten_attention(frag_tape *tape, const frag_tensor qkv[3],
                     frag_tape_needs_gradient(tape, typed[2]);
     for (uint32_t i = 0; i < 3 && is_saved; i++)
         frag_tape_will_save(tape, typed[i == 2 ? 2 : 1 - i]);
-    bool is_flash = shape->mask == 0 && frag_aten_is_flash(tape, frag_tape_dtype(tape, typed[0]));
+    bool is_flash = shape->mask == 0 && shape->seen == 0 &&
+                    frag_aten_is_flash(tape, frag_tape_dtype(tape, typed[0]));
     bool is_grouped = shape->heads != shape->key_heads;
     frag_tensor made = is_flash     ? flash(tape, typed, shape)
                        : is_grouped ? math(tape, typed, shape)

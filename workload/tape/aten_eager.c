@@ -131,24 +131,37 @@ static frag_tensor is_within(frag_tape *tape, const frag_attention_shape *shape)
     return made;
 }
 
-frag_tensor frag_aten_causal_mask(frag_tape *tape, const frag_attention_shape *shape,
-                                  bool has_window, frag_dtype dtype)
+frag_tensor frag_aten_seen(frag_tape *tape, const frag_attention_shape *shape, bool has_window)
 {
     uint64_t count = shape->queries * shape->keys;
     frag_tensor numbers[NUMBERS];
     count_places(tape, shape, numbers);
     frag_tensor within = has_window ? is_within(tape, shape) : 0;
-    frag_tensor is_seen = frag_tape_empty(tape, count, FRAG_BOOL);
+    frag_tensor made = frag_tape_empty(tape, count, FRAG_BOOL);
     if (has_window)
-        frag_tape_set(tape, &is_seen, frag_tape_empty(tape, count, FRAG_BOOL));
+        frag_tape_set(tape, &made, frag_tape_empty(tape, count, FRAG_BOOL));
     frag_tape_drop(tape, within);
     for (uint32_t i = 0; i < NUMBERS; i++)
         frag_tape_drop(tape, numbers[i]);
+    return made;
+}
+
+frag_tensor frag_aten_where_seen(frag_tape *tape, const frag_attention_shape *shape,
+                                 frag_dtype dtype)
+{
     frag_tensor zero = frag_tape_empty(tape, 1, dtype);
     frag_tensor lowest = frag_tape_empty(tape, 1, dtype);
-    frag_tensor made = frag_tape_empty(tape, shape->batch * count, dtype);
+    frag_tensor made = frag_tape_empty(tape, shape->batch * shape->queries * shape->keys, dtype);
     frag_tape_drop(tape, lowest);
     frag_tape_drop(tape, zero);
-    frag_tape_drop(tape, is_seen);
+    return made;
+}
+
+frag_tensor frag_aten_causal_mask(frag_tape *tape, const frag_attention_shape *shape,
+                                  bool has_window, frag_dtype dtype)
+{
+    frag_tensor seen = frag_aten_seen(tape, shape, has_window);
+    frag_tensor made = frag_aten_where_seen(tape, shape, dtype);
+    frag_tape_drop(tape, seen);
     return made;
 }
