@@ -35,7 +35,7 @@ options() {
             count=$((count + 1))
         done
     done <$here/cases
-    [ "$count" -ge 195 ]
+    [ "$count" -ge 208 ]
 }
 
 @test "the same description gives the same bytes, another seed other ones" {
@@ -140,7 +140,7 @@ refuse() { # sentence; the file's text is on stdin
 
 targets="q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj, qkv_proj, gate_up_proj, c_attn, c_proj, c_fc, query, key, value, dense"
 targets+=", q_lin, k_lin, v_lin, out_lin, lin1, lin2, query_key_value, dense_h_to_4h, dense_4h_to_h, to_q, to_k, to_v, to_out.0"
-families="gpt2, llama, bert, mistral, qwen2, qwen3, phi3, gemma, roberta, distilbert, opt, gpt_neox, gemma2, vit, resnet, unet, mixtral, qwen3_moe, bart, t5, mt5, convnext, whisper, mnasnet, dlrm, graphsage or gcn"
+families="gpt2, llama, bert, mistral, qwen2, qwen3, phi3, gemma, roberta, distilbert, opt, gpt_neox, gemma2, gemma3, granite, olmo2, smollm3, vit, resnet, unet, mixtral, qwen3_moe, bart, t5, mt5, convnext, whisper, mnasnet, dlrm, graphsage or gcn"
 types=${families/unet, /}
 types=${types/convnext, whisper, mnasnet, dlrm, graphsage or gcn/convnext or whisper}
 
@@ -330,7 +330,7 @@ types=${types/convnext, whisper, mnasnet, dlrm, graphsage or gcn/convnext or whi
     refuse "opt, gpt_neox and the families of llama, not for bert" $here/models/bert-tiny.json --parallel fsdp
     refuse "not described for resnet" $here/models/resnet-tiny.json --parallel ddp
     refuse "expected the optimizer adamw" "$gpt2" --parallel zero1 --optimizer sgd
-    refuse "but gemma2, not for gemma2" $here/models/gemma2-tiny.json --parallel pipeline
+    refuse "smollm3, not for gemma2" $here/models/gemma2-tiny.json --parallel pipeline
     refuse "without lora_rank, autocast and accumulate" "$gpt2" --precision bf16 --parallel pipeline --accumulate 2
     refuse "expected tokens of one length" "$gpt2" --precision bf16 --parallel pipeline --tokens 64,128
     refuse "layers 12 and devices 16; expected a layer for each device" "$gpt2" --precision bf16 --parallel pipeline --devices 16

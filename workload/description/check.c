@@ -389,6 +389,14 @@ static bool is_gpt2_or_llama(const frag_network *of)
     return of->family == FRAG_FAMILY_GPT2 || frag_families[of->family].fields == llama;
 }
 
+/* What llama's descendants have of their own, which no stage and no part of a layer is described
+ * with. */
+static bool is_later_llama(const frag_network *of)
+{
+    return of->has_whole_norms || of->has_late_norms || of->has_exact_parts || of->has_scales ||
+           of->has_local_rope || of->unturned_every > 0;
+}
+
 uint64_t frag_workload_microbatches(const frag_workload *workload)
 {
     return workload->microbatches > 0 ? workload->microbatches : workload->devices;
@@ -399,10 +407,10 @@ static bool check_pipeline(const frag_workload *workload, frag_error *error)
 {
     const frag_network *of = &workload->network;
     uint64_t microbatches = frag_workload_microbatches(workload);
-    if (!is_gpt2_or_llama(of) || of->is_eager)
+    if (!is_gpt2_or_llama(of) || of->is_eager || is_later_llama(of))
         return frag_fail(error, FRAG_E_INPUT,
                          "parallel is pipeline; it is described for gpt2 and the families of llama "
-                         "but gemma2, not for %s",
+                         "but gemma2, gemma3, granite, olmo2 and smollm3, not for %s",
                          frag_families[of->family].name);
     if (workload->lora_rank > 0 || is_autocast(workload) || workload->accumulate > 1)
         return frag_fail(error, FRAG_E_INPUT,
@@ -444,7 +452,7 @@ static bool check_tensor(const frag_workload *workload, frag_error *error)
     const frag_network *of = &workload->network;
     bool has_biases = of->has_attention_bias || of->has_inner_bias;
     if (frag_families[of->family].fields != frag_families[FRAG_FAMILY_LLAMA].fields ||
-        of->is_fused || of->is_eager || of->has_head_norms || has_biases)
+        of->is_fused || of->is_eager || of->has_head_norms || is_later_llama(of) || has_biases)
         return frag_fail(error, FRAG_E_INPUT,
                          "parallel is tensor; it is described for families of llama without fused, "
                          "eager, head_norms, attention_bias and inner_bias, not for this %s",

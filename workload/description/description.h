@@ -25,7 +25,11 @@ typedef enum frag_family_id {
     FRAG_FAMILY_DISTILBERT,
     FRAG_FAMILY_OPT,
     FRAG_FAMILY_GPT_NEOX, /* Pythia */
-    FRAG_FAMILY_GEMMA2,   /* llama */
+    FRAG_FAMILY_GEMMA2,   /* llama, as those that follow */
+    FRAG_FAMILY_GEMMA3,
+    FRAG_FAMILY_GRANITE,
+    FRAG_FAMILY_OLMO2,
+    FRAG_FAMILY_SMOLLM3,
     FRAG_FAMILY_VIT,
     FRAG_FAMILY_RESNET,
     FRAG_FAMILY_UNET,    /* of diffusion */
@@ -142,9 +146,16 @@ typedef struct frag_network {
     bool has_inner_bias;
     bool has_norms_first; /* a block's norms are before its parts, not behind them (OPT) */
     bool has_head_norms;  /* of the queries and keys of each head */
-    bool has_post_norms;  /* norms behind attention and feed-forward part as well (Gemma 2) */
-    bool is_eager;        /* attention has its scores as a tensor */
-    bool has_wide_norms;  /* RMS norms multiply by 1 + weight, in fp32 */
+    bool has_late_norms;  /* those come when all three are split into heads (Gemma 3) */
+    bool has_whole_norms; /* of the queries and keys of all heads together (OLMo 2) */
+    bool has_pre_norms;   /* norms before attention and feed-forward part */
+    bool has_post_norms;  /* norms behind them (Gemma 2) */
+    bool has_exact_parts; /* norms' weights and rotary angles are applied in fp32 (OLMo 2) */
+    bool has_scales;      /* numbers that embedding, residual parts and logits are multiplied by */
+    bool has_local_rope;  /* layers with a window have rotary angles of their own (Gemma 3) */
+    uint64_t unturned_every; /* every so many layers knows no positions; 0: none (SmolLM3) */
+    bool is_eager;           /* attention has its scores as a tensor */
+    bool has_wide_norms;     /* RMS norms multiply by 1 + weight, in fp32 */
     bool has_embedding_scale;
     bool is_parallel;     /* attention and feed-forward part see the same hidden states */
     bool is_fused;        /* one layer makes queries, keys and values, one gate and up */

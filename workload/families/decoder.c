@@ -80,6 +80,8 @@ static frag_tensor run_head(frag_tape *tape, const frag_model *model, frag_tenso
     frag_tensor rows = lay_rows(tape, hidden, head);
     frag_tensor logits = frag_aten_linear(tape, rows, head, 0, of->vocabulary);
     frag_tape_drop(tape, rows);
+    if (of->has_scales)
+        frag_tape_set(tape, &logits, frag_aten_mul_scalar(tape, logits));
     if (of->logit_cap > 0) { /* cap * tanh(logits / cap) */
         frag_tape_set(tape, &logits, frag_aten_mul_scalar(tape, logits));
         frag_tape_set(tape, &logits, frag_aten_tanh(tape, logits));

@@ -5,9 +5,9 @@
 typedef struct block {
     /* Fused: q makes all three, gate both. */
     frag_linear q, k, v, o, gate, up, down;
-    frag_tensor query_norm, key_norm; /* of each head; 0: not there */
-    frag_tensor norm, norm2;
-    frag_tensor post_norm, post_norm2; /* behind each part; 0: not there */
+    frag_tensor query_norm, key_norm;  /* of each head; 0: not there */
+    frag_tensor norm, norm2;           /* before attention and feed-forward part; 0: not there */
+    frag_tensor post_norm, post_norm2; /* behind them */
     bool has_experts;
     frag_experts experts; /* in the place of gate, up and down */
 } block;
@@ -29,9 +29,11 @@ static void walk_attention(frag_walk *at, const frag_network *of, block *next)
     next->v = frag_walk_linear(at, (frag_shape){keys, of->width}, has_bias, FRAG_LORA_V);
     next->o =
         frag_walk_linear(at, (frag_shape){of->width, queries}, of->has_attention_bias, FRAG_LORA_O);
-    if (of->has_head_norms) {
-        next->query_norm = frag_walk_parameter(at, (frag_shape){0, of->head_width});
-        next->key_norm = frag_walk_parameter(at, (frag_shape){0, of->head_width});
+    if (of->has_head_norms || of->has_whole_norms) {
+        next->query_norm = frag_walk_parameter(
+            at, (frag_shape){0, of->has_whole_norms ? queries : of->head_width});
+        next->key_norm =
+            frag_walk_parameter(at, (frag_shape){0, of->has_whole_norms ? keys : of->head_width});
     }
 }
 
@@ -59,13 +61,11 @@ static block walk_block(frag_walk *at, const frag_network *of, uint64_t layer)
     block next = {.has_experts = of->experts > 0 && (layer + 1) % of->expert_every == 0};
     walk_attention(at, of, &next);
     walk_feed(at, of, layer, &next);
-    next.norm = frag_walk_parameter(at, (frag_shape){0, of->width});
-    next.norm2 = frag_walk_parameter(at, (frag_shape){0, of->width});
-    if (of->has_post_norms) { /* named in the order in which they run */
-        next.post_norm = next.norm2;
-        next.norm2 = frag_walk_parameter(at, (frag_shape){0, of->width});
-        next.post_norm2 = frag_walk_parameter(at, (frag_shape){0, of->width});
-    }
+    const frag_shape width = {0, of->width};
+    next.norm = of->has_pre_norms ? frag_walk_parameter(at, width) : 0;
+    next.post_norm = of->has_post_norms ? frag_walk_parameter(at, width) : 0;
+    next.norm2 = of->has_pre_norms ? frag_walk_parameter(at, width) : 0;
+    next.post_norm2 = of->has_post_norms ? frag_walk_parameter(at, width) : 0;
     return next;
 }
 
@@ -84,6 +84,8 @@ static frag_tensor embed(frag_tape *tape, const frag_model *model, frag_tensor w
 {
     const frag_network *of = &model->workload->network;
     frag_tensor made = frag_aten_embedding(tape, words, batch->ids, of->width);
+    if (of->has_scales)
+        frag_tape_set(tape, &made, frag_aten_mul_scalar(tape, made));
     if (!of->has_embedding_scale)
         return made;
     bool is_typed = frag_model_loaded_type(model) == frag_tape_dtype(tape, words);
@@ -97,6 +99,13 @@ static frag_tensor embed(frag_tape *tape, const frag_model *model, frag_tensor w
 static uint64_t rotary_width(const frag_network *of)
 {
     return (uint64_t)((double)of->head_width * of->rotary_share) / 2 * 2;
+}
+
+/* Layers with a window have angles of their own, and there are others. */
+static bool has_two_ropes(const frag_network *of)
+{
+    bool has_full = of->full_layers > 0 || (of->full_every > 0 && of->full_every <= of->layers);
+    return of->has_local_rope && of->window > 0 && has_full;
 }
 
 static void build(frag_tape *tape, frag_model *model)
@@ -113,14 +122,16 @@ static void build(frag_tape *tape, frag_model *model)
     frag_model_mark_block(model);
     if (stage->is_last)
         (void)frag_walk_parameter(&at, (frag_shape){0, of->width});
-    /* Two buffers of the rotary embedding, always fp32. */
-    for (uint32_t i = 0; i < 2; i++)
+    /* Two buffers of each rotary embedding, always fp32. */
+    for (uint32_t i = 0; i < (has_two_ropes(of) ? 4 : 2); i++)
         frag_model_add_buffer(tape, model, rotary_width(of) / 2, FRAG_F32);
     if (stage->is_last && !(of->is_tied && stage->is_first))
         (void)frag_walk_parameter(&at, (frag_shape){of->vocabulary, of->width});
 }
 
-static frag_tensor rms_norm(frag_tape *tape, frag_tensor x, frag_tensor weight, uint64_t width)
+/* is_exact: the product with the weight is in fp32. */
+static frag_tensor rms_norm(frag_tape *tape, frag_tensor x, frag_tensor weight, uint64_t width,
+                            bool is_exact)
 {
     frag_dtype dtype = frag_tape_dtype(tape, x);
     frag_tensor hidden = frag_tape_to(tape, x, FRAG_F32);
@@ -133,9 +144,11 @@ static frag_tensor rms_norm(frag_tape *tape, frag_tensor x, frag_tensor weight, 
     frag_tensor scaled = frag_aten_mul(tape, hidden, root);
     frag_tape_drop(tape, root);
     frag_tape_set(tape, &hidden, scaled);
-    frag_tensor typed = frag_tape_to(tape, hidden, dtype);
+    frag_tensor typed = frag_tape_to(tape, hidden, is_exact ? FRAG_F32 : dtype);
     frag_tensor made = frag_aten_mul(tape, weight, typed);
     frag_tape_drop(tape, typed);
+    if (is_exact)
+        frag_tape_set(tape, &made, frag_tape_to(tape, made, dtype));
     frag_tape_drop(tape, hidden);
     frag_tape_drop(tape, variance);
     return made;
@@ -163,7 +176,7 @@ static frag_tensor normalise(frag_tape *tape, const frag_network *of, frag_tenso
                              frag_tensor weight, uint64_t width)
 {
     return of->has_wide_norms ? wide_norm(tape, x, weight, width)
-                              : rms_norm(tape, x, weight, width);
+                              : rms_norm(tape, x, weight, width, of->has_exact_parts);
 }
 
 static bool is_rope_partial(const frag_network *of)
@@ -204,10 +217,18 @@ static void turn(frag_tape *tape, const frag_network *of, frag_tensor qkv[3], fr
         apply_partial_rope(tape, of, qkv, angles);
         return;
     }
-    frag_tensor query = frag_rope_apply(tape, qkv[0], angles);
-    frag_tensor key = frag_rope_apply(tape, qkv[1], angles);
-    frag_tape_set(tape, &qkv[0], query);
-    frag_tape_set(tape, &qkv[1], key);
+    frag_tensor turned[2];
+    frag_tensor typed[2]; /* as they were, if the angles are in fp32 */
+    for (uint32_t i = 0; i < 2; i++)
+        turned[i] = frag_rope_apply(tape, qkv[i], angles);
+    for (uint32_t i = 0; i < 2; i++)
+        typed[i] = of->has_exact_parts
+                       ? frag_tape_to(tape, turned[i], frag_tape_dtype(tape, qkv[i]))
+                       : frag_tape_keep(tape, turned[i]);
+    for (uint32_t i = 0; i < 2; i++) {
+        frag_tape_set(tape, &qkv[i], typed[i]);
+        frag_tape_drop(tape, turned[i]);
+    }
 }
 
 /* norm(x.view(heads)).transpose(1, 2) */
@@ -221,10 +242,24 @@ static frag_tensor split_normed_heads(frag_tape *tape, const frag_network *of, f
     return shaped;
 }
 
+/* norm(x), or x where there is none: values have none. */
+static void normalise_heads(frag_tape *tape, const frag_network *of, frag_tensor weight,
+                            frag_tensor *x)
+{
+    if (weight != 0)
+        frag_tape_set(tape, x, normalise(tape, of, *x, weight, frag_tape_count(tape, weight)));
+}
+
+typedef struct projection {
+    bool is_cached; /* keys and values come out of a cache */
+    bool is_masked;
+    bool is_turned; /* queries and keys are turned by their positions */
+} projection;
+
 /* Queries, keys and values as attention wants them: heads before tokens. What comes back is a name
  * that holds them all, or 0. */
 static frag_tensor project(frag_tape *tape, const frag_network *of, const block *at, frag_tensor x,
-                           bool is_cached, bool is_masked, frag_tensor qkv[3])
+                           const projection *how, frag_tensor qkv[3])
 {
     const uint64_t counts[] = {of->heads, of->key_heads, of->key_heads};
     const frag_linear layers[] = {at->q, at->k, at->v};
@@ -233,16 +268,28 @@ static frag_tensor project(frag_tape *tape, const frag_network *of, const block 
     uint64_t rows = frag_tape_count(tape, x) / of->width;
     for (uint32_t i = 0; i < 3 && of->is_fused; i++)
         qkv[i] = frag_aten_slice(tape, fused, rows * counts[i] * of->head_width);
+    bool is_copied[3];
     for (uint32_t i = 0; i < 3; i++) {
         if (!of->is_fused)
             qkv[i] = frag_walk_apply(tape, x, &layers[i]);
-        bool is_flash = !is_masked && frag_aten_is_flash(tape, frag_tape_dtype(tape, qkv[i]));
+        bool is_flash = !how->is_masked && frag_aten_is_flash(tape, frag_tape_dtype(tape, qkv[i]));
         /* Flash's gradients lie as its inputs do, the memory-efficient kernel's have tokens
          * first. */
         bool is_math = of->is_eager || (!is_flash && of->heads != of->key_heads);
-        bool is_turned = counts[i] > 1 && (i < 2 || is_math || (is_cached && is_flash));
-        qkv[i] = norms[i] != 0 ? split_normed_heads(tape, of, qkv[i], norms[i])
-                               : frag_walk_split_heads(tape, qkv[i], is_turned);
+        is_copied[i] = counts[i] > 1 && ((i < 2 && how->is_turned) || is_math ||
+                                         (i > 0 && how->is_cached && is_flash));
+        if (of->has_whole_norms)
+            normalise_heads(tape, of, norms[i], &qkv[i]);
+        else if (norms[i] != 0 && !of->has_late_norms)
+            qkv[i] = split_normed_heads(tape, of, qkv[i], norms[i]);
+        else
+            qkv[i] = frag_walk_split_heads(tape, qkv[i], is_copied[i]);
+    }
+    for (uint32_t i = 0; i < 3; i++) {
+        if (of->has_whole_norms)
+            qkv[i] = frag_walk_split_heads(tape, qkv[i], is_copied[i]);
+        else if (of->has_late_norms)
+            normalise_heads(tape, of, norms[i], &qkv[i]);
     }
     return fused;
 }
@@ -251,7 +298,7 @@ static frag_tensor project(frag_tape *tape, const frag_network *of, const block 
 typedef struct block_call {
     const frag_model *model;
     block at;
-    frag_rope angles;
+    frag_rope angles; /* of 0: queries and keys are not turned */
     frag_tensor mask; /* of eager attention, or frag_aten_seen; 0: none */
     frag_batch batch;
     frag_cache *past; /* NULL: none */
@@ -297,8 +344,10 @@ static frag_tensor attend(frag_tape *tape, const block_call *call, frag_tensor x
     frag_cache *past = call->past;
     const frag_network *of = &call->model->workload->network;
     frag_tensor qkv[3] = {0};
-    frag_tensor fused = project(tape, of, &call->at, x, past != NULL, call->mask != 0, qkv);
-    turn(tape, of, qkv, call->angles);
+    const projection how = {past != NULL, call->mask != 0, call->angles.cosine != 0};
+    frag_tensor fused = project(tape, of, &call->at, x, &how, qkv);
+    if (how.is_turned)
+        turn(tape, of, qkv, call->angles);
     if (past != NULL)
         frag_cache_append(tape, of, past, &qkv[1], &qkv[2]);
     frag_tensor made = mix(tape, call, qkv, weights);
@@ -346,6 +395,24 @@ static frag_tensor feed(frag_tape *tape, const frag_model *model, const block *a
     return made;
 }
 
+/* What goes into a part, or comes out of it, through its norm, if there is one. */
+static frag_tensor normalise_part(frag_tape *tape, const frag_network *of, frag_tensor x,
+                                  frag_tensor norm)
+{
+    return norm != 0 ? normalise(tape, of, x, norm, of->width) : frag_tape_keep(tape, x);
+}
+
+/* residual + norm(hidden), or residual + hidden * number */
+static void add_part(frag_tape *tape, const frag_network *of, frag_tensor residual,
+                     frag_tensor norm, frag_tensor *hidden)
+{
+    frag_tape_set(tape, hidden, normalise_part(tape, of, *hidden, norm));
+    frag_tensor scaled =
+        of->has_scales ? frag_aten_mul_scalar(tape, *hidden) : frag_tape_keep(tape, *hidden);
+    frag_tape_set(tape, hidden, frag_aten_add(tape, residual, scaled));
+    frag_tape_drop(tape, scaled);
+}
+
 static frag_tensor run_block(frag_tape *tape, const void *context, frag_tensor x)
 {
     const block_call *call = context;
@@ -353,20 +420,16 @@ static frag_tensor run_block(frag_tape *tape, const void *context, frag_tensor x
     const block *at = &call->at;
     frag_tensor weights = 0;
     frag_tensor residual = frag_tape_keep(tape, x);
-    frag_tensor hidden = normalise(tape, of, x, at->norm, of->width);
+    frag_tensor hidden = normalise_part(tape, of, x, at->norm);
     frag_tape_set(tape, &hidden, attend(tape, call, hidden, &weights));
-    if (of->has_post_norms)
-        frag_tape_set(tape, &hidden, normalise(tape, of, hidden, at->post_norm, of->width));
-    frag_tape_set(tape, &hidden, frag_aten_add(tape, residual, hidden));
+    add_part(tape, of, residual, at->post_norm, &hidden);
     frag_tape_set(tape, &residual, frag_tape_keep(tape, hidden));
-    frag_tape_set(tape, &hidden, normalise(tape, of, hidden, at->norm2, of->width));
+    frag_tape_set(tape, &hidden, normalise_part(tape, of, hidden, at->norm2));
     frag_tape_set(tape, &hidden,
                   at->has_experts
                       ? frag_experts_apply(tape, call->model, &at->experts, hidden, &call->batch)
                       : feed(tape, call->model, at, hidden));
-    if (of->has_post_norms)
-        frag_tape_set(tape, &hidden, normalise(tape, of, hidden, at->post_norm2, of->width));
-    frag_tape_set(tape, &hidden, frag_aten_add(tape, residual, hidden));
+    add_part(tape, of, residual, at->post_norm2, &hidden);
     frag_tape_drop(tape, residual);
     frag_tape_drop(tape, weights);
     return hidden;
@@ -406,13 +469,21 @@ static frag_tensor run_blocks(frag_tape *tape, const frag_model *model, const fr
     frag_tensor positions = frag_model_positions(tape, model, batch->tokens);
     frag_tensor masks[2] = {0, 0};
     make_masks(tape, model, batch, past, frag_tape_dtype(tape, hidden), masks);
-    frag_rope angles =
-        frag_rope_make(tape, rotary_width(of), batch->tokens, frag_tape_dtype(tape, hidden));
+    frag_dtype angle_type = of->has_exact_parts ? FRAG_F32 : frag_tape_dtype(tape, hidden);
+    frag_rope ropes[2] = {frag_rope_make(tape, rotary_width(of), batch->tokens, angle_type)};
+    if (has_two_ropes(of))
+        ropes[1] = frag_rope_make(tape, rotary_width(of), batch->tokens, angle_type);
     for (uint64_t i = stage->first; i < stage->end; i++) {
         bool has_window = frag_network_has_window(of, i);
-        const block_call call = {model, walk_block(&at, of, i), angles, masks[has_window], *batch,
+        bool is_turned = of->unturned_every == 0 || (i + 1) % of->unturned_every != 0;
+        const frag_rope *angles = &ropes[has_window && has_two_ropes(of)];
+        const block_call call = {model,
+                                 walk_block(&at, of, i),
+                                 is_turned ? *angles : (frag_rope){0},
+                                 masks[has_window],
+                                 *batch,
                                  past};
-        const frag_tensor kept[] = {positions, angles.cosine, angles.sine, call.mask};
+        const frag_tensor kept[] = {positions, angles->cosine, angles->sine, call.mask};
         const frag_region_call next = {run_block, &call, sizeof call, kept, 4};
         frag_model_pass_block(tape, model, i, &next, &hidden);
     }
@@ -422,10 +493,11 @@ static frag_tensor run_blocks(frag_tape *tape, const frag_model *model, const fr
                                 frag_walk_parameter(&at, (frag_shape){0, of->width}), of->width));
     frag_tape_drop(tape, positions);
     frag_tape_drop(tape, embedded);
-    frag_tape_drop(tape, angles.cosine);
-    frag_tape_drop(tape, angles.sine);
-    frag_tape_drop(tape, masks[0]);
-    frag_tape_drop(tape, masks[1]);
+    for (uint32_t i = 0; i < 2; i++) {
+        frag_tape_drop(tape, ropes[i].cosine);
+        frag_tape_drop(tape, ropes[i].sine);
+        frag_tape_drop(tape, masks[i]);
+    }
     return hidden;
 }
 
