@@ -142,6 +142,7 @@ targets="q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj, qkv_proj
 targets+=", q_lin, k_lin, v_lin, out_lin, lin1, lin2, query_key_value, dense_h_to_4h, dense_4h_to_h, to_q, to_k, to_v, to_out.0"
 families="gpt2, llama, bert, mistral, qwen2, qwen3, phi3, gemma, roberta, distilbert, opt, gpt_neox, gemma2, gemma3, granite, olmo2, smollm3, vit, resnet, unet, mixtral, qwen3_moe, bart, t5, mt5, convnext, whisper, mnasnet, dlrm, graphsage or gcn"
 types=${families/unet, /}
+types=${types/gemma3,/gemma3_text,}
 types=${types/convnext, whisper, mnasnet, dlrm, graphsage or gcn/convnext or whisper}
 
 @test "bad input is refused with its place, what was found and what would be right" {
@@ -155,7 +156,8 @@ types=${types/convnext, whisper, mnasnet, dlrm, graphsage or gcn/convnext or whi
         refuse ":2:15: tokens is '64,0'; expected N, a list of up to 256 or MIN..MAX, each 1 to 16777216"
     printf 'model: {family: gpt2}\nrun: {tokens: 2000}\n' | refuse ": tokens is 2000; the model has positions for 1024"
     printf 'model: {family: gpt2, heads: 7}\n' | refuse ": width 768 is no multiple of heads 7"
-    printf '{"model_type": "mistral", "sliding_window": 64}' | refuse ": tokens is 128; expected fewer than the window, 64"
+    printf 'model: {family: mistral, window: 64}\nrun: {task: generate}\n' |
+        refuse ": tokens is 159, which is described in training and evaluation without a pipeline or parallel tensors; expected fewer than the window, 64"
     printf 'model: {family: llama, rotary_share: 0}\n' | refuse ":1:38: rotary_share is '0'; expected a number 0.01 to 1"
     printf 'model: {family: gpt2}\nrun: {optimizer: rmsprop, optimizer_loop: fused}\n' |
         refuse ": optimizer_loop is fused, which the optimizer has not; expected foreach or single"

@@ -1,15 +1,8 @@
-/* The tables: fields of each family, knobs of a run. */
-#include <math.h>
-
+/* Families, and the fields of each. */
 #include "workload/description/description.h"
 
 #define NETWORK(name) offsetof(frag_network, name)
-#define WORKLOAD(name) offsetof(frag_workload, name)
 #define ACTIVATIONS "gelu_new|gelu|silu|relu"
-#define LORA_TARGETS                                                                               \
-    "q_proj|k_proj|v_proj|o_proj|gate_proj|up_proj|down_proj|qkv_proj|gate_up_proj|"               \
-    "c_attn|c_proj|c_fc|query|key|value|dense|q_lin|k_lin|v_lin|out_lin|lin1|lin2|"                \
-    "query_key_value|dense_h_to_4h|dense_4h_to_h|to_q|to_k|to_v|to_out.0|all-linear"
 #define LORA_QV (FRAG_LORA_Q | FRAG_LORA_V)
 #define LORA_ATTENTION (LORA_QV | FRAG_LORA_K | FRAG_LORA_O)
 #define LORA_LLAMA                                                                                 \
@@ -808,115 +801,4 @@ const frag_family_fields frag_families[FRAG_FAMILY_COUNT] = {
                           .lora_targets = LORA_UNET,
                           .has_images = true,
                           .is_diffusion = true},
-};
-
-const frag_field frag_knobs[] = {
-    {"task", NULL, FRAG_FIELD_CHOICE, WORKLOAD(task), FRAG_TASK_TRAIN, 0, 0,
-     "train|evaluate|generate|serve|rlhf",
-     "training steps, forward passes with a loss, tokens one by one, requests that arrive, or "
-     "answers that are generated, scored and learnt from"},
-    {"batch", NULL, FRAG_FIELD_COUNT, WORKLOAD(batch), 1, 1, 1 << 20, NULL,
-     "sequences, images, samples or learned nodes in a batch"},
-    {"tokens", NULL, FRAG_FIELD_LENGTHS, WORKLOAD(tokens), 128, 1, COUNT_MAX, NULL,
-     "tokens in a sequence: N, a list for batch after batch, or MIN..MAX drawn by the seed"},
-    {"lookups", NULL, FRAG_FIELD_LENGTHS, WORKLOAD(lookups), 1, 1, 1 << 16, NULL,
-     "rows that a sample asks each table for: N, a list for batch after batch, or MIN..MAX drawn "
-     "by the seed"},
-    {"nodes", NULL, FRAG_FIELD_LENGTHS, WORKLOAD(nodes), 10000, 1, COUNT_MAX, NULL,
-     "of a graph or its part: N, a list for batch after batch, or MIN..MAX drawn by the seed"},
-    {"edges", NULL, FRAG_FIELD_LENGTHS, WORKLOAD(edges), 50000, 1, ROWS_MAX, NULL,
-     "of it, likewise"},
-    {"target_tokens", NULL, FRAG_FIELD_COUNT, WORKLOAD(target_tokens), 0, 0, COUNT_MAX, NULL,
-     "tokens that a decoder learns behind an encoder; 0: as many as tokens"},
-    {"new_tokens", NULL, FRAG_FIELD_COUNT, WORKLOAD(new_tokens), 32, 1, 1 << 16, NULL,
-     "tokens that generation adds to each sequence"},
-    {"reference", NULL, FRAG_FIELD_FLAG, WORKLOAD(has_reference), 1, 0, 1, NULL,
-     "with task rlhf: a frozen model scores the answers too, with lora_rank the model without its "
-     "adapters"},
-    {"reward_model", NULL, FRAG_FIELD_FLAG, WORKLOAD(has_reward), 0, 0, 1, NULL,
-     "with task rlhf: a frozen model with one output rewards the answers"},
-    {"requests", NULL, FRAG_FIELD_COUNT, WORKLOAD(requests), 32, 1, 1 << 16, NULL,
-     "that a server answers"},
-    {"arrival_rate", NULL, FRAG_FIELD_RATIO, WORKLOAD(arrival_rate), 0, 0, 1000, NULL,
-     "requests a step, drawn by the seed as a Poisson process; 0: all come at once"},
-    {"arrivals", NULL, FRAG_FIELD_LENGTHS, WORKLOAD(arrivals), 0, 0, 1 << 20, NULL,
-     "the step in which each request comes, one after the other"},
-    {"answer_tokens", NULL, FRAG_FIELD_LENGTHS, WORKLOAD(answer_tokens), 0, 0, 1 << 16, NULL,
-     "tokens of answers: N, a list for request after request, or MIN..MAX drawn by the seed; 0: "
-     "new_tokens"},
-    {"cache", NULL, FRAG_FIELD_CHOICE, WORKLOAD(cache), FRAG_CACHE_CONTIGUOUS, 0, 0,
-     "contiguous|paged",
-     "a server's keys and values: longer copies for each sequence, or one pool reserved at the "
-     "start"},
-    {"cache_block", NULL, FRAG_FIELD_COUNT, WORKLOAD(cache_block), 16, 1, 1 << 16, NULL,
-     "tokens in a block of a paged cache"},
-    {"cache_tokens", NULL, FRAG_FIELD_COUNT, WORKLOAD(cache_tokens), 0, 0, 1 << 30, NULL,
-     "in a paged cache; 0: as many as a batch of the longest sequences has"},
-    {"steps", NULL, FRAG_FIELD_COUNT, WORKLOAD(steps), 3, 1, 1 << 20, NULL, "steps"},
-    {"accumulate", NULL, FRAG_FIELD_COUNT, WORKLOAD(accumulate), 1, 1, 1 << 16, NULL,
-     "batches whose gradients are added up in one step"},
-    {"precision", NULL, FRAG_FIELD_CHOICE, WORKLOAD(precision), FRAG_PRECISION_FP32, 0, 0,
-     "fp32|tf32|bf16|fp16|amp-bf16|amp-fp16",
-     "type of weights and activations; amp: weights in fp32, autocast"},
-    {"optimizer", NULL, FRAG_FIELD_CHOICE, WORKLOAD(optimizer), FRAG_OPTIMIZER_ADAMW, 0, 0,
-     "adamw|adam|sgd|momentum|rmsprop|adafactor|adamw-8bit|paged-adamw|paged-adamw-8bit",
-     "as torch.optim has them; 8bit and paged as bitsandbytes"},
-    {"optimizer_loop", NULL, FRAG_FIELD_CHOICE, WORKLOAD(optimizer_loop), FRAG_LOOP_FOREACH, 0, 0,
-     "foreach|fused|single", "how the optimizer goes over the parameters"},
-    {"amsgrad", NULL, FRAG_FIELD_FLAG, WORKLOAD(has_amsgrad), 0, 0, 1, NULL,
-     "adam and adamw keep the largest average as well"},
-    {"checkpoint", NULL, FRAG_FIELD_CHOICE, WORKLOAD(checkpoint), FRAG_CHECKPOINT_NONE, 0, 0,
-     "none|blocks", "activations of each block are made anew in backward"},
-    {"checkpoint_every", NULL, FRAG_FIELD_COUNT, WORKLOAD(checkpoint_every), 1, 1, 1000, NULL,
-     "with checkpoint blocks: every so many of them, the first among them"},
-    {"offload", NULL, FRAG_FIELD_CHOICE, WORKLOAD(offload), FRAG_OFFLOAD_NONE, 0, 0,
-     "none|activations", "what autograd saves is in pinned memory of the host until it is needed"},
-    {"loss", NULL, FRAG_FIELD_CHOICE, WORKLOAD(loss), FRAG_LOSS_FULL, 0, 0, "full|chunked",
-     "chunked: logits of some tokens at a time, made anew in backward"},
-    {"loss_chunk", NULL, FRAG_FIELD_COUNT, WORKLOAD(loss_chunk), FRAG_LOSS_CHUNK_INITIAL, 1,
-     COUNT_MAX, NULL, "tokens whose logits are there at a time, with loss chunked"},
-    {"leak", NULL, FRAG_FIELD_CHOICE, WORKLOAD(leak), FRAG_LEAK_NONE, 0, 0, "none|losses|outputs",
-     "losses: they are added up as tensors, total += loss; outputs: logits go into a list"},
-    {"keep_outputs", NULL, FRAG_FIELD_FLAG, WORKLOAD(keeps_outputs), 0, 0, 1, NULL,
-     "outputs = model(...), which stay until the next ones are there"},
-    {"del", NULL, FRAG_FIELD_FLAG, WORKLOAD(is_deleting), 0, 0, 1, NULL,
-     "del loss, outputs behind each backward pass, or forward pass of an evaluation"},
-    {"inplace", NULL, FRAG_FIELD_FLAG, WORKLOAD(is_inplace), 0, 0, 1, NULL,
-     "nn.ReLU(inplace=True) in a resnet"},
-    {"lora_rank", NULL, FRAG_FIELD_COUNT, WORKLOAD(lora_rank), 0, 0, 65536, NULL,
-     "rank of LoRA's adapters, which alone are trained; 0: none"},
-    {"lora_targets", NULL, FRAG_FIELD_SET, WORKLOAD(lora_targets), 0, 0, 0, LORA_TARGETS,
-     "linear layers that adapters stand beside; else those that peft has for the family"},
-    {"lora_dropout", NULL, FRAG_FIELD_RATIO, WORKLOAD(lora_dropout), 0, 0, 0.99, NULL,
-     "of what goes into the adapters"},
-    {"lora_dora", NULL, FRAG_FIELD_FLAG, WORKLOAD(has_dora), 0, 0, 1, NULL,
-     "DoRA: the length of each row of an adapted weight is trained as well"},
-    {"quantize", NULL, FRAG_FIELD_CHOICE, WORKLOAD(quantize), FRAG_QUANTIZE_NONE, 0, 0,
-     "none|nf4|nf4-double|int8",
-     "linear layers of blocks have weights of 4 bits, whose scales may be quantised as well, or of "
-     "8"},
-    {"experts_implementation", NULL, FRAG_FIELD_CHOICE, WORKLOAD(experts_implementation),
-     FRAG_EXPERTS_GROUPED, 0, 0, "grouped_mm|eager",
-     "all experts in one product, or those that are hit one after the other"},
-    {"expert_shares", NULL, FRAG_FIELD_LENGTHS, WORKLOAD(expert_shares), 1, 0, 65536, NULL,
-     "of tokens, with eager experts: N, a list for expert after expert, or MIN..MAX drawn by the "
-     "seed"},
-    {"keep_gradients", NULL, FRAG_FIELD_FLAG, WORKLOAD(keeps_gradients), 0, 0, 1, NULL,
-     "zero_grad(set_to_none=False)"},
-    {"no_grad", NULL, FRAG_FIELD_FLAG, WORKLOAD(has_no_grad), 1, 0, 1, NULL,
-     "evaluation under torch.no_grad()"},
-    {"empty_cache", NULL, FRAG_FIELD_COUNT, WORKLOAD(empty_cache), 0, 0, 1 << 20, NULL,
-     "torch.cuda.empty_cache() every so many steps; 0: never"},
-    {"seed", NULL, FRAG_FIELD_COUNT, WORKLOAD(seed), 1, 0, 4294967295.0, NULL,
-     "of lengths that are drawn"},
-    {"parallel", NULL, FRAG_FIELD_CHOICE, WORKLOAD(parallel), FRAG_PARALLEL_NONE, 0, 0,
-     "none|ddp|zero1|fsdp|pipeline|dp|tensor",
-     "how several devices share the work; the recording has a trace of each"},
-    {"devices", NULL, FRAG_FIELD_COUNT, WORKLOAD(devices), 2, 2, 64, NULL,
-     "that share it, where parallel is not none"},
-    {"schedule", NULL, FRAG_FIELD_CHOICE, WORKLOAD(schedule), FRAG_SCHEDULE_1F1B, 0, 0,
-     "1f1b|gpipe", "of a pipeline: in which order its microbatches go forward and backward"},
-    {"microbatches", NULL, FRAG_FIELD_COUNT, WORKLOAD(microbatches), 0, 0, 1 << 12, NULL,
-     "that a pipeline cuts a batch into; 0: as many as devices"},
-    {.key = NULL},
 };
