@@ -60,7 +60,6 @@ class Run:
         self.torch = torch
         self.settings = settings
         self.folder = folder
-        self.pid = os.getpid()
         self.owner = None  # the process that initialised CUDA
         self.is_written = False
         self.lock = threading.RLock()
@@ -140,7 +139,7 @@ class Run:
         self.peak_bytes = max([self.peak_bytes] + [self.torch.cuda.max_memory_reserved(device)
                                                    for device in range(self.torch.cuda.device_count())])
         line = "%d %d %d " % (self.steps, sum(self.request_counts()), self.peak_bytes)
-        with open(os.path.join(self.folder, "%d.progress" % self.pid), "r+b" if self.has_shown else "wb", 0) as file:
+        with open(os.path.join(self.folder, "%d.progress" % self.owner), "r+b" if self.has_shown else "wb", 0) as file:
             file.write(line.ljust(63).encode() + b"\n")
         self.has_shown = True
 
@@ -213,7 +212,7 @@ class Run:
 
     def facts(self):
         torch = self.torch
-        facts = {"pid": self.pid, "torch": str(torch.__version__), "cuda": torch.version.cuda,
+        facts = {"pid": self.owner, "torch": str(torch.__version__), "cuda": torch.version.cuda,
                  "python": sys.version.split()[0], "arguments": sys.argv, "steps": self.steps,
                  "ended_by": self.ended_by, "exception": self.exception, "marks": self.marks,
                  "ooms": self.ooms[:100], "oom_count": len(self.ooms), "oom_text": self.oom_text,
@@ -246,7 +245,7 @@ class Run:
                     if not self.holds_nothing():
                         self.write_files()
                 except Exception as error:
-                    say("what happened in process %d cannot be written: %r" % (self.pid, error))
+                    say("what happened in process %d cannot be written: %r" % (self.owner, error))
 
     def write_recording(self, path, snapshot):
         """A full disk leaves room for the facts."""
