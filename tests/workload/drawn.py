@@ -2,8 +2,8 @@
 
     drawn.py FRAGLAB FOLDER COUNT [SEED [FAMILY...]]
 
-prints COUNT cases as tests/workload/cases has them, of models written to FOLDER. Of each model there are four: knobs that are drawn, and
-three times these with one changed. What `fraglab trace generate` refuses is drawn anew."""
+prints COUNT cases as tests/workload/cases has them, of models written to FOLDER, of each family one before any has two. Of each model there are
+four: knobs that are drawn, and three times these with one changed. What `fraglab trace generate` refuses is drawn anew."""
 import json
 import os
 import random
@@ -88,9 +88,8 @@ def draw_transformer(draw, family):
     return config
 
 
-def draw_model(draw, folder, families):
-    """The family, the model's file, and knobs of what it reads."""
-    family = draw.choice(families)
+def draw_model(draw, folder, family):
+    """The path of its file."""
     config = {"model_type": family}
     if family == "unet":
         config = draw_unet(draw)
@@ -104,7 +103,7 @@ def draw_model(draw, folder, families):
     path = f"{folder}/{family}-{draw.randrange(10**6)}.{'yaml' if 'family' in config else 'json'}"
     with open(path, "w") as file:
         file.write("model: " + text.replace('"', "") if "family" in config else text)
-    return family, path
+    return path
 
 
 def draw_reads(draw, family):
@@ -157,9 +156,11 @@ def is_beside(knobs, more):
 
 
 def draw_cases(draw, fraglab, folder, count, families):
-    made = 0
+    made, left = 0, []
     while made < count:
-        family, model = draw_model(draw, folder, families)
+        left = left or draw.sample(families, len(families))
+        family = left.pop()
+        model = draw_model(draw, folder, family)
         card, reads, base = draw.choice(CARDS), {"steps": "2"} | draw_reads(draw, family), {}
         for more in draw_knobs(draw, draw.randint(0, 4)):
             if is_beside(base, more) and is_accepted(fraglab, model, card, {**reads, **base, **more}, folder):

@@ -44,8 +44,8 @@ def draw_model():
         name = draw.choice(list(STORED))
         lengths, batches = STORED[name]
         return name, f"{here}/models/{name}", {"batch": str(draw.choice(batches)), "tokens": str(draw.choice(lengths))}
-    family, model = drawn.draw_model(draw, scratch, chosen or drawn.FAMILIES)
-    return family, model, drawn.draw_reads(draw, family)
+    family = draw.choice(chosen or drawn.FAMILIES)
+    return family, drawn.draw_model(draw, scratch, family), drawn.draw_reads(draw, family)
 
 
 def plan(model, knobs, gpu):
