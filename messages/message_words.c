@@ -279,9 +279,13 @@ static const struct {
     {"wondering", FRAG_WORD_PROSE},
     {"workspace", FRAG_WORD_UNIT},
     {"would", FRAG_WORD_PROSE},
+    {"xcalloc", FRAG_WORD_HOST},
+    {"xmalloc", FRAG_WORD_HOST},
     {"xpu", FRAG_WORD_DEVICE},
+    {"xrealloc", FRAG_WORD_HOST},
     {"you", FRAG_WORD_PROSE},
     {"your", FRAG_WORD_PROSE},
+    {"zmalloc", FRAG_WORD_HOST},
 };
 
 static int compare(const char *word, size_t length, const char *name)
