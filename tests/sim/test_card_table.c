@@ -6,12 +6,14 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 #include "base/text.h"
+#include "sim/device/card_json.h"
 
 static void the_names_ascend(void **state)
 {
@@ -144,6 +146,46 @@ static void what_no_card_is_called_gets_the_nearest_name(void **state)
     }
 }
 
+/* The parts of the text in their order. */
+static void expect_json(const frag_device_description *card, const char *const *parts)
+{
+    char *bytes = NULL;
+    size_t count = 0;
+    FILE *stream = open_memstream(&bytes, &count);
+    assert_non_null(stream);
+    frag_card_write_json("x", card, stream);
+    fclose(stream);
+    const char *at = bytes;
+    for (size_t i = 0; parts[i] != NULL; i++) {
+        const char *part = strstr(at, parts[i]);
+        if (part == NULL)
+            fail_msg("%s is not in %s", parts[i], at);
+        at = part + strlen(parts[i]);
+    }
+    free(bytes);
+}
+
+static void what_is_not_known_of_a_card_is_null_in_json(void **state)
+{
+    (void)state;
+    static const char *const unknown[] = {"\"source\":null", "\"context_bytes\":null",
+                                          "\"aliases\":null", "\"multiprocessors\":null", NULL};
+    static const char *const known[] = {"\"source\":\"s\"",      "\"context_bytes\":7",
+                                        "\"aliases\":\"a, bc\"", "\"means\":\"d\"",
+                                        "\"multiprocessors\":1", NULL};
+    frag_device_description card = {.total_bytes = 4096};
+    expect_json(&card, unknown);
+    snprintf(card.source, sizeof card.source, "s");
+    card.context_bytes = 7;
+    card.aliases.count = 2;
+    snprintf(card.aliases.names[0], sizeof card.aliases.names[0], "a");
+    snprintf(card.aliases.names[1], sizeof card.aliases.names[1], "bc");
+    card.meanings.count = 1;
+    snprintf(card.meanings.names[0], sizeof card.meanings.names[0], "d");
+    card.compute.multiprocessor_count = 1;
+    expect_json(&card, known);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -153,6 +195,7 @@ int main(void)
         cmocka_unit_test(the_families_of_makers_may_stand_before_a_name),
         cmocka_unit_test(a_name_of_several_cards_says_which_was_taken),
         cmocka_unit_test(what_no_card_is_called_gets_the_nearest_name),
+        cmocka_unit_test(what_is_not_known_of_a_card_is_null_in_json),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
