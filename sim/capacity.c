@@ -81,17 +81,20 @@ static bool search_capacity(capacity_search *search, frag_error *error)
     frag_run_result run;
     if (search->give_up_bytes != FRAG_UNLIMITED)
         return search_least(search, error);
-    if (!try_capacity(search, FRAG_CAPACITY_PLENTY, &run, error))
+    result->runs++;
+    if (!frag_capacity_runs_enough(search->runs, &run, error))
         return false;
+    result->peak = run.replay.peak;
+    result->is_capacity_read = run.is_capacity_read;
     if (run.replay.oom.has_happened || run.replay.is_interrupted)
         return true; /* fails with any capacity: a limit of the policy, not of the device */
+    /* The most an unlimited device was asked to hold. */
+    uint64_t enough = frag_round_up(run.need_max_bytes, search->page_bytes);
+    result->enough_bytes = enough;
     if (search->is_least_enough) {
         search->give_up_bytes = FRAG_CAPACITY_PLENTY;
         return search_least(search, error);
     }
-    /* The most an unlimited device was asked to hold. */
-    uint64_t enough = frag_round_up(run.need_max_bytes, search->page_bytes);
-    result->enough_bytes = enough;
     uint64_t capacity = first_capacity(search);
     for (uint64_t steps = 0; capacity <= enough || !result->is_found; steps++) {
         if (!try_capacity(search, capacity, &run, error))

@@ -75,27 +75,40 @@ static uint64_t step_end(const frag_capacity_runs *runs, uint64_t step)
     return step + 1 < runs->step_count ? (step + 1) * runs->step_events : end;
 }
 
-/* Goes through the whole trace once. false: what follows cannot be shared. */
-static bool find_needs(frag_capacity_runs *runs)
+static void keep_result(frag_capacity_runs *runs, frag_run_result *result)
 {
-    frag_error error = {0};
-    frag_replay_result result;
+    *result = (frag_run_result){0};
+    frag_replay_finish(runs->replay, &result->replay);
+    frag_replay_met(runs->replay, &result->met);
+    frag_run_keep_device(result, runs->device, &runs->enough, runs->segments != NULL);
+}
+
+/* Goes through the whole trace once. */
+static bool find_needs(frag_capacity_runs *runs, frag_run_result *result, frag_error *error)
+{
     uint64_t events = runs->setup->trace->event_count;
     runs->step_events = events / STEPS > STEP_EVENTS_MIN ? events / STEPS : STEP_EVENTS_MIN;
     runs->step_count = events / runs->step_events + 1;
     runs->needs = frag_alloc((size_t)runs->step_count, sizeof *runs->needs);
     runs->start_need = runs->device->needs.max_bytes;
     for (uint64_t i = 0; i < runs->step_count; i++) {
-        if (!frag_replay_advance(runs->replay, step_end(runs, i), &error))
+        if (!frag_replay_advance(runs->replay, step_end(runs, i), error))
             return false;
         runs->needs[i] = runs->device->needs.max_bytes;
     }
-    frag_replay_finish(runs->replay, &result);
-    return !result.oom.has_happened && !result.is_interrupted &&
+    keep_result(runs, result);
+    return true;
+}
+
+/* Can what was gone through be shared? */
+static bool is_shareable(const frag_capacity_runs *runs, const frag_run_result *result)
+{
+    return !result->replay.oom.has_happened && !result->replay.is_interrupted &&
            !runs->device->needs.is_capacity_read && !runs->device->needs.has_sized_ranges;
 }
 
-static bool share(frag_capacity_runs *runs)
+/* result: of the run on a device that has enough. false: there is none. */
+static bool share(frag_capacity_runs *runs, frag_run_result *result)
 {
     frag_error error = {0};
     const frag_run_setup *setup = runs->setup;
@@ -110,7 +123,10 @@ static bool share(frag_capacity_runs *runs)
     if (runs->replay == NULL || !frag_replay_start(runs->replay, &options, &error))
         return false;
     runs->checkpoint = frag_checkpoint_create();
-    return frag_checkpoint_keep(runs->checkpoint, runs->replay) && find_needs(runs);
+    if (!frag_checkpoint_keep(runs->checkpoint, runs->replay) || !find_needs(runs, result, &error))
+        return false;
+    runs->is_sharing = is_shareable(runs, result);
+    return true;
 }
 
 /* The step in which this capacity first refuses a call; the last one where it never does. */
@@ -144,14 +160,11 @@ static bool go_before(frag_capacity_runs *runs, uint64_t step, frag_error *error
 static bool continue_with(frag_capacity_runs *runs, uint64_t capacity_bytes,
                           frag_run_result *result, frag_error *error)
 {
-    *result = (frag_run_result){0};
     runs->is_at_kept = false;
     runs->device->capacity_bytes = capacity_bytes;
     if (!frag_replay_advance(runs->replay, runs->setup->trace->event_count, error))
         return false;
-    frag_replay_finish(runs->replay, &result->replay);
-    frag_replay_met(runs->replay, &result->met);
-    frag_run_keep_device(result, runs->device, &runs->enough, runs->segments != NULL);
+    keep_result(runs, result);
     return true;
 }
 
@@ -179,10 +192,19 @@ static bool begin_sharing(frag_capacity_runs *runs, frag_error *error)
     if (runs->enough_bytes == 0 &&
         !frag_capacity_runs_alone(runs, FRAG_CAPACITY_PLENTY, &result, error))
         return false;
-    runs->is_sharing = !runs->cannot_share && runs->enough_bytes != 0 && share(runs);
-    if (!runs->is_sharing)
+    if (runs->cannot_share || runs->enough_bytes == 0 || !share(runs, &result) || !runs->is_sharing)
         stop_sharing(runs);
     return true;
+}
+
+bool frag_capacity_runs_enough(frag_capacity_runs *runs, frag_run_result *result, frag_error *error)
+{
+    runs->count = RUNS_ALONE + 1;
+    runs->enough_bytes = FRAG_CAPACITY_PLENTY;
+    bool is_made = !runs->cannot_share && share(runs, result);
+    if (!runs->is_sharing)
+        stop_sharing(runs);
+    return is_made || frag_capacity_runs_alone(runs, FRAG_CAPACITY_PLENTY, result, error);
 }
 
 bool frag_capacity_runs_try(frag_capacity_runs *runs, uint64_t capacity_bytes,

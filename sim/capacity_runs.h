@@ -27,6 +27,10 @@ frag_capacity_runs *frag_capacity_runs_create(const frag_run_setup *setup,
 /* NULL is allowed. */
 void frag_capacity_runs_destroy(frag_capacity_runs *runs);
 
+/* The run on a device where nothing is ever refused, which the others then share a beginning with
+ * wherever they can. The first of all runs, if it is made. */
+bool frag_capacity_runs_enough(frag_capacity_runs *runs, frag_run_result *result,
+                               frag_error *error);
 /* frag_run on a device of this capacity. The first few runs begin at the first event, as sharing
  * costs a run of its own. */
 bool frag_capacity_runs_try(frag_capacity_runs *runs, uint64_t capacity_bytes,

@@ -144,7 +144,9 @@ typedef struct frag_capacity_result {
     bool has_below;               /* false: capacity_bytes is one page or the start state's size */
     bool is_monotone;             /* false: some larger capacity fails again */
     uint64_t failing_above_bytes; /* the largest capacity that fails */
-    uint64_t enough_bytes;        /* from here on no call of the policy ever fails */
+    uint64_t enough_bytes;        /* from here on no call of the policy ever fails; 0: unknown */
+    frag_level peak;              /* with that and above, but where the capacity is read */
+    bool is_capacity_read;        /* then the policy asked for it */
     uint64_t runs;                /* replays it took */
     bool is_given_up;             /* of frag_find_least_capacity */
 } frag_capacity_result;
@@ -155,7 +157,8 @@ bool frag_find_capacity(const frag_run_setup *setup, const frag_context *context
                         frag_capacity_result *result, frag_error *error);
 
 /* As frag_find_capacity, for comparing many settings: the same capacity, without facts about
- * smaller and larger ones; if it is above give_up_bytes, only that is reported (is_given_up). */
+ * smaller ones and whether larger ones fail; if it is above give_up_bytes, only that is reported
+ * (is_given_up). */
 bool frag_find_least_capacity(const frag_run_setup *setup, uint64_t give_up_bytes,
                               const frag_context *context, frag_capacity_result *result,
                               frag_error *error);

@@ -129,13 +129,15 @@ static bool measure_rank(const rank_run *of, frag_fit_result *result, frag_error
     frag_device_spec device = {.capacity_bytes = FRAG_UNLIMITED};
     frag_run_setup setup = set_up(of, &device);
     frag_capacity_result least = {0};
-    if (!count_run(of, FRAG_UNLIMITED, &run, error) ||
-        !frag_find_least_capacity(&setup, FRAG_UNLIMITED, of->fitter->context, &least, error))
+    if (!frag_find_least_capacity(&setup, FRAG_UNLIMITED, of->fitter->context, &least, error))
+        return frag_error_in(error, "--conf"); /* settings are read when the allocator starts */
+    if (least.is_capacity_read && !count_run(of, FRAG_UNLIMITED, &run, error))
         return false;
     *result = (frag_fit_result){
-        .peak = run.replay.peak,
+        .peak = least.is_capacity_read ? run.replay.peak : least.peak,
         .needed_bytes = least.is_found ? least.capacity_bytes : FRAG_UNLIMITED,
-        .enough_bytes = run.is_capacity_read ? FRAG_UNLIMITED : run.need_max_bytes,
+        .enough_bytes =
+            least.is_found && !least.is_capacity_read ? least.enough_bytes : FRAG_UNLIMITED,
         .rank = of->rank,
     };
     return true;
@@ -215,19 +217,20 @@ bool frag_fit_measure(frag_fitter *fitter, const frag_fit_setting *setting,
 bool frag_fit_try(frag_fitter *fitter, const frag_fit_setting *setting, const frag_tape_card *card,
                   uint64_t usable_bytes, bool *fits, frag_error *error)
 {
-    frag_fit_result result;
-    if (!frag_fit_measure(fitter, setting, card, &result, error))
-        return false;
-    *fits = usable_bytes >= result.enough_bytes;
-    if (*fits || usable_bytes < result.needed_bytes)
+    const frag_fit_result *stored = find_stored(fitter, setting, card);
+    *fits = stored != NULL && usable_bytes >= stored->enough_bytes;
+    if (*fits || (stored != NULL && usable_bytes < stored->needed_bytes))
         return true;
-    /* Between both, more memory can fail where less did not. */
+    /* Not measured; or between both, where more memory can fail where less did not. */
     made_trace made;
     bool ok = make_trace(fitter, setting, card, &made, error);
     *fits = ok;
     for (uint32_t rank = 0; *fits && rank < made.recording.trace_count; rank++) {
         const rank_run of = {fitter, &made, rank, setting->is_expandable};
         frag_run_result run;
+        *fits = frag_trace_bound_bytes(&made.recording.traces[rank]) <= usable_bytes;
+        if (!*fits || is_repeated(&made, rank))
+            continue;
         ok = count_run(&of, usable_bytes, &run, error);
         *fits = ok && !run.replay.oom.has_happened;
     }

@@ -1,5 +1,6 @@
 #include "studies/plan/memory_plan.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -146,45 +147,75 @@ typedef struct bisection {
     void (*set)(frag_fit_setting *setting, uint64_t value);
     const frag_fit_setting *from;
     uint64_t max;
+    uint64_t first; /* where it is begun: what the setting has */
 } bisection;
 
-/* false in *fits where the generator does not take it. */
-static bool try_value(planner *of, const bisection *over, uint64_t value, bool *fits)
+/* A value that was tried. */
+typedef struct probe {
+    uint64_t value;
+    uint64_t needed_bytes; /* FRAG_UNLIMITED: not known */
+    bool fits;
+} probe;
+
+/* false in fits where the generator does not take it. */
+static bool try_value(planner *of, const bisection *over, bool is_measured, probe *tried)
 {
     frag_fit_setting setting;
     frag_error refused = {0};
     frag_plan_trial trial;
     memcpy(&setting, over->from, sizeof setting);
-    over->set(&setting, value);
-    *fits = false;
+    over->set(&setting, tried->value);
+    tried->needed_bytes = FRAG_UNLIMITED;
+    tried->fits = false;
     if (!frag_workload_check(&setting.workload, &refused))
         return true;
+    if (!is_measured)
+        return frag_fit_try(of->fitter, &setting, &of->plan->base.card, of->plan->usable_bytes,
+                            &tried->fits, of->error);
     if (!try_setting(of, &setting, &trial))
         return false;
-    *fits = trial.fits;
+    tried->needed_bytes = trial.result.needed_bytes;
+    tried->fits = trial.fits;
     return true;
 }
 
+/* What a value needs is about linear. Between two that were measured those whose need is far from
+ * what there is are not tried. */
+static bool is_plain(const planner *of, const probe *low, const probe *high, probe *between)
+{
+    double usable = (double)of->plan->usable_bytes;
+    if (low->value == 0 || high->needed_bytes == FRAG_UNLIMITED)
+        return false;
+    double part = (double)(between->value - low->value) / (double)(high->value - low->value);
+    double needed =
+        (double)low->needed_bytes + part * ((double)high->needed_bytes - (double)low->needed_bytes);
+    between->fits = needed < usable;
+    return fabs(needed - usable) > usable / 4;
+}
+
+/* Twice as much each time, or half as much, then by halves in between. Less than half of what fits
+ * is held to fit too. */
 static bool find_largest(planner *of, const bisection *over, uint64_t *largest)
 {
-    uint64_t low = 0;
-    uint64_t high = over->max + 1;
-    bool fits = true;
-    for (uint64_t value = 1; value < high && fits; value = value * 2 < high ? value * 2 : high) {
-        if (!try_value(of, over, value, &fits))
+    probe low = {.value = 0};
+    probe high = {.value = over->max + 1, .needed_bytes = FRAG_UNLIMITED};
+    probe tried = {.value = 1};
+    while (tried.value <= over->first / 2 && tried.value <= over->max / 2)
+        tried.value *= 2;
+    while (tried.value > low.value && tried.value < high.value) {
+        if (!try_value(of, over, true, &tried))
             return false;
-        if (fits)
-            low = value;
-        else
-            high = value;
+        *(tried.fits ? &low : &high) = tried;
+        tried.value = tried.fits ? tried.value * 2 : tried.value / 2;
     }
-    while (high - low > 1) {
-        uint64_t middle = low + (high - low) / 2;
-        if (!try_value(of, over, middle, &fits))
+    uint64_t above = high.value;
+    *largest = low.value;
+    while (above - *largest > 1) {
+        tried.value = *largest + (above - *largest) / 2;
+        if (!is_plain(of, &low, &high, &tried) && !try_value(of, over, false, &tried))
             return false;
-        *(fits ? &low : &high) = middle;
+        *(tried.fits ? largest : &above) = tried.value;
     }
-    *largest = low;
     return true;
 }
 
@@ -194,6 +225,12 @@ static uint64_t find_batch_unit(const frag_workload *workload)
     if (workload->parallel == FRAG_PARALLEL_DATA)
         return workload->devices;
     return workload->parallel == FRAG_PARALLEL_PIPELINE ? frag_workload_microbatches(workload) : 1;
+}
+
+static uint64_t count_batches(const frag_workload *workload)
+{
+    uint64_t units = workload->batch / find_batch_unit(workload);
+    return units > 0 ? units : 1;
 }
 
 static void set_batch(frag_fit_setting *setting, uint64_t value)
@@ -224,8 +261,9 @@ static bool find_both(planner *of, const frag_fit_setting *from, frag_plan_large
 {
     const frag_network *network = &from->workload.network;
     uint64_t positions = network->positions > 0 ? network->positions : TOKENS_MAX;
-    const bisection batch = {set_batch, from, BATCH_MAX};
-    const bisection tokens = {set_tokens, from, positions < TOKENS_MAX ? positions : TOKENS_MAX};
+    const bisection batch = {set_batch, from, BATCH_MAX, count_batches(&from->workload)};
+    const bisection tokens = {set_tokens, from, positions < TOKENS_MAX ? positions : TOKENS_MAX,
+                              frag_fix_longest(&from->workload)};
     if (!find_largest(of, &batch, &largest->batch))
         return false;
     largest->is_batch_limited = is_refused(&batch, largest->batch + 1);
@@ -243,7 +281,7 @@ bool frag_plan_largest_batch(frag_fitter *fitter, const frag_fit_setting *settin
 {
     frag_memory_plan *plan = frag_alloc(1, sizeof *plan);
     planner of = {fitter, plan, error};
-    const bisection over = {set_batch, setting, BATCH_MAX};
+    const bisection over = {set_batch, setting, BATCH_MAX, count_batches(&setting->workload)};
     plan->base.card = frag_tape_card_usual;
     plan->usable_bytes = memory->capacity_bytes - memory->context_bytes;
     bool ok = find_largest(&of, &over, batch);
