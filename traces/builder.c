@@ -298,6 +298,22 @@ void frag_builder_add(frag_builder *builder, const frag_build_event *event)
     set_64(&trace->block_bytes, capacity, index, event->block_bytes);
 }
 
+frag_event frag_builder_event(const frag_builder *builder, uint64_t index)
+{
+    FRAG_ASSERT(index < builder->trace->event_count);
+    return builder->trace->events[index];
+}
+
+uint64_t frag_builder_event_count(const frag_builder *builder)
+{
+    return builder->trace->event_count;
+}
+
+uint32_t frag_builder_slot_count(const frag_builder *builder)
+{
+    return builder->device.slots.next;
+}
+
 uint32_t frag_builder_slot_take(frag_builder *builder)
 {
     if (builder->trace == NULL)

@@ -45,6 +45,11 @@ uint32_t frag_builder_pool(frag_builder *builder,
  */
 void frag_builder_streams(frag_builder *builder, const uint64_t *handles, uint32_t count);
 void frag_builder_add(frag_builder *builder, const frag_build_event *event);
+/* What was added to the trace begun last. */
+uint64_t frag_builder_event_count(const frag_builder *builder);
+frag_event frag_builder_event(const frag_builder *builder, uint64_t index);
+/* All slots of that trace are less. */
+uint32_t frag_builder_slot_count(const frag_builder *builder);
 /* Slots: the lowest free number first, so that tables stay small. */
 uint32_t frag_builder_slot_take(frag_builder *builder);
 void frag_builder_slot_give(frag_builder *builder, uint32_t slot);

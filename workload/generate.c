@@ -45,6 +45,12 @@ static const frag_family *const families[FRAG_FAMILY_COUNT] = {
     [FRAG_FAMILY_MT5] = &frag_family_t5,
 };
 
+/* A batch of prompts that was answered. */
+typedef struct generation {
+    uint64_t tokens;
+    frag_tape_stretch stretch;
+} generation;
+
 /* A program that runs: its model, its names. */
 typedef struct program {
     const frag_workload *workload;
@@ -68,6 +74,9 @@ typedef struct program {
     uint64_t drawn; /* batches so far */
     uint64_t passes;
     uint64_t random;
+    generation *answers; /* so far, of each length */
+    size_t answer_count;
+    size_t answers_capacity;
 } program;
 
 static uint64_t next_length(program *running, const frag_lengths *lengths)
@@ -247,12 +256,11 @@ static void add_token(program *running, frag_tensor *next)
 }
 
 /* Greedy: the batch is read at once, then tokens come one by one, all under a cache that grows. */
-static void run_generation(program *running)
+static void generate_tokens(program *running)
 {
     frag_tape *tape = running->tape;
     const frag_model *model = &running->model;
     frag_batch *batch = &running->batch;
-    load_batch(running);
     frag_cache cache = frag_cache_create(model);
     frag_tensor next = frag_tape_keep(tape, batch->ids);
     frag_tensor logits = 0;
@@ -274,6 +282,36 @@ static void run_generation(program *running)
     frag_tape_drop(tape, next);
     frag_tape_drop(tape, logits);
     frag_cache_destroy(tape, &cache);
+}
+
+/* Answers to a batch of that length, before; NULL: each asks for something else, since it goes to
+ * other experts or makes a graph. */
+static generation *find_generation(program *running, uint64_t tokens)
+{
+    if (running->workload->network.experts > 0 || frag_tape_is_recording(running->tape))
+        return NULL;
+    for (size_t i = 0; i < running->answer_count; i++)
+        if (running->answers[i].tokens == tokens)
+            return &running->answers[i];
+    generation *added =
+        FRAG_APPEND(running->answers, running->answer_count, running->answers_capacity);
+    *added = (generation){.tokens = tokens};
+    return added;
+}
+
+static void run_generation(program *running)
+{
+    frag_tape *tape = running->tape;
+    frag_batch *batch = &running->batch;
+    load_batch(running);
+    generation *before = find_generation(running, batch->tokens);
+    if (before != NULL && frag_tape_repeat_stretch(tape, batch->ids, &before->stretch))
+        return;
+    if (before != NULL)
+        frag_tape_begin_stretch(tape, batch->ids, &before->stretch);
+    generate_tokens(running);
+    if (before != NULL)
+        frag_tape_end_stretch(tape, batch->ids, &before->stretch);
 }
 
 /* Answers without gradients, then what is learnt from them. */
@@ -416,6 +454,7 @@ static void run_program(program *running)
     }
     frag_free(running->local);
     frag_free(running->outputs.tensors);
+    frag_free(running->answers);
     frag_model_free(&running->model);
 }
 

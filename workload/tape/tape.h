@@ -252,6 +252,33 @@ void frag_tape_use_blas_lt(frag_tape *tape);
 /* What the main thread took is backward's from here on. */
 void frag_tape_hand_over_blas(frag_tape *tape);
 
+/* ---- what is done once more
+ * A stretch starts from a tensor, on a storage of its own, and leaves it with other contents on
+ * another; all else that it makes is gone at its end, but for workspaces. No gradients, no casts
+ * that were kept before. */
+typedef struct frag_tape_libraries {
+    bool has_blas[2];
+    bool has_blas_lt[2];
+} frag_tape_libraries;
+
+typedef struct frag_tape_stretch {
+    uint64_t first; /* event */
+    uint64_t end;   /* 0: nothing was kept */
+    uint64_t request;
+    uint64_t count; /* elements of the tensor afterwards */
+    uint32_t from;  /* slots of it */
+    uint32_t to;
+    frag_tape_libraries before; /* who has a workspace */
+    frag_tape_libraries after;
+} frag_tape_stretch;
+
+void frag_tape_begin_stretch(const frag_tape *tape, frag_tensor tensor, frag_tape_stretch *stretch);
+void frag_tape_end_stretch(const frag_tape *tape, frag_tensor tensor, frag_tape_stretch *stretch);
+/* Adds the requests of a stretch that would do the same from this tensor on. false: it would take
+ * other workspaces, and must run. */
+bool frag_tape_repeat_stretch(frag_tape *tape, frag_tensor tensor,
+                              const frag_tape_stretch *stretch);
+
 /* ---- autocast */
 /* FRAG_F32: off. */
 void frag_tape_set_autocast(frag_tape *tape, frag_dtype dtype);
