@@ -122,6 +122,23 @@ options() {
     [ $(($(grep -c "^alloc [0-9]* $((3 * 768 * 4))$" "$out/dora.txt") - $(grep -c "^alloc [0-9]* $((3 * 768 * 4))$" "$out/lora.txt"))) -ge $((12 * 3)) ]
 }
 
+# MODEL SIZES OPTION...: do these requests and releases come one after the other in an evaluation?
+is_in_order() {
+    local model=$1 sizes=$2
+    shift 2
+    ./fraglab trace generate "tests/workload/models/$model" --task evaluate --batch 2 --tokens 64 --steps 1 "$@" --to text -f -o "$out/order.txt"
+    awk '$1 == "alloc" { bytes[$2] = $3; printf " +%s", $3 } $1 == "free" { printf " -%s", bytes[$2] }' "$out/order.txt" | grep -qF -- " $sizes "
+}
+
+@test "what has no name in the program is released before what it replaces, local names in their order" {
+    # output = output * (1.0 + weight)
+    is_in_order gemma-tiny.json "+512 +65536 -512 -65536"
+    # CA, then SCA
+    is_in_order llama-tiny.json "-65536 -16384 -512" --quantize int8 --precision bf16
+    # result = result + output, where it is no name beside weights that are not packed
+    is_in_order llama-tiny.json "+32768 -32768 +65536 -65536 -32768" --quantize nf4 --lora-rank 8 --precision amp-bf16
+}
+
 @test "an option stands above the file" {
     ./fraglab trace generate traces/workloads/gpt2-small.yaml --steps 1 --precision fp32 --batch 1 --to text -o "$out/a.txt"
     # logits of one sequence in fp32

@@ -392,8 +392,9 @@ static frag_tensor add_adapter(frag_tape *tape, frag_tensor x, const frag_linear
     frag_tensor dropped = is_dora ? frag_aten_dropout(tape, x, of->dropout > 0) : 0;
     frag_tensor inner = is_dora ? run_dora(tape, dropped, of, result) : run_adapter(tape, x, of);
     frag_tensor made = frag_aten_add(tape, result, inner);
-    frag_tape_drop(tape, inner);
-    frag_tape_drop(tape, result);
+    /* Beside packed weights what the adapter makes has a name, which outlives the old result. */
+    frag_tape_drop(tape, of->is_packed ? result : inner);
+    frag_tape_drop(tape, of->is_packed ? inner : result);
     frag_tape_drop(tape, dropped);
     return made;
 }

@@ -166,8 +166,9 @@ static frag_tensor wide_norm(frag_tape *tape, frag_tensor x, frag_tensor weight,
     frag_tape_drop(tape, hidden);
     frag_tensor factor = frag_tape_to(tape, weight, FRAG_F32);
     frag_tape_set(tape, &factor, frag_aten_add_scalar(tape, factor));
-    frag_tape_set(tape, &made, frag_aten_mul(tape, made, factor));
-    frag_tape_drop(tape, factor);
+    frag_tensor product = frag_aten_mul(tape, made, factor);
+    frag_tape_drop(tape, factor); /* has no name, and goes before the old output */
+    frag_tape_set(tape, &made, product);
     frag_tape_set(tape, &made, frag_tape_to(tape, made, frag_tape_dtype(tape, x)));
     return made;
 }

@@ -99,8 +99,8 @@ frag_tensor frag_aten_eager_attention(frag_tape *tape, const frag_tensor qkv[3],
     frag_tensor made = multiply(tape, *weights, value, &product);
     if (shape->queries > 1 && shape->heads > 1) /* transpose(1, 2).contiguous() */
         frag_tape_set(tape, &made, frag_aten_contiguous(tape, made));
-    frag_tape_drop(tape, value);
     frag_tape_drop(tape, key);
+    frag_tape_drop(tape, value);
     return made;
 }
 

@@ -102,8 +102,8 @@ static frag_tensor multiply_int8(frag_tape *tape, frag_tensor x, const frag_aten
         frag_tape_set(tape, &made,
                       frag_tape_empty(tape, rows * of->rows, frag_tape_dtype(tape, x)));
     frag_tape_drop(tape, sums);
-    frag_tape_drop(tape, scales);
     frag_tape_drop(tape, small);
+    frag_tape_drop(tape, scales);
     return made;
 }
 
