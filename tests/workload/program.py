@@ -266,7 +266,7 @@ optimizer = {
 if parallel == "zero1":
     from torch.distributed.optim import ZeroRedundancyOptimizer
 
-    optimizer = ZeroRedundancyOptimizer(list(model.parameters()), torch.optim.AdamW)
+    optimizer = ZeroRedundancyOptimizer(list(model.parameters()), torch.optim.AdamW, amsgrad=amsgrad, **loop)
 scaler = torch.amp.GradScaler("cuda", enabled=precision == "amp-fp16")
 
 lengths = [int(length) for length in knobs.get("tokens", "128").split(",")]
