@@ -3,7 +3,7 @@
 A pass runs in threads of its own, one a device. They tell the script that it is over, and only then let go of the last of
 it: whether that memory is free at the script's next request would be decided by the scheduler, anew in every run.
 
-So it is with the buckets of DistributedDataParallel: from PyTorch 2.7 on their collectives hold them until a thread that looks
+So it is with the buckets of DistributedDataParallel: from PyTorch 2.9 on their collectives hold them until a thread that looks
 ten times a second has seen them done.
 """
 import functools
@@ -40,7 +40,7 @@ class Replicas:
 
     def __init__(self, torch):
         self.groups = weakref.WeakSet()
-        parallel = getattr(getattr(torch.nn, "parallel", None), "DistributedDataParallel", None)
+        parallel = getattr(getattr(getattr(torch, "nn", None), "parallel", None), "DistributedDataParallel", None)
         if parallel is None:
             return
         start = parallel.__init__

@@ -22,9 +22,52 @@ def address_of(tensor):
         return 0
 
 
+forget = None  # of the software CUDA, once changes in place are watched (known.py)
+
+
+def owner_of(tensor):
+    """The tensor of which others are views: all of them have one version."""
+    return tensor if tensor._base is None else tensor._base
+
+
+def version_of(tensor):
+    return 0 if tensor.is_inference() else tensor._version
+
+
+def note_version(tensor):
+    """All changes of a tensor until now are known."""
+    owner, version = owner_of(tensor), version_of(tensor)
+    if version != 0:
+        owner._fraglab_seen = (version, address_of(owner))
+
+
+def is_unchanged(tensor):
+    """Has nothing changed it but what was watched, as far as PyTorch counts?"""
+    owner = owner_of(tensor)
+    version, address = getattr(owner, "_fraglab_seen", (0, 0))
+    return version_of(tensor) == (version if version == 0 or address == address_of(owner) else 0)
+
+
+def refresh(tensor):
+    """What a tensor on the device held before a change in place that nobody watched, as of an optimizer, is not known any more."""
+    if forget is None or is_unchanged(tensor):
+        return
+    try:
+        storage = tensor.untyped_storage()
+        forget(storage.data_ptr(), storage.nbytes())
+    except (RuntimeError, NotImplementedError):
+        return  # under torch.func
+    note_version(tensor)
+
+
+def span_of(view):
+    """How many elements from its first to its last."""
+    return 1 + sum((size - 1) * stride for size, stride in zip(view.shape, view.stride()))
+
+
 def strided(torch, view):
     """A view with gaps, by way of all between its first and its last byte."""
-    span = 1 + sum((size - 1) * stride for size, stride in zip(view.shape, view.stride()))
+    span = span_of(view)
     flat = on_host(torch, torch.as_strided(view.detach(), (span,), (1,))) if span <= SPAN_MAX else None
     return torch.as_strided(flat, view.shape, view.stride()).clone() if flat is not None else None
 
@@ -34,6 +77,7 @@ def on_host(torch, tensor):
     read = values.software("frag_software_read")
     if read is None or tensor.numel() == 0:
         return None
+    refresh(tensor)
     if not tensor.is_contiguous():
         return strided(torch, tensor)
     address = address_of(tensor)

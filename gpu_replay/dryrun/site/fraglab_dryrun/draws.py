@@ -192,6 +192,8 @@ class Draws:
                 self.known.keep(result, held)
             elif is_in_place or "out" in named:
                 self.known.settle(result, None)
+            if is_in_place:
+                counts.note_version(result)
             return result
 
         setattr(owner, name, drawn)

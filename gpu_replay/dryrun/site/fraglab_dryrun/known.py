@@ -3,8 +3,9 @@ on the host too and written beside the result, so that a length, a count or an i
 reads is the true one. What changes one in place without being understood makes it unknown."""
 import ctypes
 import functools
+import importlib
 
-from . import counts, values
+from . import counts, ranks, values
 
 # The most bytes of a tensor that is looked at.
 BYTES_MAX = 65536
@@ -13,11 +14,22 @@ OPERATORS = ("sum", "prod", "max", "min", "amax", "amin", "any", "all", "count_n
              "diff", "isin", "sort", "argsort", "bitwise_and", "bitwise_or", "bitwise_not", "add", "sub", "mul", "cat", "stack",
              "div", "floor_divide", "remainder", "ceil", "floor", "round", "minimum", "maximum", "cumprod", "bincount", "topk",
              "nonzero", "argwhere", "unique", "unique_consecutive", "where", "gather", "masked_select", "masked_fill", "roll",
-             "tril", "triu", "repeat_interleave", "searchsorted")
+             "tril", "triu", "repeat_interleave", "searchsorted", "isnan", "isinf", "isfinite", "isposinf", "isneginf", "nan_to_num",
+             "nansum", "nanmean", "nanmedian", "nanquantile", "quantile", "median", "mode", "kthvalue", "std", "var", "norm", "histc",
+             "bucketize", "aminmax", "cummax", "cummin", "sign", "neg", "square", "sqrt", "rsqrt", "reciprocal", "pow", "exp", "log",
+             "log2", "trunc", "frac", "fmod", "lerp", "clip", "clamp_min", "clamp_max", "gcd", "lcm", "bitwise_xor",
+             "bitwise_left_shift", "bitwise_right_shift", "logical_xor", "take", "take_along_dim", "diag", "trace", "kron", "outer",
+             "block_diag", "cartesian_prod", "tile", "hstack", "vstack", "concat", "rot90", "unravel_index", "diag_embed")
+# These copy a tensor whole and then change the copy.
+CHANGED_COPIES = ("sort", "msort", "argsort", "cumsum", "cumprod", "scatter", "scatter_add", "scatter_reduce", "index_add", "index_copy",
+                  "index_fill", "index_put", "index_reduce", "masked_fill", "masked_scatter", "put", "select_scatter", "slice_scatter",
+                  "diagonal_scatter", "addmv", "addmm", "addr", "baddbmm", "addbmm", "renorm", "as_strided_scatter", "cholesky_inverse", "triangular_solve")
 METHODS = ("long", "int", "bool", "clone", "contiguous", "float", "mean", "__eq__", "__ne__", "__lt__", "__le__", "__gt__",
            "__ge__", "__and__", "__or__", "__xor__", "__invert__", "__add__", "__radd__", "__sub__", "__rsub__", "__mul__",
-           "__rmul__", "__truediv__", "__floordiv__", "__mod__", "__neg__", "reshape", "repeat", "to")
-CREATORS = ("zeros", "ones", "full", "arange", "zeros_like", "ones_like", "full_like", "eye", "tril_indices", "triu_indices")
+           "__rmul__", "__truediv__", "__floordiv__", "__mod__", "__neg__", "__pow__", "__rpow__", "__rtruediv__", "__rfloordiv__",
+           "__rmod__", "__lshift__", "__rshift__", "__abs__", "double", "half", "byte", "short", "reshape", "repeat", "to")
+CREATORS = ("zeros", "ones", "full", "arange", "zeros_like", "ones_like", "full_like", "eye", "tril_indices", "triu_indices",
+            "linspace", "logspace")
 NEW = ("new_zeros", "new_ones", "new_full")
 IN_PLACE = ("__iadd__", "__isub__", "__imul__", "__itruediv__", "__ifloordiv__", "__imod__", "__ipow__", "__iand__", "__ior__",
             "__ixor__", "__ilshift__", "__irshift__", "__setitem__")  # and all methods whose name ends with _, but for:
@@ -25,11 +37,14 @@ NO_VALUES = {"resize_", "resize_as_", "resize_as_sparse_", "sparse_resize_", "sp
              "requires_grad_", "share_memory_", "squeeze_", "unsqueeze_", "t_", "transpose_", "swapaxes_", "swapdims_",
              "as_strided_", "rename_"}
 DRAWN = {"random_", "uniform_", "bernoulli_"}  # by draws.py
-WRITERS = ("scatter_", "fill_", "__setitem__")
+SETTERS = ("fill_", "zero_", "copy_")
+WRITERS = (*SETTERS, "scatter_", "__setitem__")
 # What becomes of masks whose elements indices set: as many as in all of them, or the same.
 UNIONS = ("cat", "stack", "logical_or", "bitwise_or", "__or__")
 COPIES = ("bool", "clone", "contiguous", "reshape", "to", "long", "int", "float")
 SUMS = ("add", "sub", "__add__", "__radd__", "__sub__", "__rsub__")
+COLLECTIVES = ("all_reduce", "broadcast", "reduce", "all_gather", "all_gather_into_tensor", "gather", "scatter", "reduce_scatter",
+               "reduce_scatter_tensor", "all_to_all", "all_to_all_single", "recv", "irecv")
 RANDOM = {"normal_", "exponential_", "cauchy_", "log_normal_", "geometric_"}
 
 
@@ -39,13 +54,6 @@ def is_small(tensor):
 
 class Unknown(Exception):
     """A tensor among the arguments of which the host does not know every byte."""
-
-
-NEVER = -1
-
-
-def version_of(tensor):
-    return None if tensor.is_inference() else tensor._version
 
 
 class Known:
@@ -58,17 +66,19 @@ class Known:
         self.is_compiling = getattr(getattr(torch, "compiler", None), "is_compiling", lambda: False)
         self.write = values.software("frag_software_write")
         self.forget = values.software("frag_software_forget")
+        self.read = values.software("frag_software_read")
+        self.first_byte = ctypes.create_string_buffer(1)
         self.is_inside = False
 
     def is_followed(self, tensor):
-        """Whole numbers, and others whose bytes were written here and not changed since, with views of them."""
-        if tensor.dtype in self.whole:
-            return True
-        written = tensor if hasattr(tensor, "_fraglab_known") else tensor._base
-        return written is not None and getattr(written, "_fraglab_known", NEVER) == version_of(tensor)
+        """Whole numbers, and others whose first byte is known: most are not, and need no look at the rest."""
+        return tensor.dtype in self.whole or tensor.numel() > 0 and self.read(counts.address_of(tensor), self.first_byte, 1) == 1
+
+    def is_plain(self, tensor):
+        return type(tensor) in self.plain and tensor.is_cuda and tensor.layout is self.torch.strided
 
     def is_watched(self, tensor):
-        return type(tensor) in self.plain and tensor.is_cuda and is_small(tensor) and self.is_followed(tensor)
+        return self.is_plain(tensor) and is_small(tensor) and self.is_followed(tensor)
 
     def on_host(self, value):
         """An argument as it is on the host."""
@@ -92,13 +102,12 @@ class Known:
         if isinstance(result, tuple):
             for one, other in zip(result, held):
                 self.keep(one, other)
-        elif isinstance(result, self.torch.Tensor) and result.is_cuda and result.is_contiguous() and \
-                result.shape == held.shape and result.dtype == held.dtype and result.numel() > 0 and is_small(result) and \
-                counts.address_of(result) != 0:
-            held = held.contiguous()
-            self.write(result.data_ptr(), held.data_ptr(), held.numel() * held.element_size())
-            if result.dtype not in self.whole:
-                result._fraglab_known = version_of(result)
+        elif self.is_plain(result) and result.shape == held.shape and result.dtype == held.dtype and result.numel() > 0 and \
+                is_small(result) and counts.address_of(result) != 0 and counts.span_of(result) == result.numel():
+            laid = held.contiguous() if result.is_contiguous() else \
+                self.torch.empty_strided(result.shape, result.stride(), dtype=held.dtype, device="cpu").copy_(held)
+            self.write(result.data_ptr(), laid.data_ptr(), laid.numel() * laid.element_size())
+            counts.note_version(result)
 
     def first_tensor(self, arguments):
         first = arguments[0] if arguments else None
@@ -107,6 +116,10 @@ class Known:
     def is_wanted(self, arguments):
         tensor = self.first_tensor(arguments)
         return type(tensor) in self.plain and not self.is_inside and not self.is_compiling() and self.is_watched(tensor)
+
+    def refresh(self, tensor):
+        if self.is_plain(tensor) and not self.is_watched_by_others():
+            counts.refresh(tensor)
 
     def is_watched_by_others(self):
         """A graph that is captured will see other values; a mode of the script would see what is done here."""
@@ -188,6 +201,8 @@ class Known:
         def computed(*arguments, **named):
             if owner is self.torch and self.is_compiling():
                 return function(*arguments, **named)
+            if not self.is_inside and not self.is_compiling():
+                self.refresh(self.first_tensor(arguments))
             if name in UNIONS + COPIES and not self.is_compiling() and \
                     getattr(self.first_tensor(arguments), "_fraglab_most", None) is not None:
                 return self.unite(function, name, arguments, named)
@@ -195,21 +210,22 @@ class Known:
                 result = function(*arguments, **named)
                 self.forget_all(named["out"])
                 return result
-            if not self.is_wanted(arguments) or (name == "to" and self.names_device(arguments, named)):
-                return function(*arguments, **named)
-            held = self.held(function, arguments, named)
+            is_wanted = self.is_wanted(arguments) and not (name == "to" and self.names_device(arguments, named))
+            held = self.held(function, arguments, named) if is_wanted else None
             result = function(*arguments, **named)
-            if held is None and name in SUMS:
+            if held is None and is_wanted and name in SUMS:
                 held = self.assumed(function, arguments, named)
             if held is not None:
                 self.keep(result, held)
+            elif name in CHANGED_COPIES and not self.is_compiling():
+                self.forget_all(result)
             return result
 
         setattr(owner, name, computed)
 
     def forget_all(self, results):
         for result in results if isinstance(results, (tuple, list)) else (results,):
-            if type(result) in self.plain and result.is_cuda and counts.address_of(result) != 0:
+            if self.is_plain(result) and counts.address_of(result) != 0:
                 self.settle(result, None)
 
     def unite(self, function, name, arguments, named):
@@ -262,10 +278,12 @@ class Known:
             return change(tensor, *arguments, **named)
 
         def change(tensor, *arguments, **named):
-            if not self.is_wanted((tensor,)) or self.torch._C._len_torch_dispatch_stack() > 0:
+            if not self.is_plain(tensor) or self.is_inside or self.is_compiling() or self.is_watched_by_others():
                 return function(tensor, *arguments, **named)
-            held = None
-            if name not in RANDOM:
+            for value in (tensor, *arguments[:1]):
+                self.refresh(value)
+            held, target = None, tensor
+            if name not in RANDOM and self.is_watched(tensor):
                 def on_host(host, *others, **more):
                     function(host, *others, **more)
                     return host
@@ -273,13 +291,15 @@ class Known:
                 held = self.held(on_host, (tensor, *arguments), named)
             if held is None and name in WRITERS:
                 held = self.overwritten(function, tensor, arguments, named)
+            if held is None and name == "__setitem__":
+                target, held = self.part(tensor, *arguments)
             result = function(tensor, *arguments, **named)
-            if held is None and name == "copy_" and self.is_plain_copy(tensor, *arguments[:1]):
-                return result
-            try:
-                self.settle(tensor, held)
-            except RuntimeError:
-                pass
+            if held is not None or name != "copy_" or not self.is_plain_copy(tensor, *arguments[:1]):
+                try:
+                    self.settle(target, held)
+                except RuntimeError:
+                    pass
+            counts.note_version(tensor)
             return result
 
         setattr(self.torch.Tensor, name, changed)
@@ -287,11 +307,30 @@ class Known:
     @staticmethod
     def is_plain_copy(tensor, source=None):
         """The software CUDA has copied what is known of the bytes."""
-        return source is not None and tensor.dtype is source.dtype and tensor.shape == source.shape and tensor.is_contiguous() and source.is_contiguous()
+        return source is not None and tensor.dtype is source.dtype and tensor.shape == source.shape and \
+            tensor.is_contiguous() and source.is_contiguous()
+
+    def part(self, tensor, index, value):
+        """What an assignment sets, as a view, and what is in it then."""
+        places = index if isinstance(index, tuple) else (index,)
+        if any(isinstance(place, (self.torch.Tensor, list, bool)) for place in places):
+            return tensor, None
+        try:
+            view = tensor[index]
+        except (TypeError, IndexError):
+            return tensor, None
+        made = self.torch.zeros(view.shape, dtype=view.dtype, device="cpu") if is_small(view) else None
+        return view, self.held(lambda host: made.copy_(host) if isinstance(host, self.torch.Tensor) else made.fill_(host),
+                               (value,), {}) if made is not None else None
 
     def overwritten(self, function, tensor, arguments, named):
         """An unknown tensor all of whose elements are set, as in the inverse of a permutation."""
+        if not is_small(tensor):
+            return None
+
         def change(*places):
+            if function.__name__ in SETTERS:
+                return function(self.torch.zeros(tensor.shape, dtype=tensor.dtype, device="cpu"), *places)
             made = self.torch.zeros(tensor.shape, dtype=tensor.dtype, device="cpu")
             reached = self.torch.zeros(tensor.shape, dtype=self.torch.bool, device="cpu")
             function(made, *places)
@@ -301,11 +340,123 @@ class Known:
         return self.held(change, arguments, {}) if not named else None
 
     def settle(self, tensor, held):
-        if held is not None and tensor.is_contiguous():
+        if held is not None and counts.span_of(tensor) == tensor.numel():
             self.keep(tensor, held)
         elif tensor.numel() > 0:
-            span = 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride()))
-            self.forget(tensor.data_ptr(), span * tensor.element_size())
+            self.forget(tensor.data_ptr(), counts.span_of(tensor) * tensor.element_size())
+
+    def wrap_shape(self, name):
+        """A method that changes a tensor in place, but no values in its storage, which may be another then."""
+        function = getattr(self.torch.Tensor, name, None)
+        if function is None:
+            return
+
+        @functools.wraps(function)
+        def shaped(tensor, *arguments, **named):
+            if not self.is_plain(tensor) or self.is_compiling():
+                return function(tensor, *arguments, **named)
+            is_unchanged = counts.is_unchanged(tensor)
+            result = function(tensor, *arguments, **named)
+            if is_unchanged or name == "set_":
+                counts.note_version(tensor)
+            return result
+
+        setattr(self.torch.Tensor, name, shaped)
+
+    def wrap_copies(self):
+        """A deep copy has the notes of what it was copied from, but a version of its own."""
+        function = self.torch.Tensor.__deepcopy__
+
+        @functools.wraps(function)
+        def copied(tensor, memo):
+            self.refresh(tensor)
+            result = function(tensor, memo)
+            if self.is_plain(result):
+                counts.note_version(result)
+            return result
+
+        self.torch.Tensor.__deepcopy__ = copied
+
+    def wrap_moves(self):
+        """Modules that are moved set the data of their parameters, whose versions stay."""
+        apply = self.torch.nn.Module._apply
+
+        @functools.wraps(apply)
+        def applied(module, *arguments, **named):
+            for parameter in module._parameters.values():
+                self.refresh(parameter)
+            result = apply(module, *arguments, **named)
+            for parameter in module._parameters.values():
+                if self.is_plain(parameter):
+                    counts.note_version(parameter)
+            return result
+
+        self.torch.nn.Module._apply = applied
+
+    def wrap_scales(self):
+        """GradScaler: an overflow of gradients that only a kernel would know has not happened."""
+        torch, update, check = self.torch, self.torch._amp_update_scale_, self.torch._amp_foreach_non_finite_check_and_unscale_
+
+        def on_host(scale, tracker, found, *numbers):
+            update(scale, tracker, found, *numbers)
+            return scale, tracker
+
+        @functools.wraps(update)
+        def updated(scale, tracker, *numbers):
+            held = self.held(on_host, (scale, tracker, *numbers), {}) if not self.is_compiling() else None
+            result = update(scale, tracker, *numbers)
+            if held is not None:
+                self.keep((scale, tracker), held)
+            for tensor in (scale, tracker):
+                counts.note_version(tensor)
+            return result
+
+        @functools.wraps(check)
+        def checked(gradients, found, scale):
+            infinite = [self.held(lambda host: not host.isfinite().all(), (gradient,), {}) for gradient in gradients
+                        if self.is_watched(gradient)] if not self.is_compiling() else []
+            check(gradients, found, scale)
+            if any(infinite):
+                self.keep(found, torch.ones(found.shape, dtype=found.dtype, device="cpu"))
+            counts.note_version(found)
+
+        torch._amp_update_scale_, torch._amp_foreach_non_finite_check_and_unscale_ = updated, checked
+
+    def wrap_collective(self, c10d, name):
+        """What is sent and received the stand-in for NCCL knows; PyTorch may count it as a change."""
+        function = getattr(c10d, name, None)
+        if function is None:
+            return
+
+        @functools.wraps(function)
+        def carried(*arguments, **named):
+            if self.is_compiling():
+                return function(*arguments, **named)
+            parts = [value if isinstance(value, (tuple, list)) else (value,) for value in (*arguments, *named.values())]
+            tensors = [value for part in parts for value in part if self.is_plain(value)]
+            for tensor in tensors:
+                self.refresh(tensor)
+            result = function(*arguments, **named)
+            for tensor in tensors:
+                counts.note_version(tensor)
+            return result
+
+        ranks.replace(c10d, name, carried)
+
+    def wrap_statistics(self, name):
+        """A layer that changes its running mean and variance, which PyTorch does not count."""
+        function = getattr(self.torch, name, None)
+        if function is None:
+            return
+
+        @functools.wraps(function)
+        def normed(*arguments, **named):
+            result = function(*arguments, **named)
+            if not self.is_compiling():
+                self.forget_all(arguments[3:5])
+            return result
+
+        setattr(self.torch, name, normed)
 
     def wrap_creator(self, owner, name):
         function = getattr(owner, name, None)
@@ -317,8 +468,8 @@ class Known:
             if self.is_compiling():
                 return function(*arguments, **named)
             result = function(*arguments, **named)
-            # Masks of attention, chances, counters: in whatever type.
-            is_number = name.endswith(("ones", "full")) or name.endswith("zeros") and result.numel() == 1
+            # Masks of attention, chances, counters, limits of bins: in whatever type. Zeros are written without a kernel.
+            is_number = not name.startswith("zeros") or result.numel() == 1
             if type(result) is self.torch.Tensor and (is_number or result.dtype in self.whole) and not self.is_inside and \
                     result.is_cuda and is_small(result) and "out" not in named:
                 held = self.held(function, self.shapes(arguments), {**named, "device": "cpu", "pin_memory": False})
@@ -357,10 +508,14 @@ def install(torch, run):
     known.write.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]
     known.forget.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
     known.write.restype = known.forget.restype = None
+    known.read.argtypes, known.read.restype = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t], ctypes.c_size_t
+    counts.forget, known.watch.refresh = known.forget, known.refresh
     for owner in (torch, torch.Tensor):
         known.wrap_classes(owner, "bincount", "minlength")
     known.wrap_classes(torch.nn.functional, "one_hot", "num_classes")
-    for name in OPERATORS:
+    for name in ("one_hot", "pad"):
+        known.wrap(torch.nn.functional, name)
+    for name in dict.fromkeys((*OPERATORS, *CHANGED_COPIES)):
         known.wrap(torch, name)
         known.wrap(torch.Tensor, name)
     for name in METHODS:
@@ -370,6 +525,17 @@ def install(torch, run):
     methods = {name for name in dir(torch.Tensor) if name.endswith("_") and not name.startswith("_")}
     for name in (*IN_PLACE, *sorted(methods - NO_VALUES - DRAWN)):
         known.wrap_in_place(name)
+    for name in NO_VALUES:
+        known.wrap_shape(name)
+    for name in ("batch_norm", "native_batch_norm", "instance_norm"):
+        known.wrap_statistics(name)
+    known.wrap_copies()
+    known.wrap_moves()
+    if hasattr(torch, "_amp_update_scale_"):
+        known.wrap_scales()
+    if torch.distributed.is_available():
+        for name in COLLECTIVES:
+            known.wrap_collective(importlib.import_module("torch.distributed.distributed_c10d"), name)
     for name in CREATORS:
         known.wrap_creator(torch, name)
     for name in NEW:

@@ -49,8 +49,8 @@ class Stack:
             if name is not None:
                 yield name
 
-# A number of a tensor itself; all others of 16 bytes are what a search of thrust gives, whether it found and where.
-READS = {"item", "_local_scalar_dense"}
+# Numbers of a tensor itself; all others of 16 bytes are what a search of thrust gives, whether it found and where.
+READS = {"item", "_local_scalar_dense", "copy_"}
 FOUND = b"\1" + bytes(15)
 
 

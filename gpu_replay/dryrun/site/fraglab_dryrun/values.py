@@ -3,6 +3,7 @@
 import ast
 import ctypes
 import functools
+import inspect
 import itertools
 import linecache
 import os
@@ -11,11 +12,11 @@ import sys
 import threading
 import traceback
 
-from . import decisions, operators, say
+from . import counts, decisions, operators, say
 
 OURS = os.path.dirname(os.path.abspath(__file__))
-# How Python code reads one value of a tensor.
-READERS = ("item", "__bool__", "__int__", "__float__", "__index__", "__complex__", "tolist")
+# How Python code reads values of a tensor.
+READERS = ("item", "__bool__", "__int__", "__float__", "__index__", "__complex__", "tolist", "cpu")
 
 
 class Choice:
@@ -176,17 +177,36 @@ def guards(path):
 
 @functools.lru_cache(maxsize=None)
 def waiting_lines(path):
-    """Lines of a file that belong to the condition of a while, or of an if in one that leaves it."""
-    lines = set()
+    """By line of a file that belongs to the condition of a while, or of an if in one that leaves it: the lines of the innermost such loop."""
+    loops = {}
     for node in ast.walk(decisions.tree_of(path)):
         if not isinstance(node, ast.While):
             continue
-        lines.update(decisions.lines_of(node.test))
-        for inner in ast.walk(node):
-            if isinstance(inner, ast.If) and any(
-                    isinstance(left, (ast.Break, ast.Return)) for left in ast.walk(inner)):
-                lines.update(decisions.lines_of(inner.test))
-    return lines
+        tests = [inner.test for inner in ast.walk(node) if isinstance(inner, ast.If) and
+                 any(isinstance(left, (ast.Break, ast.Return)) for left in ast.walk(inner))]
+        for test in (node.test, *tests):
+            loops.update(dict.fromkeys(decisions.lines_of(test), decisions.lines_of(node)))
+    return loops
+
+
+class Leaving:
+    """Does a frame leave its loop? One that does so each time it reads a value does not wait for it."""
+
+    def __init__(self, frame):
+        self.lines = waiting_lines(frame.f_code.co_filename)[frame.f_lineno]
+        self.is_left = False
+        if sys.gettrace() is None:
+            sys.settrace(lambda *_: None)
+            frame.f_trace = self.trace
+
+    def trace(self, frame, event, _given):
+        is_over = event == "return" and not frame.f_code.co_flags & inspect.CO_GENERATOR
+        if not is_over and frame.f_lineno in self.lines:
+            return self.trace
+        self.is_left = True
+        frame.f_trace = None
+        sys.settrace(None)
+        return None
 
 
 def waits(frame):
@@ -211,10 +231,13 @@ class Watch:
                       for rule in run.settings.get("values", [])]
         self.rounds = run.settings.get("rounds") or 1000
         self.limits = {}
+        self.leaving = {}  # by place, once half of the reads were made until the next limit
         self.sum = lambda size: None  # the choice for elements of a sparse tensor that are added up (counts.py)
         self.lengths = []  # functions that say what is read at a line of a library, or None
         self.stuck = None
         self.stack = operators.Stack()
+        self.plain = {torch.Tensor, getattr(getattr(torch, "nn", None), "Parameter", torch.Tensor)}
+        self.refresh = lambda tensor: None  # forgets what a tensor held before changes that nobody watched (known.py)
 
     def rule_for(self, frame):
         """What --value says of any line that is being run, the innermost first."""
@@ -321,11 +344,16 @@ class Watch:
     def count(self, where, frame):
         places = self.run.places
         places[where] = places.get(where, 0) + 1
-        if places[where] < self.limits.get(where, self.rounds):
+        limit = self.limits.setdefault(where, self.rounds)
+        if places[where] == limit - self.rounds // 2:
+            at = waits(frame)
+            self.leaving[where] = Leaving(at) if at is not None else None
+        if places[where] < limit:
             return
-        self.limits[where] = 2 * places[where]
+        self.limits[where] = limit + self.rounds
         at = waits(frame)
-        if at is not None:
+        leaving = self.leaving.pop(where, None)
+        if at is not None and (leaving is None or not leaving.is_left):
             self.stuck = (where, at.f_code.co_filename, at.f_lineno, traceback.format_stack(at))
 
     def leave(self):
@@ -359,6 +387,13 @@ class Watch:
 
         setattr(owner, name, checked)
 
+    def gathered(self, name, tensor, result):
+        """What is read of a view with gaps, which a kernel gathers first."""
+        if name not in ("tolist", "cpu") or type(tensor) not in self.plain or tensor.is_contiguous() or tensor.requires_grad:
+            return result
+        held = counts.on_host(self.torch, tensor)
+        return result if held is None else held if name == "cpu" else held.tolist()
+
     def wrap(self, name):
         tensor = self.torch.Tensor
         read = getattr(tensor, name, None)
@@ -369,10 +404,13 @@ class Watch:
         def reader(self_tensor, *arguments, **named):
             if not self_tensor.is_cuda:
                 return read(self_tensor, *arguments, **named)
+            if type(self_tensor) in self.plain:
+                self.refresh(self_tensor)
             self.reading.dtype = self_tensor.dtype
             self.reading.value = getattr(self_tensor, "_fraglab_value", None)
             try:
-                return read(self_tensor, *arguments, **named)
+                result = read(self_tensor, *arguments, **named)
+                return self.gathered(name, self_tensor, result)
             finally:
                 self.reading.dtype = self.reading.value = None
                 self.leave()
