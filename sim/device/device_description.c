@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 #include <inttypes.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "base/bytes.h"
@@ -23,6 +24,80 @@ static const char *const reuse_names[] = {
     [FRAG_REUSE_OTHER] = "other",
 };
 #define REUSE_COUNT ((int)(sizeof reuse_names / sizeof reuse_names[0]))
+
+/* ---- what a description says, in the order in which it is written */
+
+typedef enum member_kind {
+    MEMBER_TEXT,
+    MEMBER_ORIGIN, /* this and the next three are kept in 32 bits; 0: not known */
+    MEMBER_REUSE,
+    MEMBER_ANSWER,
+    MEMBER_COUNT,
+    MEMBER_BYTES,
+    MEMBER_POWER, /* of two, in bytes */
+} member_kind;
+
+typedef struct member {
+    const char *group; /* "": none */
+    const char *key;
+    member_kind kind;
+    size_t offset;
+    uint64_t min, max; /* max of a text: its room in bytes */
+} member;
+
+#define AT(name) offsetof(frag_device_description, name)
+#define TEXT(name) MEMBER_TEXT, AT(name), 0, sizeof(((frag_device_description *)0)->name)
+
+static const member members[] = {
+    {"", "name", TEXT(name)},
+    {"", "origin", MEMBER_ORIGIN, AT(origin), 0, 0},
+    {"", "source", TEXT(source)},
+    {"", "driver", TEXT(driver)},
+    {"", "cuda", TEXT(cuda)},
+    {"", "date", TEXT(date)},
+    {"", "hardware", TEXT(hardware)},
+    {"memory", "total", MEMBER_BYTES, AT(total_bytes), FRAG_DEVICE_PAGE_BYTES, TOTAL_BYTES_MAX},
+    {"memory", "context", MEMBER_BYTES, AT(context_bytes), 0, TOTAL_BYTES_MAX},
+    {"memory", "nominal", MEMBER_BYTES, AT(nominal_bytes), FRAG_DEVICE_PAGE_BYTES, TOTAL_BYTES_MAX},
+    {"memory", "page", MEMBER_POWER, AT(footprint.unit_bytes), PAGE_BYTES_MIN,
+     FRAG_DEVICE_PAGE_BYTES},
+    {"compute", "capability", TEXT(compute.capability)},
+    {"compute", "multiprocessors", MEMBER_COUNT, AT(compute.multiprocessor_count), 1, 65536},
+    {"compute", "threads_per_multiprocessor", MEMBER_COUNT, AT(compute.threads_per_multiprocessor),
+     1, 65536},
+    {"compute", "shared_per_block", MEMBER_BYTES, AT(compute.shared_per_block_bytes), 1024,
+     FRAG_GIB},
+    {"compute", "l2", MEMBER_BYTES, AT(compute.l2_bytes), 1024, 64 * FRAG_GIB},
+    {"compute", "bandwidth", MEMBER_BYTES, AT(compute.bandwidth_bytes), 1000000, (uint64_t)1 << 50},
+    {"malloc", "alignment", MEMBER_POWER, AT(alignment_bytes), 1, FRAG_GIB},
+    {"malloc", "large_alignment", MEMBER_POWER, AT(large_alignment_bytes), 1, FRAG_GIB},
+    {"malloc", "reuse", MEMBER_REUSE, AT(reuse), 0, 0},
+    {"malloc", "serves_scattered", MEMBER_ANSWER, AT(serves_scattered), 0, 0},
+    {"vmm", "granularity", MEMBER_POWER, AT(vmm_granularity_bytes), PAGE_BYTES_MIN,
+     FRAG_DEVICE_PAGE_BYTES},
+    {"vmm", "recommended", MEMBER_POWER, AT(vmm_recommended_bytes), PAGE_BYTES_MIN, FRAG_GIB},
+    {"pool", "first", MEMBER_BYTES, AT(pool_first_bytes), 1, TOTAL_BYTES_MAX},
+    {"pool", "step", MEMBER_BYTES, AT(pool_step_bytes), 1, TOTAL_BYTES_MAX},
+    {"pool", "releases_at_synchronize", MEMBER_ANSWER, AT(pool_releases_at_sync), 0, 0},
+    {"pool", "keeps_below_threshold", MEMBER_ANSWER, AT(pool_keeps_below_limit), 0, 0},
+};
+enum { MEMBERS = sizeof members / sizeof members[0] };
+
+_Static_assert(sizeof(frag_origin) == sizeof(uint32_t) && sizeof(frag_reuse) == sizeof(uint32_t) &&
+                   sizeof(frag_answer) == sizeof(uint32_t),
+               "what is read by its number has 32 bits");
+
+static uint64_t number_of(const frag_device_description *description, const member *of)
+{
+    const char *at = (const char *)description + of->offset;
+    uint64_t wide = 0;
+    uint32_t small = 0;
+    if (of->kind == MEMBER_BYTES || of->kind == MEMBER_POWER)
+        memcpy(&wide, at, sizeof wide);
+    else
+        memcpy(&small, at, sizeof small);
+    return wide + small;
+}
 
 const char *frag_origin_name(frag_origin origin)
 {
@@ -47,7 +122,7 @@ uint64_t frag_device_description_page(const frag_device_description *description
                                                    : description->footprint.unit_bytes;
 }
 
-/* ---- reading; what reads a key leaves its value alone when the key is absent */
+/* ---- reading */
 
 /* Line breaks of every kind and other characters that YAML cannot hold as they are. */
 static bool is_control(const char *at)
@@ -78,13 +153,6 @@ static bool read_line(const frag_yaml_node *node, const char *key, char *text, s
                                   key);
     memcpy(text, value, length + 1);
     return true;
-}
-
-static bool read_text(const frag_yaml_node *root, const char *key, char *text, size_t text_bytes,
-                      frag_error *error)
-{
-    const frag_yaml_node *node = frag_yaml_find(root, key);
-    return node == NULL || read_line(node, key, text, text_bytes, error);
 }
 
 /* What --gpu can be given without quotes, but for blanks. */
@@ -119,20 +187,17 @@ static bool read_names(const frag_yaml_node *root, const char *key, frag_card_al
     return true;
 }
 
-static bool read_bytes(const frag_yaml_node *group, const char *key, uint64_t min, uint64_t max,
-                       uint64_t *bytes, frag_error *error)
+static bool read_bytes(const frag_yaml_node *node, uint64_t min, uint64_t max, uint64_t *bytes,
+                       frag_error *error)
 {
-    const frag_yaml_node *node = frag_yaml_find(group, key);
     uint64_t value = 0;
-    if (node == NULL)
-        return true;
     if (!frag_yaml_bytes(node, &value, error))
         return false;
     if (value < min || value > max) {
         char low[FRAG_BYTES_TEXT_MAX];
         char high[FRAG_BYTES_TEXT_MAX];
         return frag_fail_line(error, node->line, node->column,
-                              "%s: %s is out of range; expected %s to %s", key, node->text,
+                              "%s: %s is out of range; expected %s to %s", node->key, node->text,
                               frag_bytes_text(min, low), frag_bytes_text(max, high));
     }
     *bytes = value;
@@ -140,57 +205,90 @@ static bool read_bytes(const frag_yaml_node *group, const char *key, uint64_t mi
 }
 
 /* Policies round to pages by powers of two, and map ranges of 2 MiB. */
-static bool read_power(const frag_yaml_node *group, const char *key, uint64_t min, uint64_t max,
-                       uint64_t *bytes, frag_error *error)
+static bool read_power(const frag_yaml_node *node, uint64_t min, uint64_t max, uint64_t *bytes,
+                       frag_error *error)
 {
-    uint64_t value = *bytes;
-    if (!read_bytes(group, key, min, max, &value, error))
+    uint64_t value = 0;
+    if (!read_bytes(node, min, max, &value, error))
         return false;
-    if ((value & (value - 1)) != 0) {
-        const frag_yaml_node *node = frag_yaml_find(group, key);
+    if ((value & (value - 1)) != 0)
         return frag_fail_line(error, node->line, node->column,
-                              "%s: %s is not a power of two; expected one such as 2MiB", key,
+                              "%s: %s is not a power of two; expected one such as 2MiB", node->key,
                               node->text);
-    }
     *bytes = value;
     return true;
 }
 
-static bool read_choice(const frag_yaml_node *group, const char *key, const char *const *names,
-                        int count, int *choice, frag_error *error)
+static bool read_choice(const frag_yaml_node *node, const char *const *names, int count,
+                        uint32_t *choice, frag_error *error)
 {
-    const frag_yaml_node *node = frag_yaml_find(group, key);
     const char *text = NULL;
-    if (node == NULL)
-        return true;
     if (!frag_yaml_text(node, &text, error))
         return false;
     frag_text list = {.bytes = NULL};
     /* The first name stands for an absent key. */
     for (int i = 1; i < count; i++) {
         if (strcmp(text, names[i]) == 0) {
-            *choice = i;
+            *choice = (uint32_t)i;
             frag_text_destroy(&list);
             return true;
         }
         frag_text_add(&list, "%s%s", i == 1 ? "" : ", ", names[i]);
     }
     frag_fail_line(error, node->line, node->column, "%s: '%s' is not known; expected one of %s",
-                   key, text, list.bytes);
+                   node->key, text, list.bytes);
     frag_text_destroy(&list);
     return false;
 }
 
-static bool read_answer(const frag_yaml_node *group, const char *key, frag_answer *answer,
-                        frag_error *error)
+static bool read_small(const frag_yaml_node *node, const member *as, uint32_t *small,
+                       frag_error *error)
 {
-    const frag_yaml_node *node = frag_yaml_find(group, key);
     bool flag = false;
+    uint64_t count = 0;
+    if (as->kind == MEMBER_ORIGIN)
+        return read_choice(node, origin_names, ORIGIN_COUNT, small, error);
+    if (as->kind == MEMBER_REUSE)
+        return read_choice(node, reuse_names, REUSE_COUNT, small, error);
+    bool ok = as->kind == MEMBER_ANSWER ? frag_yaml_flag(node, &flag, error)
+                                        : frag_yaml_count(node, as->min, as->max, &count, error);
+    *small = as->kind != MEMBER_ANSWER ? (uint32_t)count : flag ? FRAG_ANSWER_YES : FRAG_ANSWER_NO;
+    return ok;
+}
+
+/* The value is left alone where the key is absent. */
+static bool read_member(const frag_yaml_node *group, const member *as,
+                        frag_device_description *read, frag_error *error)
+{
+    const frag_yaml_node *node = frag_yaml_find(group, as->key);
+    char *at = (char *)read + as->offset;
+    /* The context is a part of the total, which is read before it. */
+    uint64_t max = as->offset == AT(context_bytes) ? read->total_bytes : as->max;
+    uint64_t wide = 0;
+    uint32_t small = 0;
     if (node == NULL)
         return true;
-    if (!frag_yaml_flag(node, &flag, error))
+    if (as->kind == MEMBER_TEXT)
+        return read_line(node, as->key, at, (size_t)max, error);
+    if (as->kind == MEMBER_BYTES || as->kind == MEMBER_POWER) {
+        bool is_read = as->kind == MEMBER_BYTES ? read_bytes(node, as->min, max, &wide, error)
+                                                : read_power(node, as->min, max, &wide, error);
+        if (is_read)
+            memcpy(at, &wide, sizeof wide);
+        return is_read;
+    }
+    if (!read_small(node, as, &small, error))
         return false;
-    *answer = flag ? FRAG_ANSWER_YES : FRAG_ANSWER_NO;
+    memcpy(at, &small, sizeof small);
+    return true;
+}
+
+static bool read_members(const frag_yaml_node *node, const char *group,
+                         frag_device_description *read, frag_error *error)
+{
+    for (size_t i = 0; i < MEMBERS; i++)
+        if (strcmp(members[i].group, group) == 0 && !read_member(node, &members[i], read, error))
+            return false;
     return true;
 }
 
@@ -201,11 +299,13 @@ static bool read_class(const frag_yaml_node *node, frag_footprint *footprint, fr
     if (!frag_yaml_expect(node, FRAG_YAML_MAPPING, "a class of sizes", error) ||
         !frag_yaml_check_keys(node, keys, error))
         return false;
-    if (node->count != 2)
+    const frag_yaml_node *up_to = frag_yaml_find(node, "up_to");
+    const frag_yaml_node *takes = frag_yaml_find(node, "takes");
+    if (up_to == NULL || takes == NULL)
         return frag_fail_line(error, node->line, node->column,
                               "a class of sizes has up_to and takes; write both");
-    if (!read_bytes(node, "up_to", 1, FRAG_GIB, &read.up_to_bytes, error) ||
-        !read_bytes(node, "takes", 1, 2 * FRAG_GIB, &read.takes_bytes, error))
+    if (!read_bytes(up_to, 1, FRAG_GIB, &read.up_to_bytes, error) ||
+        !read_bytes(takes, 1, 2 * FRAG_GIB, &read.takes_bytes, error))
         return false;
     if (read.takes_bytes < read.up_to_bytes)
         return frag_fail_line(error, node->line, node->column,
@@ -238,119 +338,29 @@ static bool read_footprint(const frag_yaml_node *memory, frag_footprint *footpri
     return true;
 }
 
-/* A group of keys; absent: *group is NULL. */
-static bool find_group(const frag_yaml_node *root, const char *key, const char *const *keys,
-                       const frag_yaml_node **group, frag_error *error)
-{
-    *group = frag_yaml_find(root, key);
-    return *group == NULL || (frag_yaml_expect(*group, FRAG_YAML_MAPPING, key, error) &&
-                              frag_yaml_check_keys(*group, keys, error));
-}
-
-static bool read_memory(const frag_yaml_node *root, frag_device_description *read,
-                        frag_error *error)
-{
-    static const char *const keys[] = {"total", "context", "page", "footprint", "nominal", NULL};
-    const frag_yaml_node *memory = NULL;
-    if (!find_group(root, "memory", keys, &memory, error))
-        return false;
-    if (memory == NULL)
-        return true;
-    if (frag_yaml_find(memory, "total") == NULL)
-        return frag_fail_line(error, memory->line, memory->column,
-                              "'total' is missing; say what the card has, such as total: 24GiB");
-    if (!read_bytes(memory, "total", FRAG_DEVICE_PAGE_BYTES, TOTAL_BYTES_MAX, &read->total_bytes,
-                    error) ||
-        !read_power(memory, "page", PAGE_BYTES_MIN, FRAG_DEVICE_PAGE_BYTES,
-                    &read->footprint.unit_bytes, error) ||
-        !read_bytes(memory, "nominal", FRAG_DEVICE_PAGE_BYTES, TOTAL_BYTES_MAX,
-                    &read->nominal_bytes, error) ||
-        !read_bytes(memory, "context", 0, read->total_bytes, &read->context_bytes, error))
-        return false;
-    return read_footprint(memory, &read->footprint, error);
-}
-
-static bool read_malloc(const frag_yaml_node *root, frag_device_description *read,
-                        frag_error *error)
-{
-    static const char *const keys[] = {"alignment", "large_alignment", "reuse", "serves_scattered",
-                                       NULL};
-    const frag_yaml_node *group = NULL;
-    int reuse = FRAG_REUSE_UNKNOWN;
-    if (!find_group(root, "malloc", keys, &group, error))
-        return false;
-    if (group == NULL)
-        return true;
-    if (!read_power(group, "alignment", 1, FRAG_GIB, &read->alignment_bytes, error) ||
-        !read_power(group, "large_alignment", 1, FRAG_GIB, &read->large_alignment_bytes, error) ||
-        !read_choice(group, "reuse", reuse_names, REUSE_COUNT, &reuse, error) ||
-        !read_answer(group, "serves_scattered", &read->serves_scattered, error))
-        return false;
-    read->reuse = (frag_reuse)reuse;
-    return true;
-}
-
-static bool read_vmm(const frag_yaml_node *root, frag_device_description *read, frag_error *error)
-{
-    static const char *const keys[] = {"granularity", "recommended", NULL};
-    const frag_yaml_node *group = NULL;
-    if (!find_group(root, "vmm", keys, &group, error))
-        return false;
-    return group == NULL ||
-           (read_power(group, "granularity", PAGE_BYTES_MIN, FRAG_DEVICE_PAGE_BYTES,
-                       &read->vmm_granularity_bytes, error) &&
-            read_power(group, "recommended", PAGE_BYTES_MIN, FRAG_GIB, &read->vmm_recommended_bytes,
-                       error));
-}
-
-static bool read_pool(const frag_yaml_node *root, frag_device_description *read, frag_error *error)
-{
-    static const char *const keys[] = {"first", "step", "releases_at_synchronize",
-                                       "keeps_below_threshold", NULL};
-    const frag_yaml_node *group = NULL;
-    if (!find_group(root, "pool", keys, &group, error))
-        return false;
-    return group == NULL ||
-           (read_bytes(group, "first", 1, TOTAL_BYTES_MAX, &read->pool_first_bytes, error) &&
-            read_bytes(group, "step", 1, TOTAL_BYTES_MAX, &read->pool_step_bytes, error) &&
-            read_answer(group, "releases_at_synchronize", &read->pool_releases_at_sync, error) &&
-            read_answer(group, "keeps_below_threshold", &read->pool_keeps_below_limit, error));
-}
-
-static bool read_small(const frag_yaml_node *group, const char *key, uint32_t max, uint32_t *count,
+/* A group of keys, which may be absent. */
+static bool read_group(const frag_yaml_node *root, const char *name, frag_device_description *read,
                        frag_error *error)
 {
-    const frag_yaml_node *node = frag_yaml_find(group, key);
-    uint64_t value = *count;
-    if (node != NULL && !frag_yaml_count(node, 1, max, &value, error))
+    const frag_yaml_node *group = frag_yaml_find(root, name);
+    bool is_memory = strcmp(name, "memory") == 0;
+    const char *keys[MEMBERS + 2] = {NULL};
+    size_t count = 0;
+    if (group == NULL)
+        return true;
+    for (size_t i = 0; i < MEMBERS; i++)
+        if (strcmp(members[i].group, name) == 0)
+            keys[count++] = members[i].key;
+    if (is_memory)
+        keys[count] = "footprint";
+    if (!frag_yaml_expect(group, FRAG_YAML_MAPPING, name, error) ||
+        !frag_yaml_check_keys(group, keys, error))
         return false;
-    *count = (uint32_t)value;
-    return true;
-}
-
-static bool read_compute(const frag_yaml_node *root, frag_compute *compute, frag_error *error)
-{
-    static const char *const keys[] = {"capability",
-                                       "multiprocessors",
-                                       "threads_per_multiprocessor",
-                                       "shared_per_block",
-                                       "l2",
-                                       "bandwidth",
-                                       NULL};
-    const frag_yaml_node *group = NULL;
-    if (!find_group(root, "compute", keys, &group, error))
-        return false;
-    return group == NULL ||
-           (read_text(group, "capability", compute->capability, sizeof compute->capability,
-                      error) &&
-            read_small(group, "multiprocessors", 65536, &compute->multiprocessor_count, error) &&
-            read_small(group, "threads_per_multiprocessor", 65536,
-                       &compute->threads_per_multiprocessor, error) &&
-            read_bytes(group, "shared_per_block", 1024, FRAG_GIB, &compute->shared_per_block_bytes,
-                       error) &&
-            read_bytes(group, "l2", 1024, 64 * FRAG_GIB, &compute->l2_bytes, error) &&
-            read_bytes(group, "bandwidth", 1000000, (uint64_t)1 << 50, &compute->bandwidth_bytes,
-                       error));
+    if (is_memory && frag_yaml_find(group, "total") == NULL)
+        return frag_fail_line(error, group->line, group->column,
+                              "'total' is missing; say what the card has, such as total: 24GiB");
+    return read_members(group, name, read, error) &&
+           (!is_memory || read_footprint(group, &read->footprint, error));
 }
 
 /* "2026-11-21": dates that sort as text. */
@@ -410,7 +420,6 @@ static bool read_root(const frag_yaml_node *root, frag_device_description *read,
     static const char *const keys[] = {"name",    "origin", "source",   "driver", "cuda", "date",
                                        "calls",   "memory", "hardware", "malloc", "vmm",  "pool",
                                        "aliases", "means",  "compute",  NULL};
-    int origin = FRAG_ORIGIN_UNSTATED;
     if (!frag_yaml_expect(root, FRAG_YAML_MAPPING, "a device description", error) ||
         !frag_yaml_check_keys(root, keys, error))
         return false;
@@ -421,21 +430,12 @@ static bool read_root(const frag_yaml_node *root, frag_device_description *read,
         return frag_fail_line(
             error, root->line, root->column,
             "neither 'memory' nor 'calls' is here; a description has at least one of them");
-    if (!read_text(root, "name", read->name, sizeof read->name, error) ||
-        !read_choice(root, "origin", origin_names, ORIGIN_COUNT, &origin, error) ||
-        !read_text(root, "source", read->source, sizeof read->source, error) ||
-        !read_text(root, "driver", read->driver, sizeof read->driver, error) ||
-        !read_text(root, "cuda", read->cuda, sizeof read->cuda, error) ||
-        !read_text(root, "date", read->date, sizeof read->date, error) ||
-        !check_date(root, read->date, error) ||
-        !read_text(root, "hardware", read->hardware, sizeof read->hardware, error))
-        return false;
-    read->origin = (frag_origin)origin;
-    return read_names(root, "aliases", &read->aliases, error) &&
+    return read_members(root, "", read, error) && check_date(root, read->date, error) &&
+           read_names(root, "aliases", &read->aliases, error) &&
            read_names(root, "means", &read->meanings, error) &&
-           read_compute(root, &read->compute, error) && read_memory(root, read, error) &&
-           read_malloc(root, read, error) && read_vmm(root, read, error) &&
-           read_pool(root, read, error) && check_origin(root, read, error) &&
+           read_group(root, "compute", read, error) && read_group(root, "memory", read, error) &&
+           read_group(root, "malloc", read, error) && read_group(root, "vmm", read, error) &&
+           read_group(root, "pool", read, error) && check_origin(root, read, error) &&
            read_calls(root, read, error);
 }
 
@@ -479,43 +479,54 @@ bool frag_device_description_load(const char *path, frag_device_description *des
 
 /* ---- writing */
 
-/* A line of a group, with the group's name before its first one. */
-static void open_group(frag_text *text, const char **group)
+static void write_member(const frag_device_description *description, const member *as,
+                         frag_text *text)
 {
-    if (*group != NULL)
-        frag_text_add(text, "%s:\n", *group);
-    *group = NULL;
-    frag_text_add(text, "  ");
+    uint64_t number = number_of(description, as);
+    switch (as->kind) {
+    case MEMBER_TEXT:
+        frag_yaml_write_text(text, as->key, (const char *)description + as->offset);
+        return;
+    case MEMBER_ORIGIN:
+    case MEMBER_REUSE:
+        frag_text_add(text, "%s: %s\n", as->key,
+                      (as->kind == MEMBER_ORIGIN ? origin_names : reuse_names)[number]);
+        return;
+    case MEMBER_ANSWER:
+        frag_text_add(text, "%s: %s\n", as->key, number == FRAG_ANSWER_YES ? "true" : "false");
+        return;
+    case MEMBER_COUNT:
+        frag_text_add(text, "%s: %" PRIu64 "\n", as->key, number);
+        return;
+    case MEMBER_BYTES:
+    case MEMBER_POWER:
+        frag_yaml_write_bytes(text, as->key, number);
+        frag_text_add(text, "\n");
+    }
 }
 
-static void write_group_bytes(frag_text *text, const char **group, const char *key, uint64_t bytes)
+/* What is known of a group, below its name. */
+static void write_group(const frag_device_description *description, const char *group,
+                        frag_text *text)
 {
-    if (bytes == 0)
-        return;
-    open_group(text, group);
-    frag_yaml_write_bytes(text, key, bytes);
-    frag_text_add(text, "\n");
+    bool is_inner = group[0] != '\0';
+    bool is_open = !is_inner;
+    for (size_t i = 0; i < MEMBERS; i++) {
+        const member *as = &members[i];
+        bool is_known = as->kind == MEMBER_TEXT ? ((const char *)description)[as->offset] != '\0'
+                                                : number_of(description, as) != 0;
+        if (strcmp(as->group, group) != 0 || !is_known)
+            continue;
+        if (!is_open)
+            frag_text_add(text, "%s:\n", group);
+        is_open = true;
+        frag_text_add(text, "%s", is_inner ? "  " : "");
+        write_member(description, as, text);
+    }
 }
 
-static void write_group_answer(frag_text *text, const char **group, const char *key,
-                               frag_answer answer)
+static void write_footprint(const frag_footprint *footprint, frag_text *text)
 {
-    if (answer == FRAG_ANSWER_UNKNOWN)
-        return;
-    open_group(text, group);
-    frag_text_add(text, "%s: %s\n", key, answer == FRAG_ANSWER_YES ? "true" : "false");
-}
-
-static void write_memory(const frag_device_description *description, frag_text *text)
-{
-    const frag_footprint *footprint = &description->footprint;
-    const char *group = "memory";
-    if (description->total_bytes == 0)
-        return;
-    write_group_bytes(text, &group, "total", description->total_bytes);
-    write_group_bytes(text, &group, "context", description->context_bytes);
-    write_group_bytes(text, &group, "nominal", description->nominal_bytes);
-    write_group_bytes(text, &group, "page", footprint->unit_bytes);
     if (footprint->count > 0)
         frag_text_add(text, "  footprint:\n");
     for (uint32_t i = 0; i < footprint->count; i++) {
@@ -536,59 +547,18 @@ static void write_names(frag_text *text, const char *key, const frag_card_aliase
         frag_text_add(text, "  - \"%s\"\n", names->names[i]);
 }
 
-static void write_group_count(frag_text *text, const char **group, const char *key, uint32_t count)
-{
-    if (count == 0)
-        return;
-    open_group(text, group);
-    frag_text_add(text, "%s: %" PRIu32 "\n", key, count);
-}
-
-static void write_compute(frag_text *text, const frag_compute *compute)
-{
-    const char *group = "compute";
-    if (compute->capability[0] != '\0') {
-        open_group(text, &group);
-        frag_yaml_write_text(text, "capability", compute->capability);
-    }
-    write_group_count(text, &group, "multiprocessors", compute->multiprocessor_count);
-    write_group_count(text, &group, "threads_per_multiprocessor",
-                      compute->threads_per_multiprocessor);
-    write_group_bytes(text, &group, "shared_per_block", compute->shared_per_block_bytes);
-    write_group_bytes(text, &group, "l2", compute->l2_bytes);
-    write_group_bytes(text, &group, "bandwidth", compute->bandwidth_bytes);
-}
-
 void frag_device_description_write(const frag_device_description *description, frag_text *text)
 {
-    frag_yaml_write_text(text, "name", description->name);
-    if (description->origin != FRAG_ORIGIN_UNSTATED)
-        frag_text_add(text, "origin: %s\n", origin_names[description->origin]);
-    frag_yaml_write_text(text, "source", description->source);
-    frag_yaml_write_text(text, "driver", description->driver);
-    frag_yaml_write_text(text, "cuda", description->cuda);
-    frag_yaml_write_text(text, "date", description->date);
-    frag_yaml_write_text(text, "hardware", description->hardware);
+    static const char *const groups[] = {"compute", "malloc", "vmm", "pool"};
+    write_group(description, "", text);
     write_names(text, "aliases", &description->aliases);
     write_names(text, "means", &description->meanings);
-    write_memory(description, text);
-    write_compute(text, &description->compute);
-    const char *group = "malloc";
-    write_group_bytes(text, &group, "alignment", description->alignment_bytes);
-    write_group_bytes(text, &group, "large_alignment", description->large_alignment_bytes);
-    if (description->reuse != FRAG_REUSE_UNKNOWN) {
-        open_group(text, &group);
-        frag_text_add(text, "reuse: %s\n", reuse_names[description->reuse]);
+    if (description->total_bytes != 0) {
+        write_group(description, "memory", text);
+        write_footprint(&description->footprint, text);
     }
-    write_group_answer(text, &group, "serves_scattered", description->serves_scattered);
-    group = "vmm";
-    write_group_bytes(text, &group, "granularity", description->vmm_granularity_bytes);
-    write_group_bytes(text, &group, "recommended", description->vmm_recommended_bytes);
-    group = "pool";
-    write_group_bytes(text, &group, "first", description->pool_first_bytes);
-    write_group_bytes(text, &group, "step", description->pool_step_bytes);
-    write_group_answer(text, &group, "releases_at_synchronize", description->pool_releases_at_sync);
-    write_group_answer(text, &group, "keeps_below_threshold", description->pool_keeps_below_limit);
+    for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++)
+        write_group(description, groups[i], text);
     if (!description->has_latency)
         return;
     frag_text length = {.bytes = NULL};
