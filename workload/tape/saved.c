@@ -11,7 +11,8 @@ struct frag_checkpoint_frame {
     frag_region *run;
     void *context;
     frag_tensor input; /* 0: it is on the host */
-    frag_tensor_facts input_facts;
+    uint64_t input_count;
+    frag_dtype input_dtype;
     bool input_needs_gradient;
     frag_tensor kept[KEPT_MAX];
     frag_dtype autocast;
@@ -179,7 +180,7 @@ static void drop_frame(frag_tape *tape, frag_checkpoint_frame *frame)
     for (uint32_t i = 0; i < frame->remade_count; i++)
         frag_tape_drop(tape, frame->remade[i]);
     if (frame->input == 0)
-        tape->host_bytes -= host_block(frame->input_facts.count, frame->input_facts.dtype);
+        tape->host_bytes -= host_block(frame->input_count, frame->input_dtype);
     frag_tape_drop(tape, frame->input);
     for (uint32_t i = 0; i < KEPT_MAX; i++)
         frag_tape_drop(tape, frame->kept[i]);
@@ -210,10 +211,11 @@ frag_tensor frag_tape_checkpoint(frag_tape *tape, const frag_region_call *call, 
     frame->run = call->run;
     frame->context = frag_alloc(1, call->context_bytes);
     memcpy(frame->context, call->context, call->context_bytes);
-    frame->input_facts = frag_tape_facts(tape, input);
+    frame->input_count = frag_tape_count(tape, input);
+    frame->input_dtype = frag_tape_dtype(tape, input);
     frame->input_needs_gradient = frag_tape_needs_gradient(tape, input);
     if (tape->is_offloading)
-        count_on_host(tape, frame->input_facts.count, frame->input_facts.dtype);
+        count_on_host(tape, frame->input_count, frame->input_dtype);
     else
         frame->input = frag_tape_keep(tape, input);
     for (uint32_t i = 0; i < call->kept_count; i++)
@@ -236,7 +238,7 @@ static void remake(frag_tape *tape, frag_checkpoint_frame *frame)
     frame->remade = frag_alloc(frame->place_count, sizeof *frame->remade);
     frag_tensor input = frame->input;
     if (input == 0) {
-        input = frag_tape_empty(tape, frame->input_facts.count, frame->input_facts.dtype);
+        input = frag_tape_empty(tape, frame->input_count, frame->input_dtype);
         if (frame->input_needs_gradient)
             frag_tape_require_gradient(tape, input);
     }

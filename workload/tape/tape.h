@@ -105,11 +105,6 @@ struct frag_node {
     uint32_t made_count; /* outputs that are no views */
 };
 
-typedef struct frag_tensor_facts {
-    uint64_t count; /* elements */
-    frag_dtype dtype;
-} frag_tensor_facts;
-
 /* Events go to builder, whose device has begun. */
 frag_tape *frag_tape_create(frag_builder *builder, const frag_tape_card *card);
 void frag_tape_destroy(frag_tape *tape);
@@ -145,8 +140,7 @@ void frag_tape_require_gradient(frag_tape *tape, frag_tensor tensor);
 frag_tensor frag_tape_view(frag_tape *tape, frag_tensor base, uint64_t count);
 /* The same storage without that (detach() of autograd's own, _unsafe_view). */
 frag_tensor frag_tape_alias(frag_tape *tape, frag_tensor base, uint64_t count);
-frag_tensor_facts frag_tape_facts(const frag_tape *tape, frag_tensor tensor);
-uint64_t frag_tape_count(const frag_tape *tape, frag_tensor tensor);
+uint64_t frag_tape_count(const frag_tape *tape, frag_tensor tensor); /* elements */
 frag_dtype frag_tape_dtype(const frag_tape *tape, frag_tensor tensor);
 bool frag_tape_needs_gradient(const frag_tape *tape, frag_tensor tensor);
 /* The gradient that a parameter has, or 0; borrowed. */

@@ -256,12 +256,6 @@ void frag_tape_require_gradient(frag_tape *tape, frag_tensor id)
     (void)frag_tape_keep(tape, id);
 }
 
-frag_tensor_facts frag_tape_facts(const frag_tape *tape, frag_tensor id)
-{
-    const frag_tape_tensor *of = &tape->tensors[id];
-    return (frag_tensor_facts){of->count, of->dtype};
-}
-
 uint64_t frag_tape_count(const frag_tape *tape, frag_tensor id)
 {
     return tape->tensors[id].count;
