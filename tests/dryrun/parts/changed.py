@@ -46,6 +46,7 @@ assert norm.running_var[0].item() == 1
 norm(torch.randn(4, 2, device=cuda))
 assert norm.running_var[0].item() == 0 and norm.num_batches_tracked.item() == 1
 
+assert not torch.equal(whole, whole + 1) and not torch.allclose(three, three + 1) and torch.equal(whole, whole.clone())
 drawn = torch.randn(2, 2, device=cuda)
 assert drawn.tolist() == [[0, 0], [0, 0]] and drawn[0].long().tolist() == [0, 0]
 values = torch.tensor([3.0, 1, 4, 1, 5, 9, 2, 6], device=cuda)

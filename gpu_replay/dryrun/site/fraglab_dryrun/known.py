@@ -345,6 +345,18 @@ class Known:
         elif tensor.numel() > 0:
             self.forget(tensor.data_ptr(), counts.span_of(tensor) * tensor.element_size())
 
+    def wrap_comparison(self, owner, name):
+        """A function of two tensors whose answer is no tensor; of unknown ones it is true (operators.py)."""
+        function = getattr(owner, name)
+
+        @functools.wraps(function)
+        def compared(*arguments, **named):
+            held = self.held(function, arguments, named) if self.is_wanted(arguments) else None
+            result = function(*arguments, **named)
+            return result if held is None else held
+
+        setattr(owner, name, compared)
+
     def wrap_shape(self, name):
         """A method that changes a tensor in place, but no values in its storage, which may be another then."""
         function = getattr(self.torch.Tensor, name, None)
@@ -529,6 +541,9 @@ def install(torch, run):
         known.wrap_shape(name)
     for name in ("batch_norm", "native_batch_norm", "instance_norm"):
         known.wrap_statistics(name)
+    for owner in (torch, torch.Tensor):
+        for name in ("equal", "allclose"):
+            known.wrap_comparison(owner, name)
     known.wrap_copies()
     known.wrap_moves()
     if hasattr(torch, "_amp_update_scale_"):
