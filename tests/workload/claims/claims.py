@@ -20,7 +20,7 @@ rows_path = f"{here}/rows.tsv"
 CARD = "a100-80gb"  # unless a setting has gpu=
 FIELDS = ["setting", "allocated", "reserved", "settled", "made_allocated", "made_reserved", "ends"]
 NAMES = {"settled": "allocated, once loaded,", "time": "time of a step", "end": "here"}
-DEVICES = 2  # of a setting with parallel=
+DEVICES = 2  # of a setting with parallel= or cards=2
 
 
 def is_generated(setting):
@@ -49,7 +49,7 @@ def card_of(setting):
 
 
 def generate_rank(fraglab, setting):
-    """The first of several devices, which plan does not describe."""
+    """The first of several devices; plan is of the one that needs the most."""
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([fraglab, "trace", "generate", f"{here}/../models/{setting.split()[0]}", "--gpu", card_of(setting), *options_of(setting), "-o", f"{folder}/ranks.fgt"], check=True)
         done = subprocess.run([fraglab, "run", f"{folder}/ranks.fgt", "--policy", "pytorch:version=2.9", "--format", "jsonl"], capture_output=True, text=True, check=True)
@@ -76,8 +76,9 @@ def dry_run(fraglab, python, setting):
     program = [f"{here}/../program.py", f"{here}/../models/{words[0]}", *words[1:]] if is_generated(setting) else [f"{here}/program.py", *words]
     with tempfile.TemporaryDirectory() as folder:
         report = f"{folder}/report.jsonl"
-        ranks = ["--ranks", str(DEVICES), "--only", "0"] if " parallel=" in setting else []
-        done = subprocess.run([fraglab, "dryrun", "--gpu", card_of(setting), "--gpus", "2" if ranks or "cards=2" in words else "1", *ranks, *(["--conf", conf[0]] if conf else []), "-o",
+        ranks = ["--ranks", str(DEVICES), "--only", "0"] if " parallel=" in setting and "parallel=dp" not in words else []
+        has_devices = " parallel=" in setting or "cards=2" in words
+        done = subprocess.run([fraglab, "dryrun", "--gpu", card_of(setting), "--gpus", str(DEVICES) if has_devices else "1", *ranks, *(["--conf", conf[0]] if conf else []), "-o",
                                f"{folder}/run.pickle", "--report", report, "--", python, *program], capture_output=True, text=True, stdin=subprocess.DEVNULL)
         if not os.path.exists(report) or not os.path.getsize(report):
             raise SystemExit(f"the dry run of {setting} left no report: {done.stderr[-800:]}")

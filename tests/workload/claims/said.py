@@ -118,7 +118,8 @@ CLAIMS = [
     ], "As bitsandbytes has them, once loaded, with their scales; the embedding and the head of a model stay in 16 bits."),
     ("A second GPU halves the memory of each (DataParallel).", "allocated", (-55, -45), [
         ("parallel batch=64 cards=1", "parallel batch=64 cards=2"),
-    ], "Of the first card, which holds the averages and gathers the outputs; weights are on both."),
+        (FIXED, f"{GPT2} batch=8 tokens=512 parallel=dp"),
+    ], "Of the first card, which holds the averages and gathers the outputs; weights are on both. Outputs of a language model are logits of all tokens."),
     ("A second GPU halves the memory of each (DistributedDataParallel).", "allocated", (-55, -45), [
         (FIXED, f"{GPT2} batch=4 tokens=512 parallel=ddp"),
         (f"{GPT2} batch=2 tokens=128", f"{GPT2} batch=1 tokens=128 parallel=ddp"),
