@@ -46,17 +46,21 @@ static frag_tensor attend(frag_tape *tape, const block_call *call, const frag_at
                           frag_tensor x, frag_tensor seen)
 {
     const frag_network *of = &call->model->workload->network;
-    frag_tensor qkv[3] = {frag_walk_split_heads(tape, frag_walk_apply(tape, x, &at->q), false)};
+    uint64_t count = call->batch.count;
+    frag_tensor qkv[3] = {frag_walk_apply(tape, x, &at->q)};
+    qkv[0] = frag_walk_split_heads(tape, qkv[0], frag_aten_is_turned(tape, qkv[0], 0, count));
     qkv[1] = frag_walk_apply(tape, seen, &at->k);
+    if (frag_aten_is_turned(tape, qkv[1], 1, count))
+        frag_tape_set(tape, &qkv[1], frag_aten_view_copied(tape, qkv[1]));
     qkv[2] = frag_walk_apply(tape, seen, &at->v);
-    for (uint32_t i = 1; i < 3; i++)
-        qkv[i] = frag_walk_split_heads(tape, qkv[i], false);
+    qkv[1] = frag_walk_split_heads(tape, qkv[1], false);
+    qkv[2] = frag_walk_split_heads(tape, qkv[2], frag_aten_is_turned(tape, qkv[2], 2, count));
     frag_attention_shape shape = {
-        .batch = call->batch.count,
+        .batch = count,
         .heads = call->in.heads,
         .key_heads = call->in.heads,
         .queries = call->tokens,
-        .keys = frag_tape_count(tape, seen) / of->width / call->batch.count,
+        .keys = frag_tape_count(tape, seen) / of->width / count,
         .width = of->width / call->in.heads,
         .has_dropout = frag_model_drops(call->model, of->attention_dropout),
         .is_causal = call->in.is_decoder && x == seen,

@@ -6,8 +6,11 @@ frag_tensor frag_encoder_attend(frag_tape *tape, const frag_model *model,
                                 const frag_batch *batch, const frag_linear *out)
 {
     frag_tensor qkv[3];
-    for (uint32_t i = 0; i < 3; i++)
-        qkv[i] = frag_walk_split_heads(tape, frag_walk_apply(tape, x, &at->qkv[i]), false);
+    for (uint32_t i = 0; i < 3; i++) {
+        qkv[i] = frag_walk_apply(tape, x, &at->qkv[i]);
+        qkv[i] =
+            frag_walk_split_heads(tape, qkv[i], frag_aten_is_turned(tape, qkv[i], i, batch->count));
+    }
     const frag_attention_shape shape = frag_model_attention(model, batch);
     return frag_walk_attend(tape, qkv, &shape, out);
 }

@@ -353,7 +353,8 @@ static frag_tensor attend(frag_tape *tape, const block_call *call, const attenti
     for (uint32_t i = 0; i < 3; i++)
         qkv[i] = frag_walk_apply(tape, from[i], layers[i]);
     for (uint32_t i = 0; i < 3; i++)
-        qkv[i] = frag_walk_split_heads(tape, qkv[i], false);
+        qkv[i] = frag_walk_split_heads(tape, qkv[i],
+                                       frag_aten_is_turned(tape, qkv[i], i, call->in.count));
     const frag_attention_shape shape = {
         .batch = call->in.count,
         .heads = call->heads,

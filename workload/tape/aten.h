@@ -210,7 +210,8 @@ typedef struct frag_attention_shape {
     frag_tensor seen;    /* frag_aten_seen, which becomes such a mask; 0: none */
 } frag_attention_shape;
 
-/* scaled_dot_product_attention: flash for half types, memory-efficient for fp32. */
+/* scaled_dot_product_attention: flash for half types, memory-efficient for fp32, and separate
+ * operators where neither takes the inputs. */
 frag_tensor frag_aten_attention(frag_tape *tape, const frag_tensor qkv[3],
                                 const frag_attention_shape *shape);
 
@@ -248,6 +249,12 @@ void frag_aten_scan(frag_tape *tape, uint64_t items, frag_dtype dtype);
 /* Is that kernel flash, for inputs of that type or autocast's? Its gradients lie as its inputs do.
  */
 bool frag_aten_is_flash(const frag_tape *tape, frag_dtype dtype);
+/* Does no kernel take them, so that separate operators serve? bf16 before capability 8.0. */
+bool frag_aten_is_unknown(const frag_tape *tape, frag_dtype dtype);
+/* Is x, the output of a linear layer that is about to be split into queries (0), keys or values,
+ * one whose gradient separate operators turn? Those of keys are matrices the other way around, one
+ * for each sequence, which the layer takes as they are where there is one. */
+bool frag_aten_is_turned(const frag_tape *tape, frag_tensor x, uint32_t input, uint64_t batch);
 
 /* The bytes that a sum takes besides its result, where it is cut into several parts: outputs sums
  * of inputs elements each, along the fastest dimension or not. Allocated and freed. */

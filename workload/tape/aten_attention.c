@@ -311,6 +311,21 @@ static frag_tensor safe_softmax(frag_tape *tape, frag_tensor scores, uint64_t ro
     return made;
 }
 
+/* Do keys and values lie with heads before tokens: out of a cache, repeated, or put together? */
+static bool are_keys_laid(const frag_attention_shape *shape)
+{
+    return shape->is_cached || shape->is_heads_first || shape->heads != shape->key_heads;
+}
+
+/* reshape to one matrix for each head of each sequence: several sequences with tokens before heads
+ * must be copied. */
+static frag_tensor lay_heads(frag_tape *tape, frag_tensor x, const frag_attention_shape *shape,
+                             bool is_heads_first, uint64_t tokens)
+{
+    bool is_copied = shape->batch > 1 && tokens > 1 && !is_heads_first;
+    return is_copied ? frag_aten_contiguous(tape, x) : frag_aten_view(tape, x);
+}
+
 /* The product in the type of the inputs; the scores are handed out in it too, and nobody takes
  * them. */
 static frag_tensor weigh(frag_tape *tape, frag_tensor scores, frag_tensor value,
@@ -318,7 +333,9 @@ static frag_tensor weigh(frag_tape *tape, frag_tensor scores, frag_tensor value,
 {
     uint64_t count = shape->batch * shape->heads * shape->queries * shape->width;
     frag_tensor typed = frag_tape_to(tape, scores, dtype);
-    frag_tensor made = frag_aten_bmm(tape, scores, value, count);
+    frag_tensor laid = lay_heads(tape, value, shape, are_keys_laid(shape), shape->keys);
+    frag_tensor made = frag_aten_bmm(tape, scores, laid, count);
+    frag_tape_drop(tape, laid);
     /* With several sequences the gradient must be copied to be seen as matrices. */
     frag_tape_set(tape, &made,
                   shape->batch > 1 ? frag_aten_view_copied(tape, made)
@@ -337,12 +354,14 @@ static frag_tensor multiply_scores(frag_tape *tape, const frag_tensor qkv[3],
     frag_tensor value = frag_aten_repeat_heads(tape, qkv[2], shape);
     frag_tensor scaled = frag_aten_mul_scalar(tape, key);
     uint64_t rows = shape->batch * shape->heads * shape->queries;
-    bool is_copied = shape->batch > 1 && shape->queries > 1 && !shape->is_heads_first;
-    frag_tensor laid = is_copied ? frag_aten_contiguous(tape, query) : frag_aten_view(tape, query);
-    frag_tensor scores = frag_aten_bmm(tape, laid, scaled, rows * shape->keys);
+    frag_tensor laid = lay_heads(tape, query, shape, shape->is_heads_first, shape->queries);
+    frag_tensor turned = lay_heads(tape, scaled, shape, are_keys_laid(shape), shape->keys);
+    frag_tensor scores = frag_aten_bmm(tape, laid, turned, rows * shape->keys);
+    frag_tape_drop(tape, turned);
     frag_tape_drop(tape, laid);
     frag_tape_drop(tape, scaled);
     frag_tape_set(tape, &scores, safe_softmax(tape, scores, rows));
+    frag_tape_set(tape, &scores, frag_aten_dropout(tape, scores, shape->has_dropout));
     frag_tensor made = weigh(tape, scores, value, shape, dtype);
     frag_tape_drop(tape, scores);
     frag_tape_drop(tape, value);
@@ -357,20 +376,35 @@ static frag_tensor math(frag_tape *tape, const frag_tensor qkv[3],
                         const frag_attention_shape *shape)
 {
     frag_dtype dtype = frag_tape_dtype(tape, qkv[0]);
+    frag_tensor mask = shape->seen != 0 ? frag_aten_where_seen(tape, shape, dtype) : 0;
     frag_tensor wide[3];
     for (uint32_t i = 0; i < 3; i++)
         wide[i] = frag_tape_to(tape, qkv[i], FRAG_F32);
     frag_tensor made = multiply_scores(tape, wide, shape, dtype);
     for (uint32_t i = 0; i < 3; i++)
         frag_tape_drop(tape, wide[i]);
+    frag_tape_drop(tape, mask);
     return made;
+}
+
+static frag_dtype type_of_inputs(const frag_tape *tape, frag_dtype dtype)
+{
+    return frag_tape_autocast(tape) != FRAG_F32 ? frag_tape_autocast(tape) : dtype;
 }
 
 bool frag_aten_is_flash(const frag_tape *tape, frag_dtype dtype)
 {
-    if (frag_tape_autocast(tape) != FRAG_F32)
-        dtype = frag_tape_autocast(tape);
-    return dtype != FRAG_F32 && frag_tape_get_card(tape)->capability >= 80;
+    return type_of_inputs(tape, dtype) != FRAG_F32 && frag_tape_get_card(tape)->capability >= 80;
+}
+
+bool frag_aten_is_unknown(const frag_tape *tape, frag_dtype dtype)
+{
+    return type_of_inputs(tape, dtype) == FRAG_BF16 && frag_tape_get_card(tape)->capability < 80;
+}
+
+bool frag_aten_is_turned(const frag_tape *tape, frag_tensor x, uint32_t input, uint64_t batch)
+{
+    return frag_aten_is_unknown(tape, frag_tape_dtype(tape, x)) && (input != 1 || batch > 1);
 }
 
 frag_tensor frag_aten_attention(frag_tape *tape, const frag_tensor qkv[3],
@@ -389,18 +423,19 @@ frag_tensor frag_aten_attention(frag_tape *tape, const frag_tensor qkv[3],
                     frag_tape_needs_gradient(tape, typed[2]);
     for (uint32_t i = 0; i < 3 && is_saved; i++)
         frag_tape_will_save(tape, typed[i == 2 ? 2 : 1 - i]);
-    bool is_flash = shape->mask == 0 && shape->seen == 0 &&
-                    frag_aten_is_flash(tape, frag_tape_dtype(tape, typed[0]));
-    bool is_grouped = shape->heads != shape->key_heads;
-    frag_tensor made = is_flash     ? flash(tape, typed, shape)
-                       : is_grouped ? math(tape, typed, shape)
-                                    : efficient(tape, typed, &masked);
+    frag_dtype dtype = frag_tape_dtype(tape, typed[0]);
+    bool is_flash = shape->mask == 0 && shape->seen == 0 && frag_aten_is_flash(tape, dtype);
+    bool is_math =
+        !is_flash && (shape->heads != shape->key_heads || frag_aten_is_unknown(tape, dtype));
+    frag_tensor made = is_flash  ? flash(tape, typed, shape)
+                       : is_math ? math(tape, typed, &masked)
+                                 : efficient(tape, typed, &masked);
     frag_tape_drop(tape, masked.mask);
     for (uint32_t i = 0; i < 3; i++)
         frag_tape_drop(tape, typed[i]);
     /* .transpose(1, 2).contiguous() of the caller, where something is to be copied: flash's output
      * lies as the queries do. */
-    bool is_turned = is_flash ? shape->is_heads_first : is_grouped;
+    bool is_turned = is_flash ? shape->is_heads_first : is_math;
     if (is_turned && shape->queries > 1)
         frag_tape_set(tape, &made, frag_aten_contiguous(tape, made));
     return made;

@@ -65,6 +65,7 @@ struct frag_tape {
     bool has_blas[2]; /* of the main thread, of that of backward */
     bool has_blas_lt[2];
     frag_dtype autocast;
+    bool has_tried_bf16;
     frag_gradient_watch *watch; /* NULL: nobody asks */
     void *watcher;
     frag_hook *hook;

@@ -585,6 +585,11 @@ void frag_tape_hand_over_blas(frag_tape *tape)
 void frag_tape_set_autocast(frag_tape *tape, frag_dtype dtype)
 {
     tape->autocast = dtype;
+    /* torch.cuda.is_bf16_supported() makes a number once where the card does not say so. */
+    if (dtype == FRAG_BF16 && tape->card.capability < 80 && !tape->has_tried_bf16) {
+        frag_tape_drop(tape, frag_tape_empty(tape, 1, FRAG_BF16));
+        tape->has_tried_bf16 = true;
+    }
     for (uint32_t i = 0; i < tape->cast_count && dtype == FRAG_F32; i++)
         frag_tape_drop(tape, tape->casts[i].to);
     if (dtype == FRAG_F32)
