@@ -190,7 +190,7 @@ static bool is_plain(const planner *of, const probe *low, const probe *high, pro
     double needed =
         (double)low->needed_bytes + part * ((double)high->needed_bytes - (double)low->needed_bytes);
     between->fits = needed < usable;
-    return fabs(needed - usable) > usable / 4;
+    return fabs(needed - usable) > usable / 4 + (double)FRAG_PLAN_UNSURE_BYTES;
 }
 
 /* Twice as much each time, or half as much, then by halves in between. Less than half of what fits
