@@ -3,9 +3,10 @@
  * A run depends on the capacity only through which device calls fail. A run at capacity C has calls
  * that succeeded, needing at most N bytes in all, and calls that were refused, needing at least R:
  * every capacity in [N, R) gives the very same run. So from a failing C the next capacity that can
- * behave differently is R, and the search visits each behaviour once. A policy that asks for the
- * capacity itself (memory fractions) may change with every page; then the step is one page. Success
- * need not be monotone, because a policy that was refused once may lay everything out differently
+ * behave differently is R, and the search visits each behaviour once. A limit that is a share of
+ * the capacity fits in: each of its decisions notes the capacity that it would take. A policy that
+ * asks for the capacity itself may change with every page; then the step is one page. Success need
+ * not be monotone, because a policy that was refused once may lay everything out differently
  * afterwards. */
 #include "base/bits.h"
 #include "base/bytes.h"

@@ -366,15 +366,20 @@ uint64_t frag_device_range_capacity(frag_device *device)
     return device->capacity_bytes;
 }
 
+void frag_device_note_need(frag_device *device, uint64_t need_bytes, bool is_refused)
+{
+    frag_device_needs *needs = &device->needs;
+    if (is_refused && need_bytes < needs->refused_min_bytes)
+        needs->refused_min_bytes = need_bytes;
+    if (!is_refused && need_bytes > needs->max_bytes)
+        needs->max_bytes = need_bytes;
+}
+
 bool frag_device_is_filled_by(frag_device *device, uint64_t bytes)
 {
     bool is_filled = bytes >= device->capacity_bytes;
-    if (bytes == FRAG_UNLIMITED)
-        return is_filled;
-    if (is_filled && bytes + 1 < device->needs.refused_min_bytes)
-        device->needs.refused_min_bytes = bytes + 1;
-    if (!is_filled && bytes + 1 > device->needs.max_bytes)
-        device->needs.max_bytes = bytes + 1;
+    if (bytes != FRAG_UNLIMITED)
+        frag_device_note_need(device, bytes + 1, is_filled);
     return is_filled;
 }
 

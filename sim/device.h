@@ -270,10 +270,15 @@ static inline void frag_device_set_map_unit(frag_device *device, uint64_t bytes)
 /* Total bytes as a policy may base limits on it; marks that the result depends on the capacity. */
 uint64_t frag_device_capacity(frag_device *device);
 
-/* Total bytes for a policy that makes ranges of addresses as large as the device, or larger by some
- * factor, where the end of such a range can be what refuses a request. Runs on devices of other
+/* Total bytes for a policy whose state depends on them, such as by a limit that is a share of them
+ * or by ranges of addresses as large as the device, and that notes each decision which comes of it
+ * (frag_device_note_need, or a range whose end refuses a request). Runs on devices of other
  * capacities then share nothing (sim/capacity_runs.h), though what decides is noted as ever. */
 uint64_t frag_device_range_capacity(frag_device *device);
+
+/* A request was refused by the policy itself, or granted, as every capacity below need_bytes, or
+ * from there on, does. */
+void frag_device_note_need(frag_device *device, uint64_t need_bytes, bool is_refused);
 
 /* Is the capacity at most so many bytes? A question about the capacity that other capacities have
  * the same answer to, which is noted. */

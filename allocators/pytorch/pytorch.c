@@ -96,6 +96,10 @@ static bool is_over_limit(frag_policy *policy, uint64_t bytes)
         frag_pytorch_note_least(&policy->met.over_limit_min, wanted);
     else
         frag_pytorch_note_most(&policy->met.within_limit_max, wanted);
+    if (policy->limit_share > 0)
+        frag_device_note_need(
+            policy->device,
+            frag_pytorch_share_capacity(&policy->settings, policy->limit_share, wanted), is);
     return is;
 }
 
@@ -448,6 +452,8 @@ static void arm_collection(frag_policy *policy)
 {
     policy->is_gc_armed =
         policy->limit_bytes != FRAG_UNLIMITED && policy->settings.gc_threshold > 0;
+    if (policy->is_gc_armed && policy->limit_share > 0)
+        (void)frag_device_capacity(policy->device); /* the mark changes with it */
     policy->gc_mark_bytes =
         policy->is_gc_armed
             ? (uint64_t)(policy->settings.gc_threshold * (double)policy->limit_bytes)
@@ -468,14 +474,16 @@ static void pytorch_set_limit(frag_policy *policy, uint64_t limit_bytes)
     bool is_whole = frag_device_is_filled_by(policy->device, limit_bytes);
     policy->limit_bytes =
         is_whole && policy->settings.version >= 210 ? FRAG_UNLIMITED : limit_bytes;
+    policy->limit_share = 0;
     policy->met.has_changed = true;
     arm_collection(policy);
 }
 
 static void pytorch_set_share(frag_policy *policy, double share)
 {
-    policy->limit_bytes =
-        frag_pytorch_share_bytes(&policy->settings, share, frag_device_capacity(policy->device));
+    uint64_t capacity = frag_device_range_capacity(policy->device);
+    policy->limit_bytes = frag_pytorch_share_bytes(&policy->settings, share, capacity);
+    policy->limit_share = policy->limit_bytes == FRAG_UNLIMITED ? 0 : share;
     policy->met.has_changed = true;
     arm_collection(policy);
 }
@@ -731,8 +739,7 @@ static frag_policy *pytorch_create(const frag_policy_setup *setup, frag_error *e
     set_throw(policy);
     arm_collection(policy);
     if (policy->settings.has_fraction) {
-        uint64_t capacity = frag_device_capacity(setup->device);
-        if (capacity == FRAG_UNLIMITED) {
+        if (setup->device->capacity_bytes == FRAG_UNLIMITED) {
             frag_fail(error, FRAG_E_USAGE,
                       "per_process_memory_fraction=%g needs a capacity to be a share of; add "
                       "--capacity SIZE",

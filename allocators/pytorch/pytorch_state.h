@@ -108,6 +108,7 @@ struct frag_policy {
     frag_pytorch_settings settings;
     frag_device *device;
     uint64_t limit_bytes; /* FRAG_UNLIMITED: none */
+    double limit_share;   /* of the capacity, where the limit is such a share; else 0 */
     uint64_t throw_bytes; /* requests beyond are refused at once; FRAG_UNLIMITED: none are */
     uint64_t reserved_bytes;
     uint64_t gc_mark_bytes;

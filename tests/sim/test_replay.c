@@ -611,7 +611,9 @@ static frag_capacity_result least(const char *text, const char *policy)
      */
     uint64_t first = 0;
     uint64_t last_failing = 0;
-    for (uint64_t capacity = 2 * FRAG_MIB; capacity <= result.enough_bytes + 8 * FRAG_MIB;
+    uint64_t most =
+        result.enough_bytes > result.capacity_bytes ? result.enough_bytes : result.capacity_bytes;
+    for (uint64_t capacity = 2 * FRAG_MIB; capacity <= most + 8 * FRAG_MIB;
          capacity += 2 * FRAG_MIB) {
         frag_run_options options = {.is_layout_skipped = true};
         frag_run_result run_result;
@@ -629,15 +631,15 @@ static frag_capacity_result least(const char *text, const char *policy)
     if (!result.is_monotone)
         assert_int_equal(result.failing_above_bytes, last_failing);
     /* So must the search for the least alone, which is given up exactly where it should be. */
-    for (uint64_t most = first - 4 * FRAG_MIB; most <= first + 2 * FRAG_MIB; most += FRAG_MIB) {
+    for (uint64_t last = first - 4 * FRAG_MIB; last <= first + 2 * FRAG_MIB; last += FRAG_MIB) {
         frag_capacity_result short_way;
         device.capacity_bytes = FRAG_UNLIMITED;
         assert_true(frag_find_least_capacity(
             &(frag_run_setup){&recording, &recording.traces[0], spec.ops, spec.values, &device},
-            most, NULL, &short_way, &error));
-        assert_int_equal(short_way.is_found, most >= first);
-        assert_int_equal(short_way.is_given_up, most < first);
-        assert_int_equal(short_way.capacity_bytes, most >= first ? first : 0);
+            last, NULL, &short_way, &error));
+        assert_int_equal(short_way.is_found, last >= first);
+        assert_int_equal(short_way.is_given_up, last < first);
+        assert_int_equal(short_way.capacity_bytes, last >= first ? first : 0);
         assert_true(frag_find_least_capacity(
             &(frag_run_setup){&recording, &recording.traces[0], spec.ops, spec.values, &device},
             FRAG_UNLIMITED, NULL, &short_way, &error));
@@ -665,10 +667,21 @@ static void agrees_with_trying_every_capacity(void **state)
 {
     (void)state;
     static const char *const policies[] = {
-        "pytorch", "best-fit", "first-fit:space=segments",
-        "buddy",   "tlsf",     "pytorch:max_split_size_mb=24",
-        "tf-bfc",  "cupy",     "pytorch:expandable_segments=true",
-        "vma",     "rmm-pool", "best-fit:grow=30MB"};
+        "pytorch",
+        "best-fit",
+        "first-fit:space=segments",
+        "buddy",
+        "tlsf",
+        "pytorch:max_split_size_mb=24",
+        "tf-bfc",
+        "cupy",
+        "pytorch:expandable_segments=true",
+        "vma",
+        "rmm-pool",
+        "best-fit:grow=30MB",
+        "pytorch:version=2.12,per_process_memory_fraction=0.6",
+        "pytorch:version=2.15,per_process_memory_fraction=0.9,expandable_segments=true",
+        "pytorch:version=2.11,per_process_memory_fraction=0.7,garbage_collection_threshold=0.5"};
     uint32_t random = 7;
     for (int round = 0; round < 12; round++) {
         char text[8192] = "";
