@@ -171,7 +171,7 @@ END
 # Those of `trace generate` go by the table of knobs, all of them.
 asked_for() {
     asked_by_name
-    sed -n '/^const frag_field frag_knobs/,/^};/s/^    {"\([a-z_]*\)".*/\1/p' workload/description/fields.c | tr _ -
+    sed -n '/^const frag_field frag_knobs/,/^};/s/^    {"\([a-z_]*\)".*/\1/p' workload/description/knobs.c | tr _ -
 }
 asked_by_name() {
     grep -rhE -A1 --include='*.c' '(frag_(arguments_(has|is|value|value_at|value_count|value_position|bytes|count|number)|plot_setting_(text|at|count))|values_of|is_setting)\(|open_file\(arguments' cli plots |
