@@ -102,6 +102,14 @@ static void a_request_that_comes_again_begins_steps(void **state)
     /* What comes behind may take three steps, or an eighth of the whole. */
     expect_repeats(6, 3, 16, "1 blocks of 512 B (512 bytes) 5: 0 8 16 24 32 40");
     expect_repeats(6, 3, 17, "");
+    frag_text many = {0};
+    frag_text_add(&many, "1 blocks of 512 B (512 bytes) 29:");
+    for (unsigned i = 0; i < 30; i++)
+        frag_text_add(&many, " %u", 8 * i);
+    expect_repeats(30, 3, 25, many.bytes);
+    /* One more, and the trace is cut into equal parts. */
+    expect_repeats(30, 3, 26, "2 - 12: 0 22 44 66 88 110 133 155 177 199 221 243 266");
+    frag_text_destroy(&many);
     /* Half of the requests may be of one size; of sizes that come as often, the first by name. */
     expect_repeats(6, 1, 0, "1 blocks of 4.00 KiB (4,096 bytes) 5: 2 6 10 14 18 22");
 }

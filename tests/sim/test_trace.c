@@ -381,7 +381,7 @@ static void the_last_number_that_is_allowed_is_accepted(void **state)
 static void a_trace_without_a_table_of_streams_has_the_default_stream_alone(void **state)
 {
     (void)state;
-    for (uint32_t stream = 0; stream < 2; stream++) {
+    for (uint32_t stream = 0; stream < 4; stream++) {
         const frag_event event = {.op = FRAG_OP_ALLOC, .bytes = 8, .stream = (uint16_t)stream};
         frag_error error = {0};
         fixture made = make(&event, 1);
