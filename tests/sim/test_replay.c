@@ -138,6 +138,36 @@ static void places_are_named_between_requests_of_any_kind(void **state)
     }
 }
 
+/* Each look at the clock is later by a microsecond. */
+static uint64_t tick(void *user)
+{
+    uint64_t *now_ns = user;
+    return *now_ns += 1000;
+}
+
+static void a_timed_run_counts_from_its_start(void **state)
+{
+    (void)state;
+    frag_recording recording = {0};
+    frag_test_recording("alloc 0 1024\nfree 0\n", &recording);
+    frag_policy_spec spec;
+    frag_error error = {0};
+    assert_true(frag_policy_spec_parse("best-fit", &spec, &error));
+    frag_device_spec device = {.capacity_bytes = FRAG_UNLIMITED};
+    uint64_t now_ns = (uint64_t)1 << 50;
+    frag_context context = {.clock_ns = tick, .user = &now_ns};
+    frag_run_result result;
+    for (int is_timed = 0; is_timed < 2; is_timed++) {
+        frag_run_options options = {.is_timed = is_timed != 0, .context = &context};
+        assert_true(frag_run(
+            &(frag_run_setup){&recording, &recording.traces[0], spec.ops, spec.values, &device},
+            &options, &result, &error));
+        assert_in_range(result.wall_ns, is_timed ? 1000 : 0, is_timed ? 100000 : 0);
+    }
+    frag_policy_spec_destroy(&spec);
+    frag_recording_destroy(&recording);
+}
+
 static void tells_rounding_from_what_was_not_split_off(void **state)
 {
     (void)state;
@@ -709,6 +739,7 @@ int main(void)
         cmocka_unit_test(a_request_that_names_its_place_gets_it),
         cmocka_unit_test(a_place_may_lie_right_behind_the_one_before),
         cmocka_unit_test(places_are_named_between_requests_of_any_kind),
+        cmocka_unit_test(a_timed_run_counts_from_its_start),
         cmocka_unit_test(tells_rounding_from_what_was_not_split_off),
         cmocka_unit_test(counts_waiting_blocks_as_active_but_not_allocated),
         cmocka_unit_test(a_full_device_makes_waiting_frees_arrive_early),

@@ -201,11 +201,14 @@ static void new_addresses_keep_clear_of_what_was_there_before(void **state)
         frag_device_keep_clear(device, first + 4 * PAGE, 4 * PAGE);
         frag_device_keep_clear(device, PAGE, PAGE);
         frag_device_keep_clear(device, UINT64_MAX - PAGE, PAGE);
+        frag_device_keep_clear(device, first + ((uint64_t)1 << 61),
+                               PAGE); /* behind all addresses */
         assert_int_equal(frag_device_reserve(device, 2 * PAGE, &address), FRAG_DEVICE_OK);
         assert_int_equal(address, first + 8 * PAGE);
         assert_int_equal(frag_device_reserve(device, PAGE, &address), FRAG_DEVICE_OK);
         assert_int_equal(address, first + (i == 0 ? 1 : 10) * PAGE);
         assert_int_equal(frag_device_malloc(device, PAGE, &first), FRAG_DEVICE_OK);
+        assert_true(first < (uint64_t)1 << 61);
         frag_device_keep_clear(device, first + PAGE, PAGE);
         assert_int_equal(frag_device_malloc(device, PAGE, &address), FRAG_DEVICE_OK);
         assert_int_equal(address, first + 2 * PAGE);
