@@ -158,6 +158,11 @@ static void follows_recorded_addresses_size_by_size(void **state)
     assert_int_equal(address, recorded[2].address);
     frag_device_malloc(device, PAGE, &address);
     assert_true(address > recorded[0].address);
+    /* Nor has a size that was not recorded a place of another size, though there is room. */
+    address = recorded[1].address;
+    frag_device_free(device, address, 2 * PAGE);
+    frag_device_malloc(device, PAGE + 512, &address);
+    assert_true(address > recorded[0].address);
     frag_device_destroy(device);
 }
 
