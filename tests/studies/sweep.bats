@@ -74,6 +74,28 @@ END
     done
 }
 
+@test "limits that are shares of the capacity have the rows that a replay would give" {
+    ./fraglab trace convert "$SAMPLES/gpt-varlen.pickle.zst" --to text -o - |
+        sed 's/^\(meta "torch.version_[a-z]*" "\)[^"]*/\12.12.0/' >"$BATS_TEST_TMPDIR/trace.txt"
+    cat >"$EXPERIMENT" <<END
+traces: [$BATS_TEST_TMPDIR/trace.txt]
+policies:
+  - policy: pytorch
+    options: {per_process_memory_fraction: [0.5, 0.75, 0.9, 0.99], expandable_segments: [false, true]}
+  - policy: pytorch
+    options: {max_split_size_mb: [24, 100, 512], per_process_memory_fraction: [0.8, 1.0]}
+  - policy: pytorch
+    options: {garbage_collection_threshold: [0.5, 0.8], per_process_memory_fraction: [0.8, 0.9]}
+capacities: [{from: 6GiB, to: 11GiB, step: 512MiB}, 12GiB, 16GiB, 24GiB]
+END
+    ./fraglab sweep "$EXPERIMENT" -j 1 -v >"$BATS_TEST_TMPDIR/short" 2>"$BATS_TEST_TMPDIR/said"
+    ./fraglab sweep "$EXPERIMENT" --replay-all >"$BATS_TEST_TMPDIR/long"
+    cmp "$BATS_TEST_TMPDIR/short" "$BATS_TEST_TMPDIR/long"
+    cat "$BATS_TEST_TMPDIR/said"
+    replayed=$(sed -n 's/.* rows written, \([0-9]*\) of them replayed.*/\1/p' "$BATS_TEST_TMPDIR/said")
+    [ "$replayed" -lt 240 ]
+}
+
 @test "rows of something else are not mixed in" {
     ./fraglab sweep "$EXPERIMENT" -o "$BATS_TEST_TMPDIR/rows"
     cp "$BATS_TEST_TMPDIR/rows" "$BATS_TEST_TMPDIR/kept"
