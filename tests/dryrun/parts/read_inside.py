@@ -5,7 +5,8 @@ zeros = torch.zeros(5, 3, device="cuda").add(1)
 assert torch.unique(zeros).numel() >= 1 and torch.unique(zeros, dim=0).shape[0] >= 1
 assert torch.unique_consecutive(zeros, return_counts=True)[1].numel() >= 1
 assert torch.isin(zeros, torch.zeros(25, device="cuda")).shape == (5, 3)
-assert torch.equal(zeros, zeros + 1) and torch.allclose(zeros, zeros + 1)
+unknown = torch.randn(5, 3, device="cuda")
+assert torch.equal(unknown, unknown + 1) and torch.allclose(unknown, unknown + 1)
 matrices = torch.randn(3, 5, 5, device="cuda")
 assert torch.linalg.eig(matrices)[1].shape == (3, 5, 5) and torch.linalg.eigvals(matrices[0]).shape == (5,)
 counts = torch.randint(0, 9, (5,), device="cuda")
