@@ -31,14 +31,16 @@ uint64_t frag_pytorch_share_bytes(const frag_pytorch_settings *settings, double 
 uint64_t frag_pytorch_share_capacity(const frag_pytorch_settings *settings, double share,
                                      uint64_t bytes)
 {
-    const uint64_t most = FRAG_UNLIMITED / 4;
-    double near = (double)bytes / share;
-    uint64_t found = near < (double)most ? (uint64_t)near : most;
-    while (found > 0 && frag_pytorch_share_bytes(settings, share, found - 1) >= bytes)
-        found--;
-    while (found < most && frag_pytorch_share_bytes(settings, share, found) < bytes)
-        found++;
-    return found;
+    uint64_t low = 0;
+    uint64_t high = FRAG_UNLIMITED / 4;
+    while (low < high) {
+        uint64_t middle = low + (high - low) / 2;
+        if (frag_pytorch_share_bytes(settings, share, middle) >= bytes)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
 }
 
 uint64_t frag_pytorch_round_divided(const frag_pytorch_settings *settings, uint64_t bytes)

@@ -479,9 +479,27 @@ static void several_variables_hold_the_string_since_2_10(void **state)
     }
 }
 
+static void a_share_is_reached_at_its_least_capacity(void **state)
+{
+    (void)state;
+    static const double shares[] = {1e-9, 0.001, 0.3, 0.5, 0.99};
+    static const uint64_t wanted[] = {1, 12345, FRAG_GIB + 1};
+    for (uint32_t version = 212; version <= 213; version++) { /* truncated, and rounded */
+        frag_pytorch_settings settings;
+        frag_pytorch_settings_reset(&settings, version);
+        for (size_t i = 0; i < sizeof shares / sizeof *shares; i++)
+            for (size_t k = 0; k < sizeof wanted / sizeof *wanted; k++) {
+                uint64_t least = frag_pytorch_share_capacity(&settings, shares[i], wanted[k]);
+                assert_true(frag_pytorch_share_bytes(&settings, shares[i], least) >= wanted[k]);
+                assert_true(frag_pytorch_share_bytes(&settings, shares[i], least - 1) < wanted[k]);
+            }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_share_is_reached_at_its_least_capacity),
         cmocka_unit_test(reads_sizes),
         cmocka_unit_test(overlooks_what_the_library_overlooks_in_numbers),
         cmocka_unit_test(overlooks_what_the_library_overlooks_between_words),
