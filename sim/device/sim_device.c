@@ -82,8 +82,7 @@ static frag_device_result charge(sim_device *sim, frag_device_call call, uint64_
     uint64_t need = sim->held_bytes + sim->options.used_by_others_bytes + taken;
     bool is_injected = call != ADOPTION && ++sim->space_calls == sim->options.fail_call;
     if (is_injected || need > sim->base.capacity_bytes) {
-        if (need < sim->base.needs.refused_min_bytes)
-            sim->base.needs.refused_min_bytes = need;
+        frag_device_note_need(&sim->base, need, true);
         return FRAG_DEVICE_OUT_OF_MEMORY;
     }
     frag_device_result result = FRAG_DEVICE_OK;
@@ -91,8 +90,7 @@ static frag_device_result charge(sim_device *sim, frag_device_call call, uint64_
         result = sim->options.backing->get(sim->options.backing->context, call, bytes, address);
     if (result != FRAG_DEVICE_OK)
         return result;
-    if (need > sim->base.needs.max_bytes)
-        sim->base.needs.max_bytes = need;
+    frag_device_note_need(&sim->base, need, false);
     sim->held_bytes += taken;
     return FRAG_DEVICE_OK;
 }
