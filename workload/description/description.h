@@ -377,6 +377,9 @@ typedef enum frag_field_kind {
     FRAG_FIELD_SPAN, /* a frag_draw of one value, or of two in any order; choices as above */
 } frag_field_kind;
 
+/* The most of a vocabulary or a length, and of rows and edges. */
+enum { FRAG_FIELD_COUNT_MAX = 1 << 24, FRAG_FIELD_ROWS_MAX = 1 << 30 };
+
 typedef struct frag_field {
     const char *key;    /* ours */
     const char *hf_key; /* those of config.json, "a|b", the first counts; NULL: not there */

@@ -15,15 +15,13 @@
     (FRAG_LORA_Q_LIN | FRAG_LORA_K_LIN | FRAG_LORA_V_LIN | FRAG_LORA_OUT_LIN | FRAG_LORA_LIN1 |    \
      FRAG_LORA_LIN2)
 
-enum { COUNT_MAX = 1 << 24, ROWS_MAX = 1 << 30 };
-
 /* Fields that several families have, under names of their own in config.json. */
 #define VOCABULARY(initial)                                                                        \
-    "vocabulary", "vocab_size", FRAG_FIELD_COUNT, NETWORK(vocabulary), initial, 2, COUNT_MAX,      \
-        NULL, "entries of the vocabulary"
+    "vocabulary", "vocab_size", FRAG_FIELD_COUNT, NETWORK(vocabulary), initial, 2,                 \
+        FRAG_FIELD_COUNT_MAX, NULL, "entries of the vocabulary"
 #define POSITIONS(name, initial)                                                                   \
-    "positions", name, FRAG_FIELD_COUNT, NETWORK(positions), initial, 1, COUNT_MAX, NULL,          \
-        "the longest sequence"
+    "positions", name, FRAG_FIELD_COUNT, NETWORK(positions), initial, 1, FRAG_FIELD_COUNT_MAX,     \
+        NULL, "the longest sequence"
 #define WIDTH(name, initial)                                                                       \
     "width", name, FRAG_FIELD_COUNT, NETWORK(width), initial, 1, 65536, NULL, "of the hidden states"
 #define LAYERS(name, initial)                                                                      \
@@ -52,7 +50,7 @@ enum { COUNT_MAX = 1 << 24, ROWS_MAX = 1 << 30 };
     "image_channels", name, FRAG_FIELD_COUNT, NETWORK(image_channels), initial, 1, 4096, NULL,     \
         "of the images"
 #define CLASSES(name, initial)                                                                     \
-    "classes", name, FRAG_FIELD_COUNT, NETWORK(classes), initial, 1, COUNT_MAX, NULL,              \
+    "classes", name, FRAG_FIELD_COUNT, NETWORK(classes), initial, 1, FRAG_FIELD_COUNT_MAX, NULL,   \
         "that images belong to"
 
 static const frag_field gpt2_fields[] = {
@@ -103,8 +101,8 @@ static const frag_field llama_fields[] = {
      NULL, "of a head's width that is turned by its position"},
     {"use_window", "use_sliding_window", FRAG_FIELD_FLAG, NETWORK(has_window), 0, 0, 1, NULL,
      "attention looks back over a window"},
-    {"window", "sliding_window", FRAG_FIELD_COUNT, NETWORK(window), 4096, 0, COUNT_MAX, NULL,
-     "tokens in it; 0: all"},
+    {"window", "sliding_window", FRAG_FIELD_COUNT, NETWORK(window), 4096, 0, FRAG_FIELD_COUNT_MAX,
+     NULL, "tokens in it; 0: all"},
     {"full_layers", "max_window_layers", FRAG_FIELD_COUNT, NETWORK(full_layers), 0, 0, 1000, NULL,
      "the first layers, which have no window"},
     {"full_every", "sliding_window_pattern", FRAG_FIELD_COUNT, NETWORK(full_every), 0, 0, 1000,
@@ -358,8 +356,8 @@ static const frag_field bart_fields[] = {
 
 static const frag_field whisper_fields[] = {
     {VOCABULARY(51865)},
-    {"positions", "max_target_positions", FRAG_FIELD_COUNT, NETWORK(positions), 448, 1, COUNT_MAX,
-     NULL, "the longest sequence of tokens"},
+    {"positions", "max_target_positions", FRAG_FIELD_COUNT, NETWORK(positions), 448, 1,
+     FRAG_FIELD_COUNT_MAX, NULL, "the longest sequence of tokens"},
     {"encoder_positions", "max_source_positions", FRAG_FIELD_COUNT, NETWORK(encoder_positions),
      1500, 2, 1 << 20, NULL, "of every spectrogram, which has twice as many frames"},
     {"mels", "num_mel_bins", FRAG_FIELD_COUNT, NETWORK(mels), 80, 1, 4096, NULL,
@@ -396,7 +394,7 @@ static const frag_field t5_fields[] = {
      "blocks of the decoder; 0: as many as of the encoder"},
     {HEADS("num_heads", 8)},
     {"position_buckets", "relative_attention_num_buckets", FRAG_FIELD_COUNT,
-     NETWORK(position_buckets), 32, 4, COUNT_MAX, NULL,
+     NETWORK(position_buckets), 32, 4, FRAG_FIELD_COUNT_MAX, NULL,
      "classes of distances that positions are told apart by"},
     {"feed_forward", "feed_forward_proj", FRAG_FIELD_CHOICE, NETWORK(feed_forward), FRAG_FEED_RELU,
      0, 0, "relu|gelu|gelu_new|silu|gated-relu|gated-gelu|gated-gelu_new|gated-silu",
@@ -490,7 +488,7 @@ static const frag_field mnasnet_fields[] = {
 static const frag_field dlrm_fields[] = {
     {"tables", NULL, FRAG_FIELD_COUNT, NETWORK(tables), 26, 1, FRAG_TOKENS_MAX, NULL,
      "of embeddings"},
-    {"rows", NULL, FRAG_FIELD_LENGTHS, NETWORK(rows), 100000, 1, ROWS_MAX, NULL,
+    {"rows", NULL, FRAG_FIELD_LENGTHS, NETWORK(rows), 100000, 1, FRAG_FIELD_ROWS_MAX, NULL,
      "of a table: N, a list for table after table, or MIN..MAX drawn by the seed"},
     {"width", NULL, FRAG_FIELD_COUNT, NETWORK(width), 128, 1, 65536, NULL, "of an embedding"},
     {"dense", NULL, FRAG_FIELD_COUNT, NETWORK(dense), 13, 1, 65536, NULL,
@@ -512,7 +510,7 @@ static const frag_field graph_fields[] = {
     {WIDTH(NULL, 256)},
     {"layers", NULL, FRAG_FIELD_COUNT, NETWORK(layers), 3, 1, 1000, NULL,
      "of messages along edges"},
-    {"classes", NULL, FRAG_FIELD_COUNT, NETWORK(classes), 40, 1, COUNT_MAX, NULL,
+    {"classes", NULL, FRAG_FIELD_COUNT, NETWORK(classes), 40, 1, FRAG_FIELD_COUNT_MAX, NULL,
      "that nodes belong to"},
     {"residual_dropout", NULL, FRAG_FIELD_RATIO, NETWORK(residual_dropout), 0.5, 0, 1, NULL,
      "behind each layer but the last, 0 to 1"},

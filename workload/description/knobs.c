@@ -7,8 +7,6 @@
     "c_attn|c_proj|c_fc|query|key|value|dense|q_lin|k_lin|v_lin|out_lin|lin1|lin2|"                \
     "query_key_value|dense_h_to_4h|dense_4h_to_h|to_q|to_k|to_v|to_out.0|all-linear"
 
-enum { COUNT_MAX = 1 << 24, ROWS_MAX = 1 << 30 };
-
 const frag_field frag_knobs[] = {
     {"task", NULL, FRAG_FIELD_CHOICE, WORKLOAD(task), FRAG_TASK_TRAIN, 0, 0,
      "train|evaluate|generate|serve|rlhf",
@@ -16,17 +14,17 @@ const frag_field frag_knobs[] = {
      "answers that are generated, scored and learnt from"},
     {"batch", NULL, FRAG_FIELD_COUNT, WORKLOAD(batch), 1, 1, 1 << 20, NULL,
      "sequences, images, samples or learned nodes in a batch"},
-    {"tokens", NULL, FRAG_FIELD_LENGTHS, WORKLOAD(tokens), 128, 1, COUNT_MAX, NULL,
+    {"tokens", NULL, FRAG_FIELD_LENGTHS, WORKLOAD(tokens), 128, 1, FRAG_FIELD_COUNT_MAX, NULL,
      "tokens in a sequence: N, a list for batch after batch, or MIN..MAX drawn by the seed"},
     {"lookups", NULL, FRAG_FIELD_LENGTHS, WORKLOAD(lookups), 1, 1, 1 << 16, NULL,
      "rows that a sample asks each table for: N, a list for batch after batch, or MIN..MAX drawn "
      "by the seed"},
-    {"nodes", NULL, FRAG_FIELD_LENGTHS, WORKLOAD(nodes), 10000, 1, COUNT_MAX, NULL,
+    {"nodes", NULL, FRAG_FIELD_LENGTHS, WORKLOAD(nodes), 10000, 1, FRAG_FIELD_COUNT_MAX, NULL,
      "of a graph or its part: N, a list for batch after batch, or MIN..MAX drawn by the seed"},
-    {"edges", NULL, FRAG_FIELD_LENGTHS, WORKLOAD(edges), 50000, 1, ROWS_MAX, NULL,
+    {"edges", NULL, FRAG_FIELD_LENGTHS, WORKLOAD(edges), 50000, 1, FRAG_FIELD_ROWS_MAX, NULL,
      "of it, likewise"},
-    {"target_tokens", NULL, FRAG_FIELD_COUNT, WORKLOAD(target_tokens), 0, 0, COUNT_MAX, NULL,
-     "tokens that a decoder learns behind an encoder; 0: as many as tokens"},
+    {"target_tokens", NULL, FRAG_FIELD_COUNT, WORKLOAD(target_tokens), 0, 0, FRAG_FIELD_COUNT_MAX,
+     NULL, "tokens that a decoder learns behind an encoder; 0: as many as tokens"},
     {"new_tokens", NULL, FRAG_FIELD_COUNT, WORKLOAD(new_tokens), 32, 1, 1 << 16, NULL,
      "tokens that generation adds to each sequence"},
     {"reference", NULL, FRAG_FIELD_FLAG, WORKLOAD(has_reference), 1, 0, 1, NULL,
@@ -73,7 +71,7 @@ const frag_field frag_knobs[] = {
     {"loss", NULL, FRAG_FIELD_CHOICE, WORKLOAD(loss), FRAG_LOSS_FULL, 0, 0, "full|chunked",
      "chunked: logits of some tokens at a time, made anew in backward"},
     {"loss_chunk", NULL, FRAG_FIELD_COUNT, WORKLOAD(loss_chunk), FRAG_LOSS_CHUNK_INITIAL, 1,
-     COUNT_MAX, NULL, "tokens whose logits are there at a time, with loss chunked"},
+     FRAG_FIELD_COUNT_MAX, NULL, "tokens whose logits are there at a time, with loss chunked"},
     {"leak", NULL, FRAG_FIELD_CHOICE, WORKLOAD(leak), FRAG_LEAK_NONE, 0, 0, "none|losses|outputs",
      "losses: they are added up as tensors, total += loss; outputs: logits go into a list"},
     {"keep_outputs", NULL, FRAG_FIELD_FLAG, WORKLOAD(keeps_outputs), 0, 0, 1, NULL,

@@ -200,15 +200,9 @@ static frag_tensor activate(frag_tape *tape, const frag_model *model, frag_tenso
     return frag_family_activate(tape, x, (frag_activation)model->workload->network.activation);
 }
 
-typedef struct layer_call {
-    const frag_model *model;
-    frag_encoder_layer at;
-    frag_batch batch;
-} layer_call;
-
 static frag_tensor run_layer(frag_tape *tape, const void *context, frag_tensor x)
 {
-    const layer_call *call = context;
+    const frag_encoder_call *call = context;
     const frag_model *model = call->model;
     const frag_encoder_layer *at = &call->at;
     frag_tensor attended = frag_encoder_attend(tape, model, at, x, &call->batch, NULL);
@@ -223,7 +217,7 @@ static frag_tensor run_layer(frag_tape *tape, const void *context, frag_tensor x
 
 static frag_tensor run_distilled_layer(frag_tape *tape, const void *context, frag_tensor x)
 {
-    const layer_call *call = context;
+    const frag_encoder_call *call = context;
     const frag_model *model = call->model;
     const frag_encoder_layer *at = &call->at;
     const uint64_t width = model->workload->network.width;
@@ -258,7 +252,7 @@ static frag_tensor compute_loss(frag_tape *tape, const frag_model *model, const 
     frag_tensor hidden = (is_distilled(of) ? embed_distilled : embed)(tape, model, &below, batch);
     frag_tensor embedded = frag_tape_keep(tape, hidden);
     for (uint64_t i = 0; i < of->layers; i++) {
-        const layer_call call = {model, walk_layer(&at, of), *batch};
+        const frag_encoder_call call = {model, walk_layer(&at, of), *batch};
         const frag_region_call next = {is_distilled(of) ? run_distilled_layer : run_layer, &call,
                                        sizeof call, NULL, 0};
         frag_tape_set(tape, &hidden, frag_model_call(tape, model, &next, hidden));

@@ -186,7 +186,7 @@ frag_tensor frag_family_positions(frag_tape *tape, uint64_t tokens)
 frag_tensor frag_model_positions(frag_tape *tape, const frag_model *model, uint64_t tokens)
 {
     return is_pipelined(model) ? frag_tape_empty(tape, tokens, FRAG_I64)
-                                          : frag_family_positions(tape, tokens);
+                               : frag_family_positions(tape, tokens);
 }
 
 void frag_family_find_packed(frag_tape *tape, const frag_batch *batch)

@@ -247,6 +247,13 @@ typedef struct frag_encoder_layer {
     frag_pair first, second;
 } frag_encoder_layer;
 
+/* What a layer is called with besides hidden states. */
+typedef struct frag_encoder_call {
+    const frag_model *model;
+    frag_encoder_layer at;
+    frag_batch batch;
+} frag_encoder_call;
+
 /* out: NULL: what attention makes is not multiplied. */
 frag_tensor frag_encoder_attend(frag_tape *tape, const frag_model *model,
                                 const frag_encoder_layer *at, frag_tensor x,

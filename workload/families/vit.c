@@ -109,15 +109,9 @@ static frag_tensor join(frag_tape *tape, const frag_model *model, frag_tensor hi
     return hidden;
 }
 
-typedef struct layer_call {
-    const frag_model *model;
-    frag_encoder_layer at;
-    frag_batch batch;
-} layer_call;
-
 static frag_tensor run_layer(frag_tape *tape, const void *context, frag_tensor x)
 {
-    const layer_call *call = context;
+    const frag_encoder_call *call = context;
     const frag_model *model = call->model;
     const frag_encoder_layer *at = &call->at;
     const uint64_t width = model->workload->network.width;
@@ -152,7 +146,7 @@ static frag_tensor compute_loss(frag_tape *tape, const frag_model *model, const 
     frag_tensor embedded = embed(tape, model, &below, batch);
     frag_tensor hidden = frag_tape_keep(tape, embedded);
     for (uint64_t i = 0; i < of->layers; i++) {
-        const layer_call call = {model, walk_layer(&at, of), *batch};
+        const frag_encoder_call call = {model, walk_layer(&at, of), *batch};
         const frag_region_call next = {run_layer, &call, sizeof call, NULL, 0};
         frag_tape_set(tape, &hidden, frag_model_call(tape, model, &next, hidden));
     }
