@@ -334,8 +334,8 @@ $(BUILD)/tests/programs/call_cost: $(BUILD)/tests/programs/call_cost.o $(BUILD)/
 # allows exactly this style and this script to be used, by their hashes.
 PAGE_SCRIPTS = $(addprefix report/page/,columns.js intervals.js model.js page_source.js state.js format.js theme.js \
                colours.js axis.js stack.js timeline.js minimap.js places.js map.js $(addprefix flame/,stack_tree.js flame_layout.js flame.js) \
-               describe.js pin.js search.js \
-               event_list.js tables.js panels.js explorer.js controls.js pickle.js snapshot_source.js second.js page.js)
+               describe.js pin.js search.js event_list.js tables.js panels.js explorer.js controls.js pickle.js snapshot_source.js \
+               second.js page.js)
 $(BUILD)/report/page/page_parts.c: report/page/page.html report/page/page.css $(PAGE_SCRIPTS) report/page_piece.js report/page/embed.sh
 	@mkdir -p $(@D)
 	$(call quiet,EMBED)cat $(PAGE_SCRIPTS) > $@.js && sh report/page/embed.sh report/page/page.html report/page/page.css $@.js report/page_piece.js > $@.tmp && mv $@.tmp $@ && rm $@.js
