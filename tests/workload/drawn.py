@@ -16,7 +16,8 @@ EXPERTS = ["mixtral", "qwen3_moe"]
 PAIRS = ["bart", "t5", "mt5"]
 IMAGES = ["vit", "resnet", "convnext", "mnasnet", "unet"]
 GRAPHS = ["graphsage", "gcn"]
-FAMILIES = ["gpt2", "opt", "gpt_neox", "bert", "roberta", "distilbert", "whisper", "dlrm", *GROUPED, *EXPERTS, *PAIRS, *IMAGES, *GRAPHS]
+LAYER_NORMED = ["phi", "starcoder2", "stablelm"]
+FAMILIES = ["gpt2", "opt", "gpt_neox", *LAYER_NORMED, "bert", "roberta", "distilbert", "whisper", "dlrm", *GROUPED, *EXPERTS, *PAIRS, *IMAGES, *GRAPHS]
 CARDS = ["rtx3090", "rtx4090", "l4", "a100-40gb", "a100-80gb", "h100-80gb"]  # of compute capability 8.0 and above, where cases fit
 VARIANTS = 4  # of a model
 
@@ -83,6 +84,9 @@ def draw_transformer(draw, family):
         config["num_local_experts"] = draw.choice([4, 8])
     if family == "qwen3_moe":
         config |= {"moe_intermediate_size": width * 2, "num_experts": draw.choice([8, 16]), "num_experts_per_tok": draw.randint(1, 4)}
+    if family in LAYER_NORMED:
+        config |= {"num_key_value_heads": draw.choice([heads, heads // 2]), "bos_token_id": 0, "eos_token_id": 0, "use_qkv_bias": draw.random() < 0.5,
+                   "use_parallel_residual": family == "phi" or draw.random() < 0.5}
     if family in [*GROUPED, *EXPERTS]:
         config |= {"num_key_value_heads": heads // 2, "tie_word_embeddings": draw.random() < 0.5, "head_dim": width, "pad_token_id": 0}
     return config

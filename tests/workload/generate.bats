@@ -156,8 +156,8 @@ refuse() { # sentence; the file's text is on stdin
 }
 
 targets="q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj, qkv_proj, gate_up_proj, c_attn, c_proj, c_fc, query, key, value, dense"
-targets+=", q_lin, k_lin, v_lin, out_lin, lin1, lin2, query_key_value, dense_h_to_4h, dense_4h_to_h, to_q, to_k, to_v, to_out.0"
-families="gpt2, llama, bert, mistral, qwen2, qwen3, phi3, gemma, roberta, distilbert, opt, gpt_neox, gemma2, gemma3, granite, olmo2, smollm3, vit, resnet, unet, mixtral, qwen3_moe, bart, t5, mt5, convnext, whisper, mnasnet, dlrm, graphsage or gcn"
+targets+=", q_lin, k_lin, v_lin, out_lin, lin1, lin2, query_key_value, dense_h_to_4h, dense_4h_to_h, to_q, to_k, to_v, to_out.0, fc1, fc2"
+families="gpt2, llama, bert, mistral, qwen2, qwen3, phi3, gemma, roberta, distilbert, opt, gpt_neox, phi, starcoder2, stablelm, gemma2, gemma3, granite, olmo2, smollm3, vit, resnet, unet, mixtral, qwen3_moe, bart, t5, mt5, convnext, whisper, mnasnet, dlrm, graphsage or gcn"
 types=${families/unet, /}
 types=${types/gemma3,/gemma3_text,}
 types=${types/convnext, whisper, mnasnet, dlrm, graphsage or gcn/convnext or whisper}
@@ -206,7 +206,13 @@ types=${types/convnext, whisper, mnasnet, dlrm, graphsage or gcn/convnext or whi
     printf 'model: {family: phi3}\nrun: {lora: {rank: 8}}\n' |
         refuse ": lora_targets names no layer of the network; expected some of o_proj, down_proj, qkv_proj, gate_up_proj and all-linear"
     printf 'model: {family: opt}\nrun: {lora: {rank: 8, targets: [o_proj]}}\n' |
-        refuse ": lora_targets names no layer of the network; expected some of q_proj, k_proj, v_proj and all-linear"
+        refuse ": lora_targets names no layer of the network; expected some of q_proj, k_proj, v_proj, fc1, fc2 and all-linear"
+    printf 'model: {family: starcoder2}\nrun: {lora: {rank: 8}}\n' |
+        refuse ": lora_targets names no layer of the network; expected some of q_proj, k_proj, v_proj, o_proj, c_proj, c_fc and all-linear"
+    printf 'model: {family: starcoder2, window: 64}\n' | refuse ": tokens is 128, which is not described for starcoder2; expected fewer than the window, 64"
+    printf '{"model_type": "phi", "qk_layernorm": true}' |
+        refuse ": 'qk_layernorm' is true, and norms of queries and keys are not described for this family; expected false"
+    printf '{"model_type": "phi", "rope_parameters": {"partial_rotary_factor": 2}}' | refuse ": 'rope_parameters.partial_rotary_factor' is 2; expected a number 0.01 to 1"
     printf 'model: {family: bert}\nrun: {lora: {rank: 8, targets: [q_proj]}}\n' |
         refuse ": lora_targets names no layer of the network; expected some of query, key, value, dense and all-linear"
     printf '{"model_type": "mistral", "sliding_window": 131}' >"$out/window.json"

@@ -375,6 +375,11 @@ static bool check_window(const frag_workload *workload, uint64_t tokens, frag_er
     bool is_described =
         (workload->task == FRAG_TASK_TRAIN || workload->task == FRAG_TASK_EVALUATE) &&
         workload->parallel != FRAG_PARALLEL_PIPELINE && workload->parallel != FRAG_PARALLEL_TENSOR;
+    if (of->window > 0 && tokens >= of->window && of->family == FRAG_FAMILY_STARCODER2)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "tokens is %" PRIu64 ", which is not described for starcoder2; expected "
+                         "fewer than the window, %" PRIu64,
+                         tokens, of->window);
     if (of->window == 0 || of->full_layers >= of->layers || tokens < of->window || is_described)
         return true;
     return frag_fail(error, FRAG_E_INPUT,

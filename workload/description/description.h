@@ -25,7 +25,10 @@ typedef enum frag_family_id {
     FRAG_FAMILY_DISTILBERT,
     FRAG_FAMILY_OPT,
     FRAG_FAMILY_GPT_NEOX, /* Pythia */
-    FRAG_FAMILY_GEMMA2,   /* llama, as those that follow */
+    FRAG_FAMILY_PHI,
+    FRAG_FAMILY_STARCODER2, /* phi, as the next */
+    FRAG_FAMILY_STABLELM,
+    FRAG_FAMILY_GEMMA2, /* llama, as those that follow */
     FRAG_FAMILY_GEMMA3,
     FRAG_FAMILY_GRANITE,
     FRAG_FAMILY_OLMO2,
@@ -144,6 +147,7 @@ typedef struct frag_network {
     bool has_attention_bias;   /* all four layers of attention */
     bool has_query_bias;       /* those of queries, keys and values */
     bool has_inner_bias;
+    bool has_head_bias;
     bool has_norms_first; /* a block's norms are before its parts, not behind them (OPT) */
     bool has_head_norms;  /* of the queries and keys of each head */
     bool has_late_norms;  /* those come when all three are split into heads (Gemma 3) */
@@ -245,8 +249,11 @@ typedef enum frag_lora_target {
     FRAG_LORA_TO_K = 1 << 26,
     FRAG_LORA_TO_V = 1 << 27,
     FRAG_LORA_TO_OUT = 1 << 28,
-    FRAG_LORA_ALL = 1 << 29, /* all but the head */
+    FRAG_LORA_FC1 = 1 << 29, /* Phi, OPT */
+    FRAG_LORA_FC2 = 1 << 30,
 } frag_lora_target;
+/* All but the head. */
+#define FRAG_LORA_ALL (UINT64_C(1) << 31)
 
 typedef enum frag_checkpoint { FRAG_CHECKPOINT_NONE, FRAG_CHECKPOINT_BLOCKS } frag_checkpoint;
 

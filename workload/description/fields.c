@@ -28,6 +28,13 @@
     "layers", name, FRAG_FIELD_COUNT, NETWORK(layers), initial, 1, 1000, NULL, "blocks"
 #define HEADS(name, initial)                                                                       \
     "heads", name, FRAG_FIELD_COUNT, NETWORK(heads), initial, 1, 1024, NULL, "attention heads"
+#define KEY_HEADS                                                                                  \
+    "key_heads", "num_key_value_heads", FRAG_FIELD_COUNT, NETWORK(key_heads), 0, 0, 1024, NULL,    \
+        "heads of keys and values; 0: as many as heads"
+#define ROTARY_SHARE(name, initial)                                                                \
+    "rotary_share", name "|rope_parameters.partial_rotary_factor", FRAG_FIELD_RATIO,               \
+        NETWORK(rotary_share), initial, 0.01, 1, NULL,                                             \
+        "of a head's width that is turned by its position"
 #define INNER(name, initial)                                                                       \
     "inner", name, FRAG_FIELD_COUNT, NETWORK(inner), initial, 1, 1 << 20, NULL,                    \
         "width of the feed-forward part"
@@ -77,8 +84,7 @@ static const frag_field llama_fields[] = {
     {INNER("intermediate_size", 11008)},
     {LAYERS("num_hidden_layers", 32)},
     {HEADS("num_attention_heads", 32)},
-    {"key_heads", "num_key_value_heads", FRAG_FIELD_COUNT, NETWORK(key_heads), 0, 0, 1024, NULL,
-     "heads of keys and values; 0: as many as heads"},
+    {KEY_HEADS},
     {"head_width", "head_dim", FRAG_FIELD_COUNT, NETWORK(head_width), 0, 0, 1024, NULL,
      "of one head; 0: width divided by heads"},
     {ACTIVATION("hidden_act", FRAG_SILU)},
@@ -97,8 +103,7 @@ static const frag_field llama_fields[] = {
      "the embedding is multiplied by a number"},
     {"fused", NULL, FRAG_FIELD_FLAG, NETWORK(is_fused), 0, 0, 1, NULL,
      "one layer makes queries, keys and values, one the two halves of the feed-forward part"},
-    {"rotary_share", "partial_rotary_factor", FRAG_FIELD_RATIO, NETWORK(rotary_share), 1, 0.01, 1,
-     NULL, "of a head's width that is turned by its position"},
+    {ROTARY_SHARE("partial_rotary_factor", 1)},
     {"use_window", "use_sliding_window", FRAG_FIELD_FLAG, NETWORK(has_window), 0, 0, 1, NULL,
      "attention looks back over a window"},
     {"window", "sliding_window", FRAG_FIELD_COUNT, NETWORK(window), 4096, 0, FRAG_FIELD_COUNT_MAX,
@@ -309,11 +314,57 @@ static const frag_field gpt_neox_fields[] = {
      NULL, "linear layers of attention have biases"},
     {"parallel", "use_parallel_residual", FRAG_FIELD_FLAG, NETWORK(is_parallel), 1, 0, 1, NULL,
      "attention and feed-forward part see the same hidden states"},
-    {"rotary_share", "rotary_pct", FRAG_FIELD_RATIO, NETWORK(rotary_share), 0.25, 0.01, 1, NULL,
-     "of a head's width that is turned by its position"},
+    {ROTARY_SHARE("rotary_pct", 0.25)},
     {ATTENTION_DROPOUT("attention_dropout", 0)},
     {RESIDUAL_DROPOUT("hidden_dropout", 0)},
     {.key = NULL},
+};
+
+static const frag_field phi_fields[] = {
+    {VOCABULARY(51200)},
+    {POSITIONS("max_position_embeddings", 2048)},
+    {WIDTH("hidden_size", 2048)},
+    {INNER("intermediate_size", 8192)},
+    {LAYERS("num_hidden_layers", 24)},
+    {HEADS("num_attention_heads", 32)},
+    {KEY_HEADS},
+    {ACTIVATION("hidden_act", FRAG_GELU_NEW)},
+    {TIED(0)},
+    {"attention_bias", "use_bias", FRAG_FIELD_FLAG, NETWORK(has_attention_bias), 1, 0, 1, NULL,
+     "linear layers of blocks have biases"},
+    {"query_bias", "use_qkv_bias", FRAG_FIELD_FLAG, NETWORK(has_query_bias), 0, 0, 1, NULL,
+     "linear layers of queries, keys and values have biases"},
+    {"head_bias", NULL, FRAG_FIELD_FLAG, NETWORK(has_head_bias), 1, 0, 1, NULL,
+     "the head has a bias"},
+    {"parallel", "use_parallel_residual", FRAG_FIELD_FLAG, NETWORK(is_parallel), 1, 0, 1, NULL,
+     "attention and feed-forward part see the same hidden states"},
+    {"gated", NULL, FRAG_FIELD_FLAG, NETWORK(is_gated), 0, 0, 1, NULL,
+     "the feed-forward part has a gate"},
+    {ROTARY_SHARE("partial_rotary_factor", 0.5)},
+    {"use_window", NULL, FRAG_FIELD_FLAG, NETWORK(has_window), 0, 0, 1, NULL,
+     "attention looks back over a window"},
+    {"window", "sliding_window", FRAG_FIELD_COUNT, NETWORK(window), 0, 0, FRAG_FIELD_COUNT_MAX,
+     NULL, "tokens in it; 0: all"},
+    {"embedding_dropout", "embd_pdrop|embedding_dropout", FRAG_FIELD_RATIO,
+     NETWORK(embedding_dropout), 0, 0, 1, NULL, "0 to 1"},
+    {ATTENTION_DROPOUT("attention_dropout", 0)},
+    {RESIDUAL_DROPOUT("resid_pdrop|residual_dropout|hidden_dropout", 0)},
+    {.key = NULL},
+};
+
+static const frag_field_default starcoder2_defaults[] = {
+    {"vocabulary", 49152}, {"positions", 4096}, {"width", 3072},
+    {"inner", 12288},      {"layers", 30},      {"heads", 24},
+    {"key_heads", 2},      {"tied", 1},         {"activation", FRAG_GELU},
+    {"head_bias", 0},      {"parallel", 0},     {"rotary_share", 1},
+    {"use_window", 1},     {.key = NULL},
+};
+
+static const frag_field_default stablelm_defaults[] = {
+    {"vocabulary", 50304}, {"positions", 4096},    {"width", 2560},
+    {"inner", 6912},       {"layers", 32},         {"attention_bias", 0},
+    {"head_bias", 0},      {"parallel", 0},        {"activation", FRAG_SILU},
+    {"gated", 1},          {"rotary_share", 0.25}, {.key = NULL},
 };
 
 static const frag_field distilbert_fields[] = {
@@ -596,7 +647,7 @@ const frag_family_fields frag_families[FRAG_FAMILY_COUNT] = {
                          .fields = opt_fields,
                          .has_learnt_positions = true,
                          .lora_default = LORA_QV,
-                         .lora_targets = LORA_QV | FRAG_LORA_K},
+                         .lora_targets = LORA_QV | FRAG_LORA_K | FRAG_LORA_FC1 | FRAG_LORA_FC2},
     [FRAG_FAMILY_MISTRAL] = {.name = "mistral",
                              .model_types = "mistral",
                              .summary = "llama with a window",
@@ -701,6 +752,27 @@ const frag_family_fields frag_families[FRAG_FAMILY_COUNT] = {
                               .lora_default = FRAG_LORA_QUERY_KEY_VALUE,
                               .lora_targets = FRAG_LORA_QUERY_KEY_VALUE | FRAG_LORA_DENSE |
                                               FRAG_LORA_H_TO_4H | FRAG_LORA_4H_TO_H},
+    [FRAG_FAMILY_PHI] = {.name = "phi",
+                         .model_types = "phi",
+                         .summary = "decoder transformer with LayerNorm, rotary positions and "
+                                    "parallel parts",
+                         .fields = phi_fields,
+                         .lora_default = LORA_QV | FRAG_LORA_FC1 | FRAG_LORA_FC2,
+                         .lora_targets = LORA_QV | FRAG_LORA_K | FRAG_LORA_DENSE | FRAG_LORA_FC1 |
+                                         FRAG_LORA_FC2},
+    [FRAG_FAMILY_STARCODER2] = {.name = "starcoder2",
+                                .model_types = "starcoder2",
+                                .summary = "phi with grouped queries and one part after the other",
+                                .fields = phi_fields,
+                                .defaults = starcoder2_defaults,
+                                .lora_targets = LORA_ATTENTION | FRAG_LORA_C_FC | FRAG_LORA_C_PROJ},
+    [FRAG_FAMILY_STABLELM] = {.name = "stablelm",
+                              .model_types = "stablelm",
+                              .summary = "phi with a gated feed-forward part",
+                              .fields = phi_fields,
+                              .defaults = stablelm_defaults,
+                              .lora_default = LORA_QV,
+                              .lora_targets = LORA_LLAMA},
     [FRAG_FAMILY_BART] = {.name = "bart",
                           .model_types = "bart",
                           .summary = "encoder and decoder transformer with learnt positions",
@@ -709,7 +781,7 @@ const frag_family_fields frag_families[FRAG_FAMILY_COUNT] = {
                           .is_encoder = true,
                           .has_pairs = true,
                           .lora_default = LORA_QV,
-                          .lora_targets = LORA_QV | FRAG_LORA_K},
+                          .lora_targets = LORA_QV | FRAG_LORA_K | FRAG_LORA_FC1 | FRAG_LORA_FC2},
     [FRAG_FAMILY_WHISPER] = {.name = "whisper",
                              .model_types = "whisper",
                              .summary = "encoder of sounds and decoder transformer",
@@ -718,7 +790,7 @@ const frag_family_fields frag_families[FRAG_FAMILY_COUNT] = {
                              .is_encoder = true,
                              .has_sounds = true,
                              .has_no_offload = true,
-                             .lora_targets = LORA_QV | FRAG_LORA_K},
+                             .lora_targets = LORA_QV | FRAG_LORA_K | FRAG_LORA_FC1 | FRAG_LORA_FC2},
     [FRAG_FAMILY_T5] = {.name = "t5",
                         .model_types = "t5",
                         .summary = "encoder and decoder transformer with biases of positions",

@@ -210,13 +210,13 @@ static const char *plain_choice(const char *text)
     return text;
 }
 
-/* The first of the keys "a|b" that is there, and not null. */
+/* The first of the paths "a|b.c" that is there, and not null. */
 static const frag_json_value *find_member(const frag_json *json, const char *keys, char key[64])
 {
     for (const char *at = keys; *at != '\0';) {
         size_t here = strcspn(at, "|");
         snprintf(key, 64, "%.*s", (int)here, at);
-        const frag_json_value *value = frag_json_at(json, key);
+        const frag_json_value *value = frag_json_at_path(json, key);
         at += here + (at[here] == '|');
         if (value != NULL && (!frag_json_is_null(value) || *at == '\0'))
             return value;
@@ -439,6 +439,12 @@ static bool check_config(const frag_json *json, const frag_network *network, fra
         return false;
     if (network->family == FRAG_FAMILY_CONVNEXT && !check_stage_number(json, network, error))
         return false;
+    const frag_json_value *norms = frag_json_at(json, "qk_layernorm");
+    bool has_norms = false;
+    if (norms != NULL && frag_json_read_flag(norms, &has_norms) && has_norms)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "'qk_layernorm' is true, and norms of queries and keys are not described "
+                         "for this family; expected false");
     const frag_json_value *dense = frag_json_at(json, "mlp_only_layers");
     const frag_json_value *logits = frag_json_at(json, "output_router_logits");
     bool has_loss = false;

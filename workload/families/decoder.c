@@ -76,9 +76,11 @@ static frag_tensor run_head(frag_tape *tape, const frag_model *model, frag_tenso
 {
     const frag_network *of = &model->workload->network;
     bool is_shared = of->is_tied && model->stage.is_first;
-    frag_tensor head = model->parameters[is_shared ? 0 : model->parameter_count - 1];
+    uint32_t last = model->parameter_count - 1;
+    frag_tensor bias = of->has_head_bias ? model->parameters[last--] : 0;
+    frag_tensor head = model->parameters[is_shared ? 0 : last];
     frag_tensor rows = lay_rows(tape, hidden, head);
-    frag_tensor logits = frag_aten_linear(tape, rows, head, 0, of->vocabulary);
+    frag_tensor logits = frag_aten_linear(tape, rows, head, bias, of->vocabulary);
     frag_tape_drop(tape, rows);
     if (of->has_scales)
         frag_tape_set(tape, &logits, frag_aten_mul_scalar(tape, logits));

@@ -47,8 +47,8 @@ static block walk_block(frag_walk *at, const frag_network *of)
     next.q = frag_walk_linear(at, square, has_bias, FRAG_LORA_Q);
     next.out = frag_walk_linear(at, square, has_bias, 0);
     next.first = frag_walk_norm(at, of->width);
-    next.feed = frag_walk_linear(at, (frag_shape){of->inner, of->width}, has_bias, 0);
-    next.back = frag_walk_linear(at, (frag_shape){of->width, of->inner}, has_bias, 0);
+    next.feed = frag_walk_linear(at, (frag_shape){of->inner, of->width}, has_bias, FRAG_LORA_FC1);
+    next.back = frag_walk_linear(at, (frag_shape){of->width, of->inner}, has_bias, FRAG_LORA_FC2);
     next.second = frag_walk_norm(at, of->width);
     return next;
 }

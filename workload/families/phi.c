@@ -1,0 +1,271 @@
+/* Phi, StarCoder2 and StableLM as transformers 5 has them (models/phi/modeling_phi.py and its
+ * like): decoders with LayerNorm and rotary positions, with attention by
+ * scaled_dot_product_attention. */
+#include "workload/families/family.h"
+
+typedef struct block {
+    frag_linear q, k, v, out;
+    frag_linear gate; /* of a gated feed-forward part */
+    frag_linear feed, back;
+    frag_pair first, second; /* second: of no parallel one */
+} block;
+
+static void walk_feed(frag_walk *at, const frag_network *of, block *next)
+{
+    const frag_shape in = {of->inner, of->width};
+    bool has_bias = of->has_attention_bias;
+    frag_lora_target feed = FRAG_LORA_UP;
+    frag_lora_target back = FRAG_LORA_DOWN;
+    if (of->is_gated) {
+        next->gate = frag_walk_linear(at, in, has_bias, FRAG_LORA_GATE);
+    } else {
+        bool is_phi = of->family == FRAG_FAMILY_PHI;
+        feed = is_phi ? FRAG_LORA_FC1 : FRAG_LORA_C_FC;
+        back = is_phi ? FRAG_LORA_FC2 : FRAG_LORA_C_PROJ;
+    }
+    next->feed = frag_walk_linear(at, in, has_bias, feed);
+    next->back = frag_walk_linear(at, (frag_shape){of->width, of->inner}, has_bias, back);
+}
+
+static block walk_block(frag_walk *at, const frag_network *of)
+{
+    const frag_shape queries = {of->heads * of->head_width, of->width};
+    const frag_shape keys = {of->key_heads * of->head_width, of->width};
+    bool has_bias = of->has_attention_bias || of->has_query_bias;
+    block next = {.q = frag_walk_linear(at, queries, has_bias, FRAG_LORA_Q)};
+    next.k = frag_walk_linear(at, keys, has_bias, FRAG_LORA_K);
+    next.v = frag_walk_linear(at, keys, has_bias, FRAG_LORA_V);
+    next.out = frag_walk_linear(at, (frag_shape){of->width, queries.rows}, of->has_attention_bias,
+                                of->family == FRAG_FAMILY_PHI ? FRAG_LORA_DENSE : FRAG_LORA_O);
+    walk_feed(at, of, &next);
+    next.first = frag_walk_norm(at, of->width);
+    if (!of->is_parallel)
+        next.second = frag_walk_norm(at, of->width);
+    return next;
+}
+
+/* How much of a head is turned by its position. */
+static uint64_t rotary_width(const frag_network *of)
+{
+    return ((uint64_t)((double)of->head_width * of->rotary_share) + 1) / 2 * 2;
+}
+
+static void build(frag_tape *tape, frag_model *model)
+{
+    const frag_network *of = &model->workload->network;
+    frag_walk at = {.tape = tape, .workload = model->workload, .model = model};
+    (void)frag_walk_parameter(&at, (frag_shape){of->vocabulary, of->width});
+    for (uint64_t i = 0; i < of->layers; i++) {
+        frag_model_mark_block(model);
+        (void)walk_block(&at, of);
+    }
+    frag_model_mark_block(model);
+    bool is_rope_first = of->family == FRAG_FAMILY_PHI;
+    if (!is_rope_first)
+        (void)frag_walk_norm(&at, of->width);
+    /* Two buffers of the rotary embedding, always fp32. */
+    for (uint32_t i = 0; i < 2; i++)
+        frag_model_add_buffer(tape, model, rotary_width(of) / 2, FRAG_F32);
+    if (is_rope_first)
+        (void)frag_walk_norm(&at, of->width);
+    if (!of->is_tied)
+        (void)frag_walk_parameter(&at, (frag_shape){of->vocabulary, of->width});
+    if (of->has_head_bias)
+        (void)frag_walk_parameter(&at, (frag_shape){0, of->vocabulary});
+}
+
+typedef struct block_call {
+    const frag_model *model;
+    block at;
+    frag_rope angles;
+    frag_batch batch;
+    frag_cache *past; /* NULL: none */
+} block_call;
+
+/* Queries and keys on their way: the part that is turned, and the rest. */
+typedef struct halves {
+    frag_tensor turned[2];
+    frag_tensor passed[2];
+} halves;
+
+/* The first part of each head is turned, and the rest put behind it; both have names to the end of
+ * attention. */
+static halves turn(frag_tape *tape, const frag_network *of, frag_tensor qkv[3], frag_rope angles)
+{
+    halves made = {{0}, {0}};
+    if (rotary_width(of) == of->head_width && of->rotary_share == 1) {
+        for (uint32_t i = 0; i < 2; i++)
+            made.turned[i] = frag_rope_apply(tape, qkv[i], angles);
+        for (uint32_t i = 0; i < 2; i++) {
+            frag_tape_set(tape, &qkv[i], made.turned[i]);
+            made.turned[i] = 0;
+        }
+        return made;
+    }
+    for (uint32_t i = 0; i < 2; i++) {
+        uint64_t rows = frag_tape_count(tape, qkv[i]) / of->head_width;
+        uint64_t count = rows * rotary_width(of);
+        made.turned[i] = frag_aten_slice(tape, qkv[i], count);
+        made.passed[i] = frag_aten_slice(tape, qkv[i], rows * of->head_width - count);
+    }
+    frag_tensor straight[2];
+    for (uint32_t i = 0; i < 2; i++)
+        straight[i] = frag_rope_apply(tape, made.turned[i], angles);
+    for (uint32_t i = 0; i < 2; i++)
+        frag_tape_set(tape, &made.turned[i], straight[i]);
+    for (uint32_t i = 0; i < 2; i++)
+        frag_tape_set(tape, &qkv[i],
+                      frag_aten_cat(tape, made.turned[i], made.passed[i],
+                                    frag_tape_dtype(tape, made.turned[i])));
+    return made;
+}
+
+/* Heads before tokens; which: 0 queries, 1 keys, 2 values. x is used up. */
+static frag_tensor split_heads(frag_tape *tape, const block_call *call, uint32_t which,
+                               frag_tensor x)
+{
+    const frag_network *of = &call->model->workload->network;
+    frag_dtype dtype = frag_tape_dtype(tape, x);
+    bool is_flash = frag_aten_is_flash(tape, dtype);
+    bool is_math = (!is_flash && of->heads != of->key_heads) || frag_aten_is_unknown(tape, dtype);
+    bool is_turned = which < 2;
+    bool is_copied = is_turned || is_math || (call->past != NULL && is_flash);
+    uint64_t heads = which == 0 ? of->heads : of->key_heads;
+    return frag_walk_split_heads(tape, x, heads > 1 && is_copied);
+}
+
+/* Queries, keys and values. StableLM splits them when all three are there. */
+static void project(frag_tape *tape, const block_call *call, frag_tensor x, frag_tensor qkv[3])
+{
+    const frag_linear *layers[] = {&call->at.q, &call->at.k, &call->at.v};
+    bool is_split_last = call->model->workload->network.family == FRAG_FAMILY_STABLELM;
+    for (uint32_t i = 0; i < 3; i++) {
+        qkv[i] = frag_walk_apply(tape, x, layers[i]);
+        if (!is_split_last)
+            qkv[i] = split_heads(tape, call, i, qkv[i]);
+    }
+    for (uint32_t i = 0; i < 3 && is_split_last; i++)
+        qkv[i] = split_heads(tape, call, i, qkv[i]);
+}
+
+static frag_tensor attend(frag_tape *tape, const block_call *call, frag_tensor x)
+{
+    const frag_network *of = &call->model->workload->network;
+    bool is_cached = call->past != NULL;
+    frag_attention_shape shape = frag_model_attention(call->model, &call->batch);
+    shape.is_causal = call->batch.tokens > 1;
+    shape.is_cached = is_cached;
+    shape.is_heads_first = of->rotary_share < 1; /* as cat has put them */
+    frag_tensor qkv[3] = {0};
+    project(tape, call, x, qkv);
+    halves parts = turn(tape, of, qkv, call->angles);
+    if (is_cached)
+        frag_cache_append(tape, of, call->past, &qkv[1], &qkv[2]);
+    frag_tensor made = frag_aten_attention(tape, qkv, &shape);
+    frag_tape_set(tape, &made, frag_aten_view(tape, made));
+    frag_tape_set(tape, &made, frag_walk_apply(tape, made, &call->at.out));
+    if (of->family == FRAG_FAMILY_STARCODER2)
+        frag_tape_set(tape, &made,
+                      frag_model_drop_out(tape, call->model, made, of->residual_dropout));
+    for (uint32_t i = 0; i < 3; i++)
+        frag_tape_drop(tape, qkv[i]);
+    for (uint32_t i = 0; i < 2; i++) {
+        frag_tape_drop(tape, parts.turned[i]);
+        frag_tape_drop(tape, parts.passed[i]);
+    }
+    return made;
+}
+
+/* back(act(feed(x))), or back(act(gate(x)) * feed(x)), and dropout */
+static frag_tensor feed(frag_tape *tape, const frag_model *model, const block *at, frag_tensor x)
+{
+    const frag_network *of = &model->workload->network;
+    frag_tensor first = frag_walk_apply(tape, x, of->is_gated ? &at->gate : &at->feed);
+    frag_tensor made = frag_family_activate(tape, first, (frag_activation)of->activation);
+    frag_tape_drop(tape, first);
+    if (of->is_gated) {
+        frag_tensor up = frag_walk_apply(tape, x, &at->feed);
+        frag_tape_set(tape, &made, frag_aten_mul(tape, made, up));
+        frag_tape_drop(tape, up);
+    }
+    frag_tape_set(tape, &made, frag_walk_apply(tape, made, &at->back));
+    frag_tape_set(tape, &made, frag_model_drop_out(tape, model, made, of->residual_dropout));
+    return made;
+}
+
+/* attention(norm(x)) + feed(norm(x)) + x, or the order of StableLM. */
+static frag_tensor add_both(frag_tape *tape, const frag_network *of, const frag_tensor parts[2],
+                            frag_tensor x)
+{
+    bool is_input_first = of->family == FRAG_FAMILY_STABLELM;
+    frag_tensor made =
+        frag_aten_add(tape, is_input_first ? x : parts[0], parts[is_input_first ? 0 : 1]);
+    frag_tape_set(tape, &made, frag_aten_add(tape, made, is_input_first ? parts[1] : x));
+    return made;
+}
+
+static frag_tensor run_block(frag_tape *tape, const void *context, frag_tensor x)
+{
+    const block_call *call = context;
+    const frag_model *model = call->model;
+    const block *at = &call->at;
+    const frag_network *of = &model->workload->network;
+    frag_tensor normed = frag_aten_layer_norm(tape, x, &at->first, of->width);
+    frag_tensor attended = attend(tape, call, normed);
+    if (of->family == FRAG_FAMILY_PHI)
+        frag_tape_set(tape, &attended,
+                      frag_model_drop_out(tape, model, attended, of->residual_dropout));
+    bool is_kept = of->family == FRAG_FAMILY_STABLELM; /* both have names to the end */
+    frag_tensor made = 0;
+    if (of->is_parallel) {
+        const frag_tensor parts[2] = {attended, feed(tape, model, at, normed)};
+        made = add_both(tape, of, parts, x);
+        frag_tape_drop(tape, parts[1]);
+    } else {
+        if (!is_kept)
+            frag_tape_clear(tape, &normed);
+        frag_tensor residual = frag_aten_add(tape, x, attended);
+        if (!is_kept)
+            frag_tape_clear(tape, &attended);
+        frag_tensor normed2 = frag_aten_layer_norm(tape, residual, &at->second, of->width);
+        frag_tensor fed = feed(tape, model, at, normed2);
+        frag_tape_drop(tape, normed2);
+        made = frag_aten_add(tape, residual, fed);
+        frag_tape_drop(tape, fed);
+        frag_tape_drop(tape, residual);
+    }
+    frag_tape_drop(tape, normed);
+    frag_tape_drop(tape, attended);
+    return made;
+}
+
+static frag_tensor run_blocks(frag_tape *tape, const frag_model *model, const frag_batch *batch,
+                              frag_cache *past)
+{
+    const frag_network *of = &model->workload->network;
+    frag_walk at = {.tape = tape, .workload = model->workload, .at = model->parameters};
+    frag_tensor words = frag_walk_parameter(&at, (frag_shape){of->vocabulary, of->width});
+    frag_tensor embedded = frag_aten_embedding(tape, words, batch->ids, of->width);
+    frag_model_require_inputs(tape, model, embedded);
+    frag_tensor positions = frag_family_positions(tape, batch->tokens);
+    if (frag_model_finds_packed(model, past))
+        frag_family_find_packed(tape, batch);
+    frag_tensor hidden = frag_model_drop_out(tape, model, embedded, of->embedding_dropout);
+    frag_rope angles =
+        frag_rope_make(tape, rotary_width(of), batch->tokens, frag_tape_dtype(tape, hidden));
+    const frag_tensor kept[] = {positions, angles.cosine, angles.sine};
+    for (uint64_t i = 0; i < of->layers; i++) {
+        const block_call call = {model, walk_block(&at, of), angles, *batch, past};
+        const frag_region_call next = {run_block, &call, sizeof call, kept, 3};
+        frag_model_pass_block(tape, model, i, &next, &hidden);
+    }
+    const frag_pair last = frag_walk_norm(&at, of->width);
+    frag_tape_set(tape, &hidden, frag_aten_layer_norm(tape, hidden, &last, of->width));
+    frag_tape_drop(tape, positions);
+    frag_tape_drop(tape, embedded);
+    frag_tape_drop(tape, angles.cosine);
+    frag_tape_drop(tape, angles.sine);
+    return hidden;
+}
+
+const frag_family frag_family_phi = {build, frag_family_load_tokens, NULL, run_blocks};
