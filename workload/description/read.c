@@ -323,7 +323,7 @@ static void say_wanted(const frag_field *field, frag_text *text)
         frag_text_add(text, "a list of up to %d numbers, each %.0f to %.0f", FRAG_STAGES_MAX,
                       field->min, field->max);
     else
-        frag_text_add(text, "%s %.0f to %.0f",
+        frag_text_add(text, "%s %.10g to %.10g",
                       field->kind == FRAG_FIELD_COUNT ? "a whole number" : "a number", field->min,
                       field->max);
 }
