@@ -263,7 +263,7 @@ types=${types/convnext, whisper, mnasnet, dlrm, graphsage or gcn/convnext or whi
     printf 'model: {family: whisper}\nrun: {batch: 50000}\n' | refuse ": a batch has 75000000 tokens; expected at most 67108864"
     printf 'model: {family: whisper}\nrun: {parallel: ddp}\n' | refuse ": parallel is given; several devices are not described for whisper"
     printf 'model: {family: whisper}\nrun: {lora: {rank: 4}}\n' |
-        refuse ": lora_targets names no layer of the network; expected some of q_proj, k_proj, v_proj and all-linear"
+        refuse ": lora_targets names no layer of the network; expected some of q_proj, k_proj, v_proj, fc1, fc2 and all-linear"
     printf '{"model_type": "whisper", "apply_spec_augment": true}' | refuse ": 'apply_spec_augment' is true; expected false: nothing else is described"
     printf '{"model_type": "whisper", "decoder_layerdrop": 0.1}' | refuse ": 'decoder_layerdrop' is 0.1; expected 0: nothing else is described"
     printf 'model: {family: mnasnet, alpha: 0}\n' | refuse ":1:33: alpha is '0'; expected a number 0.01 to 100"

@@ -46,8 +46,8 @@ frag_stack_block frag_walk_stack_block(frag_walk *at, const frag_network *of, co
     frag_stack_block next = {.self = walk_attention(at, of, in->has_key_bias)};
     if (in->is_decoder)
         next.cross = walk_attention(at, of, in->has_key_bias);
-    next.feed = frag_walk_linear(at, (frag_shape){in->inner, of->width}, true, 0);
-    next.back = frag_walk_linear(at, (frag_shape){of->width, in->inner}, true, 0);
+    next.feed = frag_walk_linear(at, (frag_shape){in->inner, of->width}, true, FRAG_LORA_FC1);
+    next.back = frag_walk_linear(at, (frag_shape){of->width, in->inner}, true, FRAG_LORA_FC2);
     next.norm = frag_walk_norm(at, of->width);
     return next;
 }
