@@ -16,7 +16,7 @@
 #include "sim/device.h"
 #include "sim/pool_id.h"
 
-#define FRAG_POLICY_ABI 11
+#define FRAG_POLICY_ABI 12
 
 /* ---- options */
 typedef enum frag_option_type {

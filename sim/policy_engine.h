@@ -104,6 +104,26 @@ typedef struct frag_policy_statistics {
     void (*reset)(frag_policy *policy, bool resets_peaks, bool resets_sums);
 } frag_policy_statistics;
 
+/* ---- steps that repeat */
+
+/* What a policy knows of a block or hole and its walk does not show. */
+typedef struct frag_policy_memory {
+    uint64_t address;
+    uint64_t rank; /* which of two is larger is all that decides; new ones are larger than old */
+    uint64_t time; /* by the policy's clock: since when there is the hole; of others, now */
+} frag_policy_memory;
+
+typedef void frag_memory_visitor(void *context, const frag_policy_memory *memory);
+
+/* As long as the device is not called, times decide nothing. */
+typedef struct frag_policy_memories {
+    /* At most one for an address, in any order. */
+    void (*visit)(const frag_policy *policy, frag_memory_visitor *visit, void *context);
+    uint64_t (*clock)(const frag_policy *policy);
+    /* The clock goes on by so much, and so do times from `since` on. */
+    void (*pass)(frag_policy *policy, uint64_t since, uint64_t by);
+} frag_policy_memories;
+
 /* ---- the table */
 
 typedef struct frag_replay frag_replay; /* replay.h */
@@ -126,10 +146,11 @@ struct frag_policy_engine {
      * All that such a policy remembers is in its arena, so that a replay can return to a checkpoint
      * (checkpoint.h). */
     void (*replay)(frag_replay *replay, uint64_t end);
-    /* Does the walk show all that decides how the policy serves allocs and frees from here on, as
-     * long as it does not call the device? Then a step that ends in the layout in which it began
-     * changes nothing, and those that are like it need not be replayed. NULL: no. */
+    /* Do the walk and the memories show all that decides how the policy serves allocs and frees
+     * from here on, as long as it does not call the device? Then a step that ends in the state in
+     * which it began changes nothing, and those that are like it need not be replayed. NULL: no. */
     bool (*shows_all)(const frag_policy *policy);
+    const frag_policy_memories *memories; /* NULL: the walk shows all */
 };
 
 /* The table of a policy; one with nothing in it for a policy that has none. */

@@ -786,12 +786,45 @@ static const frag_policy_statistics pytorch_statistics = {
     .reset = frag_pytorch_reset_stats,
 };
 
-/* Not the age of free blocks, nor which record was made first. */
 static bool pytorch_shows_all(const frag_policy *policy)
 {
-    return !policy->is_gc_armed && !policy->tracks_ages && policy->stats == NULL &&
-           policy->settings.tie != FRAG_PYTORCH_TIE_BLOCK_NUMBER;
+    return policy->stats == NULL && !policy->has_kept_old;
 }
+
+/* The age of free blocks, and which record was made first. */
+static void visit_memories(const frag_policy *policy, frag_memory_visitor *visit, void *context)
+{
+    bool has_ranks = policy->settings.tie == FRAG_PYTORCH_TIE_BLOCK_NUMBER;
+    if (!has_ranks && !policy->tracks_ages)
+        return;
+    for (uint32_t id = 1; id < policy->block_count; id++) {
+        const frag_pytorch_block *at = frag_pytorch_at(policy, id);
+        frag_policy_memory memory = {
+            .address = at->address,
+            .rank = has_ranks ? at->number : 0,
+            .time = frag_pytorch_is_free(at) && policy->tracks_ages ? policy->ages[id]
+                                                                    : policy->large_searches,
+        };
+        if (at->list != FRAG_PYTORCH_UNUSED)
+            visit(context, &memory);
+    }
+}
+
+static uint64_t memory_clock(const frag_policy *policy)
+{
+    return policy->large_searches;
+}
+
+static void pass_memories(frag_policy *policy, uint64_t since, uint64_t by)
+{
+    policy->large_searches += (uint32_t)by;
+    for (uint32_t id = 1; id < policy->block_count; id++)
+        if (frag_pytorch_is_free(frag_pytorch_at(policy, id)) && policy->ages[id] >= since)
+            policy->ages[id] += (uint32_t)by;
+}
+
+static const frag_policy_memories pytorch_memories = {
+    .visit = visit_memories, .clock = memory_clock, .pass = pass_memories};
 
 static const frag_policy_engine pytorch_engine = {
     .repeats = &pytorch_repeats,
@@ -799,6 +832,7 @@ static const frag_policy_engine pytorch_engine = {
     .place = pytorch_place,
     .replay = pytorch_replay,
     .shows_all = pytorch_shows_all,
+    .memories = &pytorch_memories,
 };
 
 extern const frag_policy_ops frag_policy_pytorch;

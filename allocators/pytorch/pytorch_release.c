@@ -214,4 +214,5 @@ void frag_pytorch_collect_garbage(frag_policy *policy)
             }
         }
     }
+    policy->has_kept_old |= !is_freeing;
 }

@@ -132,6 +132,7 @@ struct frag_policy {
     bool is_plain; /* nothing out of the ordinary is on: see frag_pytorch_settle */
     bool is_gc_armed;
     bool tracks_ages;    /* collection was on at some time */
+    bool has_kept_old;   /* a collection compared ages and called no device */
     bool knows_captures; /* the trace says where they begin and end */
     bool is_rejected;    /* the request being served was refused before the device was asked */
     bool is_watched;     /* statistics or places are kept: each free takes the longer way */

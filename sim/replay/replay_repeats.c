@@ -1,12 +1,15 @@
 /* Steps that repeat exactly are replayed until one of them ends in the state that it began in; the
  * others then do the same again, so that they are counted and not replayed.
  *
- * The state is compared as a whole: every segment, block and hole. That is all that decides what
- * comes next if the policy says so (shows_all), if nothing waits for a stream, and if the device
- * was not called in between, which then is as it was too. A block at the end of a step is either
- * that of the beginning, which the step did not free, or was requested one step later than the one
- * which lay there; so the frees of the next step find their blocks at the same addresses as well,
- * and the next step ends in that state again. */
+ * The state is compared as a whole: every segment, block and hole, and what else the policy knows
+ * of them (memories). That is all that decides what comes next if the policy says so (shows_all),
+ * if nothing waits for a stream, and if the device was not called in between, which then is as it
+ * was too. A block at the end of a step is either that of the beginning, which the step did not
+ * free, or was requested one step later than the one which lay there; so the frees of the next step
+ * find their blocks at the same addresses as well, and the next step ends in that state again. Of
+ * ranks the order is compared, which is all that decides. A hole was made in the step, and then is
+ * as old as the one before, or it is older than the step: the times of the first go on with the
+ * steps that are left out. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,6 +39,10 @@ typedef struct layout {
     piece *pieces;
     size_t count;
     size_t capacity;
+    frag_policy_memory *memories;
+    size_t memory_count;
+    size_t memory_capacity;
+    uint64_t clock;
     const uint64_t *born; /* by slot */
     uint64_t event;
     uint64_t calls; /* of the device so far */
@@ -66,6 +73,30 @@ static int compare_pieces(const void *left, const void *right)
     return frag_compare_then(frag_compare(a->address, b->address), frag_compare(a->kind, b->kind));
 }
 
+static void add_memory(void *context, const frag_policy_memory *memory)
+{
+    layout *into = context;
+    *FRAG_APPEND(into->memories, into->memory_count, into->memory_capacity) = *memory;
+}
+
+static int compare_memories(const void *left, const void *right)
+{
+    const frag_policy_memory *a = left;
+    const frag_policy_memory *b = right;
+    return frag_compare_then(frag_compare(a->rank, b->rank), frag_compare(a->address, b->address));
+}
+
+static void keep_memories(const frag_replay *replay, layout *into)
+{
+    const frag_policy_memories *memories = frag_policy_engine_of(replay->ops)->memories;
+    into->memory_count = 0;
+    if (memories == NULL)
+        return;
+    into->clock = memories->clock(replay->policy);
+    memories->visit(replay->policy, add_memory, into);
+    qsort(into->memories, into->memory_count, sizeof *into->memories, compare_memories);
+}
+
 /* By address: in what order a policy walks says nothing. */
 static void keep(const frag_replay *replay, layout *into)
 {
@@ -77,6 +108,7 @@ static void keep(const frag_replay *replay, layout *into)
         into->calls += replay->device->counts.calls[i];
     frag_replay_walk(replay, add_piece, into);
     qsort(into->pieces, into->count, sizeof *into->pieces, compare_pieces);
+    keep_memories(replay, into);
 }
 
 static bool is_same_piece(const piece *a, const piece *b, uint64_t period)
@@ -87,6 +119,26 @@ static bool is_same_piece(const piece *a, const piece *b, uint64_t period)
            a->stream == b->stream && a->pool == b->pool && a->marks == b->marks;
 }
 
+/* In the order of their ranks. One that is as old as the clock at the beginning was made then or
+ * before: what becomes of its time is not known. */
+static bool has_same_memories(const layout *before, const layout *after)
+{
+    uint64_t passed = after->clock - before->clock;
+    if (before->memory_count != after->memory_count)
+        return false;
+    for (size_t i = 0; i < before->memory_count; i++) {
+        const frag_policy_memory *a = &before->memories[i];
+        const frag_policy_memory *b = &after->memories[i];
+        bool is_made = a->time + passed == b->time;
+        bool is_left = a->time == b->time && a->time < before->clock;
+        bool is_tied = i > 0 && a[-1].rank == a->rank;
+        bool is_tied_after = i > 0 && b[-1].rank == b->rank;
+        if (a->address != b->address || is_tied != is_tied_after || (!is_made && !is_left))
+            return false;
+    }
+    return true;
+}
+
 static bool is_same(const layout *before, const layout *after)
 {
     if (before->calls != after->calls || before->count != after->count)
@@ -94,7 +146,7 @@ static bool is_same(const layout *before, const layout *after)
     for (size_t i = 0; i < before->count; i++)
         if (!is_same_piece(&before->pieces[i], &after->pieces[i], after->event - before->event))
             return false;
-    return true;
+    return has_same_memories(before, after);
 }
 
 /* Is all that decides what comes next in the layout and the device? Nobody may look on, either. */
@@ -152,6 +204,10 @@ static void skip(frag_replay *replay, const layout *before, const layout *after,
     count_again(&result->requested_sum, &from->requested_sum, &to->requested_sum, times);
     count_again(&result->allocated_sum, &from->allocated_sum, &to->allocated_sum, times);
     move_slots(replay, before, after, period * times);
+    uint64_t passed = after->clock - before->clock;
+    if (passed > 0)
+        frag_policy_engine_of(replay->ops)
+            ->memories->pass(replay->policy, before->clock, passed * times);
     frag_replay_go_to(replay, frag_replay_event(replay) + period * times);
 }
 
@@ -209,8 +265,10 @@ static bool advance_repeat(frag_replay *replay, const frag_repeat *repeat, uint6
         }
     }
     frag_free(born);
-    frag_free(layouts[0].pieces);
-    frag_free(layouts[1].pieces);
+    for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
+        frag_free(layouts[i].pieces);
+        frag_free(layouts[i].memories);
+    }
     return ok;
 }
 

@@ -21,7 +21,16 @@
 #include "tests/support/text_recording.h"
 #include "tests/support/xorshift.h"
 
-enum { SLOTS = 400, WEIGHTS = 40, STEP_BLOCKS = 90, KEPT = 3, STEPS = 40, STEP_EVENTS = 182 };
+enum {
+    SLOTS = 400,
+    WEIGHTS = 40,
+    CACHED = 8,
+    STEP_BLOCKS = 90,
+    KEPT = 3,
+    STEPS = 40,
+    STEP_EVENTS = 182,
+    BEFORE = WEIGHTS + 2 * CACHED
+};
 
 static uint64_t draw(uint64_t *random, uint64_t below)
 {
@@ -88,12 +97,14 @@ static void add_step(program *made, int number)
     made->kept_count = kept_count;
 }
 
-/* Weights, steps that are all alike, and an end that uses what they left. With an odd seed each
+/* Weights, steps that are all alike, and an end that uses what they left, and needs more. What is
+ * free before the steps may be used by them or not. With an odd seed each
  * step keeps some blocks until the next has been made. */
 static void draw_program(uint64_t seed, frag_recording *recording)
 {
     program made = {.random = seed};
     uint64_t weights[WEIGHTS];
+    uint64_t cached[CACHED];
     for (size_t i = 0; i < STEP_BLOCKS; i++) {
         made.sizes[i] = draw_size(&made.random);
         bool is_kept = seed % 2 == 1 && i % (STEP_BLOCKS / KEPT) == 0;
@@ -101,10 +112,14 @@ static void draw_program(uint64_t seed, frag_recording *recording)
     }
     for (size_t i = 0; i < WEIGHTS; i++)
         weights[i] = alloc(&made, draw_size(&made.random));
+    for (size_t i = 0; i < CACHED; i++)
+        cached[i] = alloc(&made, (41 + draw(&made.random, 20)) << 20);
+    for (size_t i = 0; i < CACHED; i++)
+        give_back(&made, cached[i]);
     for (int i = 1; i <= STEPS; i++)
         add_step(&made, i);
     for (size_t i = 0; i < WEIGHTS; i++) {
-        alloc(&made, draw_size(&made.random));
+        alloc(&made, i % 8 == 0 ? (60 + i) << 20 : draw_size(&made.random));
         give_back(&made, weights[i]);
         if (i < made.kept_count)
             give_back(&made, made.kept[i]);
@@ -126,9 +141,9 @@ static void stretches_that_repeat_are_found(void **state)
         frag_repeat found = repeats.items[0];
         assert_int_equal(found.period, STEP_EVENTS);
         /* From the step on whose frees are those of a whole step before. */
-        assert_true(found.first <= WEIGHTS + 2 * STEP_EVENTS);
-        assert_true(found.end >= WEIGHTS + STEPS * STEP_EVENTS - KEPT);
-        assert_true(found.end <= WEIGHTS + STEPS * STEP_EVENTS + 2);
+        assert_true(found.first <= BEFORE + 2 * STEP_EVENTS);
+        assert_true(found.end >= BEFORE + STEPS * STEP_EVENTS - KEPT);
+        assert_true(found.end <= BEFORE + STEPS * STEP_EVENTS + 2);
         frag_repeats_destroy(&repeats);
         /* One other size in the middle leaves the longer part, or none that is worth it. */
         uint64_t at = found.first + 12 * found.period;
@@ -278,6 +293,37 @@ static void runs_that_leave_steps_out_are_the_same(void **state)
     }
 }
 
+/* Settings under which the age of free blocks and the order of their records decide. */
+static void draw_settings(uint64_t *random, frag_text *policy)
+{
+    static const char *const versions[] = {"2.4", "2.9", "2.12", "2.12", "2.15"};
+    frag_text_add(policy, "pytorch:version=%s", versions[draw(random, 5)]);
+    if (draw(random, 4) != 0)
+        frag_text_add(policy, ",per_process_memory_fraction=0.%u,garbage_collection_threshold=0.%u",
+                      70 + (unsigned)draw(random, 30), 30 + (unsigned)draw(random, 70));
+    if (draw(random, 3) == 0)
+        frag_text_add(policy, ",expandable_segments=true");
+    if (draw(random, 3) == 0)
+        frag_text_add(policy, ",max_split_size_mb=%u", 20 + (unsigned)draw(random, 20));
+}
+
+static void runs_with_drawn_settings_are_the_same(void **state)
+{
+    (void)state;
+    uint64_t random = 7;
+    for (uint64_t seed = 10; seed < 26; seed++) {
+        frag_recording recording = {0};
+        draw_program(seed, &recording);
+        for (int i = 0; i < 12; i++) {
+            frag_text policy = {0};
+            draw_settings(&random, &policy);
+            compare_runs(&recording, policy.bytes, &random);
+            frag_text_destroy(&policy);
+        }
+        frag_recording_destroy(&recording);
+    }
+}
+
 /* ---- what is replayed */
 
 static const frag_policy_ops *inner;
@@ -298,11 +344,12 @@ static uint64_t asked_for(const char *name, const frag_recording *recording, uin
     frag_run_result result;
     assert_true(frag_policy_spec_parse(name, &spec, &error));
     inner = spec.ops;
-    frag_policy_engine engine = {.shows_all = frag_policy_engine_of(inner)->shows_all};
+    frag_policy_engine engine = {.shows_all = frag_policy_engine_of(inner)->shows_all,
+                                 .memories = frag_policy_engine_of(inner)->memories};
     frag_policy_ops counting = *inner;
     counting.alloc = count_alloc;
     counting.engine = &engine;
-    frag_device_spec device = {.capacity_bytes = FRAG_UNLIMITED};
+    frag_device_spec device = {.capacity_bytes = (uint64_t)1 << 40};
     frag_repeats_find(&recording->traces[0], &repeats);
     requests = 0;
     frag_run_options options = {.is_layout_skipped = true, .repeats = &repeats};
@@ -318,9 +365,15 @@ static uint64_t asked_for(const char *name, const frag_recording *recording, uin
 static void steps_are_left_out(void **state)
 {
     (void)state;
-    static const char *const names[] = {"pytorch", "best-fit", "first-fit", "worst-fit"};
-    static const char *const none[] = {"next-fit", "tlsf", "buddy", "pytorch:version=2.12",
-                                       "pytorch:garbage_collection_threshold=0.6"};
+    static const char *const names[] = {
+        "pytorch",
+        "best-fit",
+        "first-fit",
+        "worst-fit",
+        "pytorch:version=2.12",
+        "pytorch:garbage_collection_threshold=0.6",
+        "pytorch:garbage_collection_threshold=0.6,per_process_memory_fraction=0.9"};
+    static const char *const none[] = {"next-fit", "tlsf", "buddy"};
     uint64_t all = 0;
     size_t few[sizeof names / sizeof names[0]] = {0};
     for (uint64_t seed = 1; seed <= 8; seed++) {
@@ -344,6 +397,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(stretches_that_repeat_are_found),
         cmocka_unit_test(runs_that_leave_steps_out_are_the_same),
+        cmocka_unit_test(runs_with_drawn_settings_are_the_same),
         cmocka_unit_test(steps_are_left_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -176,6 +176,25 @@ static bool checked_shows_all(const frag_policy *policy)
     return frag_policy_engine_of(inner_ops(policy))->shows_all(inner(policy));
 }
 
+static void checked_visit_memories(const frag_policy *policy, frag_memory_visitor *visit,
+                                   void *context)
+{
+    frag_policy_engine_of(inner_ops(policy))->memories->visit(inner(policy), visit, context);
+}
+
+static uint64_t checked_clock(const frag_policy *policy)
+{
+    return frag_policy_engine_of(inner_ops(policy))->memories->clock(inner(policy));
+}
+
+static void checked_pass(frag_policy *policy, uint64_t since, uint64_t by)
+{
+    frag_policy_engine_of(inner_ops(policy))->memories->pass(inner(policy), since, by);
+}
+
+static const frag_policy_memories checked_memories = {
+    .visit = checked_visit_memories, .clock = checked_clock, .pass = checked_pass};
+
 /* Plans are asked of the policy directly. */
 static frag_policy_engine engine_passed_on(const frag_policy_ops *ops)
 {
@@ -185,10 +204,11 @@ static frag_policy_engine engine_passed_on(const frag_policy_ops *ops)
         .statistics = engine->statistics != NULL ? &checked_statistics : NULL,
         .place = engine->place != NULL ? checked_place : NULL,
         .shows_all = engine->shows_all != NULL ? checked_shows_all : NULL,
+        .memories = engine->memories != NULL ? &checked_memories : NULL,
     };
 }
 
-_Static_assert(FRAG_POLICY_ABI == 11, "each new function of the table must be passed on as well");
+_Static_assert(FRAG_POLICY_ABI == 12, "each new function of the table must be passed on as well");
 
 /* What the policy does not have stays NULL. */
 static frag_policy_ops passed_on(const frag_policy_ops *ops)
