@@ -14,7 +14,7 @@ static bool capacity_work(void *arguments, frag_error *error)
     if (!frag_replay_call_begin(replay, error))
         return false;
     replay->device.capacity_bytes = FRAG_UNLIMITED;
-    if (!frag_find_capacity(&replay->setup, replay->below, &found, error) ||
+    if (!frag_find_capacity(&replay->setup, NULL, replay->below, &found, error) ||
         !frag_replay_call_goes_on(replay, error))
         return false;
     const fraglab_capacity full = {

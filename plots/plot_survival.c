@@ -95,7 +95,7 @@ static bool follow(const survival_figure *state, curve *line, const frag_policy_
             &line->plan, &line->error) ||
         !frag_find_capacity(&(frag_run_setup){&state->recording, state->trace, spec->ops,
                                               spec->values, &state->device},
-                            state->plot.request->context, &line->least, &line->error))
+                            NULL, state->plot.request->context, &line->least, &line->error))
         return false;
     uint64_t end = least->is_found ? settled(least, state->page_bytes) : state->first;
     uint64_t span = end > state->first ? end - state->first : 0;

@@ -20,6 +20,7 @@ typedef struct capacity_search {
     frag_capacity_runs *runs;
     uint64_t page_bytes;
     const frag_context *context;
+    const frag_repeats *repeats;
     bool is_least_enough;
     uint64_t give_up_bytes;
     frag_capacity_result *result;
@@ -138,8 +139,11 @@ static bool find(capacity_search *search, frag_capacity_result *result, frag_err
     search->page_bytes = frag_device_page(&search->spec, search->setup.trace);
     search->result = result;
     frag_arena_spare *spare = frag_arena_spare_create();
-    frag_run_options options = {
-        .is_layout_skipped = true, .plan = plan, .spare = spare, .context = search->context};
+    frag_run_options options = {.is_layout_skipped = true,
+                                .plan = plan,
+                                .spare = spare,
+                                .context = search->context,
+                                .repeats = search->repeats};
     search->runs = frag_capacity_runs_create(&search->setup, &options);
     bool ok = search_capacity(search, error);
     frag_capacity_runs_destroy(search->runs);
@@ -148,22 +152,25 @@ static bool find(capacity_search *search, frag_capacity_result *result, frag_err
     return ok;
 }
 
-bool frag_find_capacity(const frag_run_setup *setup, const frag_context *context,
-                        frag_capacity_result *result, frag_error *error)
+bool frag_find_capacity(const frag_run_setup *setup, const frag_repeats *repeats,
+                        const frag_context *context, frag_capacity_result *result,
+                        frag_error *error)
 {
     capacity_search search = {.setup = *setup,
                               .spec = *setup->device,
+                              .repeats = repeats,
                               .context = context,
                               .give_up_bytes = FRAG_UNLIMITED};
     return find(&search, result, error);
 }
 
-bool frag_find_least_capacity(const frag_run_setup *setup, uint64_t give_up_bytes,
-                              const frag_context *context, frag_capacity_result *result,
-                              frag_error *error)
+bool frag_find_least_capacity(const frag_run_setup *setup, const frag_repeats *repeats,
+                              uint64_t give_up_bytes, const frag_context *context,
+                              frag_capacity_result *result, frag_error *error)
 {
     capacity_search search = {.setup = *setup,
                               .spec = *setup->device,
+                              .repeats = repeats,
                               .context = context,
                               .is_least_enough = true,
                               .give_up_bytes = give_up_bytes};

@@ -30,6 +30,7 @@ struct frag_capacity_runs {
     uint64_t step_count;
     uint64_t start_need; /* of what is there before the first event */
     uint64_t *needs;     /* largest need of a call up to the end of each step */
+    uint64_t noted;      /* steps whose needs are known */
 };
 
 frag_capacity_runs *frag_capacity_runs_create(const frag_run_setup *setup,
@@ -83,6 +84,26 @@ static void keep_result(frag_capacity_runs *runs, frag_run_result *result)
     frag_run_keep_device(result, runs->device, &runs->enough, runs->segments != NULL);
 }
 
+/* Advances, and notes the need at the end of each step. Steps that were left out called nothing. */
+static bool advance_noting(void *context, frag_replay *replay, uint64_t until, frag_error *error)
+{
+    frag_capacity_runs *runs = context;
+    for (; runs->noted < runs->step_count; runs->noted++) {
+        uint64_t end = step_end(runs, runs->noted);
+        if (end > until)
+            break;
+        if (!frag_replay_advance(replay, end, error))
+            return false;
+        runs->needs[runs->noted] = runs->device->needs.max_bytes;
+    }
+    return frag_replay_advance(replay, until, error);
+}
+
+static bool advance(frag_capacity_runs *runs, uint64_t until, frag_error *error)
+{
+    return frag_replay_advance_repeats(runs->replay, runs->options->repeats, NULL, until, error);
+}
+
 /* Goes through the whole trace once. */
 static bool find_needs(frag_capacity_runs *runs, frag_run_result *result, frag_error *error)
 {
@@ -91,11 +112,9 @@ static bool find_needs(frag_capacity_runs *runs, frag_run_result *result, frag_e
     runs->step_count = events / runs->step_events + 1;
     runs->needs = frag_alloc((size_t)runs->step_count, sizeof *runs->needs);
     runs->start_need = runs->device->needs.max_bytes;
-    for (uint64_t i = 0; i < runs->step_count; i++) {
-        if (!frag_replay_advance(runs->replay, step_end(runs, i), error))
-            return false;
-        runs->needs[i] = runs->device->needs.max_bytes;
-    }
+    const frag_replay_advancer noting = {advance_noting, runs};
+    if (!frag_replay_advance_repeats(runs->replay, runs->options->repeats, &noting, events, error))
+        return false;
     keep_result(runs, result);
     return true;
 }
@@ -153,7 +172,7 @@ static bool go_before(frag_capacity_runs *runs, uint64_t step, frag_error *error
     if (step == runs->kept_step)
         return true;
     runs->kept_step = step;
-    return frag_replay_advance(runs->replay, step_end(runs, step - 1), error) &&
+    return advance(runs, step_end(runs, step - 1), error) &&
            frag_checkpoint_keep(runs->checkpoint, runs->replay);
 }
 
@@ -162,7 +181,7 @@ static bool continue_with(frag_capacity_runs *runs, uint64_t capacity_bytes,
 {
     runs->is_at_kept = false;
     runs->device->capacity_bytes = capacity_bytes;
-    if (!frag_replay_advance(runs->replay, runs->setup->trace->event_count, error))
+    if (!advance(runs, runs->setup->trace->event_count, error))
         return false;
     keep_result(runs, result);
     return true;

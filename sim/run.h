@@ -152,15 +152,17 @@ typedef struct frag_capacity_result {
 } frag_capacity_result;
 
 /* Exact: each run gives the interval of capacities with the same behaviour, and the search jumps
- * from interval to interval, upward from the peak of requested bytes to where nothing fails. */
-bool frag_find_capacity(const frag_run_setup *setup, const frag_context *context,
-                        frag_capacity_result *result, frag_error *error);
+ * from interval to interval, upward from the peak of requested bytes to where nothing fails.
+ * repeats: of the trace; NULL: none is known. */
+bool frag_find_capacity(const frag_run_setup *setup, const frag_repeats *repeats,
+                        const frag_context *context, frag_capacity_result *result,
+                        frag_error *error);
 
 /* As frag_find_capacity, for comparing many settings: the same capacity, without facts about
  * smaller ones and whether larger ones fail; if it is above give_up_bytes, only that is reported
  * (is_given_up). */
-bool frag_find_least_capacity(const frag_run_setup *setup, uint64_t give_up_bytes,
-                              const frag_context *context, frag_capacity_result *result,
-                              frag_error *error);
+bool frag_find_least_capacity(const frag_run_setup *setup, const frag_repeats *repeats,
+                              uint64_t give_up_bytes, const frag_context *context,
+                              frag_capacity_result *result, frag_error *error);
 
 #endif

@@ -27,6 +27,7 @@ static const frag_command_option options[] = {
 typedef struct job {
     const frag_trace *trace;
     const frag_policy_spec *spec;
+    const frag_repeats *repeats;
     frag_capacity_result result;
     frag_error error;
     bool is_ok;
@@ -35,6 +36,7 @@ typedef struct job {
 /* Of one trace, for all of its jobs. */
 typedef struct bound {
     const frag_trace *trace;
+    frag_repeats repeats;
     frag_row_packing packing;
     frag_error error;
     bool has_packing;
@@ -68,7 +70,7 @@ static void search_job(void *context, uint64_t index)
         task->is_ok = frag_find_capacity(
             &(frag_run_setup){&state->recording, task->trace, resolved.ops, resolved.values,
                               &state->device},
-            frag_arguments_context(state->arguments), &task->result, &task->error);
+            task->repeats, frag_arguments_context(state->arguments), &task->result, &task->error);
         frag_policy_spec_destroy(&resolved);
     }
     frag_progress_add(state->progress, 1);
@@ -239,18 +241,23 @@ static int search_file(capacity_run *state, const char *path, FILE *stream)
     frag_recorded_by(&state->recording, state->recorded_by);
     state->jobs = frag_alloc(count, sizeof *state->jobs);
     state->bounds = frag_alloc(traces, sizeof *state->bounds);
+    for (size_t i = 0; i < traces; i++) {
+        state->bounds[i].trace = &state->recording.traces[i];
+        frag_repeats_find(state->bounds[i].trace, &state->bounds[i].repeats);
+    }
     for (size_t i = 0; i < count; i++) {
+        state->jobs[i].repeats = &state->bounds[i / state->policies.count].repeats;
         state->jobs[i].trace = &state->recording.traces[i / state->policies.count];
         state->jobs[i].spec = &state->policies.specs[i % state->policies.count];
     }
-    for (size_t i = 0; i < traces; i++)
-        state->bounds[i].trace = &state->recording.traces[i];
     frag_for_each((uint32_t)state->threads, count, search_job, state);
     if (frag_arguments_has(state->arguments, "bounds"))
         frag_for_each((uint32_t)state->threads, traces, find_bound, state);
     frag_progress_pause(state->progress);
     int code = report_problems(state, count);
     print_rows(state, count, stream);
+    for (size_t i = 0; i < traces; i++)
+        frag_repeats_destroy(&state->bounds[i].repeats);
     frag_free(state->bounds);
     frag_free(state->jobs);
     frag_recording_destroy(&state->recording);

@@ -652,9 +652,7 @@ bool frag_replay_run(frag_replay *replay, const frag_replay_options *options,
 {
     if (!frag_replay_start(replay, options, error))
         return false;
-    bool ok = options->repeats != NULL
-                  ? frag_replay_advance_repeats(replay, options->repeats, error)
-                  : frag_replay_advance(replay, replay->end, error);
+    bool ok = frag_replay_advance_repeats(replay, options->repeats, NULL, replay->end, error);
     frag_replay_finish(replay, result);
     return ok;
 }

@@ -33,6 +33,19 @@ void frag_replay_destroy(frag_replay *replay);
  * where the run stops; false as frag_replay_run. */
 bool frag_replay_start(frag_replay *replay, const frag_replay_options *options, frag_error *error);
 bool frag_replay_advance(frag_replay *replay, uint64_t until, frag_error *error);
+
+/* Does what frag_replay_advance does, and something besides. */
+typedef struct frag_replay_advancer {
+    bool (*advance)(void *context, frag_replay *replay, uint64_t until, frag_error *error);
+    void *context;
+} frag_replay_advancer;
+
+/* The same, but for steps that are proved to do again what one of them did, without a call of the
+ * device: those are left out (replay_repeats.c). repeats NULL: none are known. What is replayed,
+ * the advancer advances (NULL: frag_replay_advance). */
+bool frag_replay_advance_repeats(frag_replay *replay, const frag_repeats *repeats,
+                                 const frag_replay_advancer *advancer, uint64_t until,
+                                 frag_error *error);
 void frag_replay_finish(frag_replay *replay, frag_replay_result *result);
 /* Of blocks that are equally right for the next request the policy is to take the one at this
  * address; nothing happens where it does not listen (`prefer` in sim/policy.h). */

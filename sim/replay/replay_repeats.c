@@ -233,27 +233,27 @@ static bool skip_if_same(frag_replay *replay, const layout *before, const layout
     return true;
 }
 
-/* From the first event of a repeat on. What a step keeps until the next has been made lies in two
+/* From anywhere in a repeat on. What a step keeps until the next has been made lies in two
  * places in turn, so that a state may come back only after several steps: each is compared with one
  * from before, which is a later one whenever twice as many have been (Brent, BIT 20, 1980). */
-static bool advance_repeat(frag_replay *replay, const frag_repeat *repeat, uint64_t end,
-                           frag_error *error)
+static bool advance_repeat(frag_replay *replay, uint64_t period, uint64_t end,
+                           const frag_replay_advancer *advancer, frag_error *error)
 {
     uint64_t *born = frag_alloc((size_t)replay->trace->slot_count + 1, sizeof *born);
     layout layouts[2] = {{.born = born}, {.born = born}};
     layout *before = &layouts[0];
     layout *after = &layouts[1];
-    uint64_t at = repeat->first;
+    uint64_t at = frag_replay_event(replay);
     uint64_t kept = 0; /* the try that `before` is from */
     note_born(replay->trace, 0, at, born);
     keep(replay, before);
     bool ok = true;
-    for (uint64_t i = 1; i <= TRIES_MAX && end - at >= repeat->period; i++) {
-        ok = frag_replay_advance(replay, at + repeat->period, error);
+    for (uint64_t i = 1; i <= TRIES_MAX && end - at >= period; i++) {
+        ok = advancer->advance(advancer->context, replay, at + period, error);
         if (!ok || replay->has_stopped || replay->result.is_interrupted || !is_shown(replay))
             break;
-        note_born(replay->trace, at, at + repeat->period, born);
-        at += repeat->period;
+        note_born(replay->trace, at, at + period, born);
+        at += period;
         keep(replay, after);
         if (skip_if_same(replay, before, after, end))
             break;
@@ -272,22 +272,38 @@ static bool advance_repeat(frag_replay *replay, const frag_repeat *repeat, uint6
     return ok;
 }
 
+static bool has_ended(const frag_replay *replay)
+{
+    return replay->has_stopped || replay->result.is_interrupted;
+}
+
+static bool advance_plainly(void *context, frag_replay *replay, uint64_t end, frag_error *error)
+{
+    (void)context;
+    return frag_replay_advance(replay, end, error);
+}
+
 bool frag_replay_advance_repeats(frag_replay *replay, const frag_repeats *repeats,
+                                 const frag_replay_advancer *advancer, uint64_t until,
                                  frag_error *error)
 {
-    for (size_t i = 0; i < repeats->count; i++) {
+    static const frag_replay_advancer plain = {.advance = advance_plainly};
+    advancer = advancer != NULL ? advancer : &plain;
+    uint64_t end = until < replay->end ? until : replay->end;
+    for (size_t i = 0; repeats != NULL && i < repeats->count; i++) {
         const frag_repeat *repeat = &repeats->items[i];
-        uint64_t end = repeat->end < replay->end ? repeat->end : replay->end;
-        if (frag_replay_event(replay) > repeat->first || end < repeat->first)
+        uint64_t last = repeat->end < end ? repeat->end : end;
+        if (last < repeat->first + repeat->period || frag_replay_event(replay) >= last)
             continue;
-        if (!frag_replay_advance(replay, repeat->first, error))
+        if (frag_replay_event(replay) < repeat->first &&
+            !advancer->advance(advancer->context, replay, repeat->first, error))
             return false;
-        if (replay->has_stopped || replay->result.is_interrupted)
+        if (has_ended(replay))
             return true;
-        if (is_shown(replay) && !advance_repeat(replay, repeat, end, error))
+        if (is_shown(replay) && !advance_repeat(replay, repeat->period, last, advancer, error))
             return false;
-        if (replay->has_stopped || replay->result.is_interrupted)
+        if (has_ended(replay))
             return true;
     }
-    return frag_replay_advance(replay, replay->end, error);
+    return advancer->advance(advancer->context, replay, end, error);
 }

@@ -217,10 +217,6 @@ void frag_replay_note_peak(frag_replay *replay);
 /* A request of so many bytes could not be served: keeps the first OOM, and stops the run unless it
  * is to continue. */
 void frag_replay_run_out(frag_replay *replay, const frag_request *request);
-/* replay_repeats.c: as frag_replay_advance to the end, but for steps that are proved to do again
- * what one of them did. */
-bool frag_replay_advance_repeats(frag_replay *replay, const frag_repeats *repeats,
-                                 frag_error *error);
 /* replay_start.c: makes the state from before the trace. false: it does not fit together. */
 bool frag_replay_begin(frag_replay *replay, frag_error *error);
 

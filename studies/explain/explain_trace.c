@@ -445,7 +445,7 @@ static bool find_least(explain_run *state, frag_error *error)
     const frag_trace *trace = state->whole_trace != NULL ? state->whole_trace : explanation->trace;
     return frag_find_least_capacity(
         &(frag_run_setup){recording, trace, recorded->spec.ops, recorded->spec.values, &device},
-        FRAG_UNLIMITED, state->context, &explanation->least, error);
+        NULL, FRAG_UNLIMITED, state->context, &explanation->least, error);
 }
 
 static void begin_ideals(explain_run *state)

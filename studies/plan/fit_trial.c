@@ -129,7 +129,7 @@ static bool measure_rank(const rank_run *of, frag_fit_result *result, frag_error
     frag_device_spec device = {.capacity_bytes = FRAG_UNLIMITED};
     frag_run_setup setup = set_up(of, &device);
     frag_capacity_result least = {0};
-    if (!frag_find_least_capacity(&setup, FRAG_UNLIMITED, of->fitter->context, &least, error))
+    if (!frag_find_least_capacity(&setup, NULL, FRAG_UNLIMITED, of->fitter->context, &least, error))
         return frag_error_in(error, "--conf"); /* settings are read when the allocator starts */
     if (least.is_capacity_read && !count_run(of, FRAG_UNLIMITED, &run, error))
         return false;

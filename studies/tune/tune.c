@@ -33,7 +33,8 @@ static bool find_capacity(const tune_run *state, const frag_tune_subject *subjec
     frag_capacity_result result = {0};
     if (!frag_find_least_capacity(&(frag_run_setup){subject->recording, subject->trace, spec->ops,
                                                     spec->values, &state->options->device},
-                                  give_up_bytes, state->context, &result, &outcome->error))
+                                  &subject->repeats, give_up_bytes, state->context, &result,
+                                  &outcome->error))
         return false;
     outcome->is_given_up = result.is_given_up;
     outcome->is_oom = !result.is_found && !result.is_given_up;

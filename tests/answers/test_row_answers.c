@@ -328,7 +328,7 @@ static void tell_capacity(frag_text *out, const frag_run_setup *setup, unsigned 
     frag_capacity_result found;
     frag_error error = {0};
     const frag_context context = {.is_cancelled = cancels, .user = &questions};
-    if (!frag_find_capacity(setup, &context, &found, &error)) {
+    if (!frag_find_capacity(setup, NULL, &context, &found, &error)) {
         frag_text_add(out, "  capacity: error %d\n", (int)error.code);
         return;
     }
@@ -340,7 +340,7 @@ static void tell_capacity(frag_text *out, const frag_run_setup *setup, unsigned 
     for (int i = 0; i < 2; i++) {
         uint64_t give_up = found.capacity_bytes - (i == 0 ? 0 : 1);
         frag_capacity_result least;
-        if (frag_find_least_capacity(setup, give_up, &context, &least, &error))
+        if (frag_find_least_capacity(setup, NULL, give_up, &context, &least, &error))
             frag_text_add(out, ", %d %" PRIu64 "%s", least.is_found, least.capacity_bytes,
                           least.is_given_up ? " given up" : "");
     }

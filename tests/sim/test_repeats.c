@@ -324,6 +324,71 @@ static void runs_with_drawn_settings_are_the_same(void **state)
     }
 }
 
+/* ---- the least capacity */
+
+static char *capacity_of(const frag_recording *recording, const frag_policy_spec *spec,
+                         const frag_repeats *repeats)
+{
+    frag_text text = {0};
+    frag_error error = {0};
+    frag_capacity_result found;
+    frag_device_spec device = {.capacity_bytes = FRAG_UNLIMITED};
+    if (!frag_find_capacity(
+            &(frag_run_setup){recording, &recording->traces[0], spec->ops, spec->values, &device},
+            repeats, NULL, &found, &error))
+        return frag_copy_text(error.sentence);
+    frag_text_add(
+        &text,
+        "%d %llu, below %d %llu %llu %llu %llu, above %d %llu, enough %llu %llu, peak %llu %llu, "
+        "%llu runs",
+        found.is_found, (unsigned long long)found.capacity_bytes, found.has_below,
+        (unsigned long long)found.below.event, (unsigned long long)found.below.free_bytes,
+        (unsigned long long)found.below.largest_hole_bytes,
+        (unsigned long long)found.below.total_hole_bytes, found.is_monotone,
+        (unsigned long long)found.failing_above_bytes, (unsigned long long)found.enough_bytes,
+        (unsigned long long)found.is_capacity_read, (unsigned long long)found.peak.reserved_bytes,
+        (unsigned long long)found.peak.allocated_bytes, (unsigned long long)found.runs);
+    return text.bytes;
+}
+
+static void compare_capacities(const frag_recording *recording, const char *policy)
+{
+    frag_policy_spec spec;
+    frag_error error = {0};
+    frag_repeats repeats;
+    frag_repeats_find(&recording->traces[0], &repeats);
+    assert_true(frag_policy_spec_parse(policy, &spec, &error));
+    char *whole = capacity_of(recording, &spec, NULL);
+    char *skipped = capacity_of(recording, &spec, &repeats);
+    if (strcmp(whole, skipped) != 0)
+        fail_msg("%s:\n%s\n%s", policy, whole, skipped);
+    frag_free(whole);
+    frag_free(skipped);
+    frag_repeats_destroy(&repeats);
+    frag_policy_spec_destroy(&spec);
+}
+
+static void the_least_capacity_is_the_same(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"pytorch", "best-fit", "first-fit:space=segments",
+                                        "worst-fit", "tlsf"};
+    uint64_t random = 3;
+    for (uint64_t seed = 30; seed < 36; seed++) {
+        frag_recording recording = {0};
+        draw_program(seed, &recording);
+        for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+            compare_capacities(&recording, names[i]);
+        for (int i = 0; i < 3; i++) {
+            frag_text policy = {0};
+            draw_settings(&random, &policy);
+            compare_capacities(&recording, policy.bytes);
+            frag_text_destroy(&policy);
+        }
+        frag_recording_destroy(&recording);
+    }
+}
+
 /* ---- what is replayed */
 
 static const frag_policy_ops *inner;
@@ -398,6 +463,7 @@ int main(void)
         cmocka_unit_test(stretches_that_repeat_are_found),
         cmocka_unit_test(runs_that_leave_steps_out_are_the_same),
         cmocka_unit_test(runs_with_drawn_settings_are_the_same),
+        cmocka_unit_test(the_least_capacity_is_the_same),
         cmocka_unit_test(steps_are_left_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -636,7 +636,7 @@ static frag_capacity_result least(const char *text, const char *policy)
     frag_capacity_result result;
     assert_true(frag_find_capacity(
         &(frag_run_setup){&recording, &recording.traces[0], spec.ops, spec.values, &device}, NULL,
-        &result, &error));
+        NULL, &result, &error));
     /* Every capacity, one by one, must agree: the search is only a faster way to the same answer.
      */
     uint64_t first = 0;
@@ -666,13 +666,13 @@ static frag_capacity_result least(const char *text, const char *policy)
         device.capacity_bytes = FRAG_UNLIMITED;
         assert_true(frag_find_least_capacity(
             &(frag_run_setup){&recording, &recording.traces[0], spec.ops, spec.values, &device},
-            last, NULL, &short_way, &error));
+            NULL, last, NULL, &short_way, &error));
         assert_int_equal(short_way.is_found, last >= first);
         assert_int_equal(short_way.is_given_up, last < first);
         assert_int_equal(short_way.capacity_bytes, last >= first ? first : 0);
         assert_true(frag_find_least_capacity(
             &(frag_run_setup){&recording, &recording.traces[0], spec.ops, spec.values, &device},
-            FRAG_UNLIMITED, NULL, &short_way, &error));
+            NULL, FRAG_UNLIMITED, NULL, &short_way, &error));
         assert_int_equal(short_way.capacity_bytes, first);
     }
     frag_policy_spec_destroy(&spec);
@@ -711,7 +711,11 @@ static void agrees_with_trying_every_capacity(void **state)
         "best-fit:grow=30MB",
         "pytorch:version=2.12,per_process_memory_fraction=0.6",
         "pytorch:version=2.15,per_process_memory_fraction=0.9,expandable_segments=true",
-        "pytorch:version=2.11,per_process_memory_fraction=0.7,garbage_collection_threshold=0.5"};
+        "pytorch:version=2.11,per_process_memory_fraction=0.7,garbage_collection_threshold=0.5",
+        "pytorch:version=2.13,per_process_memory_fraction=0.9,garbage_collection_threshold=0.8,"
+        "max_split_size_mb=21",
+        "pytorch:per_process_memory_fraction=0.8,garbage_collection_threshold=0.6,"
+        "expandable_segments=true"};
     uint32_t random = 7;
     for (int round = 0; round < 12; round++) {
         char text[8192] = "";
