@@ -99,7 +99,7 @@ static bool is_over_limit(frag_policy *policy, uint64_t bytes)
     if (policy->limit_share > 0)
         frag_device_note_need(
             policy->device,
-            frag_pytorch_share_capacity(&policy->settings, policy->limit_share, wanted), is);
+            frag_pytorch_share_capacity(&policy->settings, policy->limit_share, 1, wanted), is);
     return is;
 }
 
@@ -452,8 +452,6 @@ static void arm_collection(frag_policy *policy)
 {
     policy->is_gc_armed =
         policy->limit_bytes != FRAG_UNLIMITED && policy->settings.gc_threshold > 0;
-    if (policy->is_gc_armed && policy->limit_share > 0)
-        (void)frag_device_capacity(policy->device); /* the mark changes with it */
     policy->gc_mark_bytes =
         policy->is_gc_armed
             ? (uint64_t)(policy->settings.gc_threshold * (double)policy->limit_bytes)

@@ -175,6 +175,12 @@ static bool is_over_mark(frag_policy *policy)
         frag_pytorch_note_least(&policy->met.over_mark_min, policy->reserved_bytes);
     else
         frag_pytorch_note_most(&policy->met.below_mark_max, policy->reserved_bytes);
+    if (policy->limit_share > 0)
+        frag_device_note_need(policy->device,
+                              frag_pytorch_share_capacity(&policy->settings, policy->limit_share,
+                                                          policy->settings.gc_threshold,
+                                                          policy->reserved_bytes),
+                              is_over);
     return is_over;
 }
 

@@ -29,13 +29,14 @@ uint64_t frag_pytorch_share_bytes(const frag_pytorch_settings *settings, double 
 }
 
 uint64_t frag_pytorch_share_capacity(const frag_pytorch_settings *settings, double share,
-                                     uint64_t bytes)
+                                     double part, uint64_t bytes)
 {
     uint64_t low = 0;
     uint64_t high = FRAG_UNLIMITED / 4;
     while (low < high) {
         uint64_t middle = low + (high - low) / 2;
-        if (frag_pytorch_share_bytes(settings, share, middle) >= bytes)
+        uint64_t limit = frag_pytorch_share_bytes(settings, share, middle);
+        if ((uint64_t)(part * (double)limit) >= bytes)
             high = middle;
         else
             low = middle + 1;

@@ -46,9 +46,10 @@ void frag_pytorch_settings_reset(frag_pytorch_settings *settings, uint32_t versi
  * limit, too; from 2.13 on bytes are rounded to nearest, before they were truncated. */
 uint64_t frag_pytorch_share_bytes(const frag_pytorch_settings *settings, double share,
                                   uint64_t capacity);
-/* The least capacity whose share is so many bytes, or more. share: above 0. */
+/* The least capacity of which the part (of 1: all, or the garbage_collection_threshold) of the
+ * share is so many bytes, or more. share: above 0, and one that limits. */
 uint64_t frag_pytorch_share_capacity(const frag_pytorch_settings *settings, double share,
-                                     uint64_t bytes);
+                                     double part, uint64_t bytes);
 
 /* The rounding of roundup_power2_divisions; falls back to multiples of 512. */
 uint64_t frag_pytorch_round_divided(const frag_pytorch_settings *settings, uint64_t bytes);

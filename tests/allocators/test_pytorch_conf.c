@@ -489,7 +489,7 @@ static void a_share_is_reached_at_its_least_capacity(void **state)
         frag_pytorch_settings_reset(&settings, version);
         for (size_t i = 0; i < sizeof shares / sizeof *shares; i++)
             for (size_t k = 0; k < sizeof wanted / sizeof *wanted; k++) {
-                uint64_t least = frag_pytorch_share_capacity(&settings, shares[i], wanted[k]);
+                uint64_t least = frag_pytorch_share_capacity(&settings, shares[i], 1, wanted[k]);
                 assert_true(frag_pytorch_share_bytes(&settings, shares[i], least) >= wanted[k]);
                 assert_true(frag_pytorch_share_bytes(&settings, shares[i], least - 1) < wanted[k]);
             }
