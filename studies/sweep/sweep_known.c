@@ -92,8 +92,8 @@ static bool has_same_values(const frag_sweep_key *left, const frag_sweep_key *ri
     for (size_t i = 0; left->ops->options[i].key != NULL; i++) {
         const frag_option_value *a = &left->values[i];
         const frag_option_value *b = &right->values[i];
-        if (a->number != b->number || a->ratio < b->ratio || a->ratio > b->ratio ||
-            a->is_given != b->is_given || strcmp(a->text, b->text) != 0)
+        /* Number and ratio are what the text says. */
+        if (a->is_given != b->is_given || strcmp(a->text, b->text) != 0)
             return false;
     }
     return true;

@@ -420,6 +420,18 @@ static void a_colour_of_a_terminal_ends_soon(void **state)
     assert_int_equal(frag_escape_terminal(text, sizeof text), 1);
 }
 
+static void a_letter_whose_number_is_cut_off_stays(void **state)
+{
+    (void)state;
+    static const char bytes[] = "a\\u043f";
+    frag_text text = {0};
+    assert_true(frag_escape_unicode(bytes, 7, &text));
+    assert_string_equal(text.bytes, "aп");
+    frag_text_destroy(&text);
+    assert_false(frag_escape_unicode(bytes, 6, &text));
+    frag_text_destroy(&text);
+}
+
 static void words_of_other_languages_are_whole_words(void **state)
 {
     (void)state;
@@ -805,6 +817,7 @@ static void what_a_person_says_of_memory_is_no_message(void **state)
         "it crashes with `ggml_vulkan: Device memory allocation of size 3959422976 failed.` always",
         "[info] CUDA device 0 reached memory limit while trying to allocate 414853888 bytes",
         "RangeError: 'GPUDevice': createBuffer failed, size is too large when it is mapped",
+        "out of memory in ./grow.cu at line 34",
     };
     assert_presumed(not_out, sizeof not_out / sizeof *not_out, false);
     assert_presumed(out, sizeof out / sizeof *out, true);
@@ -830,6 +843,7 @@ int main(void)
         cmocka_unit_test(whole_units_alone_are_utf16),
         cmocka_unit_test(messages_in_other_languages_are_read),
         cmocka_unit_test(a_colour_of_a_terminal_ends_soon),
+        cmocka_unit_test(a_letter_whose_number_is_cut_off_stays),
         cmocka_unit_test(words_of_other_languages_are_whole_words),
         cmocka_unit_test(bytes_that_are_no_text_are_welcome),
         cmocka_unit_test(a_status_number_is_enough_where_its_interface_is_named),

@@ -170,6 +170,7 @@ static void one_wrong_event_among_many_is_named(void **state)
         {.op = FRAG_OP_ALLOC, .slot = SLOTS, .bytes = (uint64_t)1 << 56},
         {.op = FRAG_OP_ALLOC, .slot = SLOTS, .bytes = UINT64_MAX},
         {.op = FRAG_OP_ALLOC, .slot = SLOTS, .bytes = 1, .stream = 1},
+        {.op = FRAG_OP_ALLOC, .slot = SLOTS, .bytes = 1, .stream = 2},
         {.op = FRAG_OP_ALLOC, .slot = 70000, .bytes = 1},
         {.op = FRAG_OP_ALLOC, .slot = FRAG_SLOT_NONE, .bytes = 1},
     };

@@ -293,6 +293,14 @@ static void uncertain_sizes_are_replayed_at_both_ends_and_between(void **state)
         FRAG_UNLIMITED);
     assert_int_equal(answer.draws, 0);
     assert_int_equal(answer.uncertain_requests, 1);
+    /* What is narrow does not tell at which end it was. */
+    answer = judged(
+        run, "{}",
+        "{\"kind\":\"uncertain\",\"low\":41943040,\"high\":41943552,\"answered\":41943040}\n"
+        "{\"kind\":\"uncertain\",\"low\":62914560,\"high\":92914560,\"answered\":62914560}\n",
+        FRAG_UNLIMITED);
+    assert_int_equal(answer.draws, 0);
+    assert_int_equal(answer.uncertain_requests, 2);
     /* What failed was recorded rounded. */
     answer = judged("alloc 0 1024\nalloc - 1049088 failed\n", "{}",
                     "{\"kind\":\"uncertain\",\"low\":512,\"high\":1048600,\"answered\":1048600}\n",

@@ -1,13 +1,16 @@
-/* Tests of memory_plan.c: what a plan that is not sure hangs on. */
+/* Tests of memory_plan.c: what a plan that is not sure hangs on, and what limits lengths. */
 #include "studies/plan/memory_plan.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
+
+#include "base/memory.h"
 
 static void a_doubt_says_what_it_hangs_on(void **state)
 {
@@ -46,8 +49,48 @@ static void a_doubt_says_what_it_hangs_on(void **state)
     }
 }
 
+/* Of a small model on 1 GiB. */
+static frag_plan_largest largest_of(uint64_t positions)
+{
+    char yaml[200];
+    frag_workload workload;
+    frag_dryrun_gpu gpu;
+    frag_error error = {0};
+    frag_workload_init(&workload);
+    snprintf(yaml, sizeof yaml,
+             "model: {family: llama, vocabulary: 512, width: 64, inner: 256, layers: 1, heads: 4, "
+             "positions: %llu}\nrun: {task: evaluate, tokens: 64}\n",
+             (unsigned long long)positions);
+    if (!frag_workload_parse(yaml, strlen(yaml), &workload, NULL, &error))
+        fail_msg("%s", error.sentence);
+    assert_true(frag_dryrun_gpu_find("1GiB", &gpu, NULL, &error));
+    frag_fitter *fitter = frag_fitter_create(NULL, NULL, &error);
+    frag_memory_plan *plan = frag_alloc(1, sizeof *plan);
+    assert_true(frag_memory_plan_make(fitter, &workload, NULL, &gpu, "model", plan, &error));
+    frag_plan_largest largest = plan->largest;
+    frag_free(plan);
+    frag_fitter_destroy(fitter);
+    return largest;
+}
+
+static void lengths_are_limited_by_memory_up_to_the_positions_of_the_model(void **state)
+{
+    (void)state;
+    frag_plan_largest free = largest_of(1 << 20);
+    assert_false(free.is_tokens_limited);
+    for (uint64_t more = 0; more < 3; more++) {
+        frag_plan_largest found = largest_of(free.tokens + more);
+        assert_int_equal(found.tokens, free.tokens);
+        assert_int_equal(found.is_tokens_limited, more == 0);
+    }
+    assert_int_equal(largest_of(100).tokens, 100);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(a_doubt_says_what_it_hangs_on)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_doubt_says_what_it_hangs_on),
+        cmocka_unit_test(lengths_are_limited_by_memory_up_to_the_positions_of_the_model),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
