@@ -340,7 +340,8 @@ static void assert_names_wrong_events(const mixture *mix)
 static void names_the_plain_event_that_is_wrong(void **state)
 {
     (void)state;
-    static const mixture mixtures[] = {{100, 4, 500, false}, {100, 512, 500, false}};
+    static const mixture mixtures[] = {
+        {100, 4, 500, false}, {100, 512, 500, false}, {100000, 512, 500, false}};
     for (size_t i = 0; i < sizeof mixtures / sizeof *mixtures; i++)
         assert_names_wrong_events(&mixtures[i]);
 }

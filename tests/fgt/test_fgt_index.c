@@ -107,6 +107,38 @@ static void windows_of_times_and_marks_are_found(void **state)
     frag_recording_destroy(&recording);
 }
 
+/* Blocks that are released in another order than they came, before all slots are taken again. */
+static void slots_that_are_free_where_a_window_begins_are_taken_again(void **state)
+{
+    (void)state;
+    static const char steps[] = "abcdeBDfEAghijGCklm"; /* small: alloc, large: free */
+    frag_recording recording = {0};
+    frag_error error = {0};
+    frag_builder *builder = frag_builder_create(&recording);
+    uint32_t slots[26];
+    for (const char *step = steps; *step != '\0'; step++) {
+        bool is_free = *step < 'a';
+        uint32_t *slot = &slots[*step - (is_free ? 'A' : 'a')];
+        if (!is_free)
+            *slot = frag_builder_slot_take(builder);
+        frag_builder_add(builder, &(frag_build_event){.op = is_free ? FRAG_OP_FREE : FRAG_OP_ALLOC,
+                                                      .slot = *slot,
+                                                      .bytes = is_free ? 0 : 512});
+        if (is_free)
+            frag_builder_slot_give(builder, *slot);
+    }
+    assert_true(frag_builder_finish(builder, "sample", &error));
+    size_t bytes = 0;
+    char *file = small_sections(&recording, &bytes);
+    for (uint64_t first = 0; first < sizeof steps - 1; first++) {
+        frag_window window = {.kind = FRAG_WINDOW_EVENTS, .first = first, .end = sizeof steps - 1};
+        assert_is_cut(&recording, &window, file, bytes);
+        assert_true(first < 6 || window.left_out > 0);
+    }
+    free(file);
+    frag_recording_destroy(&recording);
+}
+
 /* Blocks of all ages, in a trace long enough for openings of the usual size. */
 static void windows_of_long_traces_leave_events_out(void **state)
 {
@@ -229,6 +261,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_window_is_what_is_cut_out_of_everything),
         cmocka_unit_test(windows_of_times_and_marks_are_found),
+        cmocka_unit_test(slots_that_are_free_where_a_window_begins_are_taken_again),
         cmocka_unit_test(windows_of_long_traces_leave_events_out),
         cmocka_unit_test(stands_any_damage_of_an_index),
         cmocka_unit_test(refuses_an_index_that_lies),
