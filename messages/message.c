@@ -250,12 +250,15 @@ static void collect_sizes(reader *state, frag_message *message)
         from = state->current_at - HOST_REACH;
     if (from < state->sizes_end)
         from = state->sizes_end;
-    state->sizes_end = to;
+    /* "MemoryError: GPU memory allocation failed for 8 bytes": two messages, and the figures are of
+     * the second */
+    if (message->kind == FRAG_MESSAGE_OOM)
+        state->sizes_end = to;
     frag_message_quantities(&state->text, from, to, message);
     if (message->size_count == 0 && to < state->text.length)
         state->sizes_end = collect_behind(state, to + 1, message);
-    bool is_bare = figure_count(message) == 0;
-    bool is_open = is_bare || (message->says & FRAG_SAYS_GUESS) != 0;
+    message->is_bare = figure_count(message) == 0;
+    bool is_open = message->is_bare || (message->says & FRAG_SAYS_GUESS) != 0;
     for (uint32_t i = 0; i < message->size_count && is_open; i++) {
         const frag_message_quantity *size = &message->sizes[i];
         frag_amount *known = &message->figures[FRAG_FIGURE_REQUESTED];
@@ -713,7 +716,8 @@ static bool is_guessing(const frag_messages *messages)
     return best == NULL ||
            (best->kind == FRAG_MESSAGE_HARMLESS && (best->says & FRAG_SAYS_GUESS) != 0) ||
            (best->kind == FRAG_MESSAGE_HOST && best->says == 0 &&
-            best->framework == FRAG_FRAMEWORK_UNKNOWN && figure_count(best) <= 1);
+            best->framework == FRAG_FRAMEWORK_UNKNOWN &&
+            (best->is_bare || figure_count(best) <= 1));
 }
 
 /* What the lines around the message say: "free: 4.50 GB", "Heap 0: 7956 MiB". */

@@ -55,11 +55,18 @@ static bool is_cut_memory(const frag_message_split_line *read, size_t i)
            frag_message_is_about_device(read->text, word->at);
 }
 
+/* "VK_ERROR_OUT_OF_POOL_MEMORY": a pool of descriptors, which holds no memory of the device */
+bool frag_message_is_pool_name(const frag_message_split_line *read, size_t i)
+{
+    return frag_message_line_is(read, i, "pool") && read->text->bytes[read->words[i].end] == '_';
+}
+
 /* "out of [GPU] memory", "OutOfMemory", "OUT_OF_DEVICE_MEMORY", "OOM" */
 bool frag_message_is_out_of(const frag_message_split_line *read, size_t i)
 {
     return frag_message_is_status(read, i) || is_glued(read, i) ||
            (frag_message_line_is(read, i, "out") && frag_message_line_is(read, i + 1, "of") &&
+            !frag_message_is_pool_name(read, i + 2) &&
             (frag_message_line_has_within(read, i + 2, i + 6, FRAG_WORD_MEMORY) ||
              is_cut_memory(read, i + 2))) ||
            frag_message_line_is(read, i, "outofmemory") ||
@@ -170,6 +177,25 @@ static bool has_asserted(const frag_message_split_line *read)
     return false;
 }
 
+/* "could not allocate device number", "Unable to allocate device": what a kernel keeps of a device;
+ * "allocate gpu resource to pod": what a scheduler hands out */
+bool frag_message_is_of_system(const frag_message_split_line *read)
+{
+    static frag_word_list parts = {"number", "numbers", "name", "struct", NULL};
+    static frag_word_list resources = {"resource", "resources", "gpus", NULL};
+    static frag_word_list places = {"pod", "pods", "node", "nodes", NULL};
+    for (size_t i = 0; i < read->count; i++) {
+        bool is_allocated = frag_message_line_has(read, i, FRAG_WORD_ALLOCATE);
+        if (is_allocated && frag_message_line_is(read, i + 1, "device") &&
+            (i + 2 == read->count || frag_message_line_is_any(read, i + 2, parts)))
+            return true;
+        if (is_allocated && frag_message_line_has_any(read, i + 1, i + 4, resources) &&
+            frag_message_line_has_any(read, i + 2, read->count, places))
+            return true;
+    }
+    return false;
+}
+
 /* "failed to allocate", "allocation failed", "allocation error", "cannot be allocated" */
 static bool is_failed(const frag_message_split_line *read, size_t i)
 {
@@ -188,11 +214,7 @@ static bool is_failed(const frag_message_split_line *read, size_t i)
     if (frag_message_line_is(read, i, "allocations") &&
         !frag_message_line_has(read, i + 1, FRAG_WORD_FAIL))
         return false;
-    /* "could not allocate device number" */
-    if (frag_message_line_is(read, i + 1, "device") &&
-        (frag_message_line_is(read, i + 2, "number") ||
-         frag_message_line_is(read, i + 2, "numbers") ||
-         frag_message_line_is(read, i + 2, "name") || frag_message_line_is(read, i + 2, "struct")))
+    if (frag_message_is_of_system(read))
         return false;
     if (has_asserted(read) && (read->kinds & (FRAG_WORD_MEMORY | FRAG_WORD_SIZE)) == 0)
         return false;
@@ -301,6 +323,21 @@ static bool is_unknown(const frag_message_split_line *read, size_t i)
            read->text->bytes[read->words[i + 1].end] != ':';
 }
 
+/* "IllegalStateException", "invalid_request_error", "InvalidInput("not enough memory")" are thrown
+ * for anything, and so is "Unsupported: " at the start of a line. */
+static bool is_any_class(const frag_message_split_line *read, size_t i)
+{
+    static frag_word_list kinds = {"illegal", "invalid", NULL};
+    static frag_word_list things = {"state", "operation", "argument", "request", "input", NULL};
+    static frag_word_list ends = {"exception", "error", NULL};
+    if (i == 0 && i + 1 < read->count && frag_message_line_is(read, i, "unsupported"))
+        return read->text->bytes[read->words[i].end] == ':';
+    if (!frag_message_line_is_any(read, i, kinds) || !frag_message_line_is_any(read, i + 1, things))
+        return false;
+    const char *behind = read->text->bytes + read->words[i + 1].end;
+    return frag_message_line_is_any(read, i + 2, ends) || strncmp(behind, "(\"", 2) == 0;
+}
+
 /* "Executor task launch worker" is the name of a thread; only what is said to fail is a failure of
  * another kind. */
 bool frag_message_is_other(const frag_message_split_line *read)
@@ -311,15 +348,8 @@ bool frag_message_is_other(const frag_message_split_line *read)
         bool is_failure = false;
         for (size_t j = from; is_launch && j < i + 4 && j < read->count; j++)
             is_failure |= (read->words[j].kinds & (FRAG_WORD_FAIL | FRAG_WORD_ERROR)) != 0;
-        /* "IllegalStateException", "InvalidOperationException" are thrown for anything */
-        bool is_class = (frag_message_line_is(read, i, "illegal") ||
-                         frag_message_line_is(read, i, "invalid")) &&
-                        (frag_message_line_is(read, i + 1, "state") ||
-                         frag_message_line_is(read, i + 1, "operation") ||
-                         frag_message_line_is(read, i + 1, "argument")) &&
-                        frag_message_line_is(read, i + 2, "exception");
-        if (is_unknown(read, i) || ((read->words[i].kinds & FRAG_WORD_OTHER) != 0 && !is_class &&
-                                    (!is_launch || is_failure)))
+        if (is_unknown(read, i) || ((read->words[i].kinds & FRAG_WORD_OTHER) != 0 &&
+                                    !is_any_class(read, i) && (!is_launch || is_failure)))
             return true;
     }
     return false;
@@ -446,8 +476,9 @@ static const status statuses[] = {
 };
 
 /* The words before the number that make it a status, up to the one that decides; read->count: none
- * does. "failed" alone may be followed by any count, so it decides for a negative number only. */
-static size_t status_head(const frag_message_split_line *read, size_t i, bool is_negative)
+ * does. "failed" alone may be followed by any count, so it decides only for a number that is
+ * negative or hexadecimal. */
+static size_t status_head(const frag_message_split_line *read, size_t i, bool is_code)
 {
     static frag_word_list between = {"code", "number", "status", "no",    "result",   "err",
                                      "res",  "ret",    "rc",     "errno", "vkresult", NULL};
@@ -456,7 +487,7 @@ static size_t status_head(const frag_message_split_line *read, size_t i, bool is
     size_t at = i;
     bool is_head = false;
     bool is_apart = read->text->bytes[read->words[i - 1].end] == ','; /* "failed to pin it, -12" */
-    for (size_t j = i; is_apart && is_negative && j > 0 && j + NEAR > i; j--)
+    for (size_t j = i; is_apart && is_code && j > 0 && j + NEAR > i; j--)
         if (frag_message_line_has(read, j - 1, FRAG_WORD_ERROR | FRAG_WORD_FAIL))
             return i - 1;
     while (at > 0 && (frag_message_line_is_any(read, at - 1, between) ||
@@ -465,7 +496,7 @@ static size_t status_head(const frag_message_split_line *read, size_t i, bool is
         at--;
         is_head |= frag_message_line_is_any(read, at, heads) ||
                    frag_message_line_has(read, at, FRAG_WORD_ERROR) ||
-                   (is_negative && frag_message_line_has(read, at, FRAG_WORD_FAIL));
+                   (is_code && frag_message_line_has(read, at, FRAG_WORD_FAIL));
     }
     return is_head ? at : read->count;
 }
@@ -489,7 +520,8 @@ bool frag_message_is_status_number(const frag_message_split_line *read, size_t i
     bool is_whole = behind == '\0' || strchr(".:/%", behind) == NULL ||
                     strchr("\n", read->text->bytes[word->end + 1]) != NULL || /* "error -2." */
                     (read->text->marks[word->end + 1] & FRAG_MESSAGE_WORD) != 0;
-    size_t head = is_whole ? status_head(read, i, is_negative) : read->count;
+    bool is_code = is_negative || strncmp(read->text->bytes + word->at, "0x", 2) == 0;
+    size_t head = is_whole ? status_head(read, i, is_code) : read->count;
     for (size_t j = 0; head < read->count && j < sizeof statuses / sizeof *statuses; j++)
         if (statuses[j].number == word->amount.bytes && statuses[j].is_negative == is_negative &&
             is_of_interface(read, head, &statuses[j]))
@@ -540,8 +572,8 @@ static size_role role_of_size(const frag_message_split_line *read, size_t size)
 bool frag_message_falls_short(const frag_message_split_line *read, size_t i,
                               frag_word_range sentence)
 {
-    static frag_word_list others = {"disk", "storage", "download", "directory",  "partition",
-                                    "if",   "at",      "minimum",  "recommend*", NULL};
+    static frag_word_list others = {"disk", "storage", "download",   "directory", "partition",
+                                    "if",   "minimum", "recommend*", NULL};
     uint64_t need = 0;
     uint64_t have = UINT64_MAX;
     bool is_first = frag_message_line_has(read, i, FRAG_WORD_SIZE);
@@ -554,6 +586,9 @@ bool frag_message_falls_short(const frag_message_split_line *read, size_t i,
                        read->text->line_count == 1;
     if (!is_first || !is_contrast || frag_message_line_has_any(read, 0, read->count, others))
         return false;
+    for (size_t j = 0; j < read->count; j++)
+        if (frag_message_line_is(read, j, "at") && frag_message_line_is(read, j + 1, "least"))
+            return false;
     for (size_t j = i; j < read->count; j++) {
         if (!frag_message_line_has(read, j, FRAG_WORD_SIZE) || !read->words[j].amount.is_known)
             continue;

@@ -128,9 +128,10 @@ static bool is_likely(const frag_message_split_line *read, const frag_message_fa
     return !frag_message_has_prose(read) && (is_failing || (is_short && !found->is_name));
 }
 
-/* The program goes on: a line that says what it does instead. */
-static bool is_harmless(const frag_message_split_line *read)
+/* The program goes on: a line that says what it does instead, and no end of the program below. */
+static bool is_harmless(const frag_message_split_line *read, size_t at)
 {
+    static const char *const ends[] = {"terminatecalled", NULL};
     bool goes_on = false; /* or only the level of a logger, at which some report failures, too */
     for (size_t i = 0; i < read->count; i++) {
         if (frag_message_is_thrown(read, i))
@@ -141,7 +142,8 @@ static bool is_harmless(const frag_message_split_line *read)
                    !frag_message_line_is(read, i, "warning");
     }
     uint32_t failing = FRAG_WORD_ERROR | (goes_on ? 0 : FRAG_WORD_FAIL | FRAG_WORD_SIZE);
-    return (read->kinds & FRAG_WORD_WARNING) != 0 && (read->kinds & failing) == 0;
+    return (read->kinds & FRAG_WORD_WARNING) != 0 && (read->kinds & failing) == 0 &&
+           (goes_on || !frag_message_stands_near(read->text, at, ends));
 }
 
 /* ---- whose memory */
@@ -231,21 +233,17 @@ static bool is_host(const frag_message_split_line *read, const frag_message_fail
 }
 
 /* After a fault of another kind every call fails, allocations too; "failed for a reason other than
- * running out of memory" says so itself. */
+ * running out of memory" says so itself. A launch that fails behind an allocation failed for want
+ * of it. */
 static bool follows_fault(const frag_message_text *text, size_t at)
 {
-    static const char *const faults[] = {"illegalmemoryaccess",
-                                         "illegal_address",
-                                         "illegaladdress",
-                                         "launchfail",
-                                         "launch_fail",
-                                         "device-sideassert`",
-                                         "device-sideasserttrigger",
-                                         "otherthanrunningoutof",
-                                         "otherthanoutof",
-                                         "otherthananoutof",
-                                         NULL};
-    return frag_message_stands_near(text, at, faults);
+    static const char *const faults[] = {
+        "illegalmemoryaccess", "illegal_address",          "illegaladdress",
+        "device-sideassert`",  "device-sideasserttrigger", "otherthanrunningoutof",
+        "otherthanoutof",      "otherthananoutof",         NULL};
+    static const char *const launches[] = {"launchfail", "launch_fail", NULL};
+    return frag_message_stands_near(text, at, faults) ||
+           frag_message_stands_before(text, at, launches);
 }
 
 /* "64 GB RAM but not enough memory": of what stands before "but" there is plenty. */
@@ -263,7 +261,7 @@ static frag_message_kind kind_of(const frag_message_split_line *read,
                                  const frag_message_failure *found, size_t at)
 {
     frag_message_split_line part = contrasted(read, found->at);
-    return is_harmless(read)           ? FRAG_MESSAGE_HARMLESS
+    return is_harmless(read, at)       ? FRAG_MESSAGE_HARMLESS
            : is_host(&part, found, at) ? FRAG_MESSAGE_HOST
                                        : FRAG_MESSAGE_OOM;
 }

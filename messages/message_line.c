@@ -15,18 +15,28 @@ static bool starts_word(const frag_message_text *text, size_t at)
            !is_letter(text->bytes[at - 1]);
 }
 
-static bool stands_near(const frag_message_text *text, size_t at, const char *const *names,
-                        bool is_word)
+static bool stands_before(const frag_message_text *text, size_t at, size_t to,
+                          const char *const *names, bool is_word)
 {
-    size_t from = at > FAR ? at - FAR : 0;
-    size_t to = at + FAR < text->length ? at + FAR : text->length;
-    for (size_t i = from; i < to; i++)
+    for (size_t i = at > FAR ? at - FAR : 0; i < to; i++)
         for (size_t j = 0; names[j] != NULL; j++)
             if (text->bytes[i] == names[j][0] &&
                 strncmp(text->bytes + i, names[j], strlen(names[j])) == 0 &&
                 (!is_word || starts_word(text, i)))
                 return true;
     return false;
+}
+
+static bool stands_near(const frag_message_text *text, size_t at, const char *const *names,
+                        bool is_word)
+{
+    size_t to = at + FAR < text->length ? at + FAR : text->length;
+    return stands_before(text, at, to, names, is_word);
+}
+
+bool frag_message_stands_before(const frag_message_text *text, size_t at, const char *const *names)
+{
+    return stands_before(text, at, frag_message_text_line_end(text, at, FAR), names, false);
 }
 
 bool frag_message_stands_near(const frag_message_text *text, size_t at, const char *const *names)
@@ -57,6 +67,12 @@ bool frag_message_line_is_joined(const frag_message_split_line *read, size_t i)
            (read->text->marks[read->words[i].at] & FRAG_MESSAGE_CAPITAL) == 0;
 }
 
+/* "SKIP_MEM_CHECK=1": of the name of an option, not what the program does */
+static bool is_of_name(const frag_message_text *text, const frag_message_word *word)
+{
+    return text->bytes[word->end] == '_' || (word->at > 0 && text->bytes[word->at - 1] == '_');
+}
+
 void frag_message_line_read(frag_message_split_line *read, const frag_message_text *text,
                             size_t from, size_t to)
 {
@@ -69,6 +85,8 @@ void frag_message_line_read(frag_message_split_line *read, const frag_message_te
             read->words[i].kinds &= ~(uint32_t)FRAG_WORD_PROSE;
         if (frag_message_line_is_joined(read, i) || frag_message_line_is_joined(read, i + 1))
             read->words[i].kinds &= ~(uint32_t)FRAG_WORD_FAIL;
+        if (is_of_name(text, &read->words[i]))
+            read->words[i].kinds &= ~(uint32_t)FRAG_WORD_WARNING;
         read->kinds |= read->words[i].kinds;
     }
 }

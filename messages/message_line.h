@@ -40,6 +40,9 @@ bool frag_message_line_has_any(const frag_message_split_line *read, size_t from,
 /* Does one of the names, which end with NULL, stand in the text around at? */
 bool frag_message_stands_near(const frag_message_text *text, size_t at, const char *const *names);
 
+/* The same, up to the end of the line of at. */
+bool frag_message_stands_before(const frag_message_text *text, size_t at, const char *const *names);
+
 /* Does the text around at name a device or its interface? */
 bool frag_message_is_about_device(const frag_message_text *text, size_t at);
 

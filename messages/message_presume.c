@@ -70,8 +70,9 @@ static bool is_memory(const frag_message_split_line *read, size_t i)
     static frag_word_list words = {"vram*", "memor*", "hbm*", "heap", "arena", NULL};
     bool is_pool =
         frag_message_line_is(read, i, "pool") && frag_message_line_is(read, i + 1, "size");
+    static frag_word_list caches = {"cache", "block*", "page*", "slot*", NULL};
     bool is_cache =
-        frag_message_line_is(read, i, "kv") && frag_message_line_is(read, i + 1, "cache");
+        frag_message_line_is(read, i, "kv") && frag_message_line_is_any(read, i + 1, caches);
     return frag_message_line_has(read, i, FRAG_WORD_MEMORY | FRAG_WORD_ALLOCATE) || is_pool ||
            is_cache || frag_message_line_is_any(read, i, words);
 }
@@ -166,6 +167,24 @@ static bool is_scarce(const frag_message_split_line *read, size_t i)
            (is_memory(read, i - 1) || frag_message_line_is(read, i - 1, "is"));
 }
 
+/* "the adapter does not fit on cuda:0 (0.96 GiB free)" */
+static bool is_unfit(const frag_message_split_line *read, size_t i, frag_word_range sentence)
+{
+    return is_negation(read, i) && frag_message_line_is(read, i + 1, "fit") &&
+           frag_message_line_has_within(read, i + 2, sentence.to, FRAG_WORD_DEVICE) &&
+           frag_message_line_has_within(read, sentence.from, sentence.to, FRAG_WORD_SIZE);
+}
+
+/* "there is not enough space on the GPU" */
+static bool is_without_room(const frag_message_split_line *read, size_t i)
+{
+    static frag_word_list spaces = {"space", "room", NULL};
+    static frag_word_list cards = {"gpu", "gpus", "card", "accelerator", NULL};
+    return is_negation(read, i) && frag_message_line_is(read, i + 1, "enough") &&
+           frag_message_line_is_any(read, i + 2, spaces) &&
+           frag_message_line_has_any(read, i + 3, i + 3 + ARTICLE, cards);
+}
+
 /* "out of memory", "ran out of it", but not "swapped out of memory" */
 static bool is_out(const frag_message_split_line *read, size_t i)
 {
@@ -173,6 +192,7 @@ static bool is_out(const frag_message_split_line *read, size_t i)
                                      "load*",  "tak*",      "pag*",  "evict*", "fetch*",
                                      "served", "allocated", "going", NULL};
     if (!frag_message_line_is(read, i, "out") || !frag_message_line_is(read, i + 1, "of") ||
+        frag_message_is_pool_name(read, i + 2) ||
         (i > 0 && frag_message_line_is_any(read, i - 1, motions)))
         return false;
     for (size_t j = i + 2; j < i + 2 + OBJECT && j < read->count; j++)
@@ -289,8 +309,8 @@ static bool is_bare_failure(const frag_message_split_line *read, size_t i)
 /* "Can't create buffer of size: 26357760": so large that only memory can be missing. */
 static bool is_unmade(const frag_message_split_line *read, size_t i, frag_word_range around)
 {
-    static frag_word_list makes = {"creat*",  "make", "grow*",  "resiz*",
-                                   "reserv*", "get",  "obtain", NULL};
+    static frag_word_list makes = {"creat*", "make",   "grow*", "resiz*", "reserv*",
+                                   "get",    "obtain", "new",   NULL};
     static frag_word_list things = {"buffer*", "texture*", "image*",  "tensor*", "surface*",
                                     "heap*",   "pool",     "memory*", "array*",  NULL};
     return (frag_message_line_has(read, i, FRAG_WORD_FAIL) || is_negation(read, i)) &&
@@ -394,8 +414,8 @@ static bool is_code(const frag_message_split_line *read)
 static bool is_aside(const frag_message_split_line *read)
 {
     if ((read->kinds & FRAG_WORD_CODE) != 0 || frag_message_is_other(read) ||
-        frag_message_has_placeholder(read) || is_survived(read) || is_remark(read) ||
-        is_documentation(read))
+        frag_message_is_of_system(read) || frag_message_has_placeholder(read) ||
+        is_survived(read) || is_remark(read) || is_documentation(read))
         return true;
     return (!is_marked(read, read->count) && (frag_message_is_table_row(read) || is_code(read) ||
                                               frag_message_is_statement(read))) ||
@@ -552,8 +572,8 @@ static bool is_told_at(const frag_message_split_line *read, size_t i)
            (is_compared(read, i) && has_memory(read, around) && has_big_figure(read, sentence)) ||
            is_oversized(read, i, sentence) || is_unmade(read, i, around) ||
            is_beyond_maximum(read, i, sentence) || is_device_size_over(read, i, sentence) ||
-           is_not_got(read, i) || is_bare_failure(read, i) ||
-           (is_about && is_failing(read, i, around));
+           is_without_room(read, i) || is_unfit(read, i, sentence) || is_not_got(read, i) ||
+           is_bare_failure(read, i) || (is_about && is_failing(read, i, around));
 }
 
 /* "policy   peak reserved   utilisation   OOM": of a table */

@@ -19,7 +19,7 @@ static const struct {
 } labels[] = {
     {FRAG_FIGURE_REQUESTED,
      " request requested requesting requests requires required require need needs needed allocate "
-     "allocating allocation alloc malloc asked demanded trying upstream "},
+     "allocating allocation alloc malloc asked demanded trying upstream estimated "},
     {FRAG_FIGURE_FREE, " free available avail remaining left unused allocatable freemem have "},
     {FRAG_FIGURE_TOTAL, " total capacity "},
     {FRAG_FIGURE_LIMIT, " limit max maximum maximal cap capped allowed budget threshold exceed "
@@ -52,6 +52,16 @@ static bool has_sign(const frag_message_text *text, size_t from, size_t to, cons
 {
     for (size_t at = from; at < to; at++)
         if (strchr(signs, text->bytes[at]) != NULL)
+            return true;
+    return false;
+}
+
+/* "exceeds available memory. Estimated 6 GiB", but not "alloc.size" */
+static bool ends_sentence(const frag_message_text *text, size_t from, size_t to)
+{
+    for (size_t at = from; at < to; at++)
+        if (text->bytes[at] == '.' &&
+            (text->marks[at + 1] & (FRAG_MESSAGE_WORD | FRAG_MESSAGE_CAPITAL)) != 0)
             return true;
     return false;
 }
@@ -118,9 +128,8 @@ static bool label_before(const frag_message_text *text, const frag_message_word 
     for (size_t i = index; i > 0 && i + WORDS_BEFORE > index; i--) {
         const frag_message_word *word = &words[i - 1];
         if ((word->kinds & (FRAG_WORD_NUMBER | FRAG_WORD_SIZE)) != 0 ||
-            (i < index && has_sign(text, word->end, words[i].at, ",;\n)")))
-            break;
-        if (i == index && has_sign(text, word->end, words[i].at, ",;\n)]"))
+            ends_sentence(text, word->end, words[i].at) ||
+            has_sign(text, word->end, words[i].at, i == index ? ",;\n)]" : ",;\n)"))
             break;
         /* "5 GB total and 2 GB": the label of the size before it */
         if (i < index && i > 1 && frag_message_word_is(text, &words[i], "and") &&
@@ -153,20 +162,25 @@ static bool label_before(const frag_message_text *text, const frag_message_word 
 }
 
 /* "failed to allocate device memory for d_A (1024.00 MB)", "allocation failed on cuda:0 for 120
- * bytes": farther off, but nothing else can be meant. */
+ * bytes", "CreateResource failed 0x8007000E (5 bytes)": farther off, but nothing else can be meant.
+ */
 static bool is_of_allocation(const frag_message_text *text, const frag_message_word *words,
                              size_t index)
 {
     bool is_for = index > 0 && frag_message_word_is(text, &words[index - 1], "for");
     if (index == 0 || (!is_for && !has_sign(text, words[index - 1].end, words[index].at, "(")))
         return false;
-    const char *const ends = is_for ? ";\n" : ",;:.\n)";
+    const char *const ends = is_for ? ";\n" : ",;:\n)";
     for (size_t i = index; i > 0 && i + WORDS_PAREN > index; i--) {
         const frag_message_word *word = &words[i - 1];
-        if ((word->kinds & (FRAG_WORD_NUMBER | FRAG_WORD_SIZE)) != 0 ||
-            (i < index && has_sign(text, word->end, words[i].at, ends)))
+        bool is_status = strncmp(text->bytes + word->at, "0x", 2) == 0 ||
+                         ((word->kinds & FRAG_WORD_NUMBER) != 0 && /* "(error 2)" */
+                          word->amount.bytes < BARE_BYTES_MIN);
+        if ((!is_status && (word->kinds & (FRAG_WORD_NUMBER | FRAG_WORD_SIZE)) != 0) ||
+            (i < index && (has_sign(text, word->end, words[i].at, ends) ||
+                           ends_sentence(text, word->end, words[i].at))))
             return false;
-        if ((word->kinds & FRAG_WORD_ALLOCATE) != 0)
+        if ((word->kinds & (FRAG_WORD_ALLOCATE | FRAG_WORD_FAIL)) != 0)
             return true;
     }
     return false;
@@ -191,6 +205,35 @@ static bool is_of_memory(const frag_message_text *text, const frag_message_word 
     return false;
 }
 
+static bool is_amount(const frag_message_word *word)
+{
+    return (word->kinds & FRAG_WORD_SIZE) != 0 ||
+           ((word->kinds & FRAG_WORD_NUMBER) != 0 && word->amount.is_known &&
+            word->amount.bytes >= BARE_SIZE_MIN);
+}
+
+/* "only 812646400 of 8589934592 bytes are free", "3 GiB free of 16 GiB": which of the two is the
+ * word index, a part or the whole? Returns the other; index: neither. */
+static size_t part_of(const frag_message_text *text, const frag_message_word *words, size_t count,
+                      size_t index, bool *is_whole)
+{
+    frag_figure figure;
+    for (size_t gap = 2; gap <= 3; gap++) {
+        bool is_label =
+            gap == 2 || (index + 1 < count && label_of(text, &words[index + 1], &figure));
+        *is_whole = false;
+        if (is_label && index + gap < count && is_amount(&words[index + gap]) &&
+            frag_message_word_is(text, &words[index + gap - 1], "of"))
+            return index + gap;
+        *is_whole = true;
+        bool was_label = gap == 2 || (index >= 3 && label_of(text, &words[index - 2], &figure));
+        if (was_label && index >= gap && is_amount(&words[index - gap]) &&
+            frag_message_word_is(text, &words[index - 1], "of"))
+            return index - gap;
+    }
+    return index;
+}
+
 static bool is_big_number(const frag_message_word *word)
 {
     return (word->kinds & FRAG_WORD_NUMBER) != 0 && word->amount.is_known &&
@@ -208,11 +251,15 @@ static bool is_of_pair(const frag_message_text *text, const frag_message_word *w
     return (is_first || is_second) && is_big_number(&words[index]);
 }
 
-/* "#394", "256x256", "buffer.hpp(360)" */
+/* "#394", "256x256", "7680×4320", "buffer.hpp(360)" */
 static bool is_numbered(const frag_message_text *text, const frag_message_word *words, size_t index)
 {
     const frag_message_word *word = &words[index];
     const frag_message_word *file = index > 0 ? word - 1 : word;
+    bool is_beside = text->bytes[word->end] == FRAG_MESSAGE_FOREIGN ||
+                     (word->at > 0 && text->bytes[word->at - 1] == FRAG_MESSAGE_FOREIGN);
+    if (is_beside && word->amount.bytes < BARE_SIZE_MIN)
+        return true;
     return (word->at > 0 && text->bytes[word->at - 1] == '#') || text->bytes[word->end] == 'x' ||
            (file->end + 1 == word->at && text->bytes[file->end] == '(' && file->at > 0 &&
             text->bytes[file->at - 1] == '.');
@@ -261,6 +308,8 @@ void frag_message_quantities(const frag_message_text *text, size_t from, size_t 
         bool is_number = (words[i].kinds & FRAG_WORD_NUMBER) != 0;
         if ((!is_size && !is_number) || !quantity.amount.is_known)
             continue;
+        bool is_whole = false;
+        size_t other = is_amount(&words[i]) ? part_of(text, words, count, i, &is_whole) : i;
         bool named = is_named(text, words, i);
         size_t label = i - has_unit_before(text, words, i);
         quantity.is_labelled =
@@ -268,10 +317,16 @@ void frag_message_quantities(const frag_message_text *text, size_t from, size_t 
             ((is_size || !named) && label_behind(text, words, count, i, &quantity.figure)) ||
             (!named && label_before(text, words, i, &quantity.figure)) ||
             (is_size && is_of_allocation(text, words, i));
+        if (other != i && is_whole) {
+            quantity.is_labelled = true;
+            quantity.figure = FRAG_FIGURE_TOTAL;
+        } else if (other != i && !quantity.is_labelled) {
+            quantity.is_labelled = label_behind(text, words, count, other, &quantity.figure);
+        }
         if (!quantity.is_labelled)
             quantity.figure = FRAG_FIGURE_REQUESTED;
-        bool is_bytes = is_size || is_of_memory(text, words, i) ||
-                        is_of_pair(text, words, count, i) ||
+        bool is_bytes = is_size || (other != i && (words[other].kinds & FRAG_WORD_SIZE) != 0) ||
+                        is_of_memory(text, words, i) || is_of_pair(text, words, count, i) ||
                         (quantity.is_labelled && quantity.amount.bytes >= BARE_BYTES_MIN &&
                          !is_numbered(text, words, i) && !is_counted(text, words, count, i));
         if (is_bytes)

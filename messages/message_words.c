@@ -235,6 +235,7 @@ static const struct {
     {"suggest", FRAG_WORD_PROSE},
     {"swap", FRAG_WORD_HOST},
     {"swapping", FRAG_WORD_WARNING},
+    {"switching", FRAG_WORD_WARNING},
     {"sycl", FRAG_WORD_DEVICE},
     {"synapse", FRAG_WORD_DEVICE},
     {"tcmalloc", FRAG_WORD_HOST},
@@ -451,6 +452,14 @@ static size_t number_at(const frag_message_text *text, size_t at, frag_message_w
     return frag_message_number(bytes, &word->amount);
 }
 
+/* "not enough memory8053063680": the blank is missing. */
+static bool is_glued_size(const frag_message_text *text, size_t at, const frag_message_word *before)
+{
+    enum { DIGITS = 7 };
+    return before->end == at && (before->kinds & FRAG_WORD_MEMORY) != 0 &&
+           strspn(text->bytes + at, "0123456789") >= DIGITS;
+}
+
 size_t frag_message_words(const frag_message_text *text, size_t from, size_t to,
                           frag_message_word *words)
 {
@@ -465,7 +474,8 @@ size_t frag_message_words(const frag_message_text *text, size_t from, size_t to,
         if (is_letter(byte)) {
             taken = letters_at(text, at, to);
             word.kinds = kinds_of(text->bytes + at, taken);
-        } else if (is_digit(byte) && !is_name) {
+        } else if (is_digit(byte) &&
+                   (!is_name || (count > 0 && is_glued_size(text, at, &words[count - 1])))) {
             taken = number_at(text, at, &word);
         }
         if (taken == 0) {

@@ -483,6 +483,7 @@ static void a_status_number_is_enough_where_its_interface_is_named(void **state)
         "CUDA driver error 2",
         "cuBLAS error 3",
         "ze_result 0x70000003",
+        "RuntimeError: zePhysicalMemCreate failed: 0x70000003",
         "nvmap: alloc failed -12",
         "[drm] *ERROR* failed to create GEM object, -12",
     };
@@ -492,6 +493,7 @@ static void a_status_number_is_enough_where_its_interface_is_named(void **state)
         "clCreateBuffer failed: -44",
         "clBuildProgram failed: -11",
         "read failed: -4",
+        "zeInit failed: 0x78000001",
         "glGetError returned 0x500",
         "CUDA error 700",
         "CUDA tests failed: 2",
@@ -823,6 +825,86 @@ static void what_a_person_says_of_memory_is_no_message(void **state)
     assert_presumed(out, sizeof out / sizeof *out, true);
 }
 
+/* What programs print that no thread quotes: the forms of their own sources. */
+static void a_failure_is_seen_whatever_its_class_and_object_are_called(void **state)
+{
+    (void)state;
+    static const char *const out[] = {
+        "{\"error\":{\"message\":\"Not enough device memory for this request: it needs about 53 "
+        "MiB\","
+        "\"type\":\"invalid_request_error\"}}",
+        "Error: InvalidInput(\"insufficient device memory\")",
+        "Unsupported: a 131072-token prompt does not fit in GPU memory",
+        "[ERROR] Failed to allocate device memory for registers\n[ERROR] launch failed: -1",
+        "newBufferWithLength failed, size = 1610612736",
+        "RuntimeError: BlockPool exhausted: no free KV blocks",
+        "ERROR: there is not enough space on the GPU for factorization.",
+        "ValueError: it does not fit while keeping 0.78 GiB free on cuda:0 (0.96 GiB free)",
+        "Warning: There's no memory left on device: 1\nterminate called after throwing an instance",
+        "not enough free memory on the selected cards; or set SKIP_MEM_CHECK=1 to launch anyway",
+    };
+    static const char *const not_out[] = {
+        "Error: InvalidInput(1): the device memory pool has no name",
+        "[ERROR] launch failed: -1\n[ERROR] Failed to allocate device memory for registers",
+        "newBufferWithLength failed, size = 0",
+        "there is not enough space on the disk",
+        "the label does not fit on the button",
+        "Warning: There's no memory left on device: 1",
+        "Not enough free VRAM for parallel processing. Switching to serial",
+        "octeon 0000:03:00.0: Unable to allocate device",
+        "alloc_chrdev_region: Unable to allocate device number. Exiting...",
+        "failed to allocate gpu resource to pod(train-7) on node(gpu-3)",
+        "VkResult VK_ERROR_OUT_OF_POOL_MEMORY, creating another pool",
+    };
+    assert_presumed(out, sizeof out / sizeof *out, true);
+    assert_presumed(not_out, sizeof not_out / sizeof *not_out, false);
+}
+
+typedef struct figure_case {
+    const char *text;
+    uint64_t requested; /* 0: it does not say */
+    uint64_t is_free;
+    uint64_t total;
+} figure_case;
+
+static void figures_belong_to_the_words_of_their_own_sentence(void **state)
+{
+    (void)state;
+    static const figure_case cases[] = {
+        {"MemoryError: GPU memory allocation failed for 2147483648 bytes on GPU 0", 2147483648, 0,
+         0},
+        {"[mtp] cudaMalloc failed for blk.61.nextn.weight (112.0 MiB)", 112 * FRAG_MIB, 0, 0},
+        {"GPU: CreateResource failed 0x8007000E (805306368 bytes)", 805306368, 0, 0},
+        {"GPU malloc failed (error 2) for 8589934592 bytes", 8589934592, 0, 0},
+        {"exceeds available GPU memory. Estimated 6 GiB per job, but only 4 GiB free.",
+         6 * FRAG_GIB, 4 * FRAG_GIB, 0},
+        {"not enough free VRAM: 3 GiB free of 16 GiB, need 9 GiB", 9 * FRAG_GIB, 3 * FRAG_GIB,
+         16 * FRAG_GIB},
+        {"Failed to allocate on device 4294967296 bytes: only 812646400 of 8589934592 bytes are "
+         "free",
+         4294967296, 812646400, 8589934592},
+        {"a boost at 7680\xc3\x97"
+         "4320 is estimated to need 21 GB of VRAM, but the GPU has 9 GB free",
+         21 * FRAG_GIB, 9 * FRAG_GIB, 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        frag_messages messages;
+        const frag_message *best = read_best(&messages, cases[i].text);
+        assert_non_null(best);
+        const uint64_t expected[] = {cases[i].requested, cases[i].is_free, cases[i].total};
+        const frag_figure figures[] = {FRAG_FIGURE_REQUESTED, FRAG_FIGURE_FREE, FRAG_FIGURE_TOTAL};
+        for (size_t j = 0; j < sizeof figures / sizeof *figures; j++)
+            if (best->figures[figures[j]].bytes != expected[j])
+                fail_msg("%s of: %s", frag_figure_field(figures[j]), cases[i].text);
+        frag_messages_destroy(&messages);
+    }
+    frag_messages messages;
+    const frag_message *best = read_best(&messages, "not enough GPU memory8053063680/6442450944");
+    assert_non_null(best);
+    assert_int_equal(best->size_count, 2); /* the blank is missing */
+    frag_messages_destroy(&messages);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -861,6 +943,8 @@ int main(void)
         cmocka_unit_test(memory_of_both_is_not_the_computers),
         cmocka_unit_test(less_than_nothing_is_nothing),
         cmocka_unit_test(numbers_of_tokens_are_no_sizes),
+        cmocka_unit_test(a_failure_is_seen_whatever_its_class_and_object_are_called),
+        cmocka_unit_test(figures_belong_to_the_words_of_their_own_sentence),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
