@@ -77,6 +77,8 @@
         {"parallel", "HOW", .choices = "none|ddp|zero1|fsdp|pipeline|dp|tensor",                   \
          .help = "how several devices share the work"},                                            \
         {"devices", "N", .help = "that share it"},                                                 \
+        {"reshard", "FLAG", .choices = "true|false",                                               \
+         .help = "with fsdp: blocks are given back behind forward and gathered again"},            \
         {"schedule", "NAME", .choices = "1f1b|gpipe",                                              \
          .help = "of a pipeline: in which order its microbatches go forward and backward"},        \
         {"microbatches", "N",                                                                      \

@@ -77,6 +77,11 @@ static uint32_t count_fused(const frag_fix_base *base)
     return is_training(base) && is_adam(workload) && workload->optimizer_loop != FRAG_LOOP_FUSED;
 }
 
+static uint32_t count_reshard(const frag_fix_base *base)
+{
+    return !base->setting.workload.is_resharded;
+}
+
 static void describe_loop(const frag_fit_setting *setting, frag_text *text)
 {
     frag_text_add(text, "%s",
@@ -502,6 +507,10 @@ const frag_fix frag_fixes[] = {
      "One kernel updates the parameters, so that no temporary of all their sizes is made.",
      "Nothing; usually it is faster. Results differ by rounding.", FRAG_FIX_FREE, count_fused,
      .knobs = {{"optimizer_loop", "fused"}}, .describe = describe_loop, .write_line = line_fused},
+    {"reshard", "A block of FSDP is given back behind its forward pass.",
+     "It is gathered again for backward: half as much again is sent.", FRAG_FIX_TIME, count_reshard,
+     .knobs = {{"reshard", "true"}}, .made = "reshard_after_forward=True",
+     .lines = {[FRAG_FIX_TORCH] = "fully_shard(block, reshard_after_forward=True)"}},
     {"accumulate",
      "The batch is divided into smaller ones, whose gradients are added up before one step of the "
      "optimizer.",

@@ -35,7 +35,7 @@ options() {
             count=$((count + 1))
         done
     done <$here/cases
-    [ "$count" -ge 208 ]
+    [ "$count" -ge 209 ]
 }
 
 @test "the same description gives the same bytes, another seed other ones" {
@@ -361,6 +361,7 @@ types=${types/convnext, whisper, mnasnet, dlrm, graphsage or gcn/convnext or whi
     refuse "microbatches is 3 and devices 4; expected one for each device at least" "$gpt2" --precision bf16 --parallel pipeline --devices 4 --microbatches 3
     refuse "batch is 6; expected a multiple of the microbatches, 4" "$gpt2" --precision bf16 --parallel pipeline --devices 4 --batch 6
     refuse "microbatches is given without a pipeline" "$gpt2" --microbatches 4
+    refuse "reshard is false, and there are no shards; expected parallel fsdp" "$gpt2" --reshard false --parallel ddp
     llama=traces/workloads/llama-1b.yaml
     refuse "not for this gpt2" "$gpt2" --parallel tensor
     refuse "not for this gemma2" $here/models/gemma2-tiny.json --parallel tensor

@@ -134,9 +134,10 @@ core = model.get_base_model() if int(knobs.get("lora_rank", 0)) > 0 else model
 if parallel == "fsdp":  # a group for each block, one for the rest
     from torch.distributed.fsdp import fully_shard
 
+    reshard = {"reshard_after_forward": False} if knobs.get("reshard") == "false" else {}
     for block in [module for module in model.modules() if isinstance(module, GradientCheckpointingLayer)]:
-        fully_shard(block)
-    fully_shard(model)
+        fully_shard(block, **reshard)
+    fully_shard(model, **reshard)
 if parallel == "tensor":  # a part of each linear layer of a block
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module

@@ -505,6 +505,9 @@ static bool check_parallel(const frag_workload *workload, frag_error *error)
         return frag_fail(error, FRAG_E_INPUT,
                          "schedule or microbatches is given without a pipeline; expected parallel "
                          "pipeline");
+    if (workload->parallel != FRAG_PARALLEL_FSDP && !workload->is_resharded)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "reshard is false, and there are no shards; expected parallel fsdp");
     if (workload->parallel == FRAG_PARALLEL_NONE)
         return true;
     if (frag_families[of->family].has_images && of->family != FRAG_FAMILY_MNASNET)

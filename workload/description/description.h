@@ -365,6 +365,7 @@ typedef struct frag_workload {
     uint64_t seed;
     uint64_t parallel;     /* frag_parallel */
     uint64_t devices;      /* that share it */
+    bool is_resharded;     /* FSDP gives a block back behind its forward pass */
     uint64_t schedule;     /* frag_schedule, of a pipeline */
     uint64_t microbatches; /* that it cuts a batch into; 0: as many as devices */
 } frag_workload;

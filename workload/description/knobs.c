@@ -112,6 +112,9 @@ const frag_field frag_knobs[] = {
      "how several devices share the work; the recording has a trace of each"},
     {"devices", NULL, FRAG_FIELD_COUNT, WORKLOAD(devices), 2, 2, 64, NULL,
      "that share it, where parallel is not none"},
+    {"reshard", NULL, FRAG_FIELD_FLAG, WORKLOAD(is_resharded), 1, 0, 1, NULL,
+     "with parallel fsdp: a block is given back behind its forward pass and gathered again for "
+     "backward"},
     {"schedule", NULL, FRAG_FIELD_CHOICE, WORKLOAD(schedule), FRAG_SCHEDULE_1F1B, 0, 0,
      "1f1b|gpipe", "of a pipeline: in which order its microbatches go forward and backward"},
     {"microbatches", NULL, FRAG_FIELD_COUNT, WORKLOAD(microbatches), 0, 0, 1 << 12, NULL,

@@ -303,6 +303,7 @@ void frag_shards_leave(frag_tape *tape, const frag_model *model, uint64_t block,
     frag_shards *shards = model->shards;
     if (shards == NULL)
         return;
-    give_back(tape, shards, (uint32_t)block);
+    if (model->workload->is_resharded)
+        give_back(tape, shards, (uint32_t)block);
     frag_tape_hook(tape, output, 2 * (uint32_t)block + 1);
 }
