@@ -264,7 +264,7 @@ static void generate_tokens(program *running)
     frag_tape *tape = running->tape;
     const frag_model *model = &running->model;
     frag_batch *batch = &running->batch;
-    frag_cache cache = frag_cache_create(model);
+    frag_cache cache = frag_cache_create(model, batch->count);
     frag_tensor next = frag_tape_keep(tape, batch->ids);
     frag_tensor logits = 0;
     frag_batch pass = *batch;

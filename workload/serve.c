@@ -154,7 +154,7 @@ static void start_requests(server *at, uint64_t step)
             next->blocks = count_blocks(at->workload, tokens);
         at->blocks_left -= next->blocks;
         next->is_started = true;
-        next->cache = frag_cache_create(at->model);
+        next->cache = frag_cache_create(at->model, 1);
         frag_tensor ids = frag_tape_empty(at->tape, tokens, FRAG_I64);
         run_model(at, next, ids, "prefill");
         frag_tape_drop(at->tape, ids);

@@ -173,8 +173,8 @@ types=${types/convnext, whisper, mnasnet, dlrm, graphsage or gcn/convnext or whi
         refuse ":2:15: tokens is '64,0'; expected N, a list of up to 256 or MIN..MAX, each 1 to 16777216"
     printf 'model: {family: gpt2}\nrun: {tokens: 2000}\n' | refuse ": tokens is 2000; the model has positions for 1024"
     printf 'model: {family: gpt2, heads: 7}\n' | refuse ": width 768 is no multiple of heads 7"
-    printf 'model: {family: mistral, window: 64}\nrun: {task: generate}\n' |
-        refuse ": tokens is 159, which is described in training and evaluation without a pipeline or parallel tensors; expected fewer than the window, 64"
+    printf 'model: {family: mistral, window: 1}\nrun: {task: generate}\n' |
+        refuse ": window is 1, which is not described for one token and for generation, whose cache forgets nothing then; expected 0, or at least 2"
     printf 'model: {family: llama, rotary_share: 0}\n' | refuse ":1:38: rotary_share is '0'; expected a number 0.01 to 1"
     printf 'model: {family: gpt2}\nrun: {optimizer: rmsprop, optimizer_loop: fused}\n' |
         refuse ": optimizer_loop is fused, which the optimizer has not; expected foreach or single"
@@ -287,6 +287,15 @@ types=${types/convnext, whisper, mnasnet, dlrm, graphsage or gcn/convnext or whi
         refuse ": checkpoint is blocks, and graphsage has no blocks for it; expected none"
     printf '{"model_type": "dlrm"}' | refuse ": 'model_type' is 'dlrm'; expected ${types/roberta,/roberta, xlm-roberta,}"
     printf '{"hidden_size": 3}' | refuse ": has no 'model_type'; expected the config.json of a model"
+}
+
+@test "with a window a cache grows up to it" {
+    printf '{"model_type": "mistral", "num_hidden_layers": 1, "sliding_window": 64}' >"$out/window.json"
+    ./fraglab trace generate "$out/window.json" --task generate --tokens 60 --new-tokens 20 --steps 1 --to text -f -o "$out/window.txt"
+    # keys and values of 8 heads of 128 numbers in fp32, of 63 tokens once, of 64 from then on
+    [ "$(grep -c "^alloc .* $((63 * 4096))" "$out/window.txt")" -eq 2 ]
+    [ "$(grep -c "^alloc .* $((64 * 4096))" "$out/window.txt")" -eq 32 ]
+    [ "$(grep -c "^alloc .* $((65 * 4096))" "$out/window.txt")" -eq 0 ]
 }
 
 @test "bad options are refused by name" {

@@ -368,24 +368,35 @@ static bool check_length(const frag_network *of, uint64_t tokens, frag_error *er
     return true;
 }
 
-/* From there on a mask is made, and a cache forgets. */
+static bool has_cache(const frag_workload *workload)
+{
+    return workload->task == FRAG_TASK_GENERATE || workload->task == FRAG_TASK_SERVE ||
+           workload->task == FRAG_TASK_RLHF;
+}
+
+/* From there on a mask is made. A cache that keeps one token less than the window keeps, of a
+ * window of one, all. */
 static bool check_window(const frag_workload *workload, uint64_t tokens, frag_error *error)
 {
     const frag_network *of = &workload->network;
-    bool is_described =
-        (workload->task == FRAG_TASK_TRAIN || workload->task == FRAG_TASK_EVALUATE) &&
-        workload->parallel != FRAG_PARALLEL_PIPELINE && workload->parallel != FRAG_PARALLEL_TENSOR;
+    bool is_cut = workload->parallel == FRAG_PARALLEL_PIPELINE ||
+                  workload->parallel == FRAG_PARALLEL_TENSOR;
     if (of->window > 0 && tokens >= of->window && of->family == FRAG_FAMILY_STARCODER2)
         return frag_fail(error, FRAG_E_INPUT,
                          "tokens is %" PRIu64 ", which is not described for starcoder2; expected "
                          "fewer than the window, %" PRIu64,
                          tokens, of->window);
-    if (of->window == 0 || of->full_layers >= of->layers || tokens < of->window || is_described)
+    if (of->window == 0 || of->full_layers >= of->layers || tokens < of->window)
         return true;
-    return frag_fail(error, FRAG_E_INPUT,
-                     "tokens is %" PRIu64 ", which is described in training and evaluation without "
-                     "a pipeline or parallel tensors; expected fewer than the window, %" PRIu64,
-                     tokens, of->window);
+    if (is_cut)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "tokens is %" PRIu64 ", which is not described with a pipeline or "
+                         "parallel tensors; expected fewer than the window, %" PRIu64,
+                         tokens, of->window);
+    return of->window > 1 || (tokens > 1 && !has_cache(workload)) ||
+           frag_fail(error, FRAG_E_INPUT,
+                     "window is 1, which is not described for one token and for generation, whose "
+                     "cache forgets nothing then; expected 0, or at least 2");
 }
 
 static bool is_gpt2_or_llama(const frag_network *of)

@@ -3,17 +3,33 @@
 #include "base/memory.h"
 #include "workload/families/family.h"
 
-frag_cache frag_cache_create(const frag_model *model)
+frag_cache frag_cache_create(const frag_model *model, uint64_t sequences)
 {
     const frag_network *of = &model->workload->network;
     return (frag_cache){.layers = frag_alloc(of->layers, sizeof(frag_cached)),
-                        .layer_count = of->layers};
+                        .layer_count = of->layers,
+                        .sequences = sequences};
 }
 
 bool frag_network_has_window(const frag_network *of, uint64_t layer)
 {
     return of->window > 0 && layer >= of->full_layers &&
            (of->full_every == 0 || (layer + 1) % of->full_every != 0);
+}
+
+uint64_t frag_network_keys(const frag_network *of, bool has_window, const frag_batch *batch)
+{
+    uint64_t past = has_window && batch->past >= of->window ? of->window - 1 : batch->past;
+    return past + batch->tokens;
+}
+
+/* keys[:, :, -window + 1:], which holds all of them until the next pass. */
+static frag_tensor keep_window(frag_tape *tape, const frag_network *of, const frag_cache *cache,
+                               frag_tensor keys)
+{
+    uint64_t kept = cache->sequences * of->key_heads * of->head_width * (of->window - 1);
+    return frag_tape_count(tape, keys) > kept ? frag_tape_view(tape, keys, kept)
+                                              : frag_tape_keep(tape, keys);
 }
 
 /* What was made is written into the pool, and all are read out of it: index_copy_, index_select. */
@@ -47,8 +63,9 @@ void frag_cache_append(frag_tape *tape, const frag_network *of, frag_cache *cach
     frag_tensor values = frag_aten_cat(tape, at->values, *value, frag_tape_dtype(tape, *value));
     frag_tape_set_kind(tape, was);
     if (has_window)
-        frag_tape_set(tape, &at->keys, frag_tape_keep(tape, keys));
-    frag_tape_set(tape, &at->values, frag_tape_keep(tape, values));
+        frag_tape_set(tape, &at->keys, keep_window(tape, of, cache, keys));
+    frag_tape_set(tape, &at->values,
+                  has_window ? keep_window(tape, of, cache, values) : frag_tape_keep(tape, values));
     frag_tape_set(tape, key, keys);
     frag_tape_set(tape, value, values);
 }
@@ -168,7 +185,7 @@ static frag_tensor compute_chunks(frag_tape *tape, const frag_model *model, cons
 frag_tensor frag_decoder_loss(frag_tape *tape, const frag_family *family, const frag_model *model,
                               const frag_batch *batch)
 {
-    frag_cache past = frag_cache_create(model);
+    frag_cache past = frag_cache_create(model, batch->count);
     frag_tensor hidden =
         family->hidden(tape, model, batch, frag_model_has_checkpoints(model) ? NULL : &past);
     if (model->workload->loss == FRAG_LOSS_CHUNKED) {

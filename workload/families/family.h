@@ -99,6 +99,7 @@ typedef struct frag_cached {
 typedef struct frag_cache {
     frag_cached *layers;
     uint64_t layer_count;
+    uint64_t sequences;
     uint64_t next;         /* passes through a layer so far */
     uint64_t paged_tokens; /* keys and values are in a pool, and so many of them are read out of
                               it; 0: they are not */
@@ -203,7 +204,9 @@ frag_tensor frag_experts_apply(frag_tape *tape, const frag_model *model, const f
 /* ---- decoders (decoder.c): keys and values of past tokens, loss, logits of the last token */
 /* Does attention of that layer look back over a window only? */
 bool frag_network_has_window(const frag_network *of, uint64_t layer);
-frag_cache frag_cache_create(const frag_model *model);
+/* Keys that queries of a batch look at in such a layer. */
+uint64_t frag_network_keys(const frag_network *of, bool has_window, const frag_batch *batch);
+frag_cache frag_cache_create(const frag_model *model, uint64_t sequences);
 /* What a layer has of keys and values behind those of before; the names become all of them. */
 void frag_cache_append(frag_tape *tape, const frag_network *of, frag_cache *cache, frag_tensor *key,
                        frag_tensor *value);

@@ -301,20 +301,28 @@ typedef struct block_call {
     const frag_model *model;
     block at;
     frag_rope angles; /* of 0: queries and keys are not turned */
+    bool has_window;
     frag_tensor mask; /* of eager attention, or frag_aten_seen; 0: none */
     frag_batch batch;
     frag_cache *past; /* NULL: none */
 } block_call;
 
-/* sdpa_attention_forward with a mask: keys and values are repeated before, for each query head. */
+/* sdpa_attention_forward with a mask: keys and values are repeated before, for each query head;
+ * of one token heads are packed as queries (pack_gqa). */
 static frag_tensor mix_masked(frag_tape *tape, const frag_tensor qkv[3], frag_attention_shape shape,
                               frag_tensor seen)
 {
+    shape.is_causal = false;
+    shape.seen = seen;
+    if (shape.queries == 1 && shape.heads > shape.key_heads) {
+        shape.is_packed = shape.is_heads_first = true;
+        shape.queries = shape.heads / shape.key_heads;
+        shape.heads = shape.key_heads;
+        return frag_aten_attention(tape, qkv, &shape);
+    }
     frag_tensor repeated[3] = {qkv[0], frag_aten_repeat_heads(tape, qkv[1], &shape),
                                frag_aten_repeat_heads(tape, qkv[2], &shape)};
     shape.key_heads = shape.heads;
-    shape.is_causal = false;
-    shape.seen = seen;
     frag_tensor made = frag_aten_attention(tape, repeated, &shape);
     frag_tape_drop(tape, repeated[2]);
     frag_tape_drop(tape, repeated[1]);
@@ -329,6 +337,7 @@ static frag_tensor mix(frag_tape *tape, const block_call *call, const frag_tenso
     const frag_network *of = &call->model->workload->network;
     const frag_batch *batch = &call->batch;
     frag_attention_shape shape = frag_model_attention(call->model, batch);
+    shape.keys = frag_network_keys(of, call->has_window, batch);
     shape.is_causal = batch->tokens > 1;
     shape.is_cached = is_cached;
     shape.is_heads_first = is_rope_partial(of); /* as cat has put them */
@@ -443,10 +452,11 @@ static void make_masks(frag_tape *tape, const frag_model *model, const frag_batc
                        const frag_cache *past, frag_dtype dtype, frag_tensor masks[2])
 {
     const frag_network *of = &model->workload->network;
-    const frag_attention_shape shape = {
-        .batch = batch->count, .queries = batch->tokens, .keys = batch->past + batch->tokens};
     bool has_window = of->window > 0 && of->full_layers < of->layers;
     for (uint32_t i = 0; i < 2; i++) {
+        const frag_attention_shape shape = {.batch = batch->count,
+                                            .queries = batch->tokens,
+                                            .keys = frag_network_keys(of, i == 1, batch)};
         if (i == 0 ? has_window && !frag_families[of->family].has_two_masks : !has_window)
             continue;
         if (frag_model_finds_packed(model, past))
@@ -479,12 +489,10 @@ static frag_tensor run_blocks(frag_tape *tape, const frag_model *model, const fr
         bool has_window = frag_network_has_window(of, i);
         bool is_turned = of->unturned_every == 0 || (i + 1) % of->unturned_every != 0;
         const frag_rope *angles = &ropes[has_window && has_two_ropes(of)];
-        const block_call call = {model,
-                                 walk_block(&at, of, i),
-                                 is_turned ? *angles : (frag_rope){0},
-                                 masks[has_window],
-                                 *batch,
-                                 past};
+        const block_call call = {
+            model,      walk_block(&at, of, i), is_turned ? *angles : (frag_rope){0},
+            has_window, masks[has_window],      *batch,
+            past};
         const frag_tensor kept[] = {positions, angles->cosine, angles->sine, call.mask};
         const frag_region_call next = {run_block, &call, sizeof call, kept, 4};
         frag_model_pass_block(tape, model, i, &next, &hidden);

@@ -415,7 +415,8 @@ static frag_tensor compute_loss(frag_tape *tape, const frag_model *model, const 
     block_call call = {.model = model, .in = name_stack(of, false), .batch = *batch};
     frag_tensor encoded = run_stack(tape, &at, &call, batch->ids);
     frag_tensor shifted = frag_family_shift(tape, batch);
-    frag_cache caches[2] = {frag_cache_create(model), frag_cache_create(model)};
+    frag_cache caches[2] = {frag_cache_create(model, batch->count),
+                            frag_cache_create(model, batch->count)};
     bool is_cached = !frag_model_has_checkpoints(model);
     call = (block_call){.model = model,
                         .in = name_stack(of, true),

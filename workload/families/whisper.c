@@ -296,7 +296,8 @@ static frag_tensor compute_loss(frag_tape *tape, const frag_model *model, const 
     frag_tensor shifted = frag_family_shift(tape, batch);
     frag_tensor encoded = encode(tape, model, &at, batch);
     const embeddings first = walk_embeddings(&at, of);
-    frag_cache caches[2] = {frag_cache_create(model), frag_cache_create(model)};
+    frag_cache caches[2] = {frag_cache_create(model, batch->count),
+                            frag_cache_create(model, batch->count)};
     const decoding how = {batch, shifted, encoded,
                           frag_model_has_checkpoints(model) ? NULL : caches};
     frag_tensor hidden = decode(tape, model, &at, &first, &how);

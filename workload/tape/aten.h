@@ -206,6 +206,7 @@ typedef struct frag_attention_shape {
     bool is_causal;
     bool is_cached;      /* keys and values come out of a cache, heads before tokens */
     bool is_heads_first; /* queries lie with heads before tokens, not the other way around */
+    bool is_packed;      /* heads of one key are queries, all of one token; without gradients */
     frag_tensor mask;    /* numbers that are added to the scores of each sequence; 0: none */
     frag_tensor seen;    /* frag_aten_seen, which becomes such a mask; 0: none */
 } frag_attention_shape;

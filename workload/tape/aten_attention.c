@@ -193,7 +193,7 @@ static frag_tensor spread_mask(frag_tape *tape, const frag_attention_shape *shap
 /* convert_boolean_attn_mask, and preprocess_mask for all heads alike. */
 static frag_tensor mask_unseen(frag_tape *tape, const frag_attention_shape *shape, frag_dtype dtype)
 {
-    uint64_t rows = shape->batch * shape->queries;
+    uint64_t rows = shape->batch * (shape->is_packed ? 1 : shape->queries);
     frag_tensor made = frag_aten_where_seen(tape, shape, dtype);
     if (shape->keys % MASK_STEP != 0)
         frag_tape_set(tape, &made,
@@ -434,8 +434,11 @@ frag_tensor frag_aten_attention(frag_tape *tape, const frag_tensor qkv[3],
     for (uint32_t i = 0; i < 3; i++)
         frag_tape_drop(tape, typed[i]);
     /* .transpose(1, 2).contiguous() of the caller, where something is to be copied: flash's output
-     * lies as the queries do. */
-    bool is_turned = is_flash ? shape->is_heads_first : is_math;
+     * lies as the queries do. Packed, heads are in a row again before, which the memory-efficient
+     * kernel's output is copied for. */
+    bool is_turned = is_flash           ? shape->is_heads_first
+                     : shape->is_packed ? !is_math && shape->heads > 1
+                                        : is_math;
     if (is_turned && shape->queries > 1)
         frag_tape_set(tape, &made, frag_aten_contiguous(tape, made));
     return made;

@@ -149,9 +149,10 @@ frag_tensor frag_aten_seen(frag_tape *tape, const frag_attention_shape *shape, b
 frag_tensor frag_aten_where_seen(frag_tape *tape, const frag_attention_shape *shape,
                                  frag_dtype dtype)
 {
+    uint64_t tokens = shape->is_packed ? 1 : shape->queries;
     frag_tensor zero = frag_tape_empty(tape, 1, dtype);
     frag_tensor lowest = frag_tape_empty(tape, 1, dtype);
-    frag_tensor made = frag_tape_empty(tape, shape->batch * shape->queries * shape->keys, dtype);
+    frag_tensor made = frag_tape_empty(tape, shape->batch * tokens * shape->keys, dtype);
     frag_tape_drop(tape, lowest);
     frag_tape_drop(tape, zero);
     return made;
