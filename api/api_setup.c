@@ -4,52 +4,10 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "base/memory.h"
-#include "sim/device/card_table.h"
+#include "studies/device_settings.h"
 #include "studies/policy_settings.h"
 
 #define OTHERS_BYTES_MAX ((uint64_t)1 << 46)
-
-/* A capacity of the caller's own is what programs can take, so the context of the card is not
- * charged against it. */
-static bool take_card(frag_replay_call *call, frag_error *error)
-{
-    frag_text note = {.bytes = NULL};
-    if (call->options.gpu == NULL)
-        return true;
-    if (!frag_card_load(call->options.gpu, &call->gpu, &note, error))
-        return frag_error_in(error, "gpu");
-    if (note.bytes != NULL)
-        frag_context_warn(call->below, "gpu: %s", note.bytes);
-    frag_text_destroy(&note);
-    if (call->gpu.total_bytes == 0)
-        return frag_fail_in(error, FRAG_E_INPUT, call->options.gpu,
-                            "it says nothing of memory; give it as latency, or add 'memory'");
-    call->device.gpu = &call->gpu;
-    call->device.page_bytes = frag_device_description_page(&call->gpu);
-    call->device.capacity_bytes = call->gpu.total_bytes;
-    if (call->options.capacity_bytes == 0)
-        call->device.used_by_others_bytes = call->gpu.context_bytes;
-    call->device.latency = call->gpu.has_latency ? &call->gpu.latency : NULL;
-    return true;
-}
-
-static bool take_latency(frag_replay_call *call, frag_error *error)
-{
-    const char *path = call->options.latency;
-    if (path == NULL)
-        return true;
-    frag_device_description *read = frag_alloc(1, sizeof *read);
-    if (!frag_device_description_load(path, read, error))
-        return false;
-    if (!read->has_latency)
-        return frag_fail_in(error, FRAG_E_INPUT, path,
-                            "it has no 'calls'; a table of latencies needs them");
-    call->gpu.latency = read->latency;
-    call->device.latency = &call->gpu.latency;
-    frag_free(read);
-    return true;
-}
 
 static bool take_rule(frag_replay_call *call, frag_error *error)
 {
@@ -73,9 +31,13 @@ static bool take_rule(frag_replay_call *call, frag_error *error)
 
 static bool take_device(frag_replay_call *call, frag_error *error)
 {
-    call->device = (frag_device_spec){.capacity_bytes = FRAG_UNLIMITED};
-    frag_device_description_clear(&call->gpu);
-    if (!take_card(call, error) || !take_latency(call, error) || !take_rule(call, error))
+    const frag_device_settings settings = {.gpu = call->options.gpu,
+                                           .latency = call->options.latency,
+                                           .has_capacity = call->options.capacity_bytes != 0,
+                                           .gpu_option = "gpu",
+                                           .latency_hint = "as latency"};
+    if (!frag_device_settings_read(&settings, call->below, &call->device, &call->gpu, error) ||
+        !take_rule(call, error))
         return false;
     if (call->options.capacity_bytes != 0)
         call->device.capacity_bytes = call->options.capacity_bytes;

@@ -10,7 +10,7 @@
 #include "base/bytes.h"
 #include "base/file.h"
 #include "base/memory.h"
-#include "sim/device/card_table.h"
+#include "studies/device_settings.h"
 
 /* A label names the policy before it; one that covers several rows would be no name. */
 static bool apply_labels(const frag_arguments *arguments, frag_policy_list *policies,
@@ -68,55 +68,6 @@ bool frag_inputs_policies(const frag_arguments *arguments, const char *fallback,
     if (!ok)
         frag_policy_list_destroy(policies);
     return ok;
-}
-
-/* --gpu: what the description of a card says. A capacity of the user's own is what programs can
- * take, so the context is not charged against it. */
-static bool take_gpu(const frag_arguments *arguments, frag_device_spec *device,
-                     frag_device_description *gpu, frag_error *error)
-{
-    const char *name = frag_arguments_value(arguments, "gpu");
-    if (name == NULL)
-        return true;
-    frag_text note = {.bytes = NULL};
-    if (!frag_card_load(name, gpu, &note, error))
-        return frag_error_in(error, "--gpu");
-    if (note.bytes != NULL)
-        frag_warn(arguments, "--gpu: %s", note.bytes);
-    frag_text_destroy(&note);
-    if (gpu->total_bytes == 0)
-        return frag_fail_in(error, FRAG_E_INPUT, name,
-                            "it says nothing of memory; give it to --latency, or add 'memory'");
-    device->gpu = gpu;
-    device->page_bytes = frag_device_description_page(gpu);
-    device->capacity_bytes = gpu->total_bytes;
-    if (!frag_arguments_has(arguments, "capacity"))
-        device->used_by_others_bytes = gpu->context_bytes;
-    device->latency = gpu->has_latency ? &gpu->latency : NULL;
-    if (gpu->serves_scattered == FRAG_ANSWER_NO)
-        frag_warn(arguments,
-                  "%s serves no large malloc from scattered pages, the simulated device does; "
-                  "'--device cuda' shows what that costs",
-                  gpu->name);
-    return true;
-}
-
-/* --latency: the calls of a description, instead of those of the card. */
-static bool take_latency(const frag_arguments *arguments, frag_device_spec *device,
-                         frag_device_description *gpu, frag_error *error)
-{
-    const char *path = frag_arguments_value(arguments, "latency");
-    frag_device_description read;
-    if (path == NULL)
-        return true;
-    if (!frag_device_description_load(path, &read, error))
-        return false;
-    if (!read.has_latency)
-        return frag_fail_in(error, FRAG_E_INPUT, path,
-                            "it has no 'calls'; a table of latencies needs them");
-    gpu->latency = read.latency;
-    device->latency = &gpu->latency;
-    return true;
 }
 
 /* A bare number is bytes, which few mean who write a small one. Problems of MiniMalloc, which
@@ -179,9 +130,14 @@ bool frag_inputs_device(const frag_arguments *arguments, frag_device_spec *devic
                         frag_device_description *gpu, frag_error *error)
 {
     uint64_t others = 0;
-    *device = (frag_device_spec){.capacity_bytes = FRAG_UNLIMITED};
-    frag_device_description_clear(gpu);
-    if (!take_gpu(arguments, device, gpu, error) || !take_latency(arguments, device, gpu, error) ||
+    const frag_device_settings settings = {.gpu = frag_arguments_value(arguments, "gpu"),
+                                           .latency = frag_arguments_value(arguments, "latency"),
+                                           .has_capacity =
+                                               frag_arguments_has(arguments, "capacity"),
+                                           .gpu_option = "--gpu",
+                                           .latency_hint = "to --latency"};
+    if (!frag_device_settings_read(&settings, frag_arguments_context(arguments), device, gpu,
+                                   error) ||
         !frag_arguments_bytes(arguments, "capacity", &device->capacity_bytes, error) ||
         !frag_arguments_bytes(arguments, "used-by-others", &others, error) ||
         !frag_arguments_count(arguments, "fail-call", 1, UINT64_MAX, &device->fail_call, error))

@@ -16,12 +16,9 @@ bool frag_trace_tools_load_as(const frag_arguments *arguments, const char *path,
                               frag_load_options *options, frag_recording *recording,
                               frag_findings *findings, frag_error *error)
 {
-    const char *from = frag_arguments_value(arguments, "from");
-    if (from != NULL && !frag_trace_format_find(from, &options->format))
-        return frag_fail_in(error, FRAG_E_USAGE, "--from",
-                            "'%s' is not a trace format; expected " FRAG_FORMAT_LIST, from);
-    return frag_recording_load(path, options, recording, findings, error) ||
-           frag_error_in(error, path);
+    return frag_inputs_format(arguments, &options->format, error) &&
+           (frag_recording_load(path, options, recording, findings, error) ||
+            frag_error_in(error, path));
 }
 
 /* Loads with every column and call stack. */
