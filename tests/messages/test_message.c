@@ -524,6 +524,7 @@ static void sizes_say_it_where_the_need_is_more_than_there_is(void **state)
         "need 6144 MB, have 4096 MB on device 0",
         "GPU: need 1 MiB, have 1023 KiB",
         "step 3: need 6144 MB, have 4096 MB on device 0",
+        "step 3 on this GPU of ours: 4096 MB available, it needs 6144 MB",
     };
     static const char *const not_out[] = {
         "Your model needs 8.4 GB but the GPU only has 12 GB",
@@ -671,6 +672,10 @@ static void what_functions_can_return_is_no_message(void **state)
     frag_messages messages;
     assert_null(read_best(&messages, "Functions can return `VK_ERROR_OUT_OF_HOST_MEMORY` and "
                                      "`VK_ERROR_OUT_OF_DEVICE_MEMORY`."));
+    frag_messages_destroy(&messages);
+    assert_null(read_best(&messages, "case VK_ERROR_OUT_OF_DEVICE_MEMORY:"));
+    frag_messages_destroy(&messages);
+    assert_non_null(read_best(&messages, "cases.cpp: VK_ERROR_OUT_OF_DEVICE_MEMORY"));
     frag_messages_destroy(&messages);
     assert_non_null(read_best(&messages, "vkAllocateMemory: VK_ERROR_OUT_OF_DEVICE_MEMORY"));
     frag_messages_destroy(&messages);

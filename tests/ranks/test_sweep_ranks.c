@@ -313,6 +313,79 @@ static void what_is_concluded_has_the_rows_of_a_replay(void **state)
     frag_text_destroy(&many.rows);
 }
 
+/* The rows in a file that has the first so many bytes of them; FRAG_UNLIMITED: of all. The sweep's
+ * error, if it has one. */
+static outcome sweep_on(const frag_text *rows, size_t bytes, const char *text, size_t *found_rows)
+{
+    const frag_context context = {.threads = 2, .environment = settings};
+    char path[512];
+    frag_sweep_job job;
+    outcome found = {0};
+    snprintf(path, sizeof path, "%srows", folder);
+    FILE *stream = fopen(path, "w");
+    assert_non_null(stream);
+    fwrite(rows->bytes, 1, bytes, stream);
+    fclose(stream);
+    frag_sweep_file file = {.has_layout = true, .has_bounds = true};
+    open_job(text, &context, &job);
+    found.ok = frag_sweep_file_open(path, false, &file, &found.error);
+    *found_rows = file.count;
+    if (found.ok) {
+        frag_sweep_order *order = frag_sweep_order_create(&job, &file, WINDOW);
+        frag_sweep_work_alone(&job, order);
+        found.ok = frag_sweep_order_finish(order, &found.totals, &found.error);
+    }
+    frag_sweep_file_close(&file);
+    frag_sweep_job_close(&job);
+    char *read = frag_alloc(2 * rows->length + 1, 1);
+    stream = fopen(path, "r");
+    assert_non_null(stream);
+    frag_text_add_bytes(&found.rows, read, fread(read, 1, 2 * rows->length, stream));
+    fclose(stream);
+    frag_free(read);
+    unlink(path);
+    return found;
+}
+
+static void a_sweep_goes_on_behind_its_rows_and_not_behind_others(void **state)
+{
+    (void)state;
+    outcome all = sweep_alone(1, false);
+    size_t found_rows = 0;
+    char expected[64];
+    for (size_t cut = 0; cut <= all.rows.length; cut += cut < 3000 ? 991 : all.rows.length / 7) {
+        outcome found = sweep_on(&all.rows, cut, experiment, &found_rows);
+        if (!found.ok)
+            fail_msg("%s", found.error.sentence);
+        assert_string_equal(found.rows.bytes, all.rows.bytes);
+        assert_int_equal(found.totals.rows + found_rows, all.totals.rows);
+        frag_text_destroy(&found.rows);
+    }
+    /* The second row is of 60 MiB. */
+    frag_text other = {0};
+    const char *at = strstr(experiment, "60MiB");
+    frag_text_add(&other, "%.*s61%s", (int)(at - experiment), experiment, at + 2);
+    outcome found = sweep_on(&all.rows, all.rows.length, other.bytes, &found_rows);
+    assert_false(found.ok);
+    assert_int_equal(found.error.line, 2);
+    snprintf(expected, sizeof expected, "%srows", folder);
+    assert_string_equal(found.error.where, expected);
+    assert_non_null(strstr(found.error.sentence, "is the row of another experiment"));
+    frag_text_destroy(&found.rows);
+    frag_text_destroy(&other);
+    /* An experiment of the first five rows alone. */
+    frag_text_add(&other, "%s%s", "traces: [a]\npolicies: [pytorch:env]\n",
+                  strstr(experiment, "capacities"));
+    found = sweep_on(&all.rows, all.rows.length, other.bytes, &found_rows);
+    assert_false(found.ok);
+    assert_int_equal(found.error.line, 6);
+    assert_non_null(strstr(found.error.sentence, "is a row that the experiment does not have"));
+    assert_string_equal(found.rows.bytes, all.rows.bytes);
+    frag_text_destroy(&found.rows);
+    frag_text_destroy(&other);
+    frag_text_destroy(&all.rows);
+}
+
 static void several_ranks_write_the_rows_of_one(void **state)
 {
     (void)state;
@@ -401,6 +474,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(what_is_concluded_has_the_rows_of_a_replay, make_files,
                                         remove_files),
+        cmocka_unit_test_setup_teardown(a_sweep_goes_on_behind_its_rows_and_not_behind_others,
+                                        make_files, remove_files),
         cmocka_unit_test_setup_teardown(several_ranks_write_the_rows_of_one, make_files,
                                         remove_files),
         cmocka_unit_test_setup_teardown(a_rank_with_another_experiment_is_named, make_files,

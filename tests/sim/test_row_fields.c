@@ -17,6 +17,7 @@
 #include "base/text.h"
 #include "sim/device/device_description.h"
 #include "sim/rows/result.h"
+#include "sim/rows/result_schema.h"
 #include "studies/compare/comparison.h"
 #include "studies/rows/result_rows.h"
 
@@ -194,6 +195,24 @@ static void an_unlisted_field_cannot_be_written(void **state)
     assert_string_equal(path, "peak.active_bytes");
     frag_json_destroy(json);
     frag_free(line);
+}
+
+static void the_schema_is_the_one_that_is_stored(void **state)
+{
+    (void)state;
+    char *written = NULL;
+    size_t bytes = 0;
+    FILE *stream = open_memstream(&written, &bytes);
+    frag_row_schema_write(stream);
+    fclose(stream);
+    char *stored = frag_alloc(bytes + 1, 1);
+    FILE *file = fopen("schemas/run.json", "r");
+    assert_non_null(file);
+    if (fread(stored, 1, bytes + 1, file) != bytes || memcmp(stored, written, bytes) != 0)
+        fail_msg("schemas/run.json is not what is written; python3 schemas/write.py writes it");
+    fclose(file);
+    frag_free(stored);
+    free(written);
 }
 
 static void a_row_without_a_schema_says_so(void **state)
@@ -492,6 +511,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(events_per_second_are_of_the_time_that_was_measured),
         cmocka_unit_test(an_unlisted_field_cannot_be_written),
         cmocka_unit_test(an_unlisted_field_cannot_be_read),
+        cmocka_unit_test(the_schema_is_the_one_that_is_stored),
         cmocka_unit_test(a_row_without_a_schema_says_so),
         cmocka_unit_test(formats_are_known_by_name),
         cmocka_unit_test(an_unlisted_field_cannot_be_compared),

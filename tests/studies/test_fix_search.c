@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "base/text.h"
+#include "studies/plan/fix_table.h"
 
 enum { FIXES = 4 };
 
@@ -134,6 +135,24 @@ static void ends_where_the_judge_does(void **state)
     }
 }
 
+static void a_fix_is_found_by_its_name_and_another_name_is_refused(void **state)
+{
+    (void)state;
+    frag_error error = {0};
+    frag_text all = {0};
+    for (size_t i = 0; i < frag_fix_count(); i++) {
+        assert_ptr_equal(frag_fix_named(frag_fixes[i].name, &error), &frag_fixes[i]);
+        frag_text_add(&all, "%s%s", i > 0 ? ", " : "'zzzzzzzz' is not a fix; expected one of ",
+                      frag_fixes[i].name);
+    }
+    assert_null(frag_fix_named("zzzzzzzz", &error));
+    assert_string_equal(error.sentence, all.bytes);
+    error = (frag_error){0};
+    assert_null(frag_fix_named("acumulate", &error));
+    assert_string_equal(error.sentence, "'acumulate' is not a fix; did you mean accumulate?");
+    frag_text_destroy(&all);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -144,6 +163,7 @@ int main(void)
         cmocka_unit_test(what_does_harm_or_nothing_is_left_out),
         cmocka_unit_test(where_nothing_fits_all_that_helps_is_kept),
         cmocka_unit_test(ends_where_the_judge_does),
+        cmocka_unit_test(a_fix_is_found_by_its_name_and_another_name_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -58,6 +59,33 @@ static written write_runs(const frag_recording *recording, const char *policy, u
     fclose(stream);
     frag_policy_spec_destroy(&spec);
     return snapshot;
+}
+
+/* Where the text ends that stands first from there on. */
+static size_t behind_text(const written *snapshot, size_t from, const char *text)
+{
+    size_t length = strlen(text);
+    for (size_t at = from; at + length <= snapshot->count; at++)
+        if (memcmp(snapshot->bytes + at, text, length) == 0)
+            return at + length;
+    fail_msg("the snapshot does not hold %s", text);
+    return 0;
+}
+
+static void divisions_are_written_of_every_power_of_two(void **state)
+{
+    (void)state;
+    frag_recording recording;
+    frag_test_recording("alloc 0 512\n", &recording);
+    written snapshot = write_runs(&recording, "pytorch", FRAG_UNLIMITED, FRAG_UNLIMITED);
+    size_t at = behind_text(&snapshot, 0, "roundup_power2_divisions");
+    for (unsigned mib = 1; mib <= 1 << 15; mib *= 2) {
+        char key[16];
+        snprintf(key, sizeof key, "%u", mib);
+        at = behind_text(&snapshot, at, key);
+    }
+    free(snapshot.bytes);
+    frag_recording_destroy(&recording);
 }
 
 static void read_back(const written *snapshot, frag_recording *recording)
@@ -366,6 +394,7 @@ static void devices_without_a_trace_have_an_empty_history(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(divisions_are_written_of_every_power_of_two),
         cmocka_unit_test(a_run_read_back_replays_to_the_same_peak),
         cmocka_unit_test(says_stacks_streams_pools_times_and_notes),
         cmocka_unit_test(marks_are_points_or_the_ends_of_a_phase),
