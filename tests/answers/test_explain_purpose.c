@@ -31,6 +31,7 @@ static void the_innermost_frame_that_tells_counts(void **state)
         {"backward\" \"torch/_tensor.py", "<module>\" \"train.py", "backward"},
         {"autograd thread (no Python stack)\" \"", "autograd thread (no Python stack)\" \"",
          "backward"},
+        {"load\" \"train.py", "backward\" \"torch/_tensor.py", "backward"},
         {"load\" \"train.py", "<module>\" \"train.py", "unknown"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

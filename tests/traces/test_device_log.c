@@ -139,10 +139,15 @@ static void a_failed_request_is_an_observed_oom_and_a_failed_alloc(void **state)
         {.call = FRAG_LOG_CREATE, .bytes = 800, .result = 2},
         {.call = FRAG_LOG_FREE, .address = 0x5000, .result = 1, NOWHERE},
         {.call = FRAG_LOG_MALLOC, .bytes = 5, .result = 999},
+        /* Mapping takes memory too, but is no request; a range of addresses takes none. */
+        {.call = FRAG_LOG_CREATE, .other = 7, .bytes = 64},
+        {.call = FRAG_LOG_MAP, .address = 0x9000, .bytes = 64, .other = 7, .result = 2, NOWHERE},
+        {.call = FRAG_LOG_RESERVE, .bytes = 400, .result = 2, NOWHERE},
     };
-    loaded result = load(records, 4, FRAG_FORMAT_AUTO);
-    assert_events(&result.recording.traces[0], "oom 0 900; alloc - 900; oom 0 800; alloc - 800");
-    assert_found(&result, "failed-call", 2);
+    loaded result = load(records, 7, FRAG_FORMAT_AUTO);
+    assert_events(&result.recording.traces[0],
+                  "oom 0 900; alloc - 900; oom 0 800; alloc - 800; alloc 0 64; oom 0 64");
+    assert_found(&result, "failed-call", 3);
     assert_int_equal(frag_findings_inconsistencies(&result.findings), 0);
     frag_recording_destroy(&result.recording);
 }
