@@ -73,7 +73,7 @@ static void make_streams(frag_builder *builder)
 /* Every block in a private pool of its own. */
 static void make_pools(frag_builder *builder)
 {
-    enum { COUNT = 300 };
+    enum { COUNT = 3000 };
     for (uint32_t i = 0; i < COUNT; i++)
         add_alloc(builder, i, 3000 + 100 * (uint64_t)i, 0,
                   frag_builder_pool(builder, (frag_pool_id){.high = 0, .low = 1 + i}));
