@@ -1,4 +1,5 @@
-/* Tests of tune_search.c: the search over settings. */
+/* Tests of tune_search.c and tune.c: the search over settings, and what is tuned on which traces.
+ */
 #include "studies/tune/tune_search.h"
 
 #include <setjmp.h>
@@ -9,6 +10,10 @@
 #include <string.h>
 
 #include <cmocka.h>
+
+#include "studies/tune/tune.h"
+#include "tests/support/text_recording.h"
+#include "traces/builder.h"
 
 enum { AXES = 4, VALUES = 6 };
 
@@ -214,6 +219,61 @@ static void what_was_given_up_would_not_have_been_the_best(void **state)
     assert_true(given_up > 1000);
 }
 
+/* ---- policies and traces */
+
+static void take_name(void *user, const frag_tuned *tuned)
+{
+    frag_text_add(user, "%s %zu; ", tuned->space->base->ops->name, tuned->subject_count);
+}
+
+static bool tune_both(frag_tune_subjects *subjects, frag_text *taken, frag_error *error)
+{
+    const frag_tune_options options = {.device = {.capacity_bytes = FRAG_UNLIMITED}, .runs = 3};
+    frag_policy_spec specs[2];
+    const frag_policy_list policies = {.specs = specs, .count = 2};
+    assert_true(frag_policy_spec_parse("best-fit", &specs[0], error));
+    assert_true(frag_policy_spec_parse("pytorch", &specs[1], error));
+    frag_text_add(taken, "%s", "");
+    bool ok = frag_tune(NULL, &options, &policies, subjects, take_name, taken, error);
+    frag_policy_spec_destroy(&specs[0]);
+    frag_policy_spec_destroy(&specs[1]);
+    return ok;
+}
+
+static void each_policy_is_tuned_on_all_traces_that_it_can_replay(void **state)
+{
+    (void)state;
+    enum { STREAMS = 1100, POOLS = 1000 };
+    frag_recording one, many = {0};
+    frag_tune_subjects subjects = {0};
+    frag_error error = {0};
+    frag_text taken = {0};
+    frag_test_recording("alloc 0 512\nalloc 1 4096\nfree 0\n", &one);
+    frag_tune_subjects_add(&subjects, &one, false);
+    assert_true(tune_both(&subjects, &taken, &error));
+    assert_string_equal(taken.bytes, "best-fit 1; pytorch 1; ");
+    frag_text_clear(&taken);
+    /* More lists of free blocks than PyTorch's policy takes. */
+    frag_builder *builder = frag_builder_create(&many);
+    for (uint32_t i = 0; i < STREAMS; i++) {
+        frag_pool_id pool = {.high = 0, .low = i % POOLS};
+        frag_builder_add(builder, &(frag_build_event){.op = FRAG_OP_ALLOC,
+                                                      .slot = i,
+                                                      .bytes = 512,
+                                                      .stream = i,
+                                                      .pool = frag_builder_pool(builder, pool)});
+    }
+    assert_true(frag_builder_finish(builder, "many", &error));
+    frag_tune_subjects_add(&subjects, &many, true);
+    assert_false(tune_both(&subjects, &taken, &error));
+    assert_string_equal(taken.bytes, "best-fit 2; ");
+    assert_string_equal(error.where, "many");
+    frag_text_destroy(&taken);
+    frag_tune_subjects_destroy(&subjects);
+    frag_recording_destroy(&one);
+    frag_recording_destroy(&many);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -226,6 +286,7 @@ int main(void)
         cmocka_unit_test(a_search_that_is_stopped_keeps_what_was_scored),
         cmocka_unit_test(what_was_given_up_would_not_have_been_the_best),
         cmocka_unit_test(the_front_is_the_best_with_so_many_options),
+        cmocka_unit_test(each_policy_is_tuned_on_all_traces_that_it_can_replay),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
