@@ -203,11 +203,16 @@ static void adds_statistics_and_times_where_asked(void **state)
     (void)state;
     subject of = make_subject(SMALL_SAMPLE, "pytorch:version=2.8");
     fraglab_result *result = NULL;
-    uint64_t wall_ns = 0;
+    uint64_t wall_ns = 0, event = 0;
     assert_int_equal(run_with_stats(&of, "end", &result, NULL), FRAGLAB_OK);
     assert_non_null(strstr(fraglab_result_json(result), "\"reserved_bytes.all.peak\":"));
     assert_int_equal(fraglab_result_u64(result, "replay.wall_ns", &wall_ns, NULL), FRAGLAB_OK);
     assert_true(wall_ns > 0);
+    fraglab_result_destroy(result);
+    /* Right after the event that is named. */
+    assert_int_equal(run_with_stats(&of, "3", &result, NULL), FRAGLAB_OK);
+    assert_int_equal(fraglab_result_u64(result, "memory_stats_event", &event, NULL), FRAGLAB_OK);
+    assert_int_equal(event, 3);
     fraglab_result_destroy(result);
     /* A run that does not get to the point says so. */
     assert_int_equal(run_with_stats(&of, "oom", &result, NULL), FRAGLAB_OK);
