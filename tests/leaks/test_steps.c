@@ -158,6 +158,16 @@ static void parts_are_of_what_was_recorded(void **state)
     expect_parts(100, 120, "2 - 12: 100 120 140 160 180 200 220 240 260 280 300 320 340");
 }
 
+static void parts_of_other_requests_are_no_steps(void **state)
+{
+    (void)state;
+    frag_text text = {0};
+    for (unsigned i = 0; i < 120; i++) /* one size alone is in each third */
+        frag_text_add(&text, "alloc 0 %u\nfree 0\n", 512 * (i % 40 == 0 ? 2 : 3 + i));
+    assert_string_equal(steps_of(&text, NULL), "");
+    frag_text_destroy(&text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -166,6 +176,7 @@ int main(void)
         cmocka_unit_test(steps_begin_where_little_is_live),
         cmocka_unit_test(parts_need_ten_requests_each),
         cmocka_unit_test(parts_are_of_what_was_recorded),
+        cmocka_unit_test(parts_of_other_requests_are_no_steps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
