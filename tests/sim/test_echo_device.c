@@ -119,6 +119,83 @@ static void another_run_is_refused(void **state)
                                            "repeats"));
 }
 
+/* The answer to the one call that was kept. */
+static frag_device_result ask(const frag_device_answer *kept, frag_device_call call,
+                              uint64_t address, uint64_t bytes, uint64_t *found)
+{
+    frag_answer_list list = {.items = (frag_device_answer[]){*kept}, .count = 1};
+    const frag_echo_options options = {.answers = &list,
+                                       .capacity_bytes = 8 * FRAG_GIB,
+                                       .free_bytes = 8 * FRAG_GIB,
+                                       .page_bytes = FRAG_DEVICE_PAGE_BYTES};
+    frag_device *device = frag_echo_device_create(&options);
+    const frag_device_ops *ops = device->ops;
+    frag_device_result result =
+        call == FRAG_DEVICE_MALLOC         ? ops->malloc(device, bytes, found)
+        : call == FRAG_DEVICE_MALLOC_ASYNC ? ops->malloc_async(device, bytes, 0, found)
+        : call == FRAG_DEVICE_RESERVE      ? ops->reserve(device, bytes, found)
+        : call == FRAG_DEVICE_FREE         ? ops->free(device, address, bytes)
+        : call == FRAG_DEVICE_FREE_ASYNC   ? ops->free_async(device, address, 0)
+        : call == FRAG_DEVICE_UNRESERVE    ? ops->unreserve(device, address, bytes)
+        : call == FRAG_DEVICE_MAP          ? ops->map(device, address, bytes)
+        : call == FRAG_DEVICE_UNMAP        ? ops->unmap(device, address, bytes)
+        : call == FRAG_DEVICE_MEMORY_INFO  ? ops->memory_info(device, false, found, &bytes)
+        : call == FRAG_DEVICE_SYNCHRONIZE  ? ops->synchronize(device)
+        : call == FRAG_DEVICE_EVENT_RECORD ? ops->event_record(device, (uint32_t)address, 1)
+        : call == FRAG_DEVICE_EVENT_QUERY  ? ops->event_wait(device, (uint32_t)address, 1)
+        : call == FRAG_DEVICE_EVENT_WAIT   ? ops->event_await(device, 0, 0, address)
+                                           : ops->stream_wait(device, (uint32_t)address);
+    /* Nothing else was kept. */
+    assert_int_equal(ops->synchronize(device), FRAG_DEVICE_FAILED);
+    ops->destroy(device);
+    return result;
+}
+
+static void each_call_gets_the_answer_that_was_kept_or_none(void **state)
+{
+    (void)state;
+    static const struct {
+        frag_device_call call;
+        uint64_t address, bytes;
+        bool has_address, has_bytes; /* of its own, which must be the same */
+    } cases[] = {
+        {FRAG_DEVICE_MALLOC, 0x10000, 4096, false, true},
+        {FRAG_DEVICE_MALLOC_ASYNC, 0x10000, 4096, false, true},
+        {FRAG_DEVICE_RESERVE, 0x10000, 4096, false, true},
+        {FRAG_DEVICE_FREE, 0x10000, 4096, true, true},
+        {FRAG_DEVICE_FREE_ASYNC, 0x10000, 4096, true, false},
+        {FRAG_DEVICE_UNRESERVE, 0x10000, 4096, true, true},
+        {FRAG_DEVICE_MAP, 0x10000, 4096, true, true},
+        {FRAG_DEVICE_UNMAP, 0x10000, 4096, true, true},
+        {FRAG_DEVICE_MEMORY_INFO, 0x10000, 4096, false, false},
+        {FRAG_DEVICE_SYNCHRONIZE, 0, 0, false, false},
+        {FRAG_DEVICE_EVENT_RECORD, 3, 0, true, false},
+        {FRAG_DEVICE_EVENT_QUERY, 3, 0, true, false},
+        {FRAG_DEVICE_EVENT_WAIT, 3, 0, true, false},
+        {FRAG_DEVICE_STREAM_WAIT, 3, 0, true, false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        frag_device_answer kept = {.kind = FRAG_ANSWER_CALL,
+                                   .call = (uint8_t)cases[i].call,
+                                   .address = cases[i].address,
+                                   .bytes = cases[i].bytes};
+        const frag_device_call call = cases[i].call;
+        const uint64_t address = cases[i].address, bytes = cases[i].bytes;
+        uint64_t found = 0x10000;
+        assert_int_equal(ask(&kept, call, address, bytes, &found), FRAG_DEVICE_OK);
+        assert_int_equal(found, 0x10000);
+        if (cases[i].has_address)
+            assert_int_equal(ask(&kept, call, address + 1, bytes, &found), FRAG_DEVICE_FAILED);
+        if (cases[i].has_bytes)
+            assert_int_equal(ask(&kept, call, address, bytes + 1, &found), FRAG_DEVICE_FAILED);
+        kept.kind = FRAG_ANSWER_ADOPT;
+        assert_int_equal(ask(&kept, call, address, bytes, &found), FRAG_DEVICE_FAILED);
+        kept.kind = FRAG_ANSWER_CALL;
+        kept.result = FRAG_DEVICE_OUT_OF_MEMORY;
+        assert_int_equal(ask(&kept, call, address, bytes, &found), FRAG_DEVICE_OUT_OF_MEMORY);
+    }
+}
+
 static int load(void **state)
 {
     (void)state;
@@ -141,6 +218,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_same_run_comes_to_the_same),
         cmocka_unit_test(another_run_is_refused),
+        cmocka_unit_test(each_call_gets_the_answer_that_was_kept_or_none),
     };
     return cmocka_run_group_tests(tests, load, unload);
 }
