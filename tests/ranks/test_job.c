@@ -232,6 +232,18 @@ static void what_is_no_job_is_refused(void **state)
     expect_refused((const char *const[]){folder}, 1, "requests nothing");
     put("rank1.pkl", "# fraglab trace 2\ndevice 0\n");
     expect_refused((const char *const[]){folder}, 1, "requests nothing");
+    /* A file is named as people write it, with or without a slash behind the folder. */
+    put("rank1.pkl", "# fraglab trace 2\nalloc\n");
+    in_folder(path, "rank1.pkl");
+    in_folder(other, "");
+    const char *const ways[] = {folder, other};
+    for (size_t way = 0; way < 2; way++) {
+        frag_job job;
+        frag_error error;
+        assert_false(measure(&ways[way], 1, &job, &error));
+        assert_string_equal(error.where, path);
+        frag_job_destroy(&job);
+    }
 }
 
 static void numbers_twice_and_stages_of_no_rank_are_refused(void **state)

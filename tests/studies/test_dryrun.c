@@ -312,6 +312,22 @@ static void uncertain_sizes_are_replayed_at_both_ends_and_between(void **state)
     assert_int_equal(answer.uncertain_requests + answer.draws, 0);
 }
 
+static void a_long_run_is_drawn_less_often(void **state)
+{
+    (void)state;
+    enum { EVENTS = 3000000 };
+    frag_text text = {0};
+    frag_text_add(&text, "alloc 0 62914560\nfree 0\n");
+    for (int i = 2; i < EVENTS; i++)
+        frag_text_add(&text, "sync\n");
+    frag_dryrun_answer answer =
+        judged(text.bytes, "{}",
+               "{\"kind\":\"uncertain\",\"low\":0,\"high\":62914560,\"answered\":62914560}\n",
+               FRAG_UNLIMITED);
+    assert_int_equal(answer.draws, 9);
+    frag_text_destroy(&text);
+}
+
 static void the_largest_value_that_fits_is_guessed_from_two(void **state)
 {
     (void)state;
@@ -361,6 +377,7 @@ int main(void)
         cmocka_unit_test(a_run_is_judged_by_phases),
         cmocka_unit_test(the_context_takes_its_part_of_the_card),
         cmocka_unit_test(uncertain_sizes_are_replayed_at_both_ends_and_between),
+        cmocka_unit_test(a_long_run_is_drawn_less_often),
         cmocka_unit_test(the_largest_value_that_fits_is_guessed_from_two),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
