@@ -233,6 +233,30 @@ static size_t collect_behind(const reader *state, size_t from, frag_message *mes
     return to;
 }
 
+static const frag_amount *labelled(const frag_message *message, frag_figure figure)
+{
+    for (uint32_t i = 0; i < message->size_count; i++)
+        if (message->sizes[i].is_labelled && message->sizes[i].figure == figure)
+            return &message->sizes[i].amount;
+    return NULL;
+}
+
+/* "Requires 9012 MB of GPU memory, 7811 MB is available\nInsufficient GPU memory": the line above
+ * tells what was needed and what there was. */
+static void collect_above(const reader *state, size_t from, frag_message *message)
+{
+    size_t start = frag_message_text_line_start(&state->text, from - 1);
+    start = start + HOST_REACH < from ? from - HOST_REACH : start;
+    uint64_t owner = frag_message_text_owner(&state->text, start);
+    frag_message above = {.size_count = 0};
+    frag_message_quantities(&state->text, start, from - 1, &above);
+    const frag_amount *needed = labelled(&above, FRAG_FIGURE_REQUESTED);
+    const frag_amount *available = labelled(&above, FRAG_FIGURE_FREE);
+    bool is_other = owner != message->owner && owner != 0 && message->owner != 0;
+    if (!is_other && needed != NULL && available != NULL && needed->bytes > available->bytes)
+        frag_message_quantities(&state->text, start, from - 1, message);
+}
+
 /* The same figure, printed once more with more digits. */
 static bool is_finer(const frag_amount *amount, const frag_amount *known)
 {
@@ -257,8 +281,12 @@ static void collect_sizes(reader *state, frag_message *message)
     frag_message_quantities(&state->text, from, to, message);
     if (message->size_count == 0 && to < state->text.length)
         state->sizes_end = collect_behind(state, to + 1, message);
+    bool is_guess = (message->says & FRAG_SAYS_GUESS) != 0;
+    if (message->size_count == 0 && is_guess && message->kind == FRAG_MESSAGE_OOM && from > 0 &&
+        state->text.bytes[from - 1] == '\n')
+        collect_above(state, from, message);
     message->is_bare = figure_count(message) == 0;
-    bool is_open = message->is_bare || (message->says & FRAG_SAYS_GUESS) != 0;
+    bool is_open = message->is_bare || is_guess;
     for (uint32_t i = 0; i < message->size_count && is_open; i++) {
         const frag_message_quantity *size = &message->sizes[i];
         frag_amount *known = &message->figures[FRAG_FIGURE_REQUESTED];

@@ -177,15 +177,25 @@ static bool has_asserted(const frag_message_split_line *read)
     return false;
 }
 
-/* "could not allocate device number", "Unable to allocate device": what a kernel keeps of a device;
- * "allocate gpu resource to pod": what a scheduler hands out */
+/* "could not allocate device number", "Unable to allocate device", "Platform device allocation
+ * failed": what a kernel keeps of a device; "allocate gpu resource to pod": what a scheduler hands
+ * out; "descriptor heap full": a table */
 bool frag_message_is_of_system(const frag_message_split_line *read)
 {
-    static frag_word_list parts = {"number", "numbers", "name", "struct", NULL};
+    static frag_word_list parts = {"number", "numbers", "name", "struct", "private", NULL};
     static frag_word_list resources = {"resource", "resources", "gpus", NULL};
     static frag_word_list places = {"pod", "pods", "node", "nodes", NULL};
+    static frag_word_list buses = {"platform", "iio", "input", "net", NULL};
+    static frag_word_list tables = {"heap", "pool", NULL};
     for (size_t i = 0; i < read->count; i++) {
         bool is_allocated = frag_message_line_has(read, i, FRAG_WORD_ALLOCATE);
+        if ((frag_message_line_is_any(read, i, buses) &&
+             frag_message_line_is(read, i + 1, "device") &&
+             frag_message_line_has(read, i + 2, FRAG_WORD_ALLOCATE)) ||
+            (frag_message_line_is(read, i, "descriptor") &&
+             frag_message_line_is_any(read, i + 1, tables) &&
+             frag_message_line_is(read, i + 2, "full")))
+            return true;
         if (is_allocated && frag_message_line_is(read, i + 1, "device") &&
             (i + 2 == read->count || frag_message_line_is_any(read, i + 2, parts)))
             return true;
@@ -323,19 +333,22 @@ static bool is_unknown(const frag_message_split_line *read, size_t i)
            read->text->bytes[read->words[i + 1].end] != ':';
 }
 
-/* "IllegalStateException", "invalid_request_error", "InvalidInput("not enough memory")" are thrown
- * for anything, and so is "Unsupported: " at the start of a line. */
+/* "IllegalStateException", "invalid_request_error", "InvalidInput("not enough memory")",
+ * "InvalidParameter { reason: "exceeds GPU memory" }" are thrown for anything, and so is
+ * "Unsupported: " at the start of a line. */
 static bool is_any_class(const frag_message_split_line *read, size_t i)
 {
     static frag_word_list kinds = {"illegal", "invalid", NULL};
-    static frag_word_list things = {"state", "operation", "argument", "request", "input", NULL};
+    static frag_word_list things = {"state", "operation", "argument", "request",
+                                    "input", "parameter", NULL};
     static frag_word_list ends = {"exception", "error", NULL};
     if (i == 0 && i + 1 < read->count && frag_message_line_is(read, i, "unsupported"))
         return read->text->bytes[read->words[i].end] == ':';
     if (!frag_message_line_is_any(read, i, kinds) || !frag_message_line_is_any(read, i + 1, things))
         return false;
     const char *behind = read->text->bytes + read->words[i + 1].end;
-    return frag_message_line_is_any(read, i + 2, ends) || strncmp(behind, "(\"", 2) == 0;
+    return frag_message_line_is_any(read, i + 2, ends) || strncmp(behind, "(\"", 2) == 0 ||
+           *behind == '{';
 }
 
 /* "Executor task launch worker" is the name of a thread; only what is said to fail is a failure of

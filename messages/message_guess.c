@@ -154,6 +154,7 @@ static bool is_of_computer(const frag_message_split_line *read)
     for (size_t i = 0; i < read->count; i++) {
         bool is_host = frag_message_line_is(read, i, "host") ||
                        frag_message_line_is(read, i, "system") ||
+                       frag_message_line_is(read, i, "resident") ||
                        frag_message_line_is(read, i, "cpu") || frag_message_line_is(read, i, "ram");
         bool was_allocation = i > 0 && frag_message_line_has(read, i - 1, FRAG_WORD_ALLOCATE);
         /* "GPU or CPU memory", "GPU and shared host memory" */
@@ -171,7 +172,8 @@ static bool is_of_computer(const frag_message_split_line *read)
         bool is_other = frag_message_line_is(read, i, "main") ||
                         frag_message_line_is(read, i, "shared"); /* on a chip, too */
         if ((is_other && frag_message_line_is(read, i + 1, "memory")) ||
-            frag_message_line_is(read, i, "pinned") ||
+            (frag_message_line_is(read, i, "pinned") &&
+             frag_message_line_has(read, i, FRAG_WORD_HOST)) ||
             frag_message_line_is(read, i, "pagelocked") ||
             frag_message_line_is(read, i, "hostalloc") || frag_message_line_is(read, i, "ram") ||
             (is_host &&

@@ -67,10 +67,19 @@ bool frag_message_line_is_joined(const frag_message_split_line *read, size_t i)
            (read->text->marks[read->words[i].at] & FRAG_MESSAGE_CAPITAL) == 0;
 }
 
-/* "SKIP_MEM_CHECK=1": of the name of an option, not what the program does */
+/* "SKIP_MEM_CHECK=1", "vmw_shader_define": of a name, not what the program does */
 static bool is_of_name(const frag_message_text *text, const frag_message_word *word)
 {
     return text->bytes[word->end] == '_' || (word->at > 0 && text->bytes[word->at - 1] == '_');
+}
+
+/* "evicting nothing (all pinned)": kept in a cache, not pinned memory of the computer */
+static bool is_kept(const frag_message_split_line *read, size_t i)
+{
+    const char *behind = read->text->bytes + read->words[i].end;
+    return frag_message_line_is(read, i, "pinned") && i > 0 &&
+           (read->words[i - 1].kinds & FRAG_WORD_ALLOCATE) == 0 && *behind != '\0' &&
+           strchr("),.;\n", *behind) != NULL;
 }
 
 void frag_message_line_read(frag_message_split_line *read, const frag_message_text *text,
@@ -86,7 +95,9 @@ void frag_message_line_read(frag_message_split_line *read, const frag_message_te
         if (frag_message_line_is_joined(read, i) || frag_message_line_is_joined(read, i + 1))
             read->words[i].kinds &= ~(uint32_t)FRAG_WORD_FAIL;
         if (is_of_name(text, &read->words[i]))
-            read->words[i].kinds &= ~(uint32_t)FRAG_WORD_WARNING;
+            read->words[i].kinds &= ~(uint32_t)(FRAG_WORD_WARNING | FRAG_WORD_CODE);
+        if (is_kept(read, i))
+            read->words[i].kinds &= ~(uint32_t)FRAG_WORD_HOST;
         read->kinds |= read->words[i].kinds;
     }
 }

@@ -70,7 +70,7 @@ static bool is_memory(const frag_message_split_line *read, size_t i)
     static frag_word_list words = {"vram*", "memor*", "hbm*", "heap", "arena", NULL};
     bool is_pool =
         frag_message_line_is(read, i, "pool") && frag_message_line_is(read, i + 1, "size");
-    static frag_word_list caches = {"cache", "block*", "page*", "slot*", NULL};
+    static frag_word_list caches = {"cache", "pool", "block*", "page*", "slot*", NULL};
     bool is_cache =
         frag_message_line_is(read, i, "kv") && frag_message_line_is_any(read, i + 1, caches);
     return frag_message_line_has(read, i, FRAG_WORD_MEMORY | FRAG_WORD_ALLOCATE) || is_pool ||
@@ -163,6 +163,8 @@ static bool is_scarce(const frag_message_split_line *read, size_t i)
         return !is_only_used(read, i);
     if (frag_message_line_is(read, i, "no") && frag_message_line_is_any(read, i + 1, gone))
         return !frag_message_line_has_any(read, i + 2, i + 4, faults);
+    if (i > 0 && frag_message_line_is(read, i, "low") && is_memory(read, i - 1))
+        return is_marked(read, i); /* "Error: GPU memory low" */
     return i > 0 && frag_message_line_is(read, i, "full") &&
            (is_memory(read, i - 1) || frag_message_line_is(read, i - 1, "is"));
 }
@@ -337,9 +339,9 @@ static bool is_documentation(const frag_message_split_line *read)
 /* "retrying with tiled decoding", "this is not a failure": the program went on. */
 static bool is_survived(const frag_message_split_line *read)
 {
-    static frag_word_list words = {"retry*",   "fallback", "falling",    "skip*",
-                                   "instead",  "swapping", "attempting", "reclaim*",
-                                   "continu*", "switch*",  "forcing",    NULL};
+    static frag_word_list words = {"retry*",   "fallback",   "falling",  "skip*",    "instead",
+                                   "swapping", "attempting", "reclaim*", "continu*", "switch*",
+                                   "forcing",  "clamp*",     NULL};
     static frag_word_list allocations = {"alloc*", "reserv*", NULL};
     static frag_word_list others = {"cpu", "host", "system", "managed", "slower", "smaller", NULL};
     for (size_t i = 0; i < read->count; i++)
@@ -447,11 +449,11 @@ static bool is_supposed(const frag_message_split_line *read, size_t failure)
     /* "Out of memory: this happens when ..." */
     if (clause.to < read->count && !is_marked(read, failure) && ends_before(read, clause.to, ":"))
         clause.to = range_around(read, clause.to, CLAUSE_ENDS).to;
-    static frag_word_list words = {
-        "should",   "avoid*",  "prevent*", "unless", "whether", "how",      "why",      "what",
-        "possibly", "example", "consider", "try",    "without", "please",   "help",     "perhaps",
-        "such",     "want",    "fix",      "before", "detect*", "probably", "question", "hello",
-        "i",        "we",      "my",       "our",    "handle*", "handling", NULL};
+    static frag_word_list words = {"should",  "avoid*",  "prevent*", "unless",   "whether",  "how",
+                                   "why",     "what",    "possibly", "example",  "consider", "try",
+                                   "without", "please",  "help",     "perhaps",  "such",     "fix",
+                                   "before",  "detect*", "probably", "question", "hello",    "i",
+                                   "we",      "my",      "our",      "handle*",  "handling", NULL};
     for (size_t i = clause.from; i < clause.to; i++) {
         bool is_that =
             frag_message_line_is(read, i, "that") &&
@@ -543,12 +545,12 @@ static bool has_topic(const frag_message_split_line *read)
 static bool is_candidate(const frag_message_split_line *read, size_t i)
 {
     static frag_word_list words = {
-        "out*",     "too",      "no",       "full",   "ran",     "limit*",  "quota",
-        "budget",   "cap*",     "max*",     "less",   "lower",   "smaller", "fewer",
-        "higher",   "refused",  "rejected", "denied", "unsucc*", "bad",     "null",
-        "inadequ*", "insuf*",   "deplet*",  "short*", "reached", "hit",     "lacking",
-        "overco*",  "oversub*", "exhaust*", "nomem",  "cant",    "never",   "couldnt",
-        "not",      "t",        "imposs*",  "nil",    "nullptr", "enomem",  NULL};
+        "out*",    "low",      "too",     "no",      "full",    "ran",     "limit*",   "quota",
+        "budget",  "cap*",     "max*",    "less",    "lower",   "smaller", "fewer",    "higher",
+        "refused", "rejected", "denied",  "unsucc*", "bad",     "null",    "inadequ*", "insuf*",
+        "deplet*", "short*",   "reached", "hit",     "lacking", "overco*", "oversub*", "exhaust*",
+        "nomem",   "cant",     "never",   "couldnt", "not",     "t",       "imposs*",  "nil",
+        "nullptr", "enomem",   NULL};
     const uint32_t failing = FRAG_WORD_FAIL | FRAG_WORD_ERROR | FRAG_WORD_LACK | FRAG_WORD_EXCEED |
                              FRAG_WORD_ALLOCATE | FRAG_WORD_MEMORY | FRAG_WORD_NUMBER |
                              FRAG_WORD_SIZE;

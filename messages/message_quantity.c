@@ -120,9 +120,29 @@ static bool label_behind(const frag_message_text *text, const frag_message_word 
     return false;
 }
 
+/* "exceeds GPU memory (24 GB)", "larger than the 12 GB of VRAM": what is exceeded is the device. */
+static bool is_of_device(const frag_message_text *text, const frag_message_word *words,
+                         size_t count, size_t label, size_t index)
+{
+    static const char *const verbs[] = {"exceed", "exceeds", "exceeding"};
+    static const char *const than[] = {"larger", "bigger", "greater"};
+    bool is_verb = false;
+    for (size_t k = 0; k < sizeof verbs / sizeof *verbs; k++)
+        is_verb |= frag_message_word_is(text, &words[label], verbs[k]) ||
+                   (label > 0 && frag_message_word_is(text, &words[label], "than") &&
+                    frag_message_word_is(text, &words[label - 1], than[k]));
+    uint32_t kinds = 0;
+    for (size_t i = label + 1; i < count && i <= index + WORDS_BEHIND; i++) {
+        if (i > index && has_sign(text, words[i - 1].end, words[i].at, ".,;:()\n"))
+            break;
+        kinds |= words[i].kinds;
+    }
+    return is_verb && (kinds & FRAG_WORD_DEVICE) != 0 && (kinds & FRAG_WORD_MEMORY) != 0;
+}
+
 /* "size" alone is that of the request; a word before it may say more: "total memory size". */
 static bool label_before(const frag_message_text *text, const frag_message_word *words,
-                         size_t index, frag_figure *figure)
+                         size_t count, size_t index, frag_figure *figure)
 {
     bool is_size = false;
     for (size_t i = index; i > 0 && i + WORDS_BEFORE > index; i--) {
@@ -141,6 +161,8 @@ static bool label_before(const frag_message_text *text, const frag_message_word 
             if (*figure == FRAG_FIGURE_REQUESTED && i > 1 && label_of(text, word - 1, &more) &&
                 (more == FRAG_FIGURE_LIMIT || more == FRAG_FIGURE_LARGEST))
                 *figure = more;
+            if (*figure == FRAG_FIGURE_LIMIT && is_of_device(text, words, count, i - 1, index))
+                *figure = FRAG_FIGURE_TOTAL;
             /* "Current total 5003256884": of what is held, not of the device */
             if (*figure == FRAG_FIGURE_TOTAL && i > 1 &&
                 frag_message_word_is(text, word - 1, "current"))
@@ -240,14 +262,21 @@ static bool is_big_number(const frag_message_word *word)
            word->amount.bytes >= BARE_SIZE_MIN;
 }
 
-/* "at 3317279728/4100456448": what is used of what there is */
+/* Does one of the signs alone stand between the word index and the one before it? */
+static bool is_joined(const frag_message_text *text, const frag_message_word *words, size_t index)
+{
+    size_t sign = words[index - 1].end;
+    return words[index].at == sign + 1 && strchr("/+<>", text->bytes[sign]) != NULL;
+}
+
+/* "at 3317279728/4100456448", "3758096384 + 1073741824 > 4294967296 bytes": what is used or asked
+ * of what there is */
 static bool is_of_pair(const frag_message_text *text, const frag_message_word *words, size_t count,
                        size_t index)
 {
-    bool is_first = index + 1 < count && words[index + 1].at == words[index].end + 1 &&
-                    text->bytes[words[index].end] == '/' && is_big_number(&words[index + 1]);
-    bool is_second = index > 0 && words[index].at == words[index - 1].end + 1 &&
-                     text->bytes[words[index - 1].end] == '/' && is_big_number(&words[index - 1]);
+    bool is_first =
+        index + 1 < count && is_joined(text, words, index + 1) && is_big_number(&words[index + 1]);
+    bool is_second = index > 0 && is_joined(text, words, index) && is_big_number(&words[index - 1]);
     return (is_first || is_second) && is_big_number(&words[index]);
 }
 
@@ -313,15 +342,18 @@ void frag_message_quantities(const frag_message_text *text, size_t from, size_t 
         bool named = is_named(text, words, i);
         size_t label = i - has_unit_before(text, words, i);
         quantity.is_labelled =
-            (named && label_before(text, words, label, &quantity.figure)) ||
+            (named && label_before(text, words, count, label, &quantity.figure)) ||
             ((is_size || !named) && label_behind(text, words, count, i, &quantity.figure)) ||
-            (!named && label_before(text, words, i, &quantity.figure)) ||
+            (!named && label_before(text, words, count, i, &quantity.figure)) ||
             (is_size && is_of_allocation(text, words, i));
         if (other != i && is_whole) {
             quantity.is_labelled = true;
             quantity.figure = FRAG_FIGURE_TOTAL;
         } else if (other != i && !quantity.is_labelled) {
             quantity.is_labelled = label_behind(text, words, count, other, &quantity.figure);
+        } else if (!quantity.is_labelled && i + 1 < count) {
+            /* "a working set (5 GB) exceeds free VRAM" */
+            quantity.is_labelled = (words[i + 1].kinds & FRAG_WORD_EXCEED) != 0 && is_size;
         }
         if (!quantity.is_labelled)
             quantity.figure = FRAG_FIGURE_REQUESTED;

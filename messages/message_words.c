@@ -59,6 +59,7 @@ static const struct {
     {"cgroup", FRAG_WORD_HOST},
     {"chunk", FRAG_WORD_UNIT},
     {"cl", FRAG_WORD_DEVICE},
+    {"clamping", FRAG_WORD_WARNING},
     {"couldn", FRAG_WORD_FAIL},
     {"cpu", FRAG_WORD_HOST},
     {"crashed", FRAG_WORD_ERROR},
@@ -422,6 +423,13 @@ static bool is_cut_word(const frag_message_text *text, size_t end)
            is_letter(text->bytes[end - 1]);
 }
 
+/* "6103.52 MBs" */
+static bool is_plural(const frag_message_text *text, size_t end)
+{
+    return text->bytes[end] == 's' && text->bytes[end - 1] == 'b' &&
+           (text->marks[end] & FRAG_MESSAGE_WORD) == 0 && !is_cut_word(text, end + 1);
+}
+
 /* "free: -2.36 GiB", but not "- 2.36 GiB" and "2-4 GiB" */
 static bool is_negative(const frag_message_text *text, size_t at)
 {
@@ -443,6 +451,7 @@ static size_t number_at(const frag_message_text *text, size_t at, frag_message_w
         word->kinds = FRAG_WORD_SIZE;
         return named;
     }
+    taken += taken > 0 && is_plural(text, at + taken);
     if (taken > 0 && !is_cut_word(text, at + taken)) {
         word->kinds = FRAG_WORD_SIZE;
         if (is_negative(text, at))

@@ -847,6 +847,11 @@ static void a_failure_is_seen_whatever_its_class_and_object_are_called(void **st
         "ValueError: it does not fit while keeping 0.78 GiB free on cuda:0 (0.96 GiB free)",
         "Warning: There's no memory left on device: 1\nterminate called after throwing an instance",
         "not enough free memory on the selected cards; or set SKIP_MEM_CHECK=1 to launch anyway",
+        "[drm:vmw_shader_define] *ERROR* Out of graphics memory for shader creation.",
+        "Error: InvalidParameter { name: \"size\", reason: \"exceeds GPU memory pool budget\" }",
+        "HTTPException: 503: GPU memory low",
+        "scheduler: KV pool exhausted: 0 pages free of 18432, evicting nothing (all pinned)",
+        "device 0: want 2.50 GiB, 1.10 GiB free in total",
     };
     static const char *const not_out[] = {
         "Error: InvalidInput(1): the device memory pool has no name",
@@ -860,6 +865,11 @@ static void a_failure_is_seen_whatever_its_class_and_object_are_called(void **st
         "alloc_chrdev_region: Unable to allocate device number. Exiting...",
         "failed to allocate gpu resource to pod(train-7) on node(gpu-3)",
         "VkResult VK_ERROR_OUT_OF_POOL_MEMORY, creating another pool",
+        "ERROR: SRV Descriptor heap full, cannot allocate texture",
+        "Platform device allocation failed",
+        "Couldn't allocate device private record",
+        "manual S = 96 exceeds free VRAM, clamping to 71",
+        "this keeps GPU memory low",
     };
     assert_presumed(out, sizeof out / sizeof *out, true);
     assert_presumed(not_out, sizeof not_out / sizeof *not_out, false);
@@ -888,6 +898,13 @@ static void figures_belong_to_the_words_of_their_own_sentence(void **state)
         {"Failed to allocate on device 4294967296 bytes: only 812646400 of 8589934592 bytes are "
          "free",
          4294967296, 812646400, 8589934592},
+        {"a working set (9 GB) exceeds free VRAM (5 GB) of the GPU", 9 * FRAG_GIB, 5 * FRAG_GIB, 0},
+        {"Estimated memory (27 GB) exceeds GPU memory (24 GB)", 27 * FRAG_GIB, 0, 24 * FRAG_GIB},
+        {"VRAM overflow: 13 GB exceeds 12 GB GPU VRAM", 13 * FRAG_GIB, 0, 12 * FRAG_GIB},
+        {"Requires 9 GB of GPU memory, 7 GB is available\nInsufficient GPU memory, exiting",
+         9 * FRAG_GIB, 7 * FRAG_GIB, 0},
+        {"Requires 7 GB of GPU memory, 9 GB is available\nInsufficient GPU memory, exiting", 0, 0,
+         0},
         {"a boost at 7680\xc3\x97"
          "4320 is estimated to need 21 GB of VRAM, but the GPU has 9 GB free",
          21 * FRAG_GIB, 9 * FRAG_GIB, 0},
@@ -907,6 +924,15 @@ static void figures_belong_to_the_words_of_their_own_sentence(void **state)
     const frag_message *best = read_best(&messages, "not enough GPU memory8053063680/6442450944");
     assert_non_null(best);
     assert_int_equal(best->size_count, 2); /* the blank is missing */
+    frag_messages_destroy(&messages);
+    best = read_best(&messages, "GPU memory limit exceeded: 3758096384 + 1073741824 > 4294967296 "
+                                "bytes");
+    assert_non_null(best);
+    assert_int_equal(best->size_count, 3);
+    frag_messages_destroy(&messages);
+    best = read_best(&messages, "Error allocating 6103.52 MBs on GPU.");
+    assert_non_null(best);
+    assert_int_equal(best->size_count, 1);
     frag_messages_destroy(&messages);
 }
 
