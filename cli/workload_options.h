@@ -36,9 +36,11 @@
         {"precision", "TYPE", .choices = "fp32|tf32|bf16|fp16|amp-bf16|amp-fp16",                  \
          .help = "of weights and activations; amp: weights in fp32, autocast"},                    \
         {"optimizer", "NAME",                                                                      \
-         .choices =                                                                                \
-             "adamw|adam|sgd|momentum|rmsprop|adafactor|adamw-8bit|paged-adamw|paged-adamw-8bit",  \
-         .help = "as in torch.optim; 8bit and paged as in bitsandbytes"},                          \
+         .choices = "adamw|adam|sgd|momentum|rmsprop|adafactor|adamw-8bit|paged-adamw|"            \
+                    "paged-adamw-8bit|galore-adamw",                                               \
+         .help = "as in torch.optim; 8bit and paged as in bitsandbytes, galore as galore_torch"},  \
+        {"galore-rank", "N", .help = "dimensions that galore-adamw projects gradients onto"},      \
+        {"galore-gap", "N", .help = "steps until it looks for others"},                            \
         {"optimizer-loop", "HOW", .choices = "foreach|fused|single",                               \
          .help = "how the optimizer goes over the parameters"},                                    \
         {"amsgrad", "FLAG", .choices = "true|false",                                               \

@@ -1,22 +1,27 @@
 #include "workload/optimizer.h"
 
 #include "base/memory.h"
+#include "workload/galore.h"
 
 struct frag_optimizer_state {
     const frag_model *model;
-    bool has_state; /* the first step has been */
-    bool has_maps;  /* what 8 bits stand for, on the GPU */
+    frag_galore *galore; /* NULL: another optimizer */
+    bool has_state;      /* the first step has been */
+    bool has_maps;       /* what 8 bits stand for, on the GPU */
 };
 
 frag_optimizer_state *frag_optimizer_create(const frag_model *model)
 {
     frag_optimizer_state *state = frag_alloc(1, sizeof *state);
     state->model = model;
+    if (model->workload->optimizer == FRAG_OPTIMIZER_GALORE_ADAMW)
+        state->galore = frag_galore_create(model);
     return state;
 }
 
 void frag_optimizer_destroy(frag_optimizer_state *state)
 {
+    frag_galore_destroy(state->galore);
     frag_free(state);
 }
 
@@ -202,6 +207,9 @@ void frag_optimizer_step(frag_tape *tape, frag_optimizer_state *state)
     case FRAG_OPTIMIZER_PAGED_ADAMW:
     case FRAG_OPTIMIZER_PAGED_ADAMW_8BIT:
         make_bitsandbytes(tape, state);
+        break;
+    case FRAG_OPTIMIZER_GALORE_ADAMW:
+        frag_galore_step(tape, state->galore);
         break;
     case FRAG_OPTIMIZER_MOMENTUM:
         frag_tape_set_kind(tape, FRAG_REQUEST_OPTIMIZER);

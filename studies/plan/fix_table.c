@@ -389,6 +389,30 @@ static void line_8bit(const frag_fix_base *base, const frag_fit_setting *setting
         frag_text_add(text, "bitsandbytes.optim.AdamW8bit(model.parameters())");
 }
 
+static uint32_t count_galore(const frag_fix_base *base)
+{
+    frag_workload workload = base->setting.workload;
+    bool is_possible = is_training(base) && is_adam(&workload) && !workload.has_amsgrad;
+    workload.optimizer = FRAG_OPTIMIZER_GALORE_ADAMW;
+    workload.optimizer_loop = FRAG_LOOP_FOREACH;
+    return is_possible && frag_workload_check(&workload, NULL);
+}
+
+static void line_galore(const frag_fix_base *base, const frag_fit_setting *setting,
+                        frag_fix_place place, frag_text *text)
+{
+    (void)base;
+    if (setting->workload.optimizer != FRAG_OPTIMIZER_GALORE_ADAMW)
+        return;
+    if (place == FRAG_FIX_TRANSFORMERS)
+        frag_text_add(text, "optim=\"galore_adamw\", optim_target_modules=[r\".*\\.layers\\..*\"]");
+    else if (place == FRAG_FIX_TORCH)
+        frag_text_add(text,
+                      "galore_torch.GaLoreAdamW([{\"params\": others}, {\"params\": matrices, "
+                      "\"rank\": 128, \"update_proj_gap\": 200, \"scale\": 0.25, "
+                      "\"proj_type\": \"std\"}])");
+}
+
 static uint32_t count_momentum(const frag_fix_base *base)
 {
     return is_training(base) && is_adam(&base->setting.workload);
@@ -403,9 +427,10 @@ static void describe_optimizer(const frag_fit_setting *setting, frag_text *text)
 {
     uint64_t optimizer = setting->workload.optimizer;
     frag_text_add(text, "%s",
-                  optimizer == FRAG_OPTIMIZER_SGD          ? "torch.optim.SGD"
-                  : optimizer == FRAG_OPTIMIZER_ADAMW_8BIT ? "AdamW in 8 bits"
-                                                           : "SGD with momentum");
+                  optimizer == FRAG_OPTIMIZER_SGD            ? "torch.optim.SGD"
+                  : optimizer == FRAG_OPTIMIZER_ADAMW_8BIT   ? "AdamW in 8 bits"
+                  : optimizer == FRAG_OPTIMIZER_GALORE_ADAMW ? "GaLoreAdamW of rank 128"
+                                                             : "SGD with momentum");
 }
 
 static void line_momentum(const frag_fix_base *base, const frag_fit_setting *setting,
@@ -555,6 +580,15 @@ const frag_fix frag_fixes[] = {
      "Rounded weights, and a little time; in training only adapters beside them are trained.",
      FRAG_FIX_TRAINING, count_quantise, .apply = apply_quantise, .describe = describe_quantise,
      .write_line = line_quantise},
+    {"galore",
+     "Gradients of the blocks' matrices are projected onto 128 dimensions, in which AdamW keeps "
+     "its "
+     "numbers.",
+     "Other steps than AdamW's, and every 200 of them a singular value decomposition of each "
+     "gradient, which takes time and a workspace.",
+     FRAG_FIX_TRAINING, count_galore,
+     .knobs = {{"optimizer", "galore-adamw"}, {"optimizer_loop", "foreach"}},
+     .describe = describe_optimizer, .write_line = line_galore},
     {"momentum", "SGD with momentum keeps one number for each weight, where Adam keeps two.",
      "Another optimizer: the learning rate has to be found anew.", FRAG_FIX_TRAINING,
      count_momentum, .knobs = {{"optimizer", "momentum"}, {"amsgrad", "false"}},

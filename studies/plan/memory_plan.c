@@ -116,15 +116,17 @@ static bool try_draws(planner *of)
     return count_draw(of, &setting);
 }
 
-/* ---- workspaces of convolutions, which are taken at their most */
+/* ---- workspaces of convolutions and singular value decompositions, taken at their most */
 static bool try_no_workspaces(planner *of)
 {
     frag_memory_plan *plan = of->plan;
     frag_tape_card card = plan->base.card;
     bool fits = plan->as_is.fits;
     card.has_no_workspaces = true;
-    const frag_family_fields *family = &frag_families[plan->base.setting.workload.network.family];
-    if ((family->has_images || family->has_sounds) &&
+    const frag_workload *workload = &plan->base.setting.workload;
+    const frag_family_fields *family = &frag_families[workload->network.family];
+    bool has_galore = workload->optimizer == FRAG_OPTIMIZER_GALORE_ADAMW;
+    if ((family->has_images || family->has_sounds || has_galore) &&
         !frag_fit_try(of->fitter, &plan->base.setting, &card, plan->usable_bytes, &fits, of->error))
         return false;
     plan->is_workspace_split = fits != plan->as_is.fits;
@@ -361,7 +363,9 @@ const char *frag_plan_doubt(const frag_memory_plan *plan)
     if (plan->is_sure)
         return NULL;
     if (plan->is_workspace_split)
-        return "it hangs on the workspaces that cuDNN takes for convolutions";
+        return plan->base.setting.workload.optimizer == FRAG_OPTIMIZER_GALORE_ADAMW
+                   ? "it hangs on the workspaces that cuSOLVER takes for decompositions"
+                   : "it hangs on the workspaces that cuDNN takes for convolutions";
     if (plan->fits == FRAG_FITS_UNKNOWN)
         return "it hangs on the lengths that are drawn";
     if (!plan->as_is.fits && frag_plan_margin(plan, &plan->as_is) >= 0)

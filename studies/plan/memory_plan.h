@@ -43,7 +43,7 @@ typedef struct frag_memory_plan {
     bool is_sure;
     uint64_t draws; /* seeds that were tried where lengths are drawn, and the longest alone */
     uint64_t draws_served;
-    bool is_workspace_split; /* with the most that convolutions may take, or with nothing, alone */
+    bool is_workspace_split; /* with the most that libraries may take, or with nothing, alone */
     frag_plan_trial as_is;
     frag_fit_parts parts; /* of as_is */
     frag_plan_fix fixes[FRAG_FIXES_MAX];

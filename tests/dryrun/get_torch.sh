@@ -19,7 +19,7 @@ get() { # release
         "$venv/bin/pip" install -q --no-deps "torch==$1" &&
         get_companions "$1" &&
         "$venv/bin/pip" install -q transformers diffusers && # these do not ask for torch, but for much else
-        "$venv/bin/pip" install -q --no-deps accelerate peft timm bitsandbytes expecttest psutil &&
+        "$venv/bin/pip" install -q --no-deps accelerate peft timm bitsandbytes galore_torch expecttest psutil &&
         touch "$venv/complete"
 }
 

@@ -91,6 +91,15 @@ refuse() { # sentence, arguments
     [ "$(field '(p["fits"], p["is_sure"], p["margin_bytes"])' <<<"$output")" = '(False, False, -2097152)' ]
 }
 
+@test "decompositions of GaLore that decide make a plan unsure" {
+    printf 'model: {family: llama, width: 256, inner: 8192, layers: 1, heads: 4, vocabulary: 1000}\nrun: {tokens: 16, optimizer: galore-adamw}\n' >"$out/wide.yaml"
+    run ./fraglab plan "$out/wide.yaml" --gpu 500MiB --format jsonl
+    [ "$status" -eq 1 ]
+    [ "$(field '(p["fits"], p["is_sure"], p["doubt"])' <<<"$output")" = "(None, False, 'it hangs on the workspaces that cuSOLVER takes for decompositions')" ]
+    run ./fraglab plan "$out/wide.yaml" --gpu 100MiB --format jsonl
+    [ "$(field 'p["fits"]' <<<"$output")" = False ]
+}
+
 @test "of images the largest batch is said, and workspaces that decide make it unsure" {
     needed=$(./fraglab plan $models/resnet50.yaml --gpu 80GiB --batch 4 --format jsonl | field 'p["needed_bytes"]')
     run ./fraglab plan $models/resnet50.yaml --gpu "$((needed - 2097152))B" --batch 4 --format jsonl

@@ -35,7 +35,7 @@ options() {
             count=$((count + 1))
         done
     done <$here/cases
-    [ "$count" -ge 209 ]
+    [ "$count" -ge 210 ]
 }
 
 @test "the same description gives the same bytes, another seed other ones" {
@@ -370,6 +370,11 @@ types=${types/convnext, whisper, mnasnet, dlrm, graphsage or gcn/convnext or whi
     refuse "microbatches is 3 and devices 4; expected one for each device at least" "$gpt2" --precision bf16 --parallel pipeline --devices 4 --microbatches 3
     refuse "batch is 6; expected a multiple of the microbatches, 4" "$gpt2" --precision bf16 --parallel pipeline --devices 4 --batch 6
     refuse "microbatches is given without a pipeline" "$gpt2" --microbatches 4
+    refuse "galore_gap is given; expected the optimizer galore-adamw" "$gpt2" --galore-rank 8
+    refuse "galore-adamw; it is described for opt, gpt_neox and the families of llama without experts, not for gpt2" "$gpt2" --optimizer galore-adamw
+    refuse "without experts, not for mixtral" $here/models/mixtral-tiny.json --optimizer galore-adamw
+    refuse "with parallel none or ddp" $here/models/llama-tiny.json --optimizer galore-adamw --parallel fsdp
+    refuse "optimizer_loop is fused" $here/models/llama-tiny.json --optimizer galore-adamw --optimizer-loop fused
     refuse "reshard is false, and there are no shards; expected parallel fsdp" "$gpt2" --reshard false --parallel ddp
     llama=traces/workloads/llama-1b.yaml
     refuse "not for this gpt2" "$gpt2" --parallel tensor

@@ -248,8 +248,19 @@ if knobs.get("experts_implementation") == "eager":
     for layer, router in enumerate(routers):
         fix_routing(router, layer, len(routers))
 
-if knobs.get("optimizer", "adamw") not in ("adamw", "adam", "sgd", "momentum", "rmsprop", "adafactor"):
+if knobs.get("optimizer", "adamw").endswith("8bit") or knobs.get("optimizer") == "paged-adamw":
     import bitsandbytes
+
+
+def galore(parameters):
+    """The groups that transformers makes for optim="galore_adamw", of all linear layers of blocks."""
+    from galore_torch import GaLoreAdamW
+
+    matrices = [layer.weight for name, layer in model.named_modules() if ".layers." in name and isinstance(layer, torch.nn.Linear)]
+    others = [p for p in parameters if all(p is not matrix for matrix in matrices)]
+    kept = {"rank": int(knobs.get("galore_rank", 128)), "update_proj_gap": int(knobs.get("galore_gap", 200)), "scale": 0.25, "proj_type": "std"}
+    return GaLoreAdamW([{"params": others}, {"params": matrices, **kept}])
+
 
 loop = {"foreach": {}, "fused": {"fused": True}, "single": {"foreach": False}}[knobs.get("optimizer_loop", "foreach")]
 amsgrad = knobs.get("amsgrad", "false") == "true"
@@ -261,6 +272,7 @@ optimizer = {
     "adamw-8bit": lambda p: bitsandbytes.optim.AdamW8bit(p),
     "paged-adamw": lambda p: bitsandbytes.optim.PagedAdamW(p),
     "paged-adamw-8bit": lambda p: bitsandbytes.optim.PagedAdamW8bit(p),
+    "galore-adamw": galore,
     "sgd": lambda p: torch.optim.SGD(p, lr=0.1, **loop),
     "momentum": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, **loop),
 }[knobs.get("optimizer", "adamw")]([p for p in model.parameters() if p.requires_grad])

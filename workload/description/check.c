@@ -290,6 +290,35 @@ static bool check_size(const frag_workload *workload, frag_error *error)
     return true;
 }
 
+static bool is_llama(const frag_network *of)
+{
+    return frag_families[of->family].fields == frag_families[FRAG_FAMILY_LLAMA].fields;
+}
+
+/* Whose blocks' matrices are all weights of nn.Linear, as GaLore is for. */
+static bool check_galore(const frag_workload *workload, frag_error *error)
+{
+    const frag_network *of = &workload->network;
+    bool has_knobs = workload->galore_rank != FRAG_GALORE_RANK_INITIAL ||
+                     workload->galore_gap != FRAG_GALORE_GAP_INITIAL;
+    if (workload->optimizer != FRAG_OPTIMIZER_GALORE_ADAMW)
+        return !has_knobs || frag_fail(error, FRAG_E_INPUT,
+                                       "galore_rank or galore_gap is given; expected the optimizer "
+                                       "galore-adamw with it");
+    if ((!is_llama(of) && of->family != FRAG_FAMILY_OPT && of->family != FRAG_FAMILY_GPT_NEOX) ||
+        of->experts > 0)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "optimizer is galore-adamw; it is described for opt, gpt_neox and the "
+                         "families of llama without experts, not for %s",
+                         frag_families[of->family].name);
+    bool is_described = workload->lora_rank == 0 && (workload->parallel == FRAG_PARALLEL_NONE ||
+                                                     workload->parallel == FRAG_PARALLEL_DDP);
+    return is_described ||
+           frag_fail(error, FRAG_E_INPUT,
+                     "optimizer is galore-adamw; it is described without lora_rank, and with "
+                     "parallel none or ddp");
+}
+
 /* As torch.optim: what it refuses or passes over. */
 static bool check_optimizer(const frag_workload *workload, frag_error *error)
 {
@@ -298,6 +327,8 @@ static bool check_optimizer(const frag_workload *workload, frag_error *error)
     if (workload->has_amsgrad && !is_adam)
         return frag_fail(error, FRAG_E_INPUT,
                          "amsgrad is true; expected it with the optimizer adamw or adam");
+    if (!check_galore(workload, error))
+        return false;
     bool is_fusible = optimizer < FRAG_OPTIMIZER_RMSPROP;
     if (!is_fusible && workload->optimizer_loop == FRAG_LOOP_FUSED)
         return frag_fail(
@@ -401,8 +432,7 @@ static bool check_window(const frag_workload *workload, uint64_t tokens, frag_er
 
 static bool is_gpt2_or_llama(const frag_network *of)
 {
-    const frag_field *llama = frag_families[FRAG_FAMILY_LLAMA].fields;
-    return of->family == FRAG_FAMILY_GPT2 || frag_families[of->family].fields == llama;
+    return of->family == FRAG_FAMILY_GPT2 || is_llama(of);
 }
 
 /* What llama's descendants have of their own, which no stage and no part of a layer is described
@@ -467,8 +497,8 @@ static bool check_tensor(const frag_workload *workload, frag_error *error)
 {
     const frag_network *of = &workload->network;
     bool has_biases = of->has_attention_bias || of->has_inner_bias;
-    if (frag_families[of->family].fields != frag_families[FRAG_FAMILY_LLAMA].fields ||
-        of->is_fused || of->is_eager || of->has_head_norms || is_later_llama(of) || has_biases)
+    if (!is_llama(of) || of->is_fused || of->is_eager || of->has_head_norms || is_later_llama(of) ||
+        has_biases)
         return frag_fail(error, FRAG_E_INPUT,
                          "parallel is tensor; it is described for families of llama without fused, "
                          "eager, head_norms, attention_bias and inner_bias, not for this %s",

@@ -210,6 +210,7 @@ typedef enum frag_optimizer {
     FRAG_OPTIMIZER_ADAMW_8BIT, /* these are bitsandbytes' */
     FRAG_OPTIMIZER_PAGED_ADAMW,
     FRAG_OPTIMIZER_PAGED_ADAMW_8BIT,
+    FRAG_OPTIMIZER_GALORE_ADAMW, /* galore_torch's */
 } frag_optimizer;
 
 typedef enum frag_optimizer_loop {
@@ -266,7 +267,11 @@ typedef enum frag_loss { FRAG_LOSS_FULL, FRAG_LOSS_CHUNKED } frag_loss;
 /* What a training loop keeps by mistake. */
 typedef enum frag_leak { FRAG_LEAK_NONE, FRAG_LEAK_LOSSES, FRAG_LEAK_OUTPUTS } frag_leak;
 
-enum { FRAG_LOSS_CHUNK_INITIAL = 1024 };
+enum {
+    FRAG_LOSS_CHUNK_INITIAL = 1024,
+    FRAG_GALORE_RANK_INITIAL = 128,
+    FRAG_GALORE_GAP_INITIAL = 200
+};
 
 /* Types of the weights of linear layers but the head's, as bitsandbytes has them. */
 typedef enum frag_quantize {
@@ -342,6 +347,8 @@ typedef struct frag_workload {
     uint64_t precision;
     uint64_t optimizer;
     uint64_t optimizer_loop;
+    uint64_t galore_rank; /* dimensions that GaLore keeps */
+    uint64_t galore_gap;  /* steps until it looks for others */
     bool has_amsgrad;
     uint64_t checkpoint;
     uint64_t offload;          /* frag_offload */

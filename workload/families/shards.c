@@ -12,7 +12,7 @@ typedef struct shard_group {
     uint32_t count;
     frag_tensor gathered; /* what all ranks have sent; 0: is not on its way */
     bool is_whole;
-    bool is_done;     /* its gradients have been added up */
+    bool is_done; /* its gradients have been added up */
 } shard_group;
 
 struct frag_shards {
