@@ -298,12 +298,6 @@ void frag_builder_add(frag_builder *builder, const frag_build_event *event)
     set_64(&trace->block_bytes, capacity, index, event->block_bytes);
 }
 
-frag_event frag_builder_event(const frag_builder *builder, uint64_t index)
-{
-    FRAG_ASSERT(index < builder->trace->event_count);
-    return builder->trace->events[index];
-}
-
 uint64_t frag_builder_event_count(const frag_builder *builder)
 {
     return builder->trace->event_count;
@@ -330,6 +324,26 @@ void frag_builder_slot_give(frag_builder *builder, uint32_t slot)
     slot_stack *slots = &builder->device.slots;
     FRAG_ASSERT(slot < slots->next);
     *FRAG_APPEND(slots->free, slots->count, slots->capacity) = slot;
+}
+
+void frag_builder_repeat(frag_builder *builder, uint64_t first, uint64_t end, uint32_t *slots)
+{
+    frag_trace *trace = builder->trace;
+    FRAG_ASSERT(first <= end && end <= trace->event_count);
+    size_t least = (size_t)(trace->event_count + (end - first));
+    if (least > builder->device.capacity)
+        resize_events(builder,
+                      least > 2 * builder->device.capacity ? least : 2 * builder->device.capacity);
+    for (uint64_t i = first; i < end; i++) {
+        frag_event *again = &trace->events[trace->event_count++];
+        *again = trace->events[i];
+        if (again->op == FRAG_OP_ALLOC) {
+            again->slot = slots[again->slot] = frag_builder_slot_take(builder);
+        } else if (again->op == FRAG_OP_FREE) {
+            again->slot = slots[again->slot];
+            frag_builder_slot_give(builder, again->slot);
+        }
+    }
 }
 
 static void destroy_builder(frag_builder *builder)

@@ -47,9 +47,11 @@ void frag_builder_streams(frag_builder *builder, const uint64_t *handles, uint32
 void frag_builder_add(frag_builder *builder, const frag_build_event *event);
 /* What was added to the trace begun last. */
 uint64_t frag_builder_event_count(const frag_builder *builder);
-frag_event frag_builder_event(const frag_builder *builder, uint64_t index);
 /* All slots of that trace are less. */
 uint32_t frag_builder_slot_count(const frag_builder *builder);
+/* Adds events [first, end) once more, but for their columns: blocks take slots as they come. By
+ * slot: the one that takes its place, given for those that are released and were there before. */
+void frag_builder_repeat(frag_builder *builder, uint64_t first, uint64_t end, uint32_t *slots);
 /* Slots: the lowest free number first, so that tables stay small. */
 uint32_t frag_builder_slot_take(frag_builder *builder);
 void frag_builder_slot_give(frag_builder *builder, uint32_t slot);

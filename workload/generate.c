@@ -308,13 +308,13 @@ static void run_generation(program *running)
     frag_batch *batch = &running->batch;
     load_batch(running);
     generation *before = find_generation(running, batch->tokens);
-    if (before != NULL && frag_tape_repeat_stretch(tape, batch->ids, &before->stretch))
+    if (before != NULL && frag_tape_repeat_stretch(tape, &batch->ids, &before->stretch))
         return;
     if (before != NULL)
-        frag_tape_begin_stretch(tape, batch->ids, &before->stretch);
+        frag_tape_begin_stretch(tape, &batch->ids, 1, &before->stretch);
     generate_tokens(running);
     if (before != NULL)
-        frag_tape_end_stretch(tape, batch->ids, &before->stretch);
+        frag_tape_end_stretch(tape, &batch->ids, &before->stretch);
 }
 
 /* Answers without gradients, then what is learnt from them. */

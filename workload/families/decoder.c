@@ -80,6 +80,33 @@ void frag_cache_destroy(frag_tape *tape, frag_cache *cache)
     frag_free(cache->layers);
 }
 
+void frag_cache_pass_block(frag_tape *tape, const frag_model *model, frag_cache *cache,
+                           frag_block_place place, const frag_region_call *block,
+                           frag_tensor *hidden)
+{
+    const frag_workload *workload = model->workload;
+    bool is_plain = cache != NULL && cache->paged_tokens == 0 && workload->network.experts == 0 &&
+                    workload->parallel == FRAG_PARALLEL_NONE && !frag_tape_is_recording(tape);
+    const frag_cached *at = is_plain ? &cache->layers[cache->next % cache->layer_count] : NULL;
+    if (at == NULL ||
+        !frag_tape_are_alone(tape, (frag_tensor[]){*hidden, at->keys, at->values}, 3)) {
+        frag_model_pass_block(tape, model, place.number, block, hidden);
+        return;
+    }
+    uint64_t pass = cache->next / cache->layer_count;
+    for (uint32_t i = 0; i < FRAG_BLOCK_KINDS_MAX && pass != cache->pass; i++)
+        cache->blocks[i].end = 0;
+    cache->pass = pass;
+    frag_tape_stretch *first = &cache->blocks[place.kind];
+    if (frag_tape_repeat_stretch(tape, (frag_tensor[]){*hidden, at->keys, at->values}, first)) {
+        cache->next++;
+        return;
+    }
+    frag_tape_begin_stretch(tape, (frag_tensor[]){*hidden, at->keys, at->values}, 3, first);
+    frag_model_pass_block(tape, model, place.number, block, hidden);
+    frag_tape_end_stretch(tape, (frag_tensor[]){*hidden, at->keys, at->values}, first);
+}
+
 /* A product with a weight that wants a gradient goes over rows that lie in one piece. */
 static frag_tensor lay_rows(frag_tape *tape, frag_tensor x, frag_tensor weight)
 {

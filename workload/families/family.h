@@ -96,6 +96,8 @@ typedef struct frag_cached {
     frag_tensor values;
 } frag_cached;
 
+enum { FRAG_BLOCK_KINDS_MAX = 4 };
+
 typedef struct frag_cache {
     frag_cached *layers;
     uint64_t layer_count;
@@ -103,6 +105,8 @@ typedef struct frag_cache {
     uint64_t next;         /* passes through a layer so far */
     uint64_t paged_tokens; /* keys and values are in a pool, and so many of them are read out of
                               it; 0: they are not */
+    frag_tape_stretch blocks[FRAG_BLOCK_KINDS_MAX]; /* the first of each kind in a pass */
+    uint64_t pass;                                  /* in which they ran */
 } frag_cache;
 
 typedef struct frag_family {
@@ -211,6 +215,17 @@ frag_cache frag_cache_create(const frag_model *model, uint64_t sequences);
 void frag_cache_append(frag_tape *tape, const frag_network *of, frag_cache *cache, frag_tensor *key,
                        frag_tensor *value);
 void frag_cache_destroy(frag_tape *tape, frag_cache *cache);
+/* frag_model_pass_block under a cache, or without one (NULL). Blocks of one kind are alike but for
+ * the numbers in their weights: behind the past only the first of them runs, where nothing needs
+ * gradients. */
+typedef struct frag_block_place {
+    uint64_t number;
+    uint32_t kind; /* less than FRAG_BLOCK_KINDS_MAX */
+} frag_block_place;
+
+void frag_cache_pass_block(frag_tape *tape, const frag_model *model, frag_cache *cache,
+                           frag_block_place place, const frag_region_call *block,
+                           frag_tensor *hidden);
 frag_tensor frag_decoder_loss(frag_tape *tape, const frag_family *family, const frag_model *model,
                               const frag_batch *batch);
 /* What a stage of a pipeline makes: hidden states, or behind the last logits. */

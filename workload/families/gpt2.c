@@ -145,7 +145,7 @@ static frag_tensor run_blocks(frag_tape *tape, const frag_model *model, const fr
     for (uint64_t layer = stage->first; layer < stage->end; layer++) {
         const block_call call = {model, walk_block(&at, of), *batch, past};
         const frag_region_call next = {run_block, &call, sizeof call, &kept.positions, 1};
-        frag_model_pass_block(tape, model, layer, &next, &hidden);
+        frag_cache_pass_block(tape, model, past, (frag_block_place){layer, 0}, &next, &hidden);
     }
     if (stage->is_last) {
         const frag_pair last = frag_walk_norm(&at, of->width);

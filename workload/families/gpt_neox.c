@@ -151,7 +151,7 @@ static frag_tensor run_blocks(frag_tape *tape, const frag_model *model, const fr
     for (uint64_t i = 0; i < of->layers; i++) {
         const block_call call = {model, walk_block(&at, of), angles, *batch, past};
         const frag_region_call next = {run_block, &call, sizeof call, kept, 3};
-        frag_model_pass_block(tape, model, i, &next, &hidden);
+        frag_cache_pass_block(tape, model, past, (frag_block_place){i, 0}, &next, &hidden);
     }
     const frag_pair last = frag_walk_norm(&at, of->width);
     frag_tape_set(tape, &hidden, frag_aten_layer_norm(tape, hidden, &last, of->width));

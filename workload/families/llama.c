@@ -495,7 +495,8 @@ static frag_tensor run_blocks(frag_tape *tape, const frag_model *model, const fr
             past};
         const frag_tensor kept[] = {positions, angles->cosine, angles->sine, call.mask};
         const frag_region_call next = {run_block, &call, sizeof call, kept, 4};
-        frag_model_pass_block(tape, model, i, &next, &hidden);
+        const frag_block_place place = {i, 2 * (uint32_t)has_window + (uint32_t)is_turned};
+        frag_cache_pass_block(tape, model, past, place, &next, &hidden);
     }
     if (stage->is_last)
         frag_tape_set(tape, &hidden,

@@ -192,7 +192,7 @@ static frag_tensor run_blocks(frag_tape *tape, const frag_model *model, const fr
     for (uint64_t i = 0; i < of->layers; i++) {
         const block_call call = {model, walk_block(&at, of), *batch, past};
         const frag_region_call next = {run_block, &call, sizeof call, &names.positions, 1};
-        frag_model_pass_block(tape, model, i, &next, &hidden);
+        frag_cache_pass_block(tape, model, past, (frag_block_place){i, 0}, &next, &hidden);
     }
     if (of->has_norms_first)
         frag_tape_set(tape, &hidden, frag_aten_layer_norm(tape, hidden, &around.last, of->width));

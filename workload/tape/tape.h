@@ -247,30 +247,50 @@ void frag_tape_use_blas_lt(frag_tape *tape);
 void frag_tape_hand_over_blas(frag_tape *tape);
 
 /* ---- what is done once more
- * A stretch starts from a tensor, on a storage of its own, and leaves it with other contents on
- * another; all else that it makes is gone at its end, but for workspaces. No gradients, no casts
- * that were kept before. */
+ * A stretch starts from some tensors, each alone on a storage of its own, and leaves each with
+ * other contents on another; all else that it makes is gone at its end, but for workspaces. No
+ * gradients, no casts that are kept behind it. */
+enum { FRAG_STRETCH_TENSORS_MAX = 3 };
+
+/* What is there once for all tensors. */
 typedef struct frag_tape_libraries {
-    bool has_blas[2];
+    bool has_blas[2]; /* workspaces */
     bool has_blas_lt[2];
+    bool has_tried_bf16;
 } frag_tape_libraries;
+
+typedef struct frag_stretch_tensor {
+    uint32_t from; /* slots of it */
+    uint32_t to;
+    uint64_t bytes;   /* afterwards, */
+    uint64_t request; /* among those of the stretch, */
+    uint64_t count;   /* as all below */
+    bool is_column;
+    bool is_strided;
+} frag_stretch_tensor;
 
 typedef struct frag_tape_stretch {
     uint64_t first; /* event */
     uint64_t end;   /* 0: nothing was kept */
     uint64_t request;
-    uint64_t count; /* elements of the tensor afterwards */
-    uint32_t from;  /* slots of it */
-    uint32_t to;
-    frag_tape_libraries before; /* who has a workspace */
+    uint64_t requests;
+    uint32_t cast_count;
+    uint32_t tensor_count;
+    frag_stretch_tensor tensors[FRAG_STRETCH_TENSORS_MAX];
+    frag_tape_libraries before;
     frag_tape_libraries after;
 } frag_tape_stretch;
 
-void frag_tape_begin_stretch(const frag_tape *tape, frag_tensor tensor, frag_tape_stretch *stretch);
-void frag_tape_end_stretch(const frag_tape *tape, frag_tensor tensor, frag_tape_stretch *stretch);
-/* Adds the requests of a stretch that would do the same from this tensor on. false: it would take
- * other workspaces, and must run. */
-bool frag_tape_repeat_stretch(frag_tape *tape, frag_tensor tensor,
+/* Is each tensor alone on a storage of its own? */
+bool frag_tape_are_alone(const frag_tape *tape, const frag_tensor *tensors, uint32_t count);
+void frag_tape_begin_stretch(const frag_tape *tape, const frag_tensor *tensors, uint32_t count,
+                             frag_tape_stretch *stretch);
+/* The tensors may have other numbers than at its beginning. */
+void frag_tape_end_stretch(const frag_tape *tape, const frag_tensor *tensors,
+                           frag_tape_stretch *stretch);
+/* Adds the requests of a stretch that would do the same from these tensors on. false: nothing was
+ * kept, or it would take other workspaces, and must run. */
+bool frag_tape_repeat_stretch(frag_tape *tape, const frag_tensor *tensors,
                               const frag_tape_stretch *stretch);
 
 /* ---- autocast */

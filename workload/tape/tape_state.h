@@ -74,6 +74,8 @@ struct frag_tape {
     frag_tape_held_cast *casts;
     size_t casts_capacity;
     uint32_t cast_count;
+    uint32_t *slots; /* of a stretch that is repeated */
+    size_t slots_capacity;
 };
 
 /* What a request turns out to be for; what is more than a temporary stays what it is, but for what

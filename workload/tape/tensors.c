@@ -34,6 +34,7 @@ void frag_tape_destroy(frag_tape *tape)
     frag_free(tape->storages);
     frag_free(tape->tensors);
     frag_free(tape->casts);
+    frag_free(tape->slots);
     frag_free(tape);
 }
 
