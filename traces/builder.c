@@ -40,6 +40,7 @@ struct frag_builder {
     frag_strings sites;  /* the frames of each */
     bool has_too_many_streams;
     bool has_placed;
+    bool has_no_digest;
     uint32_t full_device;
 };
 
@@ -354,12 +355,9 @@ static void destroy_builder(frag_builder *builder)
     frag_free(builder);
 }
 
-static bool finish_trace(frag_recording *recording, frag_trace *trace, frag_error *error)
+void frag_builder_skip_digest(frag_builder *builder)
 {
-    if (!frag_trace_accept(recording, trace, NULL, error))
-        return false;
-    frag_trace_digest(recording, trace);
-    return true;
+    builder->has_no_digest = true;
 }
 
 bool frag_builder_finish(frag_builder *builder, const char *name, frag_error *error)
@@ -370,14 +368,18 @@ bool frag_builder_finish(frag_builder *builder, const char *name, frag_error *er
     if (builder->has_placed && frag_recording_get(recording, FRAG_PLACED_KEY) == NULL)
         frag_builder_metadata(builder, FRAG_PLACED_KEY, "yes");
     bool is_full = builder->has_too_many_streams;
+    bool has_digest = !builder->has_no_digest;
     uint32_t full_device = builder->full_device;
     destroy_builder(builder);
     recording->name = frag_copy_text(name);
     bool ok = !is_full ||
               frag_fail(error, FRAG_E_INPUT,
                         "device %u uses more than 65535 streams; expected fewer", full_device);
-    for (uint32_t i = 0; ok && i < recording->trace_count; i++)
-        ok = finish_trace(recording, &recording->traces[i], error);
+    for (uint32_t i = 0; ok && i < recording->trace_count; i++) {
+        ok = frag_trace_accept(recording, &recording->traces[i], NULL, error);
+        if (ok && has_digest)
+            frag_trace_digest(recording, &recording->traces[i]);
+    }
     if (!ok)
         frag_recording_destroy(recording);
     return ok;

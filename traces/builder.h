@@ -56,6 +56,8 @@ void frag_builder_repeat(frag_builder *builder, uint64_t first, uint64_t end, ui
 uint32_t frag_builder_slot_take(frag_builder *builder);
 void frag_builder_slot_give(frag_builder *builder, uint32_t slot);
 
+/* The traces need no digest: they are neither written nor named in answers. */
+void frag_builder_skip_digest(frag_builder *builder);
 /* Sorts streams, checks, measures, digests every trace; frees the builder. On failure the recording
  * is destroyed. More than 65535 streams on a device is FRAG_E_INPUT. */
 bool frag_builder_finish(frag_builder *builder, const char *name, frag_error *error);

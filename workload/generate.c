@@ -461,12 +461,6 @@ static void run_program(program *running)
     frag_model_free(&running->model);
 }
 
-bool frag_workload_generate(const frag_workload *workload, const frag_tape_card *card,
-                            const char *name, frag_recording *recording, frag_error *error)
-{
-    return frag_workload_generate_marked(workload, card, name, recording, NULL, error);
-}
-
 /* Ranks draw lengths of their own, but where they share a batch. */
 static uint64_t find_seed(const frag_workload *workload, uint32_t rank)
 {
@@ -475,14 +469,25 @@ static uint64_t find_seed(const frag_workload *workload, uint32_t rank)
     return is_shared ? workload->seed : workload->seed + rank;
 }
 
-static void run_rank(const frag_workload *workload, const frag_tape_card *card, uint32_t rank,
-                     frag_builder *builder, frag_request_kinds *kinds)
+/* What is generated of a workload, and how. */
+typedef struct generating {
+    const frag_workload *workload;
+    const frag_tape_card *card;
+    frag_builder *builder;
+    frag_request_kinds *kinds; /* NULL: nobody asks */
+    uint64_t event_count;
+} generating;
+
+static void run_rank(const generating *of, uint32_t rank)
 {
+    const frag_workload *workload = of->workload;
+    frag_builder *builder = of->builder;
     frag_builder_device(builder, rank);
+    frag_builder_expect(builder, of->event_count);
     program running = {
         .workload = workload,
         .family = families[workload->network.family],
-        .tape = frag_tape_create(builder, card),
+        .tape = frag_tape_create(builder, of->card),
         .model = {.workload = workload,
                   .stage = frag_pipeline_stage(workload, rank),
                   .dtype = weight_type(workload),
@@ -490,7 +495,7 @@ static void run_rank(const frag_workload *workload, const frag_tape_card *card, 
         .random = find_seed(workload, rank),
         .rank = rank,
     };
-    frag_tape_watch_kinds(running.tape, kinds);
+    frag_tape_watch_kinds(running.tape, of->kinds);
     run_program(&running);
     if (workload->offload != FRAG_OFFLOAD_NONE) {
         char bytes[32];
@@ -501,15 +506,31 @@ static void run_rank(const frag_workload *workload, const frag_tape_card *card, 
     frag_tape_destroy(running.tape);
 }
 
-bool frag_workload_generate_marked(const frag_workload *workload, const frag_tape_card *card,
-                                   const char *name, frag_recording *recording,
-                                   frag_request_kinds *kinds, frag_error *error)
+static void run_ranks(const generating *of)
 {
-    frag_builder *builder = frag_builder_create(recording);
-    frag_builder_metadata(builder, "generated", frag_families[workload->network.family].name);
-    frag_builder_metadata(builder, "torch_version", "2.9.1");
+    const frag_workload *workload = of->workload;
+    frag_builder_metadata(of->builder, "generated", frag_families[workload->network.family].name);
+    frag_builder_metadata(of->builder, "torch_version", "2.9.1");
     uint64_t ranks = workload->parallel != FRAG_PARALLEL_NONE ? workload->devices : 1;
     for (uint64_t i = 0; i < ranks; i++)
-        run_rank(workload, card, (uint32_t)i, builder, kinds);
-    return frag_builder_finish(builder, name, error);
+        run_rank(of, (uint32_t)i);
+}
+
+bool frag_workload_generate(const frag_workload *workload, const frag_tape_card *card,
+                            const char *name, frag_recording *recording, frag_error *error)
+{
+    const generating of = {
+        .workload = workload, .card = card, .builder = frag_builder_create(recording)};
+    run_ranks(&of);
+    return frag_builder_finish(of.builder, name, error);
+}
+
+bool frag_workload_generate_marked(const frag_workload *workload, const frag_tape_card *card,
+                                   uint64_t event_count, frag_recording *recording,
+                                   frag_request_kinds *kinds, frag_error *error)
+{
+    const generating of = {workload, card, frag_builder_create(recording), kinds, event_count};
+    frag_builder_skip_digest(of.builder);
+    run_ranks(&of);
+    return frag_builder_finish(of.builder, "plan", error);
 }

@@ -3,22 +3,34 @@
 #include <string.h>
 
 #include "allocators/registry.h"
+#include "base/bits.h"
 #include "base/bytes.h"
 #include "base/memory.h"
+#include "base/threads.h"
 #include "sim/run.h"
+
+/* What is known of a setting. */
+typedef struct known_trial {
+    uint64_t bound_bytes;
+    uint64_t enough_bytes; /* FRAG_UNLIMITED: not known */
+    bool is_measured;      /* result is there */
+    frag_fit_result result;
+} known_trial;
 
 typedef struct stored_trial {
     frag_fit_setting setting;
     frag_tape_card card;
-    frag_fit_result result;
+    known_trial known;
 } stored_trial;
 
 struct frag_fitter {
     const frag_context *context;
     frag_policy_spec policies[2]; /* as the program has it, with expandable segments */
+    frag_lock *lock;              /* of what comes below */
     stored_trial *trials;
     size_t capacity;
     size_t count;
+    uint64_t event_count; /* of the trace that was generated last */
 };
 
 /* A generated trace, and what its requests are for. */
@@ -66,6 +78,7 @@ frag_fitter *frag_fitter_create(const frag_context *context, const char *conf, f
         frag_free(fitter);
         return NULL;
     }
+    fitter->lock = frag_lock_create();
     return fitter;
 }
 
@@ -75,8 +88,14 @@ void frag_fitter_destroy(frag_fitter *fitter)
         return;
     frag_policy_spec_destroy(&fitter->policies[0]);
     frag_policy_spec_destroy(&fitter->policies[1]);
+    frag_lock_destroy(fitter->lock);
     frag_free(fitter->trials);
     frag_free(fitter);
+}
+
+uint32_t frag_fitter_threads(const frag_fitter *fitter)
+{
+    return frag_context_threads(fitter->context);
 }
 
 /* ---- one trial */
@@ -86,9 +105,17 @@ static bool make_trace(frag_fitter *fitter, const frag_fit_setting *setting,
     *made = (made_trace){.kinds = {0}};
     if (frag_is_cancelled(fitter->context))
         return frag_fail(error, FRAG_E_SYSTEM, "interrupted");
-    return frag_workload_check(&setting->workload, error) &&
-           frag_workload_generate_marked(&setting->workload, card, "plan", &made->recording,
-                                         &made->kinds, error);
+    frag_lock_take(fitter->lock);
+    uint64_t event_count = fitter->event_count;
+    frag_lock_give(fitter->lock);
+    if (!frag_workload_check(&setting->workload, error) ||
+        !frag_workload_generate_marked(&setting->workload, card, event_count, &made->recording,
+                                       &made->kinds, error))
+        return false;
+    frag_lock_take(fitter->lock);
+    fitter->event_count = made->recording.traces[0].event_count;
+    frag_lock_give(fitter->lock);
+    return true;
 }
 
 static void destroy_trace(made_trace *made)
@@ -178,62 +205,122 @@ static bool is_same_card(const frag_tape_card *a, const frag_tape_card *b)
            a->has_no_workspaces == b->has_no_workspaces;
 }
 
-/* Settings are compared byte by byte: padding can at worst have one tried twice. */
-static const frag_fit_result *
-find_stored(const frag_fitter *fitter, const frag_fit_setting *setting, const frag_tape_card *card)
+/* NULL: it was not tried. Settings are compared byte by byte: padding can at worst have one tried
+ * twice. */
+static stored_trial *look_up(const frag_fitter *fitter, const frag_fit_setting *setting,
+                             const frag_tape_card *card)
 {
     for (size_t i = 0; i < fitter->count; i++) {
-        const stored_trial *stored = &fitter->trials[i];
+        stored_trial *stored = &fitter->trials[i];
         if (is_same_card(&stored->card, card) &&
             memcmp(&stored->setting, setting, sizeof *setting) == 0)
-            return &stored->result;
+            return stored;
     }
     return NULL;
+}
+
+static known_trial find_known(const frag_fitter *fitter, const frag_fit_setting *setting,
+                              const frag_tape_card *card)
+{
+    frag_lock_take(fitter->lock);
+    const stored_trial *stored = look_up(fitter, setting, card);
+    known_trial known =
+        stored != NULL ? stored->known : (known_trial){.enough_bytes = FRAG_UNLIMITED};
+    frag_lock_give(fitter->lock);
+    return known;
+}
+
+static void store(frag_fitter *fitter, const frag_fit_setting *setting, const frag_tape_card *card,
+                  const known_trial *known)
+{
+    frag_lock_take(fitter->lock);
+    stored_trial *stored = look_up(fitter, setting, card);
+    if (stored == NULL) {
+        stored = FRAG_APPEND(fitter->trials, fitter->count, fitter->capacity);
+        memset(stored, 0, sizeof *stored);
+        memcpy(&stored->setting, setting, sizeof *setting);
+        stored->card = *card;
+    }
+    if (known->is_measured || !stored->known.is_measured)
+        stored->known = *known;
+    frag_lock_give(fitter->lock);
+}
+
+/* No device needs more of those. */
+static uint64_t find_bound(const made_trace *made)
+{
+    uint64_t bound = 0;
+    for (uint32_t i = 0; i < made->recording.trace_count; i++) {
+        uint64_t bytes = frag_trace_bound_bytes(&made->recording.traces[i]);
+        bound = bytes > bound ? bytes : bound;
+    }
+    return bound;
 }
 
 bool frag_fit_measure(frag_fitter *fitter, const frag_fit_setting *setting,
                       const frag_tape_card *card, frag_fit_result *result, frag_error *error)
 {
-    const frag_fit_result *stored = find_stored(fitter, setting, card);
-    if (stored != NULL) {
-        *result = *stored;
+    known_trial known = find_known(fitter, setting, card);
+    *result = known.result;
+    if (known.is_measured)
         return true;
-    }
     made_trace made;
     bool ok = make_trace(fitter, setting, card, &made, error) &&
               measure_trace(fitter, setting, &made, result, error);
+    if (ok) {
+        known = (known_trial){find_bound(&made), result->enough_bytes, true, *result};
+        store(fitter, setting, card, &known);
+    }
     destroy_trace(&made);
-    if (!ok)
-        return false;
-    fitter->trials =
-        frag_grow(fitter->trials, &fitter->capacity, fitter->count + 1, sizeof *fitter->trials);
-    stored_trial *kept = &fitter->trials[fitter->count++];
-    memcpy(&kept->setting, setting, sizeof *setting);
-    kept->card = *card;
-    kept->result = *result;
+    return ok;
+}
+
+/* Every device at this size. Where none is ever refused anything, more is enough as well. */
+static bool run_all(const frag_fitter *fitter, const frag_fit_setting *setting,
+                    const made_trace *made, uint64_t usable_bytes, known_trial *known, bool *fits,
+                    frag_error *error)
+{
+    bool is_enough = true;
+    uint64_t enough = 0;
+    *fits = true;
+    for (uint32_t rank = 0; *fits && rank < made->recording.trace_count; rank++) {
+        const rank_run of = {fitter, made, rank, setting->is_expandable};
+        const frag_device_spec device = {.capacity_bytes = usable_bytes};
+        frag_run_result run;
+        if (is_repeated(made, rank))
+            continue;
+        if (!count_run(&of, usable_bytes, &run, error))
+            return false;
+        uint64_t page = frag_device_page(&device, &made->recording.traces[rank]);
+        uint64_t held = frag_round_up(run.need_max_bytes, page);
+        enough = held > enough ? held : enough;
+        is_enough = is_enough && !run.is_capacity_read && !run.replay.is_interrupted &&
+                    run.refused_need_min_bytes == FRAG_UNLIMITED;
+        *fits = !run.replay.oom.has_happened;
+    }
+    if (*fits && is_enough && enough < known->enough_bytes)
+        known->enough_bytes = enough;
     return true;
 }
 
 bool frag_fit_try(frag_fitter *fitter, const frag_fit_setting *setting, const frag_tape_card *card,
-                  uint64_t usable_bytes, bool *fits, frag_error *error)
+                  uint64_t usable_bytes, frag_fit_attempt *attempt, frag_error *error)
 {
-    const frag_fit_result *stored = find_stored(fitter, setting, card);
-    *fits = stored != NULL && usable_bytes >= stored->enough_bytes;
-    if (*fits || (stored != NULL && usable_bytes < stored->needed_bytes))
+    known_trial known = find_known(fitter, setting, card);
+    *attempt = (frag_fit_attempt){usable_bytes >= known.enough_bytes, known.bound_bytes};
+    if (attempt->fits || usable_bytes < known.bound_bytes ||
+        (known.is_measured && usable_bytes < known.result.needed_bytes))
         return true;
-    /* Not measured; or between both, where more memory can fail where less did not. */
+    /* Not known; or between both, where more memory can fail where less did not. */
     made_trace made;
     bool ok = make_trace(fitter, setting, card, &made, error);
-    *fits = ok;
-    for (uint32_t rank = 0; *fits && rank < made.recording.trace_count; rank++) {
-        const rank_run of = {fitter, &made, rank, setting->is_expandable};
-        frag_run_result run;
-        *fits = frag_trace_bound_bytes(&made.recording.traces[rank]) <= usable_bytes;
-        if (!*fits || is_repeated(&made, rank))
-            continue;
-        ok = count_run(&of, usable_bytes, &run, error);
-        *fits = ok && !run.replay.oom.has_happened;
+    if (ok) {
+        known.bound_bytes = attempt->bound_bytes = find_bound(&made);
+        ok = usable_bytes < known.bound_bytes ||
+             run_all(fitter, setting, &made, usable_bytes, &known, &attempt->fits, error);
     }
+    if (ok)
+        store(fitter, setting, card, &known);
     destroy_trace(&made);
     return ok;
 }

@@ -39,13 +39,20 @@ typedef struct frag_fitter frag_fitter;
 /* conf: PYTORCH_CUDA_ALLOC_CONF of the program, NULL: none; FRAG_E_USAGE where it is wrong. */
 frag_fitter *frag_fitter_create(const frag_context *context, const char *conf, frag_error *error);
 void frag_fitter_destroy(frag_fitter *fitter);
+/* What follows may be called from so many threads. */
+uint32_t frag_fitter_threads(const frag_fitter *fitter);
 
 bool frag_fit_measure(frag_fitter *fitter, const frag_fit_setting *setting,
                       const frag_tape_card *card, frag_fit_result *result, frag_error *error);
 
-/* Does it run in so much memory beside the context? */
+/* A trial at one size of memory beside the context. */
+typedef struct frag_fit_attempt {
+    bool fits;
+    uint64_t bound_bytes; /* with less than this it never does: the peak of what is requested */
+} frag_fit_attempt;
+
 bool frag_fit_try(frag_fitter *fitter, const frag_fit_setting *setting, const frag_tape_card *card,
-                  uint64_t usable_bytes, bool *fits, frag_error *error);
+                  uint64_t usable_bytes, frag_fit_attempt *attempt, frag_error *error);
 
 bool frag_fit_divide(frag_fitter *fitter, const frag_fit_setting *setting,
                      const frag_tape_card *card, frag_fit_parts *parts, frag_error *error);

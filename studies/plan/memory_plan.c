@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/threads.h"
 #include "workload/tape_card.h"
 
 enum { SEEDS = 7 };
@@ -21,10 +22,13 @@ typedef struct planner {
 static bool try_setting(planner *of, const frag_fit_setting *setting, frag_plan_trial *trial)
 {
     frag_memory_plan *plan = of->plan;
+    frag_fit_attempt attempt = {.fits = false};
     memcpy(&trial->setting, setting, sizeof *setting);
-    return frag_fit_measure(of->fitter, setting, &plan->base.card, &trial->result, of->error) &&
-           frag_fit_try(of->fitter, setting, &plan->base.card, plan->usable_bytes, &trial->fits,
-                        of->error);
+    bool ok = frag_fit_measure(of->fitter, setting, &plan->base.card, &trial->result, of->error) &&
+              frag_fit_try(of->fitter, setting, &plan->base.card, plan->usable_bytes, &attempt,
+                           of->error);
+    trial->fits = attempt.fits;
+    return ok;
 }
 
 /* Is a choice of fixes none that is generated? With several devices some are not. */
@@ -66,22 +70,68 @@ static bool judge(void *context, const frag_fix_choice *choice, frag_fix_score *
     return true;
 }
 
+/* ---- what is tried on several threads */
+typedef struct job_list job_list;
+
+/* false: error says why. */
+typedef bool take_job(planner *of, const job_list *jobs, uint64_t index);
+
+struct job_list {
+    const planner *of;
+    take_job *take;
+    void *context;
+    frag_error *errors; /* by job */
+    bool *are_done;
+};
+
+static void run_job(void *context, uint64_t index)
+{
+    const job_list *jobs = context;
+    planner of = *jobs->of;
+    of.error = &jobs->errors[index];
+    jobs->are_done[index] = jobs->take(&of, jobs, index);
+}
+
+/* The jobs ask for the same whatever the others have found; the first that fails says why. */
+static bool run_jobs(const planner *of, take_job *take, void *context, uint64_t count)
+{
+    job_list jobs = {of, take, context, frag_alloc((size_t)count, sizeof *jobs.errors),
+                     frag_alloc((size_t)count, sizeof *jobs.are_done)};
+    frag_for_each(frag_fitter_threads(of->fitter), count, run_job, &jobs);
+    uint64_t done = 0;
+    while (done < count && jobs.are_done[done])
+        done++;
+    if (done < count)
+        *of->error = jobs.errors[done];
+    frag_free(jobs.errors);
+    frag_free(jobs.are_done);
+    return done == count;
+}
+
 /* ---- each fix alone */
-static bool try_fixes(planner *of, const uint32_t *levels)
+static bool try_fix(planner *of, const job_list *jobs, uint64_t fix)
+{
+    const uint32_t *levels = jobs->context;
+    frag_fix_choice choice = {{0}};
+    frag_plan_fix *kept = &of->plan->fixes[fix];
+    kept->trial.fits = false;
+    kept->fix = (size_t)fix;
+    for (uint32_t level = 1; level <= levels[fix] && !kept->trial.fits; level++) {
+        choice.levels[fix] = kept->level = level;
+        if (!try_choice(of, &choice, &kept->trial))
+            return false;
+    }
+    return true;
+}
+
+static bool try_fixes(planner *of, uint32_t *levels)
 {
     frag_memory_plan *plan = of->plan;
-    for (size_t i = 0; i < frag_fix_count(); i++) {
-        frag_fix_choice choice = {{0}};
-        frag_plan_fix *kept = &plan->fixes[plan->fix_count];
-        kept->trial.fits = false;
-        kept->fix = i;
-        for (uint32_t level = 1; level <= levels[i] && !kept->trial.fits; level++) {
-            choice.levels[i] = kept->level = level;
-            if (!try_choice(of, &choice, &kept->trial))
-                return false;
-        }
-        plan->fix_count += levels[i] > 0;
-    }
+    if (!run_jobs(of, try_fix, levels, frag_fix_count()))
+        return false;
+    for (size_t i = 0; i < frag_fix_count(); i++)
+        if (levels[i] > 0)
+            plan->fixes[plan->fix_count++] = plan->fixes[i];
     return true;
 }
 
@@ -121,15 +171,16 @@ static bool try_no_workspaces(planner *of)
 {
     frag_memory_plan *plan = of->plan;
     frag_tape_card card = plan->base.card;
-    bool fits = plan->as_is.fits;
+    frag_fit_attempt attempt = {.fits = plan->as_is.fits};
     card.has_no_workspaces = true;
     const frag_workload *workload = &plan->base.setting.workload;
     const frag_family_fields *family = &frag_families[workload->network.family];
     bool has_galore = workload->optimizer == FRAG_OPTIMIZER_GALORE_ADAMW;
     if ((family->has_images || family->has_sounds || has_galore) &&
-        !frag_fit_try(of->fitter, &plan->base.setting, &card, plan->usable_bytes, &fits, of->error))
+        !frag_fit_try(of->fitter, &plan->base.setting, &card, plan->usable_bytes, &attempt,
+                      of->error))
         return false;
-    plan->is_workspace_split = fits != plan->as_is.fits;
+    plan->is_workspace_split = attempt.fits != plan->as_is.fits;
     return true;
 }
 
@@ -155,43 +206,57 @@ typedef struct bisection {
 /* A value that was tried. */
 typedef struct probe {
     uint64_t value;
-    uint64_t needed_bytes; /* FRAG_UNLIMITED: not known */
+    uint64_t bound_bytes; /* FRAG_UNLIMITED: not known */
     bool fits;
 } probe;
 
-/* false in fits where the generator does not take it. */
-static bool try_value(planner *of, const bisection *over, bool is_measured, probe *tried)
+/* false: the generator does not take it. */
+static bool set_value(const bisection *over, uint64_t value, frag_fit_setting *setting)
+{
+    memcpy(setting, over->from, sizeof *setting);
+    over->set(setting, value);
+    return frag_workload_check(&setting->workload, NULL);
+}
+
+static bool try_value(planner *of, const bisection *over, probe *tried)
 {
     frag_fit_setting setting;
-    frag_error refused = {0};
-    frag_plan_trial trial;
-    memcpy(&setting, over->from, sizeof setting);
-    over->set(&setting, tried->value);
-    tried->needed_bytes = FRAG_UNLIMITED;
-    tried->fits = false;
-    if (!frag_workload_check(&setting.workload, &refused))
+    frag_fit_attempt attempt = {.bound_bytes = FRAG_UNLIMITED};
+    bool ok = !set_value(over, tried->value, &setting) ||
+              frag_fit_try(of->fitter, &setting, &of->plan->base.card, of->plan->usable_bytes,
+                           &attempt, of->error);
+    tried->bound_bytes = attempt.bound_bytes;
+    tried->fits = attempt.fits;
+    return ok;
+}
+
+/* How much more than its bound a value needs that fits. */
+static bool find_surplus(planner *of, const bisection *over, const probe *tried, double *surplus)
+{
+    frag_fit_setting setting;
+    frag_fit_result result;
+    *surplus = 1;
+    if (!set_value(over, tried->value, &setting) || tried->bound_bytes == 0)
         return true;
-    if (!is_measured)
-        return frag_fit_try(of->fitter, &setting, &of->plan->base.card, of->plan->usable_bytes,
-                            &tried->fits, of->error);
-    if (!try_setting(of, &setting, &trial))
+    if (!frag_fit_measure(of->fitter, &setting, &of->plan->base.card, &result, of->error))
         return false;
-    tried->needed_bytes = trial.result.needed_bytes;
-    tried->fits = trial.fits;
+    *surplus = (double)result.needed_bytes / (double)tried->bound_bytes;
     return true;
 }
 
-/* What a value needs is about linear. Between two that were measured those whose need is far from
- * what there is are not tried. */
-static bool is_plain(const planner *of, const probe *low, const probe *high, probe *between)
+/* What a value needs is about linear. Between two that were tried, and above them, those whose need
+ * is far from what there is are not tried. */
+static bool is_plain(const planner *of, const probe *low, const probe *high, double surplus,
+                     probe *tried)
 {
     double usable = (double)of->plan->usable_bytes;
-    if (low->value == 0 || high->needed_bytes == FRAG_UNLIMITED)
+    if (low->value == 0 || high->bound_bytes == FRAG_UNLIMITED)
         return false;
-    double part = (double)(between->value - low->value) / (double)(high->value - low->value);
-    double needed =
-        (double)low->needed_bytes + part * ((double)high->needed_bytes - (double)low->needed_bytes);
-    between->fits = needed < usable;
+    double part = ((double)tried->value - (double)low->value) / (double)(high->value - low->value);
+    double bound =
+        (double)low->bound_bytes + part * ((double)high->bound_bytes - (double)low->bound_bytes);
+    double needed = bound * surplus;
+    tried->fits = needed < usable;
     return fabs(needed - usable) > usable / 4 + (double)FRAG_PLAN_UNSURE_BYTES;
 }
 
@@ -199,22 +264,35 @@ static bool is_plain(const planner *of, const probe *low, const probe *high, pro
  * is held to fit too. */
 static bool find_largest(planner *of, const bisection *over, uint64_t *largest)
 {
+    probe below = {.value = 0};
     probe low = {.value = 0};
-    probe high = {.value = over->max + 1, .needed_bytes = FRAG_UNLIMITED};
+    probe high = {.value = over->max + 1, .bound_bytes = FRAG_UNLIMITED};
     probe tried = {.value = 1};
+    double surplus = 1;
     while (tried.value <= over->first / 2 && tried.value <= over->max / 2)
         tried.value *= 2;
     while (tried.value > low.value && tried.value < high.value) {
-        if (!try_value(of, over, true, &tried))
+        if (!try_value(of, over, &tried))
             return false;
-        *(tried.fits ? &low : &high) = tried;
-        tried.value = tried.fits ? tried.value * 2 : tried.value / 2;
+        if (!tried.fits) {
+            high = tried;
+            tried.value /= 2;
+            continue;
+        }
+        below = low;
+        low = tried;
+        do
+            tried.value *= 2;
+        while (tried.value < high.value / 2 && is_plain(of, &below, &low, surplus, &tried) &&
+               tried.fits);
     }
     uint64_t above = high.value;
     *largest = low.value;
+    if (low.value > 0 && above - low.value > 1 && !find_surplus(of, over, &low, &surplus))
+        return false;
     while (above - *largest > 1) {
         tried.value = *largest + (above - *largest) / 2;
-        if (!is_plain(of, &low, &high, &tried) && !try_value(of, over, false, &tried))
+        if (!is_plain(of, &low, &high, surplus, &tried) && !try_value(of, over, &tried))
             return false;
         *(tried.fits ? largest : &above) = tried.value;
     }
@@ -259,22 +337,36 @@ static bool is_refused(const bisection *over, uint64_t value)
     return value > over->max || !frag_workload_check(&setting.workload, NULL);
 }
 
+/* What is searched for, and the largest that was found: a batch, then a length. */
+typedef struct largest_search {
+    bisection over[2];
+    uint64_t found[2];
+    bool is_limited[2];
+} largest_search;
+
+static bool search_one(planner *of, const job_list *jobs, uint64_t index)
+{
+    largest_search *search = jobs->context;
+    if (!find_largest(of, &search->over[index], &search->found[index]))
+        return false;
+    search->is_limited[index] = is_refused(&search->over[index], search->found[index] + 1);
+    return true;
+}
+
 static bool find_both(planner *of, const frag_fit_setting *from, frag_plan_largest *largest)
 {
     const frag_network *network = &from->workload.network;
     uint64_t positions = network->positions > 0 ? network->positions : TOKENS_MAX;
-    const bisection batch = {set_batch, from, BATCH_MAX, count_batches(&from->workload)};
-    const bisection tokens = {set_tokens, from, positions < TOKENS_MAX ? positions : TOKENS_MAX,
-                              frag_fix_longest(&from->workload)};
-    if (!find_largest(of, &batch, &largest->batch))
+    largest_search search = {
+        .over = {{set_batch, from, BATCH_MAX, count_batches(&from->workload)},
+                 {set_tokens, from, positions < TOKENS_MAX ? positions : TOKENS_MAX,
+                  frag_fix_longest(&from->workload)}}};
+    if (!run_jobs(of, search_one, &search, frag_workload_has_tokens(&from->workload) ? 2 : 1))
         return false;
-    largest->is_batch_limited = is_refused(&batch, largest->batch + 1);
-    largest->batch *= find_batch_unit(&from->workload);
-    if (!frag_workload_has_tokens(&from->workload))
-        return true;
-    if (!find_largest(of, &tokens, &largest->tokens))
-        return false;
-    largest->is_tokens_limited = is_refused(&tokens, largest->tokens + 1);
+    largest->batch = search.found[0] * find_batch_unit(&from->workload);
+    largest->is_batch_limited = search.is_limited[0];
+    largest->tokens = search.found[1];
+    largest->is_tokens_limited = search.is_limited[1];
     return true;
 }
 
