@@ -393,10 +393,14 @@ print("\n".join(line.strip() for step in steps for line in step.removeprefix("|"
     echo 'print("own sitecustomize")' >"$out/site/sitecustomize.py"
     PYTHONPATH=$out/site:$PYTHONPATH run --separate-stderr dry --gpu rtx4090 -- python3 -c 'import torch, subprocess
 torch.empty(10)
-print(subprocess.run(["nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader"], capture_output=True, text=True).stdout.strip())'
+for form in "csv,noheader", "csv,noheader,nounits":
+    for fields in "name,memory.total", "utilization.gpu,temperature.gpu,power.draw,clocks.mem":
+        print(subprocess.run(["nvidia-smi", "--query-gpu=" + fields, "--format=" + form], capture_output=True, text=True).stdout.strip())'
     [ "$status" -eq 0 ]
     [ "${lines[0]}" = "own sitecustomize" ]
     [ "${lines[1]}" = "NVIDIA GeForce RTX 4090, 24576 MiB" ]
+    [ "${lines[2]}" = "0 %, 30, 50.00 W, 1215 MHz" ]
+    [ "${lines[4]}" = "0, 30, 50.00, 1215" ]
 }
 
 @test "nvidia-smi shows what the processes on each card hold" {
