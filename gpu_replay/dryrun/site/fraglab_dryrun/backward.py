@@ -4,14 +4,18 @@ A pass runs in threads of its own, one a device. They tell the script that it is
 it: whether that memory is free at the script's next request would be decided by the scheduler, anew in every run.
 
 So it is with the buckets of DistributedDataParallel: from PyTorch 2.9 on their collectives hold them until a thread that looks
-ten times a second has seen them done.
+ten times a second has seen them done; and with a collective whose work the script lets go without waiting for it.
 """
 import functools
+import gc
 import glob
+import importlib
 import os
 import threading
 import time
 import weakref
+
+from . import ranks
 
 NAMES = "pt_autograd_"
 WAIT_SECONDS = 0.5  # other threads of the script may have a pass of theirs under way
@@ -24,6 +28,7 @@ def install(torch):
         return
     threads = Threads()
     replicas = Replicas(torch)
+    watch_works(torch)
 
     class Engine(type(engine)):
         def run_backward(self, *arguments, **named):
@@ -54,18 +59,56 @@ class Replicas:
         parallel.__init__ = begin
 
     def wait_until_reduced(self):
-        """Not for ever: another message of the group may be for later."""
         for group in list(self.groups):
-            thread = threading.Thread(target=self.wait_for, args=(group,), daemon=True)
-            thread.start()
-            thread.join(WAIT_SECONDS)
+            wait_for(group)
 
-    @staticmethod
-    def wait_for(group):
+
+def wait_for(group):
+    """Until PyTorch has seen all its works done. Not for ever: another message of the group may be for later."""
+    def wait():
         try:
             group._wait_for_pending_works()
         except RuntimeError:
             pass  # it was closed
+
+    thread = threading.Thread(target=wait, daemon=True)
+    thread.start()
+    thread.join(WAIT_SECONDS)
+
+
+def watch_works(torch):
+    """Those of collectives that the script starts with async_op."""
+    distributed = getattr(torch, "distributed", None)
+    if distributed is None or not distributed.is_available():
+        return
+    c10d = importlib.import_module("torch.distributed.distributed_c10d")
+    wait, let_go = c10d.Work.wait, weakref.WeakKeyDictionary()
+
+    @functools.wraps(wait)
+    def waited(work, *arguments, **named):
+        finalizer = let_go.pop(work, None)
+        if finalizer is not None:
+            finalizer.detach()
+        return wait(work, *arguments, **named)
+
+    def watch(function):
+        @functools.wraps(function)
+        def started(*arguments, **named):
+            work = function(*arguments, **named)
+            if isinstance(work, c10d.Work):
+                group = next((value for value in (*arguments, *named.values()) if isinstance(value, c10d.ProcessGroup)),
+                             c10d.group.WORLD)
+                if "nccl" in c10d.get_backend(group):
+                    let_go[work] = weakref.finalize(work, wait_for, group)
+                    let_go[work].atexit = False
+            return work
+
+        return started
+
+    c10d.Work.wait = waited
+    for name in ranks.COLLECTIVES:
+        if hasattr(c10d, name):
+            ranks.replace(c10d, name, watch(getattr(c10d, name)))
 
 
 class Threads:
@@ -89,8 +132,15 @@ class Threads:
         if threading.get_native_id() in paths:
             return  # a pass within a pass
         end = time.monotonic() + WAIT_SECONDS
-        while any(is_busy(path) for path in paths.values()) and time.monotonic() < end:
-            time.sleep(0.0001)
+        # What is counted here, again and again, may not decide when Python looks for cycles, which may hold memory.
+        is_collecting = gc.isenabled()
+        gc.disable()
+        try:
+            while any(is_busy(path) for path in paths.values()) and time.monotonic() < end:
+                time.sleep(0.0001)
+        finally:
+            if is_collecting:
+                gc.enable()
 
 
 def read(path):

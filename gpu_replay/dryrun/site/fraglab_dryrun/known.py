@@ -43,8 +43,6 @@ WRITERS = (*SETTERS, "scatter_", "__setitem__")
 UNIONS = ("cat", "stack", "logical_or", "bitwise_or", "__or__")
 COPIES = ("bool", "clone", "contiguous", "reshape", "to", "long", "int", "float")
 SUMS = ("add", "sub", "__add__", "__radd__", "__sub__", "__rsub__")
-COLLECTIVES = ("all_reduce", "broadcast", "reduce", "all_gather", "all_gather_into_tensor", "gather", "scatter", "reduce_scatter",
-               "reduce_scatter_tensor", "all_to_all", "all_to_all_single", "recv", "irecv")
 RANDOM = {"normal_", "exponential_", "cauchy_", "log_normal_", "geometric_"}
 
 
@@ -549,7 +547,7 @@ def install(torch, run):
     if hasattr(torch, "_amp_update_scale_"):
         known.wrap_scales()
     if torch.distributed.is_available():
-        for name in COLLECTIVES:
+        for name in (*ranks.COLLECTIVES, "recv", "irecv"):
             known.wrap_collective(importlib.import_module("torch.distributed.distributed_c10d"), name)
     for name in CREATORS:
         known.wrap_creator(torch, name)

@@ -6,6 +6,9 @@ import os
 import sys
 import weakref
 
+COLLECTIVES = ("all_reduce", "broadcast", "reduce", "all_gather", "all_gather_into_tensor", "gather", "scatter", "reduce_scatter",
+               "reduce_scatter_tensor", "all_to_all", "all_to_all_single")
+
 
 def is_wanted(settings):
     return bool(settings.get("ranks"))

@@ -4,6 +4,7 @@ import os
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.distributed.algorithms.join import Join
 
 rank = int(os.environ["LOCAL_RANK"])
 torch.cuda.set_device(rank)
@@ -28,6 +29,12 @@ for _ in range(3):
     optimizer.zero_grad()
     model(torch.randn(4, 64, device="cuda")).sum().backward()
     optimizer.step()
+# Works that nobody waits for: their tensors are free at a place of the script, not of the clock.
+dist.all_reduce(torch.ones(1000, device="cuda"), async_op=True)
+with Join([model]):
+    for _ in range(3 + rank):
+        model(torch.randn(4, 64, device="cuda")).sum().backward()
+        optimizer.step()
 dist.barrier()
 dist.destroy_process_group()
 print("done")
