@@ -81,8 +81,6 @@ def on_host(torch, tensor):
     if not tensor.is_contiguous():
         return strided(torch, tensor)
     address = address_of(tensor)
-    read.restype = ctypes.c_size_t
-    read.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]
     held = torch.empty(tensor.shape, dtype=tensor.dtype, device="cpu")
     size = tensor.numel() * tensor.element_size()
     return held if address != 0 and read(address, held.data_ptr(), size) == size else None
@@ -294,6 +292,9 @@ class Counts:
 
 
 def install(torch, run, after_import):
+    read = values.software("frag_software_read")
+    if read is not None:
+        read.argtypes, read.restype = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t], ctypes.c_size_t
     counts = Counts(torch, run)
     if hasattr(torch.nn, "AdaptiveLogSoftmaxWithLoss"):
         counts.wrap_clusters(torch.nn.AdaptiveLogSoftmaxWithLoss)

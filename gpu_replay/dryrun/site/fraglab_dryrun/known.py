@@ -128,13 +128,16 @@ class Known:
         if self.is_watched_by_others():
             return None
         self.is_inside = True
+        threads = self.torch.get_num_threads()
         try:
+            self.torch.set_num_threads(1)  # of OpenMP, which takes longer to wake than numbers so few to compute
             with self.torch.no_grad():
                 return function(*[self.on_host(value) for value in arguments],
                                 **{name: self.on_host(value) for name, value in named.items()})
         except (Unknown, RuntimeError, TypeError, ValueError, IndexError):  # also under vmap, where nothing has an address
             return None
         finally:
+            self.torch.set_num_threads(threads)
             self.is_inside = False
 
     def number(self, value):
@@ -518,7 +521,6 @@ def install(torch, run):
     known.write.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]
     known.forget.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
     known.write.restype = known.forget.restype = None
-    known.read.argtypes, known.read.restype = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t], ctypes.c_size_t
     counts.forget, known.watch.refresh = known.forget, known.refresh
     for owner in (torch, torch.Tensor):
         known.wrap_classes(owner, "bincount", "minlength")

@@ -49,10 +49,15 @@ class Usage(ctypes.Structure):
                 ("process_count_max", ctypes.c_uint32), ("card", ctypes.c_uint32)]
 
 
+@functools.lru_cache(maxsize=None)
+def process():
+    return ctypes.CDLL(None)
+
+
 def software(name):
     """A function of the software CUDA, or None where the process has a real one."""
     try:
-        return getattr(ctypes.CDLL(None), name)
+        return getattr(process(), name)
     except (AttributeError, OSError):
         return None
 
