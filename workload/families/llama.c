@@ -320,8 +320,8 @@ static frag_tensor mix_masked(frag_tape *tape, const frag_tensor qkv[3], frag_at
         shape.heads = shape.key_heads;
         return frag_aten_attention(tape, qkv, &shape);
     }
-    frag_tensor repeated[3] = {qkv[0], frag_aten_repeat_heads(tape, qkv[1], &shape),
-                               frag_aten_repeat_heads(tape, qkv[2], &shape)};
+    frag_tensor repeated[3] = {qkv[0], frag_aten_repeat_keys(tape, qkv[1], &shape),
+                               frag_aten_repeat_keys(tape, qkv[2], &shape)};
     shape.key_heads = shape.heads;
     frag_tensor made = frag_aten_attention(tape, repeated, &shape);
     frag_tape_drop(tape, repeated[2]);

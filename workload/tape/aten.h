@@ -220,6 +220,10 @@ frag_tensor frag_aten_attention(frag_tape *tape, const frag_tensor qkv[3],
 frag_tensor frag_aten_repeat_heads(frag_tape *tape, frag_tensor x,
                                    const frag_attention_shape *shape);
 
+/* transformers' repeat_kv: the same by expand and reshape, which of one head is a view. */
+frag_tensor frag_aten_repeat_keys(frag_tape *tape, frag_tensor x,
+                                  const frag_attention_shape *shape);
+
 /* ---- attention with its scores as a tensor (aten_eager.c) */
 typedef struct frag_eager_attention {
     frag_attention_shape shape;

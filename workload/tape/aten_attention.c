@@ -271,6 +271,13 @@ frag_tensor frag_aten_repeat_heads(frag_tape *tape, frag_tensor x,
     return made;
 }
 
+frag_tensor frag_aten_repeat_keys(frag_tape *tape, frag_tensor x, const frag_attention_shape *shape)
+{
+    uint64_t count = shape->batch * shape->heads * shape->keys * shape->width;
+    return shape->key_heads == 1 && shape->heads > 1 ? frag_aten_expand(tape, x, count)
+                                                     : frag_aten_repeat_heads(tape, x, shape);
+}
+
 /* ones(L, S).tril() as numbers to add: where() with two scalars. */
 static frag_tensor make_causal_mask(frag_tape *tape, const frag_attention_shape *shape)
 {

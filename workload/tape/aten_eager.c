@@ -7,6 +7,7 @@ typedef struct matmul {
     uint64_t count; /* elements of the result */
     bool is_self_copied;
     bool is_other_copied;
+    bool is_other_expanded; /* one head as several: it is copied where no cast has */
     bool is_gradient_copied;
 } matmul;
 
@@ -20,7 +21,8 @@ static frag_tensor multiply(frag_tape *tape, frag_tensor self, frag_tensor other
     frag_tensor typed_other = frag_tape_cast(tape, other);
     frag_tensor typed_self = frag_tape_cast(tape, self);
     frag_tensor laid_self = lay_out(tape, typed_self, how->is_self_copied);
-    frag_tensor laid_other = lay_out(tape, typed_other, how->is_other_copied);
+    bool is_spread = how->is_other_expanded && typed_other == other;
+    frag_tensor laid_other = lay_out(tape, typed_other, how->is_other_copied || is_spread);
     frag_tensor made = frag_aten_bmm(tape, laid_self, laid_other, how->count);
     frag_tape_drop(tape, laid_other);
     frag_tape_drop(tape, laid_self);
@@ -66,6 +68,7 @@ static frag_tensor score(frag_tape *tape, frag_tensor query, frag_tensor key,
         .count = shape->batch * shape->heads * shape->queries * shape->keys,
         .is_self_copied = is_apart && shape->queries > 1,
         .is_other_copied = is_apart && shape->keys > 1 && !is_grouped && !how->is_cached,
+        .is_other_expanded = is_apart && is_grouped && shape->key_heads == 1,
     };
     frag_tensor made = multiply(tape, query, key, &product);
     frag_tape_set(tape, &made, frag_aten_mul_scalar(tape, made));
@@ -88,12 +91,13 @@ frag_tensor frag_aten_eager_attention(frag_tape *tape, const frag_tensor qkv[3],
     const frag_attention_shape *shape = &how->shape;
     bool is_apart = shape->batch > 1 && shape->heads > 1;
     bool is_grouped = shape->heads != shape->key_heads;
-    frag_tensor key = frag_aten_repeat_heads(tape, qkv[1], shape);
-    frag_tensor value = frag_aten_repeat_heads(tape, qkv[2], shape);
+    frag_tensor key = frag_aten_repeat_keys(tape, qkv[1], shape);
+    frag_tensor value = frag_aten_repeat_keys(tape, qkv[2], shape);
     *weights = score(tape, qkv[0], key, how);
     const matmul product = {
         .count = shape->batch * shape->heads * shape->queries * shape->width,
         .is_other_copied = is_apart && shape->keys > 1 && !is_grouped && !how->is_cached,
+        .is_other_expanded = is_apart && is_grouped && shape->key_heads == 1,
         .is_gradient_copied = is_apart && shape->queries > 1,
     };
     frag_tensor made = multiply(tape, *weights, value, &product);
