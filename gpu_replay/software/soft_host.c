@@ -127,17 +127,6 @@ static bool is_reachable(uint64_t address, uint64_t bytes)
     return !frag_soft_is_device_address(address) || frag_soft_range_is_usable(address, bytes);
 }
 
-static bool find_stream(frag_soft_call *call, bool may, const void *handle, uint32_t *stream)
-{
-    uint64_t number = (uint64_t)(uintptr_t)handle;
-    frag_soft_note_address(call, "stream", number);
-    if (may && frag_soft_stream_find(number, stream))
-        return true;
-    if (may)
-        frag_soft_fail(call, FRAG_CUDA_INVALID_HANDLE);
-    return false;
-}
-
 /* Row by row until one cannot be reached. */
 static frag_soft_known copy_rows(frag_soft_call *call, const frag_soft_area *area)
 {
@@ -176,7 +165,7 @@ int32_t frag_soft_copy_area(frag_soft_call_id id, frag_soft_area area, frag_soft
     frag_soft_note_address(&call, "to", area.to);
     frag_soft_note_address(&call, "from", area.from);
     frag_soft_note(&call, "bytes", bytes);
-    if (find_stream(&call, may, how.stream, &stream)) {
+    if (frag_soft_call_stream(&call, may, how.stream, &stream)) {
         frag_soft_known known = copy_rows(&call, &area);
         if (call.seen.result == FRAG_CUDA_OK && bytes == area.width)
             frag_soft_scalar_note(&scalar, known);
@@ -200,7 +189,7 @@ int32_t frag_soft_fill_area(frag_soft_call_id id, frag_soft_area area, uint32_t 
     bool may = frag_soft_begin(&call, id);
     frag_soft_note_address(&call, "address", area.to);
     frag_soft_note(&call, "bytes", area.width * area.height * area.depth);
-    may = find_stream(&call, may, stream_handle, &stream);
+    may = frag_soft_call_stream(&call, may, stream_handle, &stream);
     for (uint64_t i = 0; may && i < area.height * area.depth; i++) {
         uint64_t to = area.to + i / area.height * area.to_plane + i % area.height * area.to_pitch;
         may = is_reachable(to, area.width);

@@ -9,17 +9,6 @@
 #define STEP_BYTES 16
 #define NOTHING_MS 0.002f
 
-static bool find_stream(frag_soft_call *call, bool may, const void *handle, uint32_t *stream)
-{
-    uint64_t number = (uint64_t)(uintptr_t)handle;
-    frag_soft_note_address(call, "stream", number);
-    if (may && frag_soft_stream_find(number, stream))
-        return true;
-    if (may)
-        frag_soft_fail(call, FRAG_CUDA_INVALID_HANDLE);
-    return false;
-}
-
 static bool find_event(frag_soft_call *call, bool may, const void *handle, frag_soft_event **event)
 {
     uint64_t number = (uint64_t)(uintptr_t)handle;
@@ -61,7 +50,7 @@ int32_t frag_soft_order_destroy(frag_soft_call_id id, const void *handle)
     frag_soft_call call;
     uint32_t stream = 0;
     bool may = frag_soft_begin(&call, id);
-    if (find_stream(&call, may, handle, &stream)) {
+    if (frag_soft_call_stream(&call, may, handle, &stream)) {
         if (stream < FRAG_SOFT_DEVICES_MAX)
             frag_soft_fail(&call, FRAG_CUDA_INVALID_HANDLE);
         else
@@ -75,7 +64,7 @@ int32_t frag_soft_order_synchronize(frag_soft_call_id id, const void *handle)
     frag_soft_call call;
     uint32_t stream = 0;
     bool may = frag_soft_begin(&call, id);
-    if (find_stream(&call, may, handle, &stream)) {
+    if (frag_soft_call_stream(&call, may, handle, &stream)) {
         if (frag_soft.streams[stream].capture != FRAG_SOFT_NO_CAPTURE) {
             frag_soft.captures[frag_soft.streams[stream].capture].is_invalidated = true;
             frag_soft_fail(&call, FRAG_CUDA_CAPTURE_UNSUPPORTED);
@@ -92,7 +81,7 @@ int32_t frag_soft_order_query(frag_soft_call_id id, const void *handle)
     frag_soft_call call;
     uint32_t stream = 0;
     bool may = frag_soft_begin(&call, id);
-    if (find_stream(&call, may, handle, &stream) && !frag_soft_stream_is_idle(stream))
+    if (frag_soft_call_stream(&call, may, handle, &stream) && !frag_soft_stream_is_idle(stream))
         frag_soft_fail(&call, FRAG_CUDA_NOT_READY);
     return frag_soft_end(&call);
 }
@@ -120,7 +109,7 @@ int32_t frag_soft_order_wait(frag_soft_call_id id, const void *stream_handle, co
     uint32_t stream = 0;
     bool may = frag_soft_begin(&call, id);
     may = find_event(&call, may, handle, &event);
-    if (find_stream(&call, may, stream_handle, &stream) && event->is_recorded) {
+    if (frag_soft_call_stream(&call, may, stream_handle, &stream) && event->is_recorded) {
         bool is_open =
             event->capture != FRAG_SOFT_NO_CAPTURE && frag_soft.captures[event->capture].is_open;
         if (is_open && frag_soft.streams[stream].capture == FRAG_SOFT_NO_CAPTURE)
@@ -166,7 +155,7 @@ int32_t frag_soft_order_event_record(frag_soft_call_id id, const void *handle,
     uint32_t stream = 0;
     bool may = frag_soft_begin(&call, id);
     may = find_event(&call, may, handle, &event);
-    if (find_stream(&call, may, stream_handle, &stream)) {
+    if (frag_soft_call_stream(&call, may, stream_handle, &stream)) {
         event->is_recorded = true;
         event->capture = frag_soft.streams[stream].capture;
         event->point = frag_soft_stream_work(stream);
@@ -258,7 +247,7 @@ int32_t frag_soft_order_capture_begin(frag_soft_call_id id, const void *handle, 
     uint32_t stream = 0;
     bool may = frag_soft_begin(&call, id);
     frag_soft_note(&call, "mode", (uint32_t)mode);
-    if (find_stream(&call, may, handle, &stream)) {
+    if (frag_soft_call_stream(&call, may, handle, &stream)) {
         if (stream < FRAG_SOFT_DEVICES_MAX)
             frag_soft_fail(&call, FRAG_CUDA_CAPTURE_UNSUPPORTED); /* as the legacy stream */
         else if (frag_soft.streams[stream].capture != FRAG_SOFT_NO_CAPTURE)
@@ -275,7 +264,7 @@ int32_t frag_soft_order_capture_end(frag_soft_call_id id, const void *handle, vo
     uint32_t stream = 0;
     uint64_t made = 0;
     bool may = frag_soft_begin(&call, id);
-    if (find_stream(&call, may, handle, &stream)) {
+    if (frag_soft_call_stream(&call, may, handle, &stream)) {
         uint32_t capture = frag_soft.streams[stream].capture;
         if (capture == FRAG_SOFT_NO_CAPTURE) {
             frag_soft_fail(&call, ILLEGAL_STATE);
@@ -301,7 +290,7 @@ int32_t frag_soft_order_capture_look(frag_soft_call_id id, const void *handle,
     uint32_t stream = 0;
     *seen = (frag_soft_capture_seen){0};
     bool may = frag_soft_begin(&call, id);
-    if (find_stream(&call, may, handle, &stream)) {
+    if (frag_soft_call_stream(&call, may, handle, &stream)) {
         uint32_t capture = frag_soft.streams[stream].capture;
         seen->status = frag_soft_capture_status(stream);
         seen->id = capture == FRAG_SOFT_NO_CAPTURE ? 1 : (uint64_t)capture + 1;
@@ -334,7 +323,7 @@ int32_t frag_soft_order_launch(frag_soft_call_id id, const void *handle)
     frag_soft_call call;
     uint32_t stream = 0;
     bool may = frag_soft_begin(&call, id);
-    if (find_stream(&call, may, handle, &stream)) {
+    if (frag_soft_call_stream(&call, may, handle, &stream)) {
         frag_soft_shadow_launch();
         frag_soft_stream_work(stream);
     }
@@ -348,7 +337,7 @@ int32_t frag_soft_order_host(frag_soft_call_id id, const void *handle, void (*fu
     frag_soft_call call;
     uint32_t stream = 0;
     bool may = frag_soft_begin(&call, id);
-    if (find_stream(&call, may, handle, &stream))
+    if (frag_soft_call_stream(&call, may, handle, &stream))
         frag_soft_stream_work(stream);
     int32_t result = frag_soft_end(&call);
     if (result == FRAG_CUDA_OK)

@@ -374,6 +374,9 @@ void frag_soft_pools_stop(void);
 
 /* ---- soft_stream.c */
 bool frag_soft_stream_find(uint64_t handle, uint32_t *stream);
+/* The stream behind a handle, noted as an argument; a bad handle fails the call. may: the call may
+ * go on. Returns whether it still may. */
+bool frag_soft_call_stream(frag_soft_call *call, bool may, const void *handle, uint32_t *stream);
 uint32_t frag_soft_stream_new(uint32_t flags, int32_t priority);
 void frag_soft_stream_give(uint32_t stream);
 frag_soft_point frag_soft_stream_work(uint32_t stream); /* puts one piece of work on it */

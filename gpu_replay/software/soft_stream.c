@@ -155,6 +155,17 @@ bool frag_soft_stream_find(uint64_t handle, uint32_t *stream)
     return frag_soft.settings.takes_any_stream && find_any(handle, stream);
 }
 
+bool frag_soft_call_stream(frag_soft_call *call, bool may, const void *handle, uint32_t *stream)
+{
+    uint64_t number = (uint64_t)(uintptr_t)handle;
+    frag_soft_note_address(call, "stream", number);
+    if (may && frag_soft_stream_find(number, stream))
+        return true;
+    if (may)
+        frag_soft_fail(call, FRAG_CUDA_INVALID_HANDLE);
+    return false;
+}
+
 uint32_t frag_soft_stream_new(uint32_t flags, int32_t priority)
 {
     uint32_t place = frag_soft_handle_take(&frag_soft.stream_handles);

@@ -211,12 +211,9 @@ FRAG_ENTRY(int32_t, cuMemAllocAsync, (uint64_t * address, size_t bytes, void *st
     uint32_t on = 0;
     bool may = frag_soft_begin(&call, FRAG_CALL_cuMemAllocAsync);
     frag_soft_note(&call, "bytes", bytes);
-    frag_soft_note_address(&call, "stream", frag_soft_number(stream));
-    if (may && frag_soft_stream_find(frag_soft_number(stream), &on))
+    if (frag_soft_call_stream(&call, may, stream, &on))
         frag_soft_pool_malloc(&call, frag_soft.devices[frag_soft.streams[on].device].pool, bytes,
                               on, &given);
-    else if (may)
-        frag_soft_fail(&call, FRAG_CUDA_INVALID_HANDLE);
     frag_soft_note_address(&call, "address", given);
     if (address != NULL)
         *address = call.seen.result == FRAG_CUDA_OK ? given : 0;

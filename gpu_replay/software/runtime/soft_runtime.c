@@ -18,16 +18,6 @@ int32_t frag_runtime_end(frag_soft_call *call)
     return frag_runtime_return(frag_soft_end(call));
 }
 
-bool frag_runtime_stream(frag_soft_call *call, bool may, const void *handle, uint32_t *stream)
-{
-    frag_soft_note_address(call, "stream", frag_soft_number(handle));
-    if (may && frag_soft_stream_find(frag_soft_number(handle), stream))
-        return true;
-    if (may)
-        frag_soft_fail(call, FRAG_CUDA_INVALID_HANDLE);
-    return false;
-}
-
 /* ---- errors */
 
 /* The thread's error, or the sticky one that nothing clears. */

@@ -12,8 +12,4 @@ int32_t frag_runtime_end(frag_soft_call *call);
 /* The same for a result without a call. */
 int32_t frag_runtime_return(int32_t result);
 
-/* The stream behind a handle, noted as an argument; a bad handle fails the call. may: the call may
- * go on. Returns whether it still may. */
-bool frag_runtime_stream(frag_soft_call *call, bool may, const void *handle, uint32_t *stream);
-
 #endif

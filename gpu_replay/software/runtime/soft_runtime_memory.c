@@ -110,7 +110,7 @@ FRAG_ENTRY(int32_t, cudaMallocAsync, (void **out, size_t bytes, void *stream))
     uint32_t on = 0;
     bool may = frag_soft_begin(&call, FRAG_CALL_cudaMallocAsync);
     frag_soft_note(&call, "bytes", bytes);
-    if (frag_runtime_stream(&call, may, stream, &on))
+    if (frag_soft_call_stream(&call, may, stream, &on))
         frag_soft_pool_malloc(&call, frag_soft.devices[frag_soft.streams[on].device].pool, bytes,
                               on, &address);
     return give(&call, address, out);
@@ -126,7 +126,7 @@ FRAG_ENTRY(int32_t, cudaMallocFromPoolAsync,
     bool may = frag_soft_begin(&call, FRAG_CALL_cudaMallocFromPoolAsync);
     frag_soft_note(&call, "bytes", bytes);
     may = find_pool(&call, may, pool_handle, &pool);
-    if (frag_runtime_stream(&call, may, stream, &on))
+    if (frag_soft_call_stream(&call, may, stream, &on))
         frag_soft_pool_malloc(&call, pool, bytes, on, &address);
     return give(&call, address, out);
 }
