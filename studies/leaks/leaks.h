@@ -14,8 +14,8 @@
       "a value of a few bytes is kept each time: a loss or metric without "                        \
       ".item()")                                                                                   \
     X(GRAPH, "graph",                                                                              \
-      "activations are kept: an output or loss that holds its graph; .detach() "                   \
-      "or .item() it, or wrap evaluation in torch.no_grad()")                                      \
+      "activations are kept: an output or loss, mostly with its graph; .item() it, move it to "    \
+      "the CPU (detached, it still is kept), or wrap evaluation in torch.no_grad()")               \
     X(GROWING, "growing",                                                                          \
       "a block is replaced by ever larger ones: a cache, or a tensor that is "                     \
       "appended to")                                                                               \

@@ -12,13 +12,19 @@ KINDS = {
     "inputs-list": "kept", "gradients-list": "kept", "weights-history": "kept", "attribute": "kept", "dict-by-step": "kept", "cycle": "kept", "closure": "kept",
     "every-third-step": "kept", "late": "kept", "replay-buffer": "kept",
     "cache-cat": "growing", "running-cat": "growing",
+    "loss-total": "graph", "log-history": "scalar", "exceptions": "graph", "hooks": "kept", "memo": "kept", "detached-outputs": "graph",
+    "parameter-groups": "optimizer", "padded-cat": "growing",
     # lookalikes
     "plain": None, "no-set-to-none": None, "momentum": None, "ring-buffer": None, "best-copy": None, "evaluation-list": None, "cache-per-shape": None,
     "ema": None, "lengths-vary": None, "accumulate": None,
+    "prefetch": None, "lazy-caches": None, "cache-by-epoch": None, "warm-up": None, "evaluation-by-epoch": None, "memo-bounded": None, "best-of": None,
+    "lengths-grow": None,
 }
 
 
 def main(kind, steps):
+    import collections
+    import functools
     import gc
 
     import torch
@@ -57,12 +63,28 @@ def main(kind, steps):
     class Node:
         pass
 
+    def fail(x):
+        out = model(x)
+        raise ValueError(len(out))
+
+    def positions(step):
+        return torch.zeros(64, 128, device="cuda") + step
+
+    remember = functools.lru_cache(maxsize=4 if kind == "memo-bounded" else None)(positions)
+    queue = collections.deque()
+
     for step in range(steps):
         length = 64 + 16 * (step * 7 % 5) if kind in ("lengths-vary", "cache-per-shape") else 64
-        x = torch.randn(32 * length, 128, device="cuda")
-        y = torch.zeros(32 * length, dtype=torch.long, device="cuda")
+        if kind == "lengths-grow":
+            length = 16 * min(step + 1, 8)
+        x = torch.randn((8 * min(step + 1, 6) if kind == "warm-up" else 32) * length, 128, device="cuda")
+        y = torch.zeros(len(x), dtype=torch.long, device="cuda")
         out = model(x)
         loss = F.cross_entropy(out, y)
+        if kind == "parameter-groups":
+            prompt = nn.Parameter(torch.zeros(64, 128, device="cuda"))
+            optimizer.add_param_group({"params": [prompt]})
+            loss = loss + prompt.sum()
         if not (kind == "accumulate" and step % 4):
             optimizer.zero_grad(set_to_none=kind != "no-set-to-none")
         loss.backward()
@@ -110,6 +132,42 @@ def main(kind, steps):
             cache = x[:32] if cache is None else torch.cat([cache, x[:32]])
         elif kind == "running-cat":
             table["seen"] = torch.cat([table["seen"], out.detach()]) if "seen" in table else out.detach()
+        elif kind == "loss-total":
+            total = total + F.cross_entropy(model(x), y)
+        elif kind == "log-history":
+            kept.append({"loss": loss.detach(), "norm": model.head.weight.detach().norm(), "rate": out.detach().max()})
+        elif kind == "exceptions":
+            try:
+                fail(x[:256])
+            except ValueError as error:
+                kept.append(error)
+        elif kind == "hooks":
+            mask = torch.ones(64, 128, device="cuda")
+            model.head.register_forward_pre_hook(lambda module, given, mask=mask: None)
+            del mask
+        elif kind in ("memo", "memo-bounded"):
+            remember(step)
+        elif kind == "detached-outputs" and step % 4 == 3:
+            table[step // 4] = out.detach()
+        elif kind == "padded-cat":
+            wide = torch.zeros(32 * (step + 1), 128, device="cuda")
+            if cache is not None:
+                wide[:len(cache)] = cache
+            cache = wide
+        elif kind == "prefetch":
+            queue.extend(torch.zeros(512, 128, device="cuda") for _ in range(2 if len(queue) < 8 else 1))
+            queue.popleft()
+        elif kind == "lazy-caches" and step in (1, 2, 5, 9):
+            table[step] = torch.zeros(256, 256, device="cuda")
+        elif kind == "cache-by-epoch":
+            cache = x[:32] if step % 6 == 0 else torch.cat([cache, x[:32]])
+        elif kind == "evaluation-by-epoch" and step % 6 == 5:
+            with torch.no_grad():
+                results = torch.cat([model(torch.zeros(4096, 128, device="cuda")) for _ in range(8)])
+                table["score"] = results.mean()
+            del results
+        elif kind == "best-of":
+            kept = sorted(kept + [(step * 5 % 24, x[:256].clone())], key=lambda entry: entry[0])[:5]
         elif kind == "ring-buffer":
             ring = (ring + [x[:512].clone()])[-4:]
         elif kind == "best-copy" and step in (0, 7):
