@@ -1,4 +1,5 @@
-/* Tests of memory_plan.c: what a plan that is not sure hangs on, and what limits lengths. */
+/* Tests of memory_plan.c: when a plan is sure, what one that is not hangs on, and what limits
+ * lengths. */
 #include "studies/plan/memory_plan.h"
 
 #include <setjmp.h>
@@ -10,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "base/bytes.h"
 #include "base/memory.h"
 
 static void a_doubt_says_what_it_hangs_on(void **state)
@@ -49,28 +51,63 @@ static void a_doubt_says_what_it_hangs_on(void **state)
     }
 }
 
-/* Of a small model on 1 GiB. */
-static frag_plan_largest largest_of(uint64_t positions)
+/* Of a small model on a card of so many MiB. The caller frees it. */
+static frag_memory_plan *plan_of(uint64_t positions, uint64_t tokens, uint64_t card_mib)
 {
     char yaml[200];
+    char card[32];
     frag_workload workload;
     frag_dryrun_gpu gpu;
     frag_error error = {0};
     frag_workload_init(&workload);
     snprintf(yaml, sizeof yaml,
              "model: {family: llama, vocabulary: 512, width: 64, inner: 256, layers: 1, heads: 4, "
-             "positions: %llu}\nrun: {task: evaluate, tokens: 64}\n",
-             (unsigned long long)positions);
+             "positions: %llu}\nrun: {task: evaluate, tokens: %llu}\n",
+             (unsigned long long)positions, (unsigned long long)tokens);
     if (!frag_workload_parse(yaml, strlen(yaml), &workload, NULL, &error))
         fail_msg("%s", error.sentence);
-    assert_true(frag_dryrun_gpu_find("1GiB", &gpu, NULL, &error));
+    snprintf(card, sizeof card, "%lluMiB", (unsigned long long)card_mib);
+    assert_true(frag_dryrun_gpu_find(card, &gpu, NULL, &error));
     frag_fitter *fitter = frag_fitter_create(NULL, NULL, &error);
     frag_memory_plan *plan = frag_alloc(1, sizeof *plan);
     assert_true(frag_memory_plan_make(fitter, &workload, NULL, &gpu, "model", plan, &error));
+    frag_fitter_destroy(fitter);
+    return plan;
+}
+
+static frag_plan_largest largest_of(uint64_t positions)
+{
+    frag_memory_plan *plan = plan_of(positions, 64, 1024);
     frag_plan_largest largest = plan->largest;
     frag_free(plan);
-    frag_fitter_destroy(fitter);
     return largest;
+}
+
+static void what_is_needed_decides_where_it_is_not_close(void **state)
+{
+    (void)state;
+    frag_memory_plan *plan = plan_of(1 << 20, 100000, 1024);
+    uint64_t context = FRAG_GIB - plan->usable_bytes;
+    uint64_t needed_mib = (plan->as_is.result.needed_bytes + context) / FRAG_MIB;
+    uint64_t unsure_mib = FRAG_PLAN_UNSURE_BYTES / FRAG_MIB;
+    assert_int_equal((plan->as_is.result.needed_bytes + context) % FRAG_MIB, 0);
+    frag_free(plan);
+    const struct {
+        uint64_t card_mib;
+        frag_fits fits;
+        bool is_sure;
+    } cases[] = {{needed_mib - unsure_mib, FRAG_FITS_NO, true},
+                 {needed_mib - unsure_mib + 1, FRAG_FITS_NO, false},
+                 {needed_mib - 1, FRAG_FITS_NO, false},
+                 {needed_mib, FRAG_FITS_YES, false},
+                 {needed_mib + unsure_mib - 1, FRAG_FITS_YES, false},
+                 {needed_mib + unsure_mib, FRAG_FITS_YES, true}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        plan = plan_of(1 << 20, 100000, cases[i].card_mib);
+        assert_int_equal(plan->fits, cases[i].fits);
+        assert_int_equal(plan->is_sure, cases[i].is_sure);
+        frag_free(plan);
+    }
 }
 
 static void lengths_are_limited_by_memory_up_to_the_positions_of_the_model(void **state)
@@ -90,6 +127,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_doubt_says_what_it_hangs_on),
+        cmocka_unit_test(what_is_needed_decides_where_it_is_not_close),
         cmocka_unit_test(lengths_are_limited_by_memory_up_to_the_positions_of_the_model),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
