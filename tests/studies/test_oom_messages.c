@@ -335,6 +335,15 @@ static void messages_of_threads_quoted_nowhere_else_are_read(void **state)
     assert_int_equal(sum.wrong, 0);
 }
 
+static void messages_in_programs_sources_are_read(void **state)
+{
+    (void)state;
+    judged sum = {0};
+    assert_true(judge_file(FOLDER "sources.jsonl.zst", &sum));
+    assert_true(sum.count >= 100);
+    assert_int_equal(sum.wrong, 0);
+}
+
 static void ordinary_lines_about_memory_are_no_out_of_memory(void **state)
 {
     (void)state;
@@ -367,15 +376,12 @@ static void talk_of_memory_that_ran_out_is_never_clearly_something_else(void **s
 static void every_size_in_the_line_of_a_message_is_read(void **state)
 {
     (void)state;
-    static const char *const files[] = {FOLDER "threads.jsonl.zst",
-                                        FOLDER "more-threads.jsonl.zst",
-                                        FOLDER "programs.jsonl.zst",
-                                        FOLDER "later-programs.jsonl.zst",
-                                        FOLDER "latest-programs.jsonl.zst",
-                                        FOLDER "pastes.jsonl.zst",
-                                        FOLDER "unseen.jsonl.zst",
-                                        FOLDER "fresh.jsonl.zst",
-                                        FOLDER "blind.jsonl.zst"};
+    static const char *const files[] = {
+        FOLDER "threads.jsonl.zst",         FOLDER "more-threads.jsonl.zst",
+        FOLDER "programs.jsonl.zst",        FOLDER "later-programs.jsonl.zst",
+        FOLDER "latest-programs.jsonl.zst", FOLDER "pastes.jsonl.zst",
+        FOLDER "unseen.jsonl.zst",          FOLDER "fresh.jsonl.zst",
+        FOLDER "blind.jsonl.zst",           FOLDER "sources.jsonl.zst"};
     judged sum = {0};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         frag_error error = {0};
@@ -425,7 +431,8 @@ static void the_rules_alone_see_an_out_of_memory_of_any_program(void **state)
         FOLDER "programs.jsonl.zst",        FOLDER "later-programs.jsonl.zst",
         FOLDER "latest-programs.jsonl.zst", FOLDER "pastes.jsonl.zst",
         FOLDER "unseen.jsonl.zst",          FOLDER "made.jsonl.zst",
-        FOLDER "fresh.jsonl.zst",           FOLDER "blind.jsonl.zst"};
+        FOLDER "fresh.jsonl.zst",           FOLDER "blind.jsonl.zst",
+        FOLDER "sources.jsonl.zst"};
     judged sum = {0};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         frag_error error = {0};
@@ -461,6 +468,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(messages_never_seen_before_are_read),
         cmocka_unit_test(messages_collected_afresh_are_read),
         cmocka_unit_test(messages_of_threads_quoted_nowhere_else_are_read),
+        cmocka_unit_test(messages_in_programs_sources_are_read),
         cmocka_unit_test(the_rules_alone_see_an_out_of_memory_of_any_program),
         cmocka_unit_test(ordinary_lines_about_memory_are_no_out_of_memory),
         cmocka_unit_test(talk_of_memory_that_ran_out_is_never_clearly_something_else),
