@@ -11,6 +11,8 @@
 #include "workload/rlhf.h"
 #include "workload/serve.h"
 
+enum { CAPABILITY_FP8 = 89 };
+
 static const frag_family *const families[FRAG_FAMILY_COUNT] = {
     [FRAG_FAMILY_GPT2] = &frag_family_gpt2,
     [FRAG_FAMILY_LLAMA] = &frag_family_llama,
@@ -89,7 +91,7 @@ static uint64_t next_length(program *running, const frag_lengths *lengths)
 
 static frag_dtype weight_type(const frag_workload *workload)
 {
-    if (workload->precision == FRAG_PRECISION_BF16)
+    if (workload->precision == FRAG_PRECISION_BF16 || workload->precision == FRAG_PRECISION_FP8)
         return FRAG_BF16;
     return workload->precision == FRAG_PRECISION_FP16 ? FRAG_F16 : FRAG_F32;
 }
@@ -516,9 +518,21 @@ static void run_ranks(const generating *of)
         run_rank(of, (uint32_t)i);
 }
 
+static bool check_card(const frag_workload *workload, const frag_tape_card *card, frag_error *error)
+{
+    if (workload->precision != FRAG_PRECISION_FP8 || card->capability >= CAPABILITY_FP8)
+        return true;
+    return frag_fail(error, FRAG_E_INPUT,
+                     "precision is fp8, and the card's compute capability is %u.%u; expected 8.9 "
+                     "or above, such as --gpu h100-80gb",
+                     card->capability / 10, card->capability % 10);
+}
+
 bool frag_workload_generate(const frag_workload *workload, const frag_tape_card *card,
                             const char *name, frag_recording *recording, frag_error *error)
 {
+    if (!check_card(workload, card, error))
+        return false;
     const generating of = {
         .workload = workload, .card = card, .builder = frag_builder_create(recording)};
     run_ranks(&of);
@@ -529,6 +543,8 @@ bool frag_workload_generate_marked(const frag_workload *workload, const frag_tap
                                    uint64_t event_count, frag_recording *recording,
                                    frag_request_kinds *kinds, frag_error *error)
 {
+    if (!check_card(workload, card, error))
+        return false;
     const generating of = {workload, card, frag_builder_create(recording), kinds, event_count};
     frag_builder_skip_digest(of.builder);
     run_ranks(&of);

@@ -215,7 +215,8 @@ static uint32_t count_bf16(const frag_fix_base *base)
     return base->card.capability >= CAPABILITY_BF16 &&
            base->setting.workload.quantize == FRAG_QUANTIZE_NONE &&
            base->setting.workload.precision != FRAG_PRECISION_BF16 &&
-           base->setting.workload.precision != FRAG_PRECISION_FP16;
+           base->setting.workload.precision != FRAG_PRECISION_FP16 &&
+           base->setting.workload.precision != FRAG_PRECISION_FP8;
 }
 
 /* ---- the loss in chunks of 1024 tokens, or of 256 */

@@ -117,7 +117,10 @@ static bool try_fix(planner *of, const job_list *jobs, uint64_t fix)
     kept->trial.fits = false;
     kept->fix = (size_t)fix;
     for (uint32_t level = 1; level <= levels[fix] && !kept->trial.fits; level++) {
-        choice.levels[fix] = kept->level = level;
+        choice.levels[fix] = level;
+        if (is_choice_refused(of->plan, &choice)) /* the last is not */
+            continue;
+        kept->level = level;
         if (!try_choice(of, &choice, &kept->trial))
             return false;
     }
@@ -299,9 +302,30 @@ static bool find_largest(planner *of, const bisection *over, uint64_t *largest)
     return true;
 }
 
+/* Of so many, times what there is, multiples make up the workload's unit of tokens. */
+static uint64_t find_rest(const frag_workload *workload, uint64_t there)
+{
+    uint64_t unit = frag_workload_token_unit(workload);
+    for (; unit > 1 && there % 2 == 0; there /= 2)
+        unit /= 2;
+    return unit;
+}
+
+static uint64_t find_token_unit(const frag_workload *workload)
+{
+    return find_rest(workload, workload->batch);
+}
+
 /* What is dealt out takes so many sequences and multiples of them. */
 static uint64_t find_batch_unit(const frag_workload *workload)
 {
+    uint64_t unit = 1;
+    for (uint32_t i = 0; i < workload->tokens.count; i++) {
+        uint64_t rest = find_rest(workload, workload->tokens.values[i]);
+        unit = rest > unit ? rest : unit;
+    }
+    if (unit > 1)
+        return unit;
     if (workload->parallel == FRAG_PARALLEL_DATA)
         return workload->devices;
     return workload->parallel == FRAG_PARALLEL_PIPELINE ? frag_workload_microbatches(workload) : 1;
@@ -323,6 +347,7 @@ static void set_tokens(frag_fit_setting *setting, uint64_t value)
 {
     frag_workload *workload = &setting->workload;
     uint64_t longest = frag_fix_longest(workload);
+    value *= find_token_unit(workload);
     frag_fix_shorten(workload, value);
     for (uint32_t i = 0; i < workload->tokens.count; i++)
         if (workload->tokens.values[i] == longest)
@@ -357,15 +382,16 @@ static bool find_both(planner *of, const frag_fit_setting *from, frag_plan_large
 {
     const frag_network *network = &from->workload.network;
     uint64_t positions = network->positions > 0 ? network->positions : TOKENS_MAX;
+    uint64_t unit = find_token_unit(&from->workload);
     largest_search search = {
         .over = {{set_batch, from, BATCH_MAX, count_batches(&from->workload)},
-                 {set_tokens, from, positions < TOKENS_MAX ? positions : TOKENS_MAX,
-                  frag_fix_longest(&from->workload)}}};
+                 {set_tokens, from, (positions < TOKENS_MAX ? positions : TOKENS_MAX) / unit,
+                  frag_fix_longest(&from->workload) / unit}}};
     if (!run_jobs(of, search_one, &search, frag_workload_has_tokens(&from->workload) ? 2 : 1))
         return false;
     largest->batch = search.found[0] * find_batch_unit(&from->workload);
     largest->is_batch_limited = search.is_limited[0];
-    largest->tokens = search.found[1];
+    largest->tokens = search.found[1] * unit;
     largest->is_tokens_limited = search.is_limited[1];
     return true;
 }

@@ -23,11 +23,13 @@ get() { # release
         touch "$venv/complete"
 }
 
-# The triton that the release asks for, and the torchvision of the same day where there is one.
+# The triton that the release asks for, the torchvision of the same day where there is one, and for tests/workload torchao.
 get_companions() { # release
     triton=$("$venv/bin/python" -c 'import importlib.metadata as m
 print(*(r.split(";")[0].replace(" ", "") for r in m.requires("torch") or [] if r.startswith("triton")))')
     "$venv/bin/pip" install -q --no-deps "${triton:-triton}" || return 1
     vision=$(echo "$1" | awk -F. '{ printf "0.%d.%d", $2 + 15, $3 }')
     "$venv/bin/pip" install -q --no-deps "torchvision==$vision" || echo "torch $1: no torchvision $vision"
+    # Later ones do not go with it, and transformers then fails to load.
+    [ "$1" != 2.9.1 ] || "$venv/bin/pip" install -q --no-deps torchao==0.14.1
 }

@@ -100,6 +100,16 @@ refuse() { # sentence, arguments
     [ "$(field 'p["fits"]' <<<"$output")" = False ]
 }
 
+@test "in fp8 what is tried and what is largest are batches of multiples of 16 tokens" {
+    run ./fraglab plan tests/workload/models/llama-tiny.json --gpu h100-80gb --batch 8 --tokens 250 --precision fp8 --format jsonl
+    [ "$status" -eq 0 ]
+    [ "$(field '(p["largest"]["as_is"]["tokens"] % 2, p["largest"]["as_is"]["batch"] % 8)' <<<"$output")" = '(0, 0)' ]
+    [ "$(field '[f["setting"] for f in p["fixes"] if f["fix"] in ("batch", "tokens")]' <<<"$output")" = "['at most 62 tokens']" ]
+    run ./fraglab plan tests/workload/models/llama-tiny.json --gpu t4 --precision fp8
+    [ "$status" -eq 3 ]
+    [[ "$output" == *"compute capability is 7.5; expected 8.9 or above"* ]]
+}
+
 @test "of images the largest batch is said, and workspaces that decide make it unsure" {
     needed=$(./fraglab plan $models/resnet50.yaml --gpu 80GiB --batch 4 --format jsonl | field 'p["needed_bytes"]')
     run ./fraglab plan $models/resnet50.yaml --gpu "$((needed - 2097152))B" --batch 4 --format jsonl

@@ -126,7 +126,7 @@ def draw_reads(draw, family):
 
 # Values of knobs by theme, some of which need others. What a family has not is refused by the generator.
 KNOBS = [
-    [{"precision": name} for name in ("tf32", "bf16", "fp16", "amp-bf16", "amp-fp16")],
+    [{"precision": name} for name in ("tf32", "bf16", "fp16", "amp-bf16", "amp-fp16", "fp8")],
     [{"optimizer": name} for name in ("adam", "sgd", "momentum", "rmsprop", "adafactor", "adamw-8bit", "paged-adamw-8bit")] + [{"optimizer": "galore-adamw", "galore_rank": "16", "galore_gap": "2"}],
     [{"optimizer_loop": "fused"}, {"optimizer_loop": "single"}, {"amsgrad": "true"}],
     [{"accumulate": "2"}, {"accumulate": "3"}, {"keep_gradients": "true"}, {"empty_cache": "1"}],

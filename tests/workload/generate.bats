@@ -35,7 +35,7 @@ options() {
             count=$((count + 1))
         done
     done <$here/cases
-    [ "$count" -ge 210 ]
+    [ "$count" -ge 211 ]
 }
 
 @test "the same description gives the same bytes, another seed other ones" {
@@ -370,6 +370,12 @@ types=${types/convnext, whisper, mnasnet, dlrm, graphsage or gcn/convnext or whi
     refuse "microbatches is 3 and devices 4; expected one for each device at least" "$gpt2" --precision bf16 --parallel pipeline --devices 4 --microbatches 3
     refuse "batch is 6; expected a multiple of the microbatches, 4" "$gpt2" --precision bf16 --parallel pipeline --devices 4 --batch 6
     refuse "microbatches is given without a pipeline" "$gpt2" --microbatches 4
+    refuse "compute capability is 8.0; expected 8.9 or above" $here/models/llama-tiny.json --precision fp8
+    refuse "a batch has 24 tokens; expected multiples of 16" $here/models/llama-tiny.json --precision fp8 --tokens 24
+    refuse "tokens is a range" $here/models/llama-tiny.json --precision fp8 --tokens 16..64
+    refuse "without experts, not for gpt2" "$gpt2" --precision fp8
+    refuse "without lora_rank, parallel and offload" $here/models/llama-tiny.json --precision fp8 --parallel ddp
+    refuse "a layer has 100 inputs or outputs; expected multiples of 16" <(sed 's/inner: .*/inner: 100/' traces/workloads/llama-1b.yaml) --precision fp8
     refuse "galore_gap is given; expected the optimizer galore-adamw" "$gpt2" --galore-rank 8
     refuse "galore-adamw; it is described for opt, gpt_neox and the families of llama without experts, not for gpt2" "$gpt2" --optimizer galore-adamw
     refuse "without experts, not for mixtral" $here/models/mixtral-tiny.json --optimizer galore-adamw

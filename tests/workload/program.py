@@ -24,7 +24,7 @@ is_unet = settings.get("_class_name") == "UNet2DConditionModel"
 is_plain = "family" in settings
 config = AutoConfig.for_model(**settings) if not is_unet and not is_plain else argparse.Namespace(model_type=settings.get("family", "unet"), **settings)
 precision = knobs.get("precision", "fp32")
-weights = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(precision, torch.float32)
+weights = {"bf16": torch.bfloat16, "fp8": torch.bfloat16, "fp16": torch.float16}.get(precision, torch.float32)
 autocast = {"amp-bf16": torch.bfloat16, "amp-fp16": torch.float16}.get(precision)
 torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
 is_training = knobs.get("task", "train") in ("train", "rlhf")
@@ -131,6 +131,10 @@ if parallel == "pipeline":
 model = (model if quantize != "none" else model.cuda()).train(is_training)
 core = model.get_base_model() if int(knobs.get("lora_rank", 0)) > 0 else model
 
+if precision == "fp8":  # linear layers of blocks
+    from torchao.float8 import convert_to_float8_training
+
+    convert_to_float8_training(model, module_filter_fn=lambda module, name: ".layers." in name)
 if parallel == "fsdp":  # a group for each block, one for the rest
     from torch.distributed.fsdp import fully_shard
 

@@ -48,6 +48,11 @@ static bool check_transformer(const frag_network *of, frag_error *error)
     return true;
 }
 
+static bool has_loss(const frag_workload *workload)
+{
+    return workload->task == FRAG_TASK_TRAIN || workload->task == FRAG_TASK_EVALUATE;
+}
+
 static bool is_autocast(const frag_workload *workload)
 {
     return workload->precision == FRAG_PRECISION_AMP_BF16 ||
@@ -295,6 +300,61 @@ static bool is_llama(const frag_network *of)
     return frag_families[of->family].fields == frag_families[FRAG_FAMILY_LLAMA].fields;
 }
 
+/* Are all matrices of its blocks weights of nn.Linear? */
+static bool has_linear_blocks(const frag_network *of)
+{
+    return (is_llama(of) || of->family == FRAG_FAMILY_OPT || of->family == FRAG_FAMILY_GPT_NEOX) &&
+           of->experts == 0;
+}
+
+enum { FLOAT8_UNIT = 16 };
+
+/* Gradients of weights are products over all tokens. */
+uint64_t frag_workload_token_unit(const frag_workload *workload)
+{
+    bool has_unit = workload->precision == FRAG_PRECISION_FP8 && workload->task == FRAG_TASK_TRAIN;
+    return has_unit ? FLOAT8_UNIT : 1;
+}
+
+/* As torchao's convert_to_float8_training: torch._scaled_mm takes multiples of 16. */
+static bool check_float8(const frag_workload *workload, frag_error *error)
+{
+    const frag_network *of = &workload->network;
+    const frag_lengths *tokens = &workload->tokens;
+    if (workload->precision != FRAG_PRECISION_FP8)
+        return true;
+    if (!has_linear_blocks(of) || of->family == FRAG_FAMILY_OPT)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "precision is fp8; it is described for gpt_neox and the families of llama "
+                         "without experts, not for %s",
+                         frag_families[of->family].name);
+    if (!has_loss(workload) || workload->lora_rank > 0 ||
+        workload->parallel != FRAG_PARALLEL_NONE || workload->offload != FRAG_OFFLOAD_NONE)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "precision is fp8; it is described in task train and evaluate, without "
+                         "lora_rank, parallel and offload");
+    uint64_t sizes[] = {of->width, of->inner, of->heads * of->head_width,
+                        of->key_heads * of->head_width};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        if (sizes[i] % FLOAT8_UNIT != 0)
+            return frag_fail(error, FRAG_E_INPUT,
+                             "precision is fp8, and a layer has %" PRIu64
+                             " inputs or outputs; expected multiples of 16",
+                             sizes[i]);
+    uint64_t unit = frag_workload_token_unit(workload);
+    if (unit > 1 && tokens->is_range)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "precision is fp8, and tokens is a range; expected batches of multiples "
+                         "of 16 tokens");
+    for (uint32_t i = 0; i < tokens->count; i++)
+        if (workload->batch * tokens->values[i] % unit != 0)
+            return frag_fail(error, FRAG_E_INPUT,
+                             "precision is fp8, and a batch has %" PRIu64
+                             " tokens; expected multiples of 16",
+                             workload->batch * tokens->values[i]);
+    return true;
+}
+
 /* Whose blocks' matrices are all weights of nn.Linear, as GaLore is for. */
 static bool check_galore(const frag_workload *workload, frag_error *error)
 {
@@ -305,8 +365,7 @@ static bool check_galore(const frag_workload *workload, frag_error *error)
         return !has_knobs || frag_fail(error, FRAG_E_INPUT,
                                        "galore_rank or galore_gap is given; expected the optimizer "
                                        "galore-adamw with it");
-    if ((!is_llama(of) && of->family != FRAG_FAMILY_OPT && of->family != FRAG_FAMILY_GPT_NEOX) ||
-        of->experts > 0)
+    if (!has_linear_blocks(of))
         return frag_fail(error, FRAG_E_INPUT,
                          "optimizer is galore-adamw; it is described for opt, gpt_neox and the "
                          "families of llama without experts, not for %s",
@@ -659,11 +718,6 @@ static bool check_dependent(const frag_workload *workload, frag_error *error)
     return true;
 }
 
-static bool has_loss(const frag_workload *workload)
-{
-    return workload->task == FRAG_TASK_TRAIN || workload->task == FRAG_TASK_EVALUATE;
-}
-
 /* Where the loss comes in chunks: it is the program's own, over a decoder's hidden states. */
 static bool check_chunks(const frag_workload *workload, frag_error *error)
 {
@@ -776,9 +830,9 @@ static bool check_rlhf(const frag_workload *workload, frag_error *error)
 
 bool frag_workload_check(const frag_workload *workload, frag_error *error)
 {
-    if (!check_experts(workload, error) || !check_rlhf(workload, error) ||
-        !check_dependent(workload, error) || !check_chunks(workload, error) ||
-        !check_names(workload, error))
+    if (!check_float8(workload, error) || !check_experts(workload, error) ||
+        !check_rlhf(workload, error) || !check_dependent(workload, error) ||
+        !check_chunks(workload, error) || !check_names(workload, error))
         return false;
     const frag_network *of = &workload->network;
     const frag_lengths *tokens = &workload->tokens;

@@ -198,6 +198,7 @@ typedef enum frag_precision {
     FRAG_PRECISION_FP16,
     FRAG_PRECISION_AMP_BF16,
     FRAG_PRECISION_AMP_FP16,
+    FRAG_PRECISION_FP8, /* weights in bf16, products of blocks in 8 bits */
 } frag_precision;
 
 typedef enum frag_optimizer {
@@ -475,6 +476,8 @@ bool frag_workload_set(frag_workload *workload, const char *key, const char *val
 
 /* The layers that adapters stand beside, as bits of frag_lora_target. */
 uint64_t frag_workload_lora_targets(const frag_workload *workload);
+/* Batches have a multiple of so many tokens. */
+uint64_t frag_workload_token_unit(const frag_workload *workload);
 /* That a pipeline cuts a batch into. */
 uint64_t frag_workload_microbatches(const frag_workload *workload);
 

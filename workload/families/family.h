@@ -154,6 +154,7 @@ typedef struct frag_linear {
     uint64_t rank;
     double dropout;
     bool is_packed; /* the weight is of 4 bits */
+    bool is_float8; /* products have factors in 8 bits */
     frag_aten_packed packed;
     frag_parameter_role part; /* that a device has of it, with tensor parallelism */
 } frag_linear;

@@ -190,6 +190,7 @@ frag_linear frag_walk_linear(frag_walk *at, frag_shape shape, bool has_bias,
     const frag_workload *workload = at->workload;
     frag_linear next = {.columns = shape.rows,
                         .is_packed = workload->quantize != FRAG_QUANTIZE_NONE && target != 0,
+                        .is_float8 = workload->precision == FRAG_PRECISION_FP8 && target != 0,
                         .part = find_part(workload, target)};
     next.packed = (frag_aten_packed){.rows = shape.rows,
                                      .columns = shape.columns,
@@ -423,6 +424,8 @@ static frag_tensor run_layer(frag_tape *tape, frag_tensor x, const frag_linear *
 {
     if (of->is_packed)
         return frag_aten_linear_packed(tape, x, &of->packed);
+    if (of->is_float8)
+        return frag_aten_linear_float8(tape, x, of->weight, of->bias, of->columns);
     return of->is_turned ? frag_aten_addmm(tape, of->bias, x, of->weight, of->columns)
                          : frag_aten_linear_turned(tape, x, (frag_tensor[]){of->weight, of->bias},
                                                    of->columns, of->images);

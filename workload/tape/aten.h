@@ -101,6 +101,10 @@ typedef struct frag_aten_packed {
     frag_tensor *bias; /* NULL: none; the first product brings it into its type */
 } frag_aten_packed;
 
+/* nn.functional.linear by factors in 8 bits, as torchao has it (aten_float8.c); bias may be 0. */
+frag_tensor frag_aten_linear_float8(frag_tape *tape, frag_tensor x, frag_tensor weight,
+                                    frag_tensor bias, uint64_t columns);
+
 /* x times the turned weight, in the type of x. */
 frag_tensor frag_aten_linear_packed(frag_tape *tape, frag_tensor x, const frag_aten_packed *of);
 /* Moves a weight to the GPU in its type and packs it there; is_first: of all. */
