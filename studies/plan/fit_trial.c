@@ -30,7 +30,8 @@ struct frag_fitter {
     stored_trial *trials;
     size_t capacity;
     size_t count;
-    uint64_t event_count; /* of the trace that was generated last */
+    uint64_t trace_count; /* generated so far */
+    uint64_t event_count; /* of the last of them */
 };
 
 /* A generated trace, and what its requests are for. */
@@ -93,6 +94,11 @@ void frag_fitter_destroy(frag_fitter *fitter)
     frag_free(fitter);
 }
 
+uint64_t frag_fitter_trace_count(const frag_fitter *fitter)
+{
+    return fitter->trace_count;
+}
+
 uint32_t frag_fitter_threads(const frag_fitter *fitter)
 {
     return frag_context_threads(fitter->context);
@@ -113,6 +119,7 @@ static bool make_trace(frag_fitter *fitter, const frag_fit_setting *setting,
                                        &made->kinds, error))
         return false;
     frag_lock_take(fitter->lock);
+    fitter->trace_count++;
     fitter->event_count = made->recording.traces[0].event_count;
     frag_lock_give(fitter->lock);
     return true;

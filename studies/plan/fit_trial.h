@@ -39,6 +39,8 @@ typedef struct frag_fitter frag_fitter;
 /* conf: PYTORCH_CUDA_ALLOC_CONF of the program, NULL: none; FRAG_E_USAGE where it is wrong. */
 frag_fitter *frag_fitter_create(const frag_context *context, const char *conf, frag_error *error);
 void frag_fitter_destroy(frag_fitter *fitter);
+/* That were generated so far: a plan takes its time for them and their replays. */
+uint64_t frag_fitter_trace_count(const frag_fitter *fitter);
 /* What follows may be called from so many threads. */
 uint32_t frag_fitter_threads(const frag_fitter *fitter);
 

@@ -1,5 +1,5 @@
-/* Tests of memory_plan.c: when a plan is sure, what one that is not hangs on, and what limits
- * lengths. */
+/* Tests of memory_plan.c: when a plan is sure, what one that is not hangs on, what limits lengths,
+ * and how many traces one takes. */
 #include "studies/plan/memory_plan.h"
 
 #include <setjmp.h>
@@ -123,12 +123,46 @@ static void lengths_are_limited_by_memory_up_to_the_positions_of_the_model(void 
     assert_int_equal(largest_of(100).tokens, 100);
 }
 
+static uint64_t count_traces(frag_fitter *fitter, const frag_workload *workload, uint64_t mib)
+{
+    frag_error error = {0};
+    frag_dryrun_gpu gpu;
+    char size[32];
+    uint64_t before = frag_fitter_trace_count(fitter);
+    snprintf(size, sizeof size, "%uMiB", (unsigned)mib);
+    assert_true(frag_dryrun_gpu_find(size, &gpu, NULL, &error));
+    frag_memory_plan *plan = frag_alloc(1, sizeof *plan);
+    assert_true(frag_memory_plan_make(fitter, workload, NULL, &gpu, "model", plan, &error));
+    assert_true(plan->largest.batch > 0 && plan->largest.tokens > 0);
+    frag_free(plan);
+    return frag_fitter_trace_count(fitter) - before;
+}
+
+/* The clock of a slow machine would say nothing: a plan takes its time for traces. */
+static void a_plan_takes_few_traces(void **state)
+{
+    (void)state;
+    frag_error error = {0};
+    frag_workload workload;
+    frag_workload_init(&workload);
+    assert_true(
+        frag_workload_load("tests/workload/models/qwen2-tiny.json", &workload, NULL, &error));
+    assert_true(frag_workload_set(&workload, "task", "rlhf", &error));
+    frag_fitter *fitter = frag_fitter_create(NULL, NULL, &error);
+    assert_non_null(fitter);
+    assert_in_range(count_traces(fitter, &workload, 1024), 1, 28);
+    /* The same on another card: only what lies near its edge. */
+    assert_in_range(count_traces(fitter, &workload, 2048), 1, 12);
+    frag_fitter_destroy(fitter);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_doubt_says_what_it_hangs_on),
         cmocka_unit_test(what_is_needed_decides_where_it_is_not_close),
         cmocka_unit_test(lengths_are_limited_by_memory_up_to_the_positions_of_the_model),
+        cmocka_unit_test(a_plan_takes_few_traces),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

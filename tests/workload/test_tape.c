@@ -186,6 +186,71 @@ static void channels_apart_go_to_cudnn_in_fp16_alone(void **state)
     convolve_apart(FRAG_BF16, "+576 +4096 +4096 +4096 +576 +4096 -3 ");
 }
 
+/* Twice as many numbers, and a temporary. */
+static void grow(made *of, frag_tensor *sum)
+{
+    frag_tensor other = frag_tape_empty(of->tape, 64, FRAG_F32);
+    frag_tape_set(of->tape, sum,
+                  frag_tape_empty(of->tape, 2 * frag_tape_count(of->tape, *sum), FRAG_F32));
+    frag_tape_drop(of->tape, other);
+}
+
+static void a_stretch_is_repeated_from_other_tensors(void **state)
+{
+    (void)state;
+    made of;
+    begin(&of);
+    frag_tensor first = frag_tape_empty(of.tape, 16, FRAG_F32);
+    frag_tensor second = frag_tape_empty(of.tape, 16, FRAG_F32);
+    frag_tape_stretch stretch;
+    assert_true(frag_tape_are_alone(of.tape, &first, 1));
+    frag_tape_begin_stretch(of.tape, &first, 1, &stretch);
+    grow(&of, &first);
+    frag_tape_end_stretch(of.tape, &first, &stretch);
+    assert_true(frag_tape_repeat_stretch(of.tape, &second, &stretch));
+    assert_int_equal(frag_tape_count(of.tape, second), 32);
+    frag_tape_drop(of.tape, second);
+    frag_tape_drop(of.tape, first);
+    expect_events(&of, "+64 +64 +256 +128 -0 -2 +256 +128 -1 -2 -0 -3 ");
+}
+
+static void a_tensor_that_others_hold_is_not_alone(void **state)
+{
+    (void)state;
+    made of;
+    begin(&of);
+    frag_tensor held = frag_tape_empty(of.tape, 16, FRAG_F32);
+    frag_tensor none = 0;
+    assert_false(frag_tape_are_alone(of.tape, &none, 1));
+    frag_tensor view = frag_tape_view(of.tape, held, 8);
+    assert_false(frag_tape_are_alone(of.tape, &held, 1));
+    assert_false(frag_tape_are_alone(of.tape, &view, 1));
+    frag_tape_drop(of.tape, view);
+    assert_true(frag_tape_are_alone(of.tape, &held, 1));
+    (void)frag_tape_keep(of.tape, held);
+    assert_false(frag_tape_are_alone(of.tape, &held, 1));
+    frag_tape_drop(of.tape, held);
+    frag_tape_drop(of.tape, held);
+    expect_events(&of, "+64 -0 ");
+}
+
+static void a_stretch_with_another_workspace_runs_anew(void **state)
+{
+    (void)state;
+    made of;
+    begin(&of);
+    frag_tensor sum = frag_tape_empty(of.tape, 16, FRAG_F32);
+    frag_tape_stretch stretch = {.end = 0};
+    assert_false(frag_tape_repeat_stretch(of.tape, &sum, &stretch)); /* nothing was kept */
+    frag_tape_begin_stretch(of.tape, &sum, 1, &stretch);
+    frag_tape_end_stretch(of.tape, &sum, &stretch);
+    assert_true(frag_tape_repeat_stretch(of.tape, &sum, &stretch));
+    frag_tape_use_blas(of.tape);
+    assert_false(frag_tape_repeat_stretch(of.tape, &sum, &stretch));
+    frag_tape_drop(of.tape, sum);
+    expect_events(&of, "+64 +8519680 -0 ");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -197,6 +262,9 @@ int main(void)
         cmocka_unit_test(a_gradient_of_an_activation_goes_with_the_graph),
         cmocka_unit_test(a_gradient_in_another_order_is_copied),
         cmocka_unit_test(channels_apart_go_to_cudnn_in_fp16_alone),
+        cmocka_unit_test(a_stretch_is_repeated_from_other_tensors),
+        cmocka_unit_test(a_tensor_that_others_hold_is_not_alone),
+        cmocka_unit_test(a_stretch_with_another_workspace_runs_anew),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
