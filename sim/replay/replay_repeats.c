@@ -94,7 +94,8 @@ static void keep_memories(const frag_replay *replay, layout *into)
         return;
     into->clock = memories->clock(replay->policy);
     memories->visit(replay->policy, add_memory, into);
-    qsort(into->memories, into->memory_count, sizeof *into->memories, compare_memories);
+    if (into->memory_count > 0)
+        qsort(into->memories, into->memory_count, sizeof *into->memories, compare_memories);
 }
 
 /* By address: in what order a policy walks says nothing. */
