@@ -736,6 +736,29 @@ static void agrees_with_trying_every_capacity(void **state)
     }
 }
 
+/* Blocks so large that a range of addresses ends before the capacity does, and others begin. */
+static void agrees_with_trying_every_capacity_where_ranges_end(void **state)
+{
+    (void)state;
+    uint32_t random = 11;
+    for (int round = 0; round < 40; round++) {
+        char text[8192] = "";
+        size_t length = 0;
+        bool is_live[8] = {false};
+        for (int i = 0; i < 80; i++) {
+            random = random * 1664525u + 1013904223u;
+            uint32_t slot = (random >> 10) % 8;
+            uint32_t mib = 1 + (random >> 16) % 60;
+            length += (size_t)(is_live[slot] ? snprintf(text + length, sizeof text - length,
+                                                        "free %u\n", slot)
+                                             : snprintf(text + length, sizeof text - length,
+                                                        "alloc %u %u\n", slot, mib << 20));
+            is_live[slot] = !is_live[slot];
+        }
+        least(text, "pytorch:expandable_segments=true");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -765,6 +788,7 @@ int main(void)
         cmocka_unit_test(in_steps_it_does_the_same_and_can_be_looked_at),
         cmocka_unit_test(finds_the_least_capacity_and_the_oom_below_it),
         cmocka_unit_test(agrees_with_trying_every_capacity),
+        cmocka_unit_test(agrees_with_trying_every_capacity_where_ranges_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
