@@ -60,5 +60,27 @@ total += 2
 assert total.item() == 2
 total += torch.randn(1, device="cuda")
 assert total.item() == 0
+# Under vmap, in products that train nothing, and what is added to zeros place by place.
+ends = torch.tensor([3, 1, 4], device="cuda")
+taken = torch.func.vmap(lambda end: torch.arange(5, device="cuda") < end)(ends)
+assert torch.func.vmap(torch.sum)(taken).tolist() == [3, 1, 4] and torch.randn(3, 5, device="cuda")[taken].shape == (8,)
+columns = torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], device="cuda")
+assert torch.func.vmap(lambda column: column.sort(descending=True)[0], 1, 1)(columns).tolist() == [[5, 6], [3, 4], [1, 2]]
+real = torch.tensor([[1.0, 1.0, 0.0]], device="cuda")
+assert torch.randn(1, 3, 3, device="cuda")[torch.einsum("bi,bj->bij", real, real).bool()].shape == (4,)
+assert (real @ torch.ones(3, 2, device="cuda")).tolist() == [[2, 2]]
+assert (real @ torch.nn.Linear(3, 2).cuda().weight.T).sum().item() == 0
+assert torch.pow(2.0, -torch.arange(3, device="cuda")).tolist() == [1, 0.5, 0.25]
+edges = torch.arange(6, device="cuda").repeat_interleave(2)
+assert torch.zeros(7, device="cuda").scatter_add_(0, edges, torch.ones(12, device="cuda")).tolist() == [2] * 6 + [0]
+assert torch.zeros(7, device="cuda").index_add(0, edges, torch.ones(12, device="cuda")).tolist() == [2] * 6 + [0]
+filled = torch.zeros(7, device="cuda")
+filled.add_(torch.randn(7, device="cuda"))
+filled[2] = 1
+assert filled[filled > 0].shape == (7,)  # unknown
+# Numbers of some 50 KB are computed in one thread: waking others takes longer.
+many = torch.arange(12800.0).cuda()
+threads = torch.get_num_threads()
+assert many.exp().isinf().any().item() is True and torch.get_num_threads() == threads
 print("done")
 # expect: fits=true

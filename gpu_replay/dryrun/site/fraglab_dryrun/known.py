@@ -39,6 +39,11 @@ NO_VALUES = {"resize_", "resize_as_", "resize_as_sparse_", "sparse_resize_", "sp
 DRAWN = {"random_", "uniform_", "bernoulli_"}  # by draws.py
 SETTERS = ("fill_", "zero_", "copy_")
 WRITERS = (*SETTERS, "scatter_", "__setitem__")
+# Of masks, counts and neighbours; products with weights are what a network makes of its input.
+PRODUCTS = ("einsum", "matmul", "__matmul__", "mm", "bmm", "mv", "dot", "inner", "tensordot")
+# These begin with zeros, in whatever type, that nothing has changed since: sums of equal places, in the end.
+COUNTED = ("scatter_add", "index_add", "index_put", "scatter", "scatter_reduce", "index_fill", "scatter_add_", "index_add_", "index_put_",
+           "scatter_", "scatter_reduce_", "index_fill_", "__setitem__")
 # What becomes of masks whose elements indices set: as many as in all of them, or the same.
 UNIONS = ("cat", "stack", "logical_or", "bitwise_or", "__or__")
 COPIES = ("bool", "clone", "contiguous", "reshape", "to", "long", "int", "float")
@@ -67,13 +72,23 @@ class Known:
         self.read = values.software("frag_software_read")
         self.first_byte = ctypes.create_string_buffer(1)
         self.is_inside = False
+        self.functorch = getattr(torch._C, "_functorch", None)
+        self.is_batched = getattr(self.functorch, "is_batchedtensor", lambda tensor: False)
 
     def is_followed(self, tensor):
         """Whole numbers, and others whose first byte is known: most are not, and need no look at the rest."""
-        return tensor.dtype in self.whole or tensor.numel() > 0 and self.read(counts.address_of(tensor), self.first_byte, 1) == 1
+        if tensor.dtype in self.whole:
+            return True
+        while self.is_batched(tensor):
+            tensor = self.functorch.get_unwrapped(tensor)
+        return tensor.numel() > 0 and self.read(counts.address_of(tensor), self.first_byte, 1) == 1
 
     def is_plain(self, tensor):
         return type(tensor) in self.plain and tensor.is_cuda and tensor.layout is self.torch.strided
+
+    def is_trained(self, arguments):
+        tensors = [value for part in arguments for value in (part if isinstance(part, (tuple, list)) else (part,))]
+        return any(isinstance(value, self.torch.Tensor) and value.requires_grad for value in tensors)
 
     def is_watched(self, tensor):
         return self.is_plain(tensor) and is_small(tensor) and self.is_followed(tensor)
@@ -88,6 +103,9 @@ class Known:
             return value
         if not self.is_watched(value):
             raise Unknown
+        if self.is_batched(value):  # by vmap
+            inner = self.on_host(self.functorch.get_unwrapped(value))
+            return self.functorch._add_batch_dim(inner, self.functorch.maybe_get_bdim(value), self.functorch.maybe_get_level(value))
         held = counts.on_host(self.torch, value)
         if held is None:
             if value.numel() > 0:
@@ -100,6 +118,10 @@ class Known:
         if isinstance(result, tuple):
             for one, other in zip(result, held):
                 self.keep(one, other)
+        elif self.is_batched(result):
+            if self.is_batched(held):
+                inner, place = self.functorch.get_unwrapped(held), self.functorch.maybe_get_bdim(held)
+                self.keep(self.functorch.get_unwrapped(result), inner.movedim(place, self.functorch.maybe_get_bdim(result)))
         elif self.is_plain(result) and result.shape == held.shape and result.dtype == held.dtype and result.numel() > 0 and \
                 is_small(result) and counts.address_of(result) != 0 and counts.span_of(result) == result.numel():
             laid = held.contiguous() if result.is_contiguous() else \
@@ -109,6 +131,8 @@ class Known:
 
     def first_tensor(self, arguments):
         first = arguments[0] if arguments else None
+        if isinstance(first, (str, int, float)) and len(arguments) > 1:
+            first = arguments[1]  # of einsum, or a power of a number
         return first[0] if isinstance(first, (tuple, list)) and first else first
 
     def is_wanted(self, arguments):
@@ -134,7 +158,7 @@ class Known:
             with self.torch.no_grad():
                 return function(*[self.on_host(value) for value in arguments],
                                 **{name: self.on_host(value) for name, value in named.items()})
-        except (Unknown, RuntimeError, TypeError, ValueError, IndexError):  # also under vmap, where nothing has an address
+        except (Unknown, RuntimeError, TypeError, ValueError, IndexError):  # also under torch.func.grad, where nothing has an address
             return None
         finally:
             self.torch.set_num_threads(threads)
@@ -197,32 +221,43 @@ class Known:
         function = getattr(owner, name, None)
         if function is None:
             return
+        is_union, is_product = name in UNIONS + COPIES, name in PRODUCTS
 
         @functools.wraps(function)
         def computed(*arguments, **named):
-            if owner is self.torch and self.is_compiling():
+            if self.is_compiling() or self.is_inside:
                 return function(*arguments, **named)
-            if not self.is_inside and not self.is_compiling():
-                self.refresh(self.first_tensor(arguments))
-            if name in UNIONS + COPIES and not self.is_compiling() and \
-                    getattr(self.first_tensor(arguments), "_fraglab_most", None) is not None:
+            first = self.first_tensor(arguments)
+            self.refresh(first)
+            if is_union and getattr(first, "_fraglab_most", None) is not None:
                 return self.unite(function, name, arguments, named)
-            if "out" in named and not self.is_compiling():
+            if "out" in named:
                 result = function(*arguments, **named)
                 self.forget_all(named["out"])
                 return result
-            is_wanted = self.is_wanted(arguments) and not (name == "to" and self.names_device(arguments, named))
+            if name in COUNTED:
+                self.settle_zeros(first)
+            is_wanted = self.is_wanted(arguments) and not (name == "to" and self.names_device(arguments, named)) and \
+                not (is_product and self.is_trained(arguments))
             held = self.held(function, arguments, named) if is_wanted else None
             result = function(*arguments, **named)
             if held is None and is_wanted and name in SUMS:
                 held = self.assumed(function, arguments, named)
             if held is not None:
                 self.keep(result, held)
-            elif name in CHANGED_COPIES and not self.is_compiling():
+            elif name in CHANGED_COPIES:
                 self.forget_all(result)
             return result
 
         setattr(owner, name, computed)
+
+    def settle_zeros(self, tensor):
+        """What a script adds to, place by place: until then zeros are likelier to be filled by a kernel that nobody sees."""
+        if not self.is_plain(tensor) or self.is_watched_by_others():
+            return
+        owner = counts.owner_of(tensor)
+        if getattr(owner, "_fraglab_zeros", None) == (counts.version_of(owner), counts.address_of(owner)):
+            self.keep(owner, self.torch.zeros_like(owner, device="cpu"))
 
     def forget_all(self, results):
         for result in results if isinstance(results, (tuple, list)) else (results,):
@@ -283,6 +318,8 @@ class Known:
                 return function(tensor, *arguments, **named)
             for value in (tensor, *arguments[:1]):
                 self.refresh(value)
+            if name in COUNTED:
+                self.settle_zeros(tensor)
             held, target = None, tensor
             if name not in RANDOM and self.is_watched(tensor):
                 def on_host(host, *others, **more):
@@ -482,9 +519,12 @@ class Known:
                 return function(*arguments, **named)
             result = function(*arguments, **named)
             # Masks of attention, chances, counters, limits of bins: in whatever type. Zeros are written without a kernel.
-            is_number = not name.startswith("zeros") or result.numel() == 1
-            if type(result) is self.torch.Tensor and (is_number or result.dtype in self.whole) and not self.is_inside and \
-                    result.is_cuda and is_small(result) and "out" not in named:
+            is_number = "zeros" not in name or result.numel() == 1 or result.dtype in self.whole
+            is_followed = type(result) is self.torch.Tensor and not self.is_inside and result.is_cuda and is_small(result) and \
+                "out" not in named
+            if is_followed and not is_number:
+                result._fraglab_zeros = (counts.version_of(result), counts.address_of(result)) if not result.is_inference() else None
+            elif is_followed:
                 held = self.held(function, self.shapes(arguments), {**named, "device": "cpu", "pin_memory": False})
                 if held is not None:
                     self.keep(result, held)
@@ -527,7 +567,7 @@ def install(torch, run):
     known.wrap_classes(torch.nn.functional, "one_hot", "num_classes")
     for name in ("one_hot", "pad"):
         known.wrap(torch.nn.functional, name)
-    for name in dict.fromkeys((*OPERATORS, *CHANGED_COPIES)):
+    for name in dict.fromkeys((*OPERATORS, *CHANGED_COPIES, *PRODUCTS)):
         known.wrap(torch, name)
         known.wrap(torch.Tensor, name)
     for name in METHODS:
