@@ -1,4 +1,6 @@
 """Counts and lengths that the device computes of what the host wrote are the true ones."""
+import resource
+
 import torch
 
 mask = torch.arange(100) % 4 == 0
@@ -78,6 +80,10 @@ filled = torch.zeros(7, device="cuda")
 filled.add_(torch.randn(7, device="cuda"))
 filled[2] = 1
 assert filled[filled > 0].shape == (7,)  # unknown
+# A result that is too large to be noted is not computed.
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+apart = torch.arange(8000, device="cuda")[:, None] - torch.arange(8000, device="cuda")
+assert apart.shape == (8000, 8000) and resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100000
 # Numbers of some 50 KB are computed in one thread: waking others takes longer.
 many = torch.arange(12800.0).cuda()
 threads = torch.get_num_threads()

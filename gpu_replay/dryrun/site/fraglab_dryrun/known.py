@@ -113,6 +113,11 @@ class Known:
             return self.torch.empty(value.shape, dtype=value.dtype, device="cpu")
         return held
 
+    def is_kept(self, result):
+        """Two small tensors may make a large one, of which nothing is noted."""
+        return any(self.is_kept(one) for one in result) if isinstance(result, (tuple, list)) else \
+            not isinstance(result, self.torch.Tensor) or is_small(result)
+
     def keep(self, result, held):
         """Notes what the bytes of a result on the device are."""
         if isinstance(result, tuple):
@@ -239,8 +244,8 @@ class Known:
                 self.settle_zeros(first)
             is_wanted = self.is_wanted(arguments) and not (name == "to" and self.names_device(arguments, named)) and \
                 not (is_product and self.is_trained(arguments))
-            held = self.held(function, arguments, named) if is_wanted else None
             result = function(*arguments, **named)
+            held = self.held(function, arguments, named) if is_wanted and self.is_kept(result) else None
             if held is None and is_wanted and name in SUMS:
                 held = self.assumed(function, arguments, named)
             if held is not None:
