@@ -209,7 +209,6 @@ types=${types/convnext, whisper, mnasnet, dlrm, graphsage or gcn/convnext or whi
         refuse ": lora_targets names no layer of the network; expected some of q_proj, k_proj, v_proj, fc1, fc2 and all-linear"
     printf 'model: {family: starcoder2}\nrun: {lora: {rank: 8}}\n' |
         refuse ": lora_targets names no layer of the network; expected some of q_proj, k_proj, v_proj, o_proj, c_proj, c_fc and all-linear"
-    printf 'model: {family: starcoder2, window: 64}\n' | refuse ": tokens is 128, which is not described for starcoder2; expected fewer than the window, 64"
     printf '{"model_type": "phi", "qk_layernorm": true}' |
         refuse ": 'qk_layernorm' is true, and norms of queries and keys are not described for this family; expected false"
     printf '{"model_type": "phi", "rope_parameters": {"partial_rotary_factor": 2}}' | refuse ": 'rope_parameters.partial_rotary_factor' is 2; expected a number 0.01 to 1"

@@ -471,11 +471,6 @@ static bool check_window(const frag_workload *workload, uint64_t tokens, frag_er
     const frag_network *of = &workload->network;
     bool is_cut = workload->parallel == FRAG_PARALLEL_PIPELINE ||
                   workload->parallel == FRAG_PARALLEL_TENSOR;
-    if (of->window > 0 && tokens >= of->window && of->family == FRAG_FAMILY_STARCODER2)
-        return frag_fail(error, FRAG_E_INPUT,
-                         "tokens is %" PRIu64 ", which is not described for starcoder2; expected "
-                         "fewer than the window, %" PRIu64,
-                         tokens, of->window);
     if (of->window == 0 || of->full_layers >= of->layers || tokens < of->window)
         return true;
     if (is_cut)

@@ -23,6 +23,39 @@ uint64_t frag_network_keys(const frag_network *of, bool has_window, const frag_b
     return past + batch->tokens;
 }
 
+frag_tensor frag_decoder_see_window(frag_tape *tape, const frag_network *of,
+                                    const frag_batch *batch)
+{
+    const frag_attention_shape shape = {.batch = batch->count,
+                                        .queries = batch->tokens,
+                                        .keys = frag_network_keys(of, true, batch)};
+    return shape.keys >= of->window ? frag_aten_seen(tape, &shape, true) : 0;
+}
+
+/* Keys and values are repeated before, for each query head; of one token heads are packed as
+ * queries (pack_gqa). */
+frag_tensor frag_decoder_attend(frag_tape *tape, const frag_tensor qkv[3],
+                                frag_attention_shape shape, frag_tensor seen)
+{
+    if (seen == 0)
+        return frag_aten_attention(tape, qkv, &shape);
+    shape.is_causal = false;
+    shape.seen = seen;
+    if (shape.queries == 1 && shape.heads > shape.key_heads) {
+        shape.is_packed = shape.is_heads_first = true;
+        shape.queries = shape.heads / shape.key_heads;
+        shape.heads = shape.key_heads;
+        return frag_aten_attention(tape, qkv, &shape);
+    }
+    frag_tensor repeated[3] = {qkv[0], frag_aten_repeat_keys(tape, qkv[1], &shape),
+                               frag_aten_repeat_keys(tape, qkv[2], &shape)};
+    shape.key_heads = shape.heads;
+    frag_tensor made = frag_aten_attention(tape, repeated, &shape);
+    frag_tape_drop(tape, repeated[2]);
+    frag_tape_drop(tape, repeated[1]);
+    return made;
+}
+
 /* keys[:, :, -window + 1:], which holds all of them until the next pass. */
 static frag_tensor keep_window(frag_tape *tape, const frag_network *of, const frag_cache *cache,
                                frag_tensor keys)

@@ -211,6 +211,12 @@ frag_tensor frag_experts_apply(frag_tape *tape, const frag_model *model, const f
 bool frag_network_has_window(const frag_network *of, uint64_t layer);
 /* Keys that queries of a batch look at in such a layer. */
 uint64_t frag_network_keys(const frag_network *of, bool has_window, const frag_batch *batch);
+/* The mask of layers with a window; 0: sequences are shorter, and need none. */
+frag_tensor frag_decoder_see_window(frag_tape *tape, const frag_network *of,
+                                    const frag_batch *batch);
+/* sdpa_attention_forward; seen: its mask, 0: none. */
+frag_tensor frag_decoder_attend(frag_tape *tape, const frag_tensor qkv[3],
+                                frag_attention_shape shape, frag_tensor seen);
 frag_cache frag_cache_create(const frag_model *model, uint64_t sequences);
 /* What a layer has of keys and values behind those of before; the names become all of them. */
 void frag_cache_append(frag_tape *tape, const frag_network *of, frag_cache *cache, frag_tensor *key,

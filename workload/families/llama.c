@@ -307,28 +307,6 @@ typedef struct block_call {
     frag_cache *past; /* NULL: none */
 } block_call;
 
-/* sdpa_attention_forward with a mask: keys and values are repeated before, for each query head;
- * of one token heads are packed as queries (pack_gqa). */
-static frag_tensor mix_masked(frag_tape *tape, const frag_tensor qkv[3], frag_attention_shape shape,
-                              frag_tensor seen)
-{
-    shape.is_causal = false;
-    shape.seen = seen;
-    if (shape.queries == 1 && shape.heads > shape.key_heads) {
-        shape.is_packed = shape.is_heads_first = true;
-        shape.queries = shape.heads / shape.key_heads;
-        shape.heads = shape.key_heads;
-        return frag_aten_attention(tape, qkv, &shape);
-    }
-    frag_tensor repeated[3] = {qkv[0], frag_aten_repeat_keys(tape, qkv[1], &shape),
-                               frag_aten_repeat_keys(tape, qkv[2], &shape)};
-    shape.key_heads = shape.heads;
-    frag_tensor made = frag_aten_attention(tape, repeated, &shape);
-    frag_tape_drop(tape, repeated[2]);
-    frag_tape_drop(tape, repeated[1]);
-    return made;
-}
-
 /* What is handed out in *weights lasts to the end of the block. */
 static frag_tensor mix(frag_tape *tape, const block_call *call, const frag_tensor qkv[3],
                        frag_tensor *weights)
@@ -341,10 +319,8 @@ static frag_tensor mix(frag_tape *tape, const block_call *call, const frag_tenso
     shape.is_causal = batch->tokens > 1;
     shape.is_cached = is_cached;
     shape.is_heads_first = is_rope_partial(of); /* as cat has put them */
-    if (!of->is_eager && call->mask != 0)
-        return mix_masked(tape, qkv, shape, call->mask);
     if (!of->is_eager)
-        return frag_aten_attention(tape, qkv, &shape);
+        return frag_decoder_attend(tape, qkv, shape, call->mask);
     const frag_eager_attention how = {shape, call->mask, of->score_cap > 0, is_cached};
     return frag_aten_eager_attention(tape, qkv, &how, weights);
 }
@@ -463,8 +439,8 @@ static void make_masks(frag_tape *tape, const frag_model *model, const frag_batc
             frag_family_find_packed(tape, batch);
         if (of->is_eager)
             masks[i] = frag_aten_causal_mask(tape, &shape, i == 1, dtype);
-        else if (i == 1 && shape.keys >= of->window)
-            masks[i] = frag_aten_seen(tape, &shape, true);
+        else if (i == 1)
+            masks[i] = frag_decoder_see_window(tape, of, batch);
     }
 }
 

@@ -78,6 +78,7 @@ typedef struct block_call {
     const frag_model *model;
     block at;
     frag_rope angles;
+    frag_tensor mask; /* of sequences as long as the window; 0: none */
     frag_batch batch;
     frag_cache *past; /* NULL: none */
 } block_call;
@@ -126,7 +127,7 @@ static frag_tensor split_heads(frag_tape *tape, const block_call *call, uint32_t
 {
     const frag_network *of = &call->model->workload->network;
     frag_dtype dtype = frag_tape_dtype(tape, x);
-    bool is_flash = frag_aten_is_flash(tape, dtype);
+    bool is_flash = call->mask == 0 && frag_aten_is_flash(tape, dtype);
     bool is_math = (!is_flash && of->heads != of->key_heads) || frag_aten_is_unknown(tape, dtype);
     bool is_turned = which < 2;
     bool is_copied = is_turned || is_math || (call->past != NULL && is_flash);
@@ -156,12 +157,13 @@ static frag_tensor attend(frag_tape *tape, const block_call *call, frag_tensor x
     shape.is_causal = call->batch.tokens > 1;
     shape.is_cached = is_cached;
     shape.is_heads_first = of->rotary_share < 1; /* as cat has put them */
+    shape.keys = frag_network_keys(of, of->window > 0, &call->batch);
     frag_tensor qkv[3] = {0};
     project(tape, call, x, qkv);
     halves parts = turn(tape, of, qkv, call->angles);
     if (is_cached)
         frag_cache_append(tape, of, call->past, &qkv[1], &qkv[2]);
-    frag_tensor made = frag_aten_attention(tape, qkv, &shape);
+    frag_tensor made = frag_decoder_attend(tape, qkv, shape, call->mask);
     frag_tape_set(tape, &made, frag_aten_view(tape, made));
     frag_tape_set(tape, &made, frag_walk_apply(tape, made, &call->at.out));
     if (of->family == FRAG_FAMILY_STARCODER2)
@@ -250,13 +252,14 @@ static frag_tensor run_blocks(frag_tape *tape, const frag_model *model, const fr
     frag_tensor positions = frag_family_positions(tape, batch->tokens);
     if (frag_model_finds_packed(model, past))
         frag_family_find_packed(tape, batch);
+    frag_tensor mask = of->window > 0 ? frag_decoder_see_window(tape, of, batch) : 0;
     frag_tensor hidden = frag_model_drop_out(tape, model, embedded, of->embedding_dropout);
     frag_rope angles =
         frag_rope_make(tape, rotary_width(of), batch->tokens, frag_tape_dtype(tape, hidden));
-    const frag_tensor kept[] = {positions, angles.cosine, angles.sine};
+    const frag_tensor kept[] = {positions, angles.cosine, angles.sine, mask};
     for (uint64_t i = 0; i < of->layers; i++) {
-        const block_call call = {model, walk_block(&at, of), angles, *batch, past};
-        const frag_region_call next = {run_block, &call, sizeof call, kept, 3};
+        const block_call call = {model, walk_block(&at, of), angles, mask, *batch, past};
+        const frag_region_call next = {run_block, &call, sizeof call, kept, 4};
         frag_model_pass_block(tape, model, i, &next, &hidden);
     }
     const frag_pair last = frag_walk_norm(&at, of->width);
@@ -265,6 +268,7 @@ static frag_tensor run_blocks(frag_tape *tape, const frag_model *model, const fr
     frag_tape_drop(tape, embedded);
     frag_tape_drop(tape, angles.cosine);
     frag_tape_drop(tape, angles.sine);
+    frag_tape_drop(tape, mask);
     return hidden;
 }
 
