@@ -460,10 +460,13 @@ static bool is_in_line_below(const reader *state, size_t at)
     return frag_message_text_line_start(&state->text, at) >= state->last_at;
 }
 
-/* "MemoryError", and the error of a runtime below it: two failures, not one told twice. */
+/* "MemoryError", and the error of a runtime below it: two failures, not one told twice.
+ * "java.lang.OutOfMemoryError: GPU out of memory": the class alone is the computer's. */
 static bool is_second(const reader *state, const frag_wording *wording, size_t at)
 {
-    return names_device(wording) && state->current->says == 0 && is_in_line_below(state, at);
+    bool is_gpu = strncmp(wording->pattern, "gpu", strlen("gpu")) == 0;
+    return names_device(wording) && state->current->says == 0 &&
+           (is_gpu || is_in_line_below(state, at));
 }
 
 /* A device's memory ran out, and in a line below the computer's, a disk or the patience of a batch

@@ -61,12 +61,20 @@ bool frag_message_is_pool_name(const frag_message_split_line *read, size_t i)
     return frag_message_line_is(read, i, "pool") && read->text->bytes[read->words[i].end] == '_';
 }
 
+/* "tests/pool.py::test_out_of_memory_is_raised" */
+bool frag_message_is_of_test(const frag_message_split_line *read, size_t i)
+{
+    while (frag_message_line_is_joined(read, i))
+        i--;
+    return frag_message_line_is(read, i, "test");
+}
+
 /* "out of [GPU] memory", "OutOfMemory", "OUT_OF_DEVICE_MEMORY", "OOM" */
 bool frag_message_is_out_of(const frag_message_split_line *read, size_t i)
 {
     return frag_message_is_status(read, i) || is_glued(read, i) ||
            (frag_message_line_is(read, i, "out") && frag_message_line_is(read, i + 1, "of") &&
-            !frag_message_is_pool_name(read, i + 2) &&
+            !frag_message_is_pool_name(read, i + 2) && !frag_message_is_of_test(read, i) &&
             (frag_message_line_has_within(read, i + 2, i + 6, FRAG_WORD_MEMORY) ||
              is_cut_memory(read, i + 2))) ||
            frag_message_line_is(read, i, "outofmemory") ||
@@ -179,10 +187,11 @@ static bool has_asserted(const frag_message_split_line *read)
 
 /* "could not allocate device number", "Unable to allocate device", "Platform device allocation
  * failed": what a kernel keeps of a device; "allocate gpu resource to pod": what a scheduler hands
- * out; "descriptor heap full": a table */
+ * out, as is "allocate GPU quota"; "descriptor heap full": a table */
 bool frag_message_is_of_system(const frag_message_split_line *read)
 {
     static frag_word_list parts = {"number", "numbers", "name", "struct", "private", NULL};
+    static frag_word_list rights = {"quota", "quotas", "license", "licenses", NULL};
     static frag_word_list resources = {"resource", "resources", "gpus", NULL};
     static frag_word_list places = {"pod", "pods", "node", "nodes", NULL};
     static frag_word_list buses = {"platform", "iio", "input", "net", NULL};
@@ -198,6 +207,9 @@ bool frag_message_is_of_system(const frag_message_split_line *read)
             return true;
         if (is_allocated && frag_message_line_is(read, i + 1, "device") &&
             (i + 2 == read->count || frag_message_line_is_any(read, i + 2, parts)))
+            return true;
+        if (is_allocated && frag_message_line_has(read, i + 1, FRAG_WORD_DEVICE) &&
+            frag_message_line_is_any(read, i + 2, rights))
             return true;
         if (is_allocated && frag_message_line_has_any(read, i + 1, i + 4, resources) &&
             frag_message_line_has_any(read, i + 2, read->count, places))
@@ -224,7 +236,7 @@ static bool is_failed(const frag_message_split_line *read, size_t i)
     if (frag_message_line_is(read, i, "allocations") &&
         !frag_message_line_has(read, i + 1, FRAG_WORD_FAIL))
         return false;
-    if (frag_message_is_of_system(read))
+    if (frag_message_is_of_system(read) || frag_message_is_of_test(read, i))
         return false;
     if (has_asserted(read) && (read->kinds & (FRAG_WORD_MEMORY | FRAG_WORD_SIZE)) == 0)
         return false;
@@ -499,6 +511,10 @@ static size_t status_head(const frag_message_split_line *read, size_t i, bool is
                                    "res",      "ret",     "vkresult", "code",   NULL};
     size_t at = i;
     bool is_head = false;
+    /* "clCreateBuffer (-61)" */
+    if (is_code && strncmp(read->text->bytes + read->words[i - 1].end, "(-", 2) == 0 &&
+        read->text->bytes[read->words[i].end] == ')')
+        return i - 1;
     bool is_apart = read->text->bytes[read->words[i - 1].end] == ','; /* "failed to pin it, -12" */
     for (size_t j = i; is_apart && is_code && j > 0 && j + NEAR > i; j--)
         if (frag_message_line_has(read, j - 1, FRAG_WORD_ERROR | FRAG_WORD_FAIL))

@@ -19,9 +19,12 @@ frag_message_failure frag_message_find_failure(const frag_message_split_line *re
 /* Is a failure of another kind told ("illegal address", "launch failed")? */
 bool frag_message_is_other(const frag_message_split_line *read);
 
-/* Is something else than memory allocated, by a kernel or a scheduler? Does "OUT_OF_POOL_MEMORY"
- * stand at the word i, of a pool of descriptors? */
+/* Is something else than memory allocated, by a kernel or a scheduler? */
 bool frag_message_is_of_system(const frag_message_split_line *read);
+
+/* Is the word i of a test's name, "test_out_of_memory_is_raised"? Of "OUT_OF_POOL_MEMORY", a pool
+ * of descriptors? */
+bool frag_message_is_of_test(const frag_message_split_line *read, size_t i);
 bool frag_message_is_pool_name(const frag_message_split_line *read, size_t i);
 
 /* Does a mark such as "Error:" or "[E]" stand before the word at to? */

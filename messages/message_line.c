@@ -67,6 +67,18 @@ bool frag_message_line_is_joined(const frag_message_split_line *read, size_t i)
            (read->text->marks[read->words[i].at] & FRAG_MESSAGE_CAPITAL) == 0;
 }
 
+/* "20 GiB on the device, 0 failed allocations", but not "GPU 0 failed to allocate" */
+static bool is_none(const frag_message_split_line *read, size_t i)
+{
+    if (i == 0 || i + 1 >= read->count || !frag_message_line_has(read, i, FRAG_WORD_FAIL) ||
+        !frag_message_line_has(read, i - 1, FRAG_WORD_NUMBER) ||
+        !read->words[i - 1].amount.is_known || read->words[i - 1].amount.bytes != 0)
+        return false;
+    size_t zero = read->words[i - 1].at;
+    bool is_counted = i == 1 || strchr(",;:(", read->text->bytes[zero - 1]) != NULL;
+    return is_counted && read->words[i].at == zero + 1 && !frag_message_line_is(read, i + 1, "to");
+}
+
 /* "SKIP_MEM_CHECK=1", "vmw_shader_define": of a name, not what the program does */
 static bool is_of_name(const frag_message_text *text, const frag_message_word *word)
 {
@@ -93,6 +105,8 @@ void frag_message_line_read(frag_message_split_line *read, const frag_message_te
         if (text->bytes[read->words[i].end] == '(')
             read->words[i].kinds &= ~(uint32_t)FRAG_WORD_PROSE;
         if (frag_message_line_is_joined(read, i) || frag_message_line_is_joined(read, i + 1))
+            read->words[i].kinds &= ~(uint32_t)FRAG_WORD_FAIL;
+        if (is_none(read, i))
             read->words[i].kinds &= ~(uint32_t)FRAG_WORD_FAIL;
         if (is_of_name(text, &read->words[i]))
             read->words[i].kinds &= ~(uint32_t)(FRAG_WORD_WARNING | FRAG_WORD_CODE);

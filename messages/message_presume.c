@@ -596,7 +596,7 @@ frag_message_failure frag_message_presume(const frag_message_split_line *read)
     if (!has_topic(read) || is_aside(read))
         return found;
     for (size_t i = 0; i < read->count; i++) {
-        if (!is_candidate(read, i))
+        if (!is_candidate(read, i) || frag_message_is_of_test(read, i))
             continue;
         bool is_name = frag_message_is_out_of(read, i);
         if (is_told_at(read, i) && !is_supposed(read, i) && !(is_name && is_mentioned(read, i)) &&

@@ -7,6 +7,7 @@
 enum {
     WORDS_BEFORE = 4,       /* so far off a label may stand before its size */
     WORDS_BEHIND = 3,       /* and behind it, */
+    WORDS_ARGUMENT = 5,     /* so far off the name of a call stands before its last argument */
     WORDS_PAREN = 9,        /* and before one in parentheses the allocation that failed */
     BARE_BYTES_MIN = 256,   /* a smaller number without a unit is something else, */
     BARE_SIZE_MIN = 1 << 20 /* and such a one behind mere words of memory, too */
@@ -20,7 +21,8 @@ static const struct {
     {FRAG_FIGURE_REQUESTED,
      " request requested requesting requests requires required require need needs needed allocate "
      "allocating allocation alloc malloc asked demanded trying upstream estimated "},
-    {FRAG_FIGURE_FREE, " free available avail remaining left unused allocatable freemem have "},
+    {FRAG_FIGURE_FREE,
+     " free available avail remaining remain remains left unused allocatable freemem have "},
     {FRAG_FIGURE_TOTAL, " total capacity "},
     {FRAG_FIGURE_LIMIT, " limit max maximum maximal cap capped allowed budget threshold exceed "
                         "exceeds exceeding than "},
@@ -227,6 +229,17 @@ static bool is_of_memory(const frag_message_text *text, const frag_message_word 
     return false;
 }
 
+/* "hipMalloc((void**)&buffer, 1073741824) = 2" */
+static bool is_argument(const frag_message_text *text, const frag_message_word *words, size_t index)
+{
+    if (words[index].amount.bytes < BARE_SIZE_MIN || text->bytes[words[index].end] != ')')
+        return false;
+    for (size_t i = index; i > 0 && i + WORDS_ARGUMENT > index; i--)
+        if ((words[i - 1].kinds & FRAG_WORD_ALLOCATE) != 0)
+            return has_sign(text, words[i - 1].end, words[index].at, "(");
+    return false;
+}
+
 static bool is_amount(const frag_message_word *word)
 {
     return (word->kinds & FRAG_WORD_SIZE) != 0 ||
@@ -280,6 +293,12 @@ static bool is_of_pair(const frag_message_text *text, const frag_message_word *w
     return (is_first || is_second) && is_big_number(&words[index]);
 }
 
+/* "0x8007000e", a status of Windows */
+static bool is_result(const frag_message_text *text, const frag_message_word *word)
+{
+    return word->end - word->at == 10 && memcmp(text->bytes + word->at, "0x8", 3) == 0;
+}
+
 /* "#394", "256x256", "7680×4320", "buffer.hpp(360)" */
 static bool is_numbered(const frag_message_text *text, const frag_message_word *words, size_t index)
 {
@@ -298,9 +317,9 @@ static bool is_numbered(const frag_message_text *text, const frag_message_word *
 static bool is_counted(const frag_message_text *text, const frag_message_word *words, size_t count,
                        size_t index)
 {
-    static const char *const counted[] = {"seq",    "sequence", "len",    "tokens",
-                                          "batch",  "blocks",   "layers", "slots",
-                                          "images", "steps",    "context"};
+    static const char *const counted[] = {"seq",    "sequence", "len",     "tokens",
+                                          "batch",  "blocks",   "layers",  "slots",
+                                          "images", "steps",    "context", "pages"};
     if (index > 0 && (frag_message_word_is(text, &words[index - 1], "process") ||
                       frag_message_word_is(text, &words[index - 1], "pid")))
         return true;
@@ -335,7 +354,8 @@ void frag_message_quantities(const frag_message_text *text, size_t from, size_t 
         frag_message_quantity quantity = {.amount = words[i].amount};
         bool is_size = (words[i].kinds & FRAG_WORD_SIZE) != 0;
         bool is_number = (words[i].kinds & FRAG_WORD_NUMBER) != 0;
-        if ((!is_size && !is_number) || !quantity.amount.is_known)
+        if ((!is_size && !is_number) || !quantity.amount.is_known ||
+            (is_number && is_result(text, &words[i])))
             continue;
         bool is_whole = false;
         size_t other = is_amount(&words[i]) ? part_of(text, words, count, i, &is_whole) : i;
@@ -345,7 +365,7 @@ void frag_message_quantities(const frag_message_text *text, size_t from, size_t 
             (named && label_before(text, words, count, label, &quantity.figure)) ||
             ((is_size || !named) && label_behind(text, words, count, i, &quantity.figure)) ||
             (!named && label_before(text, words, count, i, &quantity.figure)) ||
-            (is_size && is_of_allocation(text, words, i));
+            (is_size && is_of_allocation(text, words, i)) || is_argument(text, words, i);
         if (other != i && is_whole) {
             quantity.is_labelled = true;
             quantity.figure = FRAG_FIGURE_TOTAL;

@@ -372,6 +372,8 @@ const frag_wording frag_wordings[] = {
     {HOST(ON_CHIP, "insufficientsharedmemoryavailableonthegpu")},
     {HOST(ON_CHIP, "usestoomuchshareddata(#bytes,#max)"), .figures = {R, L}},
     {HOST(ON_CHIP, "usestoomuchshareddata(%,%max)"), .figures = {R, L}},
+    {HOST(ON_CHIP, "localmemorylimitexceeded(#)"), .figures = {R}}, /* LLVM */
+    {HOST(ON_CHIP, "localmemory(#)exceedslimit(#)"), .figures = {R, L}},
     {HOST(SHM, "iskilledbysignal:buserror")},
     {HOST(SHM, "workersareoutofsharedmemory")},
     {HOST(SHM, "unabletoallocatesharedmemory(shm)")},
@@ -416,7 +418,15 @@ const frag_wording frag_wordings[] = {
     {OTHER(HOST, "alloc_cpu.cpp")},
     {OTHER(HOST, "bytesonhost:cuda_error_out_of_memory:outofmemory")},
     {OTHER(HOST, "bytesonhost:cuda_error_out_of_memory")},
-    {OTHER(HOST, "unabletoallocate%foranarray"), .figures = {R}}, /* NumPy */
+    {OTHER(HOST, "unabletoallocate%foranarray"), .figures = {R}},                       /* NumPy */
+    {OTHER(HOST, "outofmemoryallocating#bytesafteratotalof#bytes"), .figures = {R, A}}, /* GNU */
+    {OTHER(HOST, "allowedmemorysizeof#bytesexhausted(triedtoallocate#bytes)"),
+     .figures = {L, R}},                          /* PHP */
+    {.pattern = "memoryallocationof#bytesfailed", /* Rust */
+     .role = FRAG_WORDING_HOST,
+     .figures = {R},
+     .place = FRAG_WORDING_AT_START | FRAG_WORDING_AT_END},
+    {OTHER(HOST, "cannotallocatevectorofsize%"), .figures = {R}}, /* R */
     {OTHER(HOST, "rayoutofmemoryerror")},
     {OTHER(HOST, "byallocatorcpu")},
     {OTHER(HOST, "byallocatormklcpu")},
@@ -484,6 +494,7 @@ const frag_wording frag_wordings[] = {
 
     /* ---- any other program that prints the text of the runtime's error */
     {OPENS(UNKNOWN, "outofmemory"), .place = FRAG_WORDING_AS_ERROR},
+    {OPENS(UNKNOWN, "gpuoutofmemory"), .place = FRAG_WORDING_AS_ERROR},
 };
 
 const size_t frag_wording_count = sizeof frag_wordings / sizeof *frag_wordings;

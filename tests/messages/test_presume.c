@@ -1,0 +1,230 @@
+/* Tests of the rules that see an out of memory without a known wording. */
+#include "messages/message.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* What the rules alone say, without the table of wordings. */
+static bool is_presumed(const char *text)
+{
+    frag_messages messages;
+    frag_messages_guess(&messages, text, strlen(text));
+    const frag_message *best = frag_messages_best(&messages);
+    bool is_oom = best != NULL && best->kind == FRAG_MESSAGE_OOM;
+    frag_messages_destroy(&messages);
+    return is_oom;
+}
+
+static void assert_presumed(const char *const *texts, size_t count, bool expected)
+{
+    for (size_t i = 0; i < count; i++)
+        if (is_presumed(texts[i]) != expected)
+            fail_msg("expected %s: %s", expected ? "an out of memory" : "none", texts[i]);
+}
+
+static void a_status_number_is_enough_where_its_interface_is_named(void **state)
+{
+    (void)state;
+    static const char *const out[] = {
+        "vkCreateImage returned -2",
+        "vmaCreateBuffer failed with VkResult -2",
+        "clCreateBuffer failed: -4",
+        "OpenCL error: -61",
+        "Initializing OpenCL...\nstd::runtime_error - kernel queueing failed (res = -4)",
+        "glGetError returned 0x505",
+        "glError: 1285",
+        "CUDA driver error 2",
+        "cuBLAS error 3",
+        "ze_result 0x70000003",
+        "RuntimeError: zePhysicalMemCreate failed: 0x70000003",
+        "nvmap: alloc failed -12",
+        "[drm] *ERROR* failed to create GEM object, -12",
+    };
+    static const char *const not_out[] = {
+        "vkCreateImage returned -3",
+        "vkCreateImage returned 2",
+        "clCreateBuffer failed: -44",
+        "clBuildProgram failed: -11",
+        "read failed: -4",
+        "zeInit failed: 0x78000001",
+        "glGetError returned 0x500",
+        "CUDA error 700",
+        "CUDA tests failed: 2",
+        "cuBLAS error 13",
+        "CUDA error 2.5 s after the start",
+        "[drm] *ERROR* failed to create GEM object, -22",
+    };
+    assert_presumed(out, sizeof out / sizeof *out, true);
+    assert_presumed(not_out, sizeof not_out / sizeof *not_out, false);
+}
+
+static void an_allocator_of_a_runtime_is_of_a_device(void **state)
+{
+    (void)state;
+    static const char *const out[] = {"aclrtMalloc failed", "cnrtMalloc failed"};
+    static const char *const not_out[] = {"hostMalloc failed", "xMalloc failed", "jeMalloc failed",
+                                          "myMalloc failed"};
+    assert_presumed(out, sizeof out / sizeof *out, true);
+    assert_presumed(not_out, sizeof not_out / sizeof *not_out, false);
+}
+
+static void sizes_say_it_where_the_need_is_more_than_there_is(void **state)
+{
+    (void)state;
+    static const char *const out[] = {
+        "Your model needs 18.4 GB but the GPU only has 12 GB",
+        "Requested 12 GB, available 8 GB",
+        "need 6144 MB, have 4096 MB on device 0",
+        "GPU: need 1 MiB, have 1023 KiB",
+        "step 3: need 6144 MB, have 4096 MB on device 0",
+        "step 3 on this GPU of ours: 4096 MB available, it needs 6144 MB",
+    };
+    static const char *const not_out[] = {
+        "Your model needs 8.4 GB but the GPU only has 12 GB",
+        "Requested 8 GB, available 12 GB",
+        "need 6144 MB, have 4096 MB of disk",
+        "GPU: need 4096 MB, have 2 with 6144 MB",
+        "GPU: need 1023 KiB, have 1 KiB",
+        "recommended: needs 16 GB, has 8 GB",
+        "Required: 22 GB, free: 9 GB\nMoved 13 GB to the host\nDone in 3 s",
+    };
+    assert_presumed(out, sizeof out / sizeof *out, true);
+    assert_presumed(not_out, sizeof not_out / sizeof *not_out, false);
+}
+
+static void memory_that_is_refused_is_memory_that_ran_out(void **state)
+{
+    (void)state;
+    static const char *const out[] = {
+        "unable to commit 268435456 bytes of GPU memory",
+        "failed to create memory block of 1048576 bytes",
+        "memory request of 5.1G denied: only 3.2G left on cuda:0",
+        "Couldn't get 700 MB of GPU RAM",
+        "fatal error in cuda allocator: cannot satisfy request",
+        "MTLBuffer allocation of 9663676416 bytes returned nil",
+        "mmap of device memory failed: ENOMEM",
+        "gpu: TTM buffer object placement failed: -ENOMEM",
+        "KV cache does not fit: 12000 blocks needed, 8000 available",
+        "No free blocks in device arena",
+        "AssertionError: KV cache pool exhausted: requested 512 pages, 37 free of 8192",
+    };
+    static const char *const not_out[] = {
+        "Failed to get memory info of GPU 0",
+        "failed to create memory block of 1048575 bytes",
+        "cannot read 268435456 bytes of GPU memory",
+        "cannot free 268435456 bytes of GPU memory",
+        "Failed to create image: memory type not supported",
+        "// returns ENOMEM where the device has no room",
+    };
+    assert_presumed(out, sizeof out / sizeof *out, true);
+    assert_presumed(not_out, sizeof not_out / sizeof *not_out, false);
+}
+
+static void what_a_person_says_of_memory_is_no_message(void **state)
+{
+    (void)state;
+    static const char *const not_out[] = {
+        "Currently the renderer uses a bit too much VRAM.",
+        "this tends to happen when the app you're running runs out of GPU resources",
+        "The 'out of video memory' error occurs when your CPU fails to allocate resources",
+        "The first error means it ran out of memory causing the tool to crash.",
+        "dug into `tts`'s `NvMapMemAlloc` failure a bit further, on the GPU memory was fine",
+        "I would like to know what the VRAM limit of this is for, since we have had a lot of "
+        "trouble "
+        "with that on the GPU and it ran out of memory",
+        "+    \"not enough GPU memory to prove this. at least 64GB is required.\"",
+        ("[ pid ]  uid  tgid total_vm  rss oom_score_adj name\n[ 77 ]  0  77  104945  2751  0 "
+         "slurmd"),
+        "PASS: no memory leaks detected",
+        "GPU monitor: oom adj failed",
+        "GPU monitor: oom score failed",
+        "crash_gpu()\nGC.gc() # GPU OOM\nexit() # GPU OOM",
+        "retry where cudaErrorMemoryAllocation is met, and when cudaErrorMemoryAllocation occurs",
+    };
+    static const char *const out[] = {
+        "ERROR: the renderer uses too much VRAM",
+        "thread 'main' panicked: called `unwrap()` on an `Err` value: OutOfDeviceMemory",
+        "Error: the device you're using ran out of GPU memory",
+        "This error means you ran out of memory on your GPU.",
+        "it crashes with `ggml_vulkan: Device memory allocation of size 3959422976 failed.` always",
+        "[info] CUDA device 0 reached memory limit while trying to allocate 414853888 bytes",
+        "RangeError: 'GPUDevice': createBuffer failed, size is too large when it is mapped",
+        "out of memory in ./grow.cu at line 34",
+    };
+    assert_presumed(not_out, sizeof not_out / sizeof *not_out, false);
+    assert_presumed(out, sizeof out / sizeof *out, true);
+}
+
+/* What programs print that no thread quotes: the forms of their own sources. */
+static void a_failure_is_seen_whatever_its_class_and_object_are_called(void **state)
+{
+    (void)state;
+    static const char *const out[] = {
+        "{\"error\":{\"message\":\"Not enough device memory for this request: it needs about 53 "
+        "MiB\","
+        "\"type\":\"invalid_request_error\"}}",
+        "Error: InvalidInput(\"insufficient device memory\")",
+        "Unsupported: a 131072-token prompt does not fit in GPU memory",
+        "[ERROR] Failed to allocate device memory for registers\n[ERROR] launch failed: -1",
+        "newBufferWithLength failed, size = 1610612736",
+        "RuntimeError: BlockPool exhausted: no free KV blocks",
+        "ERROR: there is not enough space on the GPU for factorization.",
+        "ValueError: it does not fit while keeping 0.78 GiB free on cuda:0 (0.96 GiB free)",
+        "Warning: There's no memory left on device: 1\nterminate called after throwing an instance",
+        "not enough free memory on the selected cards; or set SKIP_MEM_CHECK=1 to launch anyway",
+        "[drm:vmw_shader_define] *ERROR* Out of graphics memory for shader creation.",
+        "Error: InvalidParameter { name: \"size\", reason: \"exceeds GPU memory pool budget\" }",
+        "HTTPException: 503: GPU memory low",
+        "scheduler: KV pool exhausted: 0 pages free of 18432, evicting nothing (all pinned)",
+        "device 0: want 2.50 GiB, 1.10 GiB free in total",
+        "Exception: Error creating array grid: clCreateBuffer (-4)",
+        "Error: failed to allocate GPU memory for project ml",
+        "GPU 0 failed to allocate 20.0 GiB",
+    };
+    static const char *const not_out[] = {
+        "Error: InvalidInput(1): the device memory pool has no name",
+        "[ERROR] launch failed: -1\n[ERROR] Failed to allocate device memory for registers",
+        "newBufferWithLength failed, size = 0",
+        "there is not enough space on the disk",
+        "the label does not fit on the button",
+        "Warning: There's no memory left on device: 1",
+        "Not enough free VRAM for parallel processing. Switching to serial",
+        "octeon 0000:03:00.0: Unable to allocate device",
+        "alloc_chrdev_region: Unable to allocate device number. Exiting...",
+        "failed to allocate gpu resource to pod(train-7) on node(gpu-3)",
+        "VkResult VK_ERROR_OUT_OF_POOL_MEMORY, creating another pool",
+        "ERROR: SRV Descriptor heap full, cannot allocate texture",
+        "Platform device allocation failed",
+        "Couldn't allocate device private record",
+        "manual S = 96 exceeds free VRAM, clamping to 71",
+        "this keeps GPU memory low",
+        "Exception: Error creating array grid: clCreateBuffer (-30)",
+        "FAILED tests/test_pool.py::test_out_of_memory_is_raised - AssertionError: assert 3 == 4",
+        "ERROR: failed to allocate GPU quota for project ml",
+        "GPU: not enough memory for the fast mode, staying in light mode",
+        "INFO pool: reserved 20.0 GiB on GPU 0, 0 failed allocations",
+        "perl: Out of memory during request for 1048592 bytes, total sbrk() is 2143289344 bytes!",
+        "error: vmalloc: allocation failure: 268439552 bytes, mode:0x2cc2(GFP_KERNEL)",
+    };
+    assert_presumed(out, sizeof out / sizeof *out, true);
+    assert_presumed(not_out, sizeof not_out / sizeof *not_out, false);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_status_number_is_enough_where_its_interface_is_named),
+        cmocka_unit_test(an_allocator_of_a_runtime_is_of_a_device),
+        cmocka_unit_test(sizes_say_it_where_the_need_is_more_than_there_is),
+        cmocka_unit_test(memory_that_is_refused_is_memory_that_ran_out),
+        cmocka_unit_test(what_a_person_says_of_memory_is_no_message),
+        cmocka_unit_test(a_failure_is_seen_whatever_its_class_and_object_are_called),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
