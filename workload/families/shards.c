@@ -141,7 +141,7 @@ static void send(frag_tape *tape, frag_shards *shards, uint32_t group)
     frag_tape_set_stream(tape, was);
 }
 
-enum { COPY_BLOCK_BYTES = 2048, WORD = 8 };
+enum { COPY_BLOCK_BYTES = 2048, COPY_BLOCK_THREADS = 128, WORD = 8 };
 
 static uint64_t div_up(uint64_t a, uint64_t b)
 {
@@ -150,15 +150,45 @@ static uint64_t div_up(uint64_t a, uint64_t b)
 
 /* What split_with_sizes_copy and _chunk_cat take: so many words and as many for each parameter
  * (addresses, offsets, sizes), and which parameter each block of the kernel copies. */
-static frag_tensor take_copy_table(frag_tape *tape, const frag_shards *shards, uint32_t group,
-                                   uint64_t words, uint64_t words_each)
+typedef struct copy_table {
+    uint64_t words;
+    uint64_t words_each;
+    uint64_t block_bytes; /* that a block copies */
+} copy_table;
+
+static uint64_t count_words(const frag_tape *tape, const frag_shards *shards, uint32_t group,
+                            const copy_table *of)
 {
+    uint64_t words = of->words;
     for (uint32_t i = 0; i < shards->parameter_count; i++)
         if (is_in(shards, group, i)) {
             uint64_t bytes = frag_dtype_bytes(frag_tape_dtype(tape, shards->whole[i]));
-            words += words_each + div_up(shards->padded[i] * bytes, COPY_BLOCK_BYTES);
+            words += of->words_each + div_up(shards->padded[i] * bytes, of->block_bytes);
         }
-    return frag_tape_empty(tape, words * WORD, FRAG_BOOL);
+    return words;
+}
+
+static void take_copy_table(frag_tape *tape, const frag_shards *shards, uint32_t group,
+                            const copy_table *of)
+{
+    uint64_t words = count_words(tape, shards, group, of);
+    frag_tape_drop(tape, frag_tape_empty(tape, words * WORD, FRAG_BOOL));
+}
+
+/* split_with_sizes_copy_out_cuda_contiguous_no_cast: where blocks are more than the card runs
+ * twice over, each copies more of a shard, and of more shards. */
+static uint64_t find_block_bytes(const frag_tape *tape, const frag_shards *shards, uint32_t group)
+{
+    const frag_tape_card *card = frag_tape_get_card(tape);
+    const copy_table least = {0, 0, COPY_BLOCK_BYTES};
+    uint64_t blocks = count_words(tape, shards, group, &least) * shards->devices;
+    uint64_t most =
+        2 * (card->multiprocessors * card->threads_per_multiprocessor / COPY_BLOCK_THREADS);
+    uint64_t factor = div_up(blocks, most);
+    uint64_t chunks = 1;
+    while (chunks * chunks < factor && chunks < shards->devices)
+        chunks++;
+    return COPY_BLOCK_BYTES * div_up(factor, chunks);
 }
 
 /* Parameters out of what was gathered, which in a forward pass stays until the next is copied. */
@@ -172,7 +202,8 @@ static void copy_out(frag_tape *tape, frag_shards *shards, uint32_t group, bool 
         if (is_in(shards, group, i))
             frag_tape_fill_storage(tape, shards->whole[i], shards->padded[i] * shards->devices);
     frag_tape_set_kind(tape, was);
-    frag_tape_drop(tape, take_copy_table(tape, shards, group, 1, 4));
+    take_copy_table(tape, shards, group,
+                    &(copy_table){1, 4, find_block_bytes(tape, shards, group)});
     of->is_whole = true;
     if (is_forward)
         frag_tape_set(tape, &shards->gathered_before, of->gathered);
@@ -198,7 +229,7 @@ static void reduce(frag_tape *tape, frag_shards *shards, uint32_t group)
     shards->groups[group].is_done = true;
     frag_tape_clear(tape, &shards->reduced);
     shards->reduced = frag_tape_empty(tape, count * shards->devices, dtype);
-    frag_tape_drop(tape, take_copy_table(tape, shards, group, 2, 6));
+    take_copy_table(tape, shards, group, &(copy_table){2, 6, COPY_BLOCK_BYTES});
     uint32_t last = 0; /* a name holds its gradient to the end */
     for (uint32_t i = 0; i < shards->parameter_count; i++)
         last = is_in(shards, group, i) ? i : last;
