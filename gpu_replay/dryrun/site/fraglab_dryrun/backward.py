@@ -4,7 +4,7 @@ A pass runs in threads of its own, one a device. They tell the script that it is
 it: whether that memory is free at the script's next request would be decided by the scheduler, anew in every run.
 
 So it is with the buckets of DistributedDataParallel: from PyTorch 2.9 on their collectives hold them until a thread that looks
-ten times a second has seen them done; and with a collective whose work the script lets go without waiting for it.
+ten times a second has seen them done; and with a collective whose work the script lets go without waiting for it, which is waited for then.
 """
 import functools
 import gc
@@ -77,33 +77,39 @@ def wait_for(group):
 
 
 def watch_works(torch):
-    """Those of collectives that the script starts with async_op."""
+    """Those of collectives that the script starts with async_op. Until it waits for one or lets it go, the tensors are held:
+    PyTorch lets go of them in the first collective after its thread has seen the work done."""
     distributed = getattr(torch, "distributed", None)
     if distributed is None or not distributed.is_available():
         return
     c10d = importlib.import_module("torch.distributed.distributed_c10d")
-    wait, let_go = c10d.Work.wait, weakref.WeakKeyDictionary()
+    if not hasattr(c10d.Work, "boxed"):
+        return
+    wait, started = c10d.Work.wait, weakref.WeakKeyDictionary()
 
     @functools.wraps(wait)
     def waited(work, *arguments, **named):
-        finalizer = let_go.pop(work, None)
+        finalizer = started.pop(work, None)
         if finalizer is not None:
             finalizer.detach()
         return wait(work, *arguments, **named)
 
+    def end(boxed, *_held):
+        try:
+            wait(c10d.Work.unbox(boxed))
+        except RuntimeError:
+            pass  # its group was closed
+
     def watch(function):
         @functools.wraps(function)
-        def started(*arguments, **named):
+        def start(*arguments, **named):
             work = function(*arguments, **named)
             if isinstance(work, c10d.Work):
-                group = next((value for value in (*arguments, *named.values()) if isinstance(value, c10d.ProcessGroup)),
-                             c10d.group.WORLD)
-                if "nccl" in c10d.get_backend(group):
-                    let_go[work] = weakref.finalize(work, wait_for, group)
-                    let_go[work].atexit = False
+                started[work] = weakref.finalize(work, end, work.boxed(), arguments, named)
+                started[work].atexit = False
             return work
 
-        return started
+        return start
 
     c10d.Work.wait = waited
     for name in ranks.COLLECTIVES:

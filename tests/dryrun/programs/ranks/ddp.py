@@ -29,8 +29,12 @@ for _ in range(3):
     optimizer.zero_grad()
     model(torch.randn(4, 64, device="cuda")).sum().backward()
     optimizer.step()
-# Works that nobody waits for: their tensors are free at a place of the script, not of the clock.
-dist.all_reduce(torch.ones(1000, device="cuda"), async_op=True)
+# A work that nobody waits for: its tensor is free at a place of the script, not of the clock.
+before = torch.cuda.memory_allocated()
+work = dist.all_reduce(torch.ones(1000, device="cuda"), async_op=True)
+dist.all_reduce(counts)
+del work
+assert torch.cuda.memory_allocated() == before
 with Join([model]):
     for _ in range(3 + rank):
         model(torch.randn(4, 64, device="cuda")).sum().backward()
