@@ -160,7 +160,10 @@ frag_tensor frag_aten_linear_apart(frag_tape *tape, frag_tensor x, const frag_te
     frag_tensor bias = frag_tape_cast(tape, of[1]);
     frag_tensor weight = frag_tape_cast(tape, of[0]);
     frag_tensor typed = frag_tape_cast(tape, x);
-    frag_tensor flat = images > 1 ? frag_aten_contiguous(tape, typed) : frag_aten_view(tape, typed);
+    /* matmul folds all rows into one matrix for the sake of the weight's gradient; without one each
+     * image is multiplied as it lies. */
+    bool is_folded = images > 1 && frag_tape_needs_gradient(tape, weight);
+    frag_tensor flat = is_folded ? frag_aten_contiguous(tape, typed) : frag_aten_view(tape, typed);
     frag_tensor turned = frag_aten_view(tape, weight);
     frag_tensor made = frag_aten_unsafe_view(tape, mm(tape, flat, turned, columns));
     frag_tape_drop(tape, turned);
