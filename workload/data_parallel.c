@@ -44,26 +44,75 @@ void frag_data_parallel_destroy(frag_data_parallel *parallel)
     frag_free(parallel);
 }
 
-/* ---- chunks of parameters that lie together on their way */
-typedef struct chunk {
-    uint32_t end;   /* the parameter behind it */
-    uint64_t count; /* elements */
-} chunk;
+/* ---- chunks of parameters of a type that lie together on their way */
+typedef struct chunks {
+    uint32_t *numbers; /* the chunk of each parameter */
+    uint32_t count;
+} chunks;
+
+enum { NO_CHUNK = UINT32_MAX };
+
+/* Those of the type that are in none are the next. */
+static void close_chunk(const frag_tape *tape, const frag_data_parallel *parallel, chunks *all,
+                        uint32_t end, frag_dtype dtype)
+{
+    uint32_t number = all->count;
+    for (uint32_t i = 0; i < end; i++)
+        if (all->numbers[i] == NO_CHUNK && frag_tape_dtype(tape, parallel->slots[i]) == dtype) {
+            all->numbers[i] = number;
+            all->count = number + 1;
+        }
+}
 
 /* broadcast_coalesced closes a chunk when it has come to its size, reduce_add_coalesced before it
- * would exceed it. */
-static chunk find_chunk(const frag_tape *tape, const frag_data_parallel *parallel, uint32_t first,
-                        bool is_reduced)
+ * would exceed it. At the end the one orders what is left by the types' numbers, the other by which
+ * came first: the model's, before adapters in fp32. */
+static chunks find_chunks(const frag_tape *tape, const frag_data_parallel *parallel,
+                          bool is_reduced)
 {
-    chunk found = {.end = first};
-    uint64_t bytes = 0;
-    for (; found.end < parallel->model->parameter_count; found.end++) {
-        frag_tensor next = parallel->slots[found.end];
-        uint64_t own = frag_tape_count(tape, next) * frag_dtype_bytes(frag_tape_dtype(tape, next));
-        if (is_reduced ? bytes > 0 && bytes + own > CHUNK_BYTES : bytes >= CHUNK_BYTES)
-            break;
-        bytes += own;
-        found.count += frag_tape_count(tape, next);
+    uint32_t end = parallel->model->parameter_count;
+    chunks all = {.numbers = frag_alloc((size_t)end + 1, sizeof *all.numbers)};
+    uint64_t bytes[FRAG_BOOL] = {0};
+    for (uint32_t i = 0; i < end; i++)
+        all.numbers[i] = NO_CHUNK;
+    for (uint32_t i = 0; i < end; i++) {
+        frag_dtype dtype = frag_tape_dtype(tape, parallel->slots[i]);
+        uint64_t own = frag_tape_count(tape, parallel->slots[i]) * frag_dtype_bytes(dtype);
+        bool is_past = bytes[dtype] > 0 && bytes[dtype] + own > CHUNK_BYTES;
+        if (is_reduced && is_past)
+            close_chunk(tape, parallel, &all, i, dtype);
+        bytes[dtype] = is_reduced && is_past ? own : bytes[dtype] + own;
+        if (!is_reduced && bytes[dtype] >= CHUNK_BYTES) {
+            close_chunk(tape, parallel, &all, i + 1, dtype);
+            bytes[dtype] = 0;
+        }
+    }
+    if (is_reduced || parallel->model->dtype == FRAG_F16)
+        close_chunk(tape, parallel, &all, end, parallel->model->dtype);
+    close_chunk(tape, parallel, &all, end, FRAG_F32);
+    close_chunk(tape, parallel, &all, end, parallel->model->dtype);
+    return all;
+}
+
+/* The first parameter of a chunk, and the one behind the last; how many there are, and elements. */
+typedef struct chunk {
+    uint32_t first, end, parameters;
+    uint64_t count;
+    frag_dtype dtype;
+} chunk;
+
+static chunk measure_chunk(const frag_tape *tape, const frag_data_parallel *parallel,
+                           const chunks *all, uint32_t number)
+{
+    chunk found = {.parameters = 0};
+    for (uint32_t i = 0; i < parallel->model->parameter_count; i++) {
+        if (all->numbers[i] != number)
+            continue;
+        if (found.parameters++ == 0)
+            found.first = i;
+        found.end = i + 1;
+        found.count += frag_tape_count(tape, parallel->slots[i]);
+        found.dtype = frag_tape_dtype(tape, parallel->slots[i]);
     }
     return found;
 }
@@ -80,20 +129,30 @@ static frag_tensor broadcast(frag_tape *tape, const frag_data_parallel *parallel
     return 0;
 }
 
+/* On the storage of what came, or on the first device's own. */
+static frag_tensor copy_parameter(frag_tape *tape, const frag_data_parallel *parallel, uint32_t i,
+                                  frag_tensor flat)
+{
+    frag_tensor own = parallel->model->parameters[i];
+    frag_tensor base = flat != 0 ? flat : own;
+    return frag_tape_needs_gradient(tape, own)
+               ? frag_tape_collect_into(tape, parallel->slots[i], base)
+               : frag_tape_alias(tape, base, frag_tape_count(tape, own));
+}
+
 static void replicate(frag_tape *tape, frag_data_parallel *parallel)
 {
-    const frag_model *model = parallel->model;
     frag_request_kind was = frag_tape_set_kind(tape, FRAG_REQUEST_WEIGHT);
-    for (uint32_t first = 0; first < model->parameter_count;) {
-        chunk next = find_chunk(tape, parallel, first, false);
-        frag_tensor flat =
-            broadcast(tape, parallel, next.count, model->dtype, next.end - first > 1);
-        for (uint32_t i = first; i < next.end; i++)
-            parallel->replica.parameters[i] = frag_tape_collect_into(
-                tape, parallel->slots[i], flat != 0 ? flat : model->parameters[i]);
+    chunks all = find_chunks(tape, parallel, false);
+    for (uint32_t number = 0; number < all.count; number++) {
+        chunk next = measure_chunk(tape, parallel, &all, number);
+        frag_tensor flat = broadcast(tape, parallel, next.count, next.dtype, next.parameters > 1);
+        for (uint32_t i = next.first; i < next.end; i++)
+            if (all.numbers[i] == number)
+                parallel->replica.parameters[i] = copy_parameter(tape, parallel, i, flat);
         frag_tape_drop(tape, flat);
-        first = next.end;
     }
+    frag_free(all.numbers);
     frag_tape_set_kind(tape, was);
 }
 
@@ -135,8 +194,13 @@ frag_tensor frag_data_parallel_loss(frag_tape *tape, frag_data_parallel *paralle
     part.labels = scatter(tape, parallel, batch->ids, part.count * part.tokens);
     replicate(tape, parallel);
     replicate_buffers(tape, parallel, copies);
-    frag_tensor logits = frag_decoder_stage(tape, parallel->family, &parallel->replica, &part);
-    frag_tensor own = frag_family_causal_loss(tape, logits, &part);
+    if (frag_tape_autocast(tape) != FRAG_F32) /* its threads are told that it is on, not its type */
+        frag_tape_set_autocast(tape, FRAG_F16);
+    frag_tape_swap_blas(tape);
+    frag_tensor own = 0;
+    frag_tensor logits =
+        frag_decoder_replica(tape, parallel->family, &parallel->replica, &part, &own);
+    frag_tape_swap_blas(tape);
     const frag_gather to = {devices, parallel->rank == 0};
     frag_tensor losses = frag_aten_gather_devices(tape, own, &to);
     frag_tensor all_logits = frag_aten_gather_devices(tape, logits, &to);
@@ -155,50 +219,62 @@ frag_tensor frag_data_parallel_loss(frag_tape *tape, frag_data_parallel *paralle
 }
 
 /* ---- backward */
-/* What a chunk is copied to; a gradient alone stays where it is. */
-static frag_tensor flatten(frag_tape *tape, const frag_data_parallel *parallel, uint32_t first,
-                           const chunk *of)
+/* Broadcast.backward gets zeros for what no gradient came to: frozen parameters have some of their
+ * own size. */
+static void fill_zeros(frag_tape *tape, const frag_data_parallel *parallel)
 {
-    frag_tensor alone = frag_tape_gradient(tape, parallel->slots[first]);
-    return of->end - first == 1 && !frag_tape_is_strided(tape, alone)
-               ? frag_tape_keep(tape, alone)
-               : frag_tape_empty(tape, of->count, parallel->model->dtype);
+    for (uint32_t i = 0; i < parallel->model->parameter_count; i++)
+        if (frag_tape_gradient(tape, parallel->slots[i]) == 0)
+            frag_tape_set_gradient(tape, parallel->slots[i],
+                                   frag_tape_empty(tape, frag_tape_count(tape, parallel->slots[i]),
+                                                   frag_tape_dtype(tape, parallel->slots[i])));
 }
 
-static void hand_out(frag_tape *tape, const frag_data_parallel *parallel, uint32_t first,
-                     const chunk *of, frag_tensor sum)
+/* What a chunk is copied to; a gradient alone stays where it is. */
+static frag_tensor flatten(frag_tape *tape, const frag_data_parallel *parallel, const chunk *of)
 {
-    for (uint32_t i = first; i < of->end; i++) {
-        frag_tensor parameter = parallel->model->parameters[i];
-        if (frag_tape_gradient(tape, parameter) == 0)
-            frag_tape_set_gradient(tape, parameter,
-                                   frag_tape_alias(tape, sum, frag_tape_count(tape, parameter)));
-    }
+    frag_tensor alone = frag_tape_gradient(tape, parallel->slots[of->first]);
+    return of->parameters == 1 && !frag_tape_is_strided(tape, alone)
+               ? frag_tape_keep(tape, alone)
+               : frag_tape_empty(tape, of->count, of->dtype);
+}
+
+static void hand_out(frag_tape *tape, const frag_data_parallel *parallel, uint32_t i,
+                     frag_tensor sum)
+{
+    frag_tensor parameter = parallel->model->parameters[i];
+    if (frag_tape_needs_gradient(tape, parameter) && frag_tape_gradient(tape, parameter) == 0)
+        frag_tape_set_gradient(tape, parameter,
+                               frag_tape_alias(tape, sum, frag_tape_count(tape, parameter)));
 }
 
 /* When a replica has all its gradients: flat copies, of which the first device gets the sums. */
-static void reduce(frag_tape *tape, void *context, uint32_t number)
+static void reduce(frag_tape *tape, void *context, uint32_t hook)
 {
     frag_data_parallel *parallel = context;
     uint32_t count = parallel->model->parameter_count;
-    frag_tensor *sums = frag_alloc((size_t)count + 1, sizeof *sums);
+    chunks all = find_chunks(tape, parallel, true);
+    frag_tensor *sums = frag_alloc((size_t)all.count + 1, sizeof *sums);
     frag_tensor flat = 0;
-    FRAG_ASSERT(number == FRAG_HOOK_END);
-    for (uint32_t first = 0; first < count;) {
-        chunk next = find_chunk(tape, parallel, first, true);
-        frag_tape_set(tape, &flat, flatten(tape, parallel, first, &next));
-        if (parallel->rank == 0) {
-            sums[first] = frag_tape_empty(tape, next.count, parallel->model->dtype);
-            hand_out(tape, parallel, first, &next, sums[first]);
-        }
-        first = next.end;
+    FRAG_ASSERT(hook == FRAG_HOOK_END);
+    fill_zeros(tape, parallel);
+    for (uint32_t number = 0; number < all.count; number++) {
+        chunk next = measure_chunk(tape, parallel, &all, number);
+        frag_tape_set(tape, &flat, flatten(tape, parallel, &next));
+        if (parallel->rank > 0)
+            continue;
+        sums[number] = frag_tape_empty(tape, next.count, next.dtype);
+        for (uint32_t i = next.first; i < next.end; i++)
+            if (all.numbers[i] == number)
+                hand_out(tape, parallel, i, sums[number]);
     }
     frag_tape_drop(tape, flat);
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < all.count; i++)
         frag_tape_drop(tape, sums[i]);
+    for (uint32_t i = 0; i < count; i++)
         frag_tape_clear_gradient(tape, parallel->slots[i]);
-    }
     frag_free(sums);
+    frag_free(all.numbers);
 }
 
 void frag_data_parallel_backward(frag_tape *tape, frag_data_parallel *parallel, frag_tensor loss)

@@ -96,13 +96,6 @@ static frag_dtype weight_type(const frag_workload *workload)
     return workload->precision == FRAG_PRECISION_FP16 ? FRAG_F16 : FRAG_F32;
 }
 
-static frag_dtype autocast_type(const frag_workload *workload)
-{
-    if (workload->precision == FRAG_PRECISION_AMP_BF16)
-        return FRAG_BF16;
-    return workload->precision == FRAG_PRECISION_AMP_FP16 ? FRAG_F16 : FRAG_F32;
-}
-
 /* Of DataParallel, on another device than the first. */
 static bool is_replica(const program *running)
 {
@@ -158,7 +151,9 @@ static void run_forward(program *running)
     frag_tape *tape = running->tape;
     load_batch(running);
     frag_tape_begin(tape, "forward");
-    frag_tape_set_autocast(tape, autocast_type(running->workload));
+    frag_tape_set_silent(tape, is_replica(running));
+    frag_tape_set_autocast(tape, frag_model_autocast_type(running->workload));
+    frag_tape_set_silent(tape, false);
     if (running->ddp != NULL)
         frag_ddp_begin_forward(tape, running->ddp);
     frag_tape_begin_checkpoints(tape, running->workload->checkpoint_every, 0);
@@ -217,7 +212,7 @@ static frag_tensor unscale(frag_tape *tape, bool is_fused)
 
 static bool has_scaler(const program *running)
 {
-    return running->workload->precision == FRAG_PRECISION_AMP_FP16;
+    return running->workload->precision == FRAG_PRECISION_AMP_FP16 && !is_replica(running);
 }
 
 /* ---- steps */
@@ -270,7 +265,7 @@ static void generate_tokens(program *running)
     frag_tensor next = frag_tape_keep(tape, batch->ids);
     frag_tensor logits = 0;
     frag_batch pass = *batch;
-    frag_tape_set_autocast(tape, autocast_type(running->workload));
+    frag_tape_set_autocast(tape, frag_model_autocast_type(running->workload));
     for (uint64_t i = 0; i < running->workload->new_tokens; i++) {
         const char *phase = i == 0 ? "prefill" : "decode";
         frag_tape_begin(tape, phase);
@@ -329,7 +324,7 @@ static void run_alternation(program *running)
     frag_tape_set_recording(tape, was_recording);
     frag_batch answered = running->batch;
     answered.tokens += running->workload->new_tokens;
-    frag_tape_set_autocast(tape, autocast_type(running->workload));
+    frag_tape_set_autocast(tape, frag_model_autocast_type(running->workload));
     frag_tape_set(tape, &running->loss, frag_rlhf_loss(tape, running->rlhf, &answered));
     frag_tape_set_autocast(tape, FRAG_F32);
 }
@@ -367,7 +362,7 @@ static void train_step(program *running)
 static void run_denoising(program *running)
 {
     running->batch.count = running->workload->batch;
-    frag_tape_set_autocast(running->tape, autocast_type(running->workload));
+    frag_tape_set_autocast(running->tape, frag_model_autocast_type(running->workload));
     frag_unet_denoise(running->tape, &running->model, &running->batch,
                       running->workload->new_tokens);
     frag_tape_set_autocast(running->tape, FRAG_F32);

@@ -61,7 +61,10 @@ static frag_tensor run_stage(frag_tape *tape, const frag_pipeline *pipeline, fra
     batch.ids = batch.hidden = input;
     frag_tape_begin_checkpoints(tape, pipeline->model->workload->checkpoint_every,
                                 pipeline->model->stage.first);
-    return frag_decoder_stage(tape, pipeline->family, pipeline->model, &batch);
+    frag_tape_set_autocast(tape, frag_model_autocast_type(pipeline->model->workload));
+    frag_tensor made = frag_decoder_stage(tape, pipeline->family, pipeline->model, &batch);
+    frag_tape_set_autocast(tape, FRAG_F32);
+    return made;
 }
 
 static void run_forward(frag_tape *tape, frag_pipeline *pipeline, uint64_t i)

@@ -2,7 +2,8 @@
 
     drawn.py FRAGLAB FOLDER COUNT [SEED [FAMILY...]]
 
-prints COUNT cases as tests/workload/cases has them, of models written to FOLDER, of each family one before any has two. Of each model there are
+prints COUNT cases as tests/workload/cases has them, of models written to FOLDER, of each family one before any has two. Families that are named are
+drawn with windows of attention, any number of key heads, and adapters and autocast beside several devices. Of each model there are
 four: knobs that are drawn, and three times these with one changed. What `fraglab trace generate` refuses is drawn anew."""
 import json
 import os
@@ -12,6 +13,7 @@ import sys
 
 here = os.path.dirname(os.path.realpath(__file__))
 GROUPED = ["llama", "mistral", "qwen2", "qwen3", "phi3", "gemma", "gemma2"]
+LATER = ["gemma3_text", "granite", "olmo2", "smollm3"]  # where they are named
 EXPERTS = ["mixtral", "qwen3_moe"]
 PAIRS = ["bart", "t5", "mt5"]
 IMAGES = ["vit", "resnet", "convnext", "mnasnet", "unet"]
@@ -59,7 +61,16 @@ def draw_plain(draw, family):
             "residual_dropout": draw.choice([0.0, 0.5])}
 
 
-def draw_transformer(draw, family):
+def draw_window(draw, family, layers, heads):
+    config = {"num_key_value_heads": draw.choice([1, heads // 2, heads])}
+    if family in ("mistral", "phi3", "qwen2", "qwen3", "gemma2", "gemma3_text"):
+        config |= {"sliding_window": draw.choice([64, 150, 300, 1000])}
+    if family in ("qwen2", "qwen3"):
+        config |= {"use_sliding_window": True, "max_window_layers": draw.randint(0, layers)}
+    return config
+
+
+def draw_transformer(draw, family, is_wide=False):
     heads, layers, width = draw.choice([4, 6, 8, 10]), draw.randint(2, 10), draw.choice([32, 64, 80])
     inner = heads * width * draw.choice([2, 3, 4])
     config = {"vocab_size": draw.choice([8000, 30522, 50257])}
@@ -87,12 +98,14 @@ def draw_transformer(draw, family):
     if family in LAYER_NORMED:
         config |= {"num_key_value_heads": draw.choice([heads, heads // 2]), "bos_token_id": 0, "eos_token_id": 0, "use_qkv_bias": draw.random() < 0.5,
                    "use_parallel_residual": family == "phi" or draw.random() < 0.5}
-    if family in [*GROUPED, *EXPERTS]:
+    if family in [*GROUPED, *LATER, *EXPERTS]:
         config |= {"num_key_value_heads": heads // 2, "tie_word_embeddings": draw.random() < 0.5, "head_dim": width, "pad_token_id": 0}
+    if is_wide and family in [*GROUPED, *LATER]:
+        config |= draw_window(draw, family, layers, heads)
     return config
 
 
-def draw_model(draw, folder, family):
+def draw_model(draw, folder, family, is_wide=False):
     """The path of its file."""
     config = {"model_type": family}
     if family == "unet":
@@ -102,7 +115,7 @@ def draw_model(draw, folder, family):
     elif family in IMAGES:
         config |= draw_images(draw, family) | (draw_transformer(draw, "bert") if family == "vit" else {})
     else:
-        config |= draw_transformer(draw, family)
+        config |= draw_transformer(draw, family, is_wide)
     text = json.dumps(config)
     path = f"{folder}/{family}-{draw.randrange(10**6)}.{'yaml' if 'family' in config else 'json'}"
     with open(path, "w") as file:
@@ -153,26 +166,26 @@ def is_accepted(fraglab, model, card, knobs, folder):
     return done.returncode == 0
 
 
-def is_beside(knobs, more):
-    """Not beside several devices: what is described of them with no adapters and autocast is drawn alone."""
+def is_beside(knobs, more, is_wide):
+    """Adapters and autocast come beside several devices where families are named."""
     both = {**knobs, **more}
-    return "parallel" not in both or ("lora_rank" not in both and "amp" not in both.get("precision", ""))
+    return is_wide or "parallel" not in both or ("lora_rank" not in both and "amp" not in both.get("precision", ""))
 
 
-def draw_cases(draw, fraglab, folder, count, families):
-    made, left = 0, []
+def draw_cases(draw, fraglab, folder, count, named):
+    made, left, families, is_wide = 0, [], named or FAMILIES, bool(named)
     while made < count:
         left = left or draw.sample(families, len(families))
         family = left.pop()
-        model = draw_model(draw, folder, family)
+        model = draw_model(draw, folder, family, is_wide)
         card, reads, base = draw.choice(CARDS), {"steps": "2"} | draw_reads(draw, family), {}
         for more in draw_knobs(draw, draw.randint(0, 4)):
-            if is_beside(base, more) and is_accepted(fraglab, model, card, {**reads, **base, **more}, folder):
+            if is_beside(base, more, is_wide) and is_accepted(fraglab, model, card, {**reads, **base, **more}, folder):
                 base |= more
         chosen = [base]
         for more in draw_knobs(draw, len(KNOBS)):
             changed = {**base, **more}
-            if len(chosen) < VARIANTS and sum(base.get(key) != value for key, value in changed.items()) == 1 and is_beside(base, more) and \
+            if len(chosen) < VARIANTS and sum(base.get(key) != value for key, value in changed.items()) == 1 and is_beside(base, more, is_wide) and \
                     is_accepted(fraglab, model, card, reads | changed, folder):
                 chosen.append(changed)
         for knobs in chosen[: count - made]:
@@ -183,4 +196,4 @@ def draw_cases(draw, fraglab, folder, count, families):
 
 if __name__ == "__main__":
     fraglab, folder, count, *rest = sys.argv[1:]
-    draw_cases(random.Random(int(rest[0]) if rest else 1), fraglab, folder, int(count), rest[1:] or FAMILIES)
+    draw_cases(random.Random(int(rest[0]) if rest else 1), fraglab, folder, int(count), rest[1:])

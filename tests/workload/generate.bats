@@ -35,7 +35,7 @@ options() {
             count=$((count + 1))
         done
     done <$here/cases
-    [ "$count" -ge 211 ]
+    [ "$count" -ge 214 ]
 }
 
 @test "the same description gives the same bytes, another seed other ones" {
@@ -358,12 +358,13 @@ types=${types/convnext, whisper, mnasnet, dlrm, graphsage or gcn/convnext or whi
     }
     gpt2=traces/workloads/gpt2-small.yaml
     refuse "expected task train" "$gpt2" --task evaluate --parallel ddp
-    refuse "without lora_rank, autocast and adafactor" "$gpt2" --precision bf16 --parallel fsdp --optimizer adafactor
+    refuse "without autocast and adafactor" "$gpt2" --precision bf16 --parallel fsdp --optimizer adafactor
     refuse "opt, gpt_neox and the families of llama, not for bert" $here/models/bert-tiny.json --parallel fsdp
     refuse "not described for resnet" $here/models/resnet-tiny.json --parallel ddp
     refuse "expected the optimizer adamw" "$gpt2" --parallel zero1 --optimizer sgd
-    refuse "smollm3, not for gemma2" $here/models/gemma2-tiny.json --parallel pipeline
-    refuse "without lora_rank, autocast and accumulate" "$gpt2" --precision bf16 --parallel pipeline --accumulate 2
+    refuse "gpt2 and the families of llama, not for opt" $here/models/opt-tiny.json --parallel pipeline
+    refuse "accumulate 2; expected more microbatches" "$gpt2" --precision bf16 --parallel pipeline --accumulate 2
+    refuse "GradScaler scales a loss that the last stage alone has; expected amp-bf16" "$gpt2" --precision amp-fp16 --parallel pipeline
     refuse "expected tokens of one length" "$gpt2" --precision bf16 --parallel pipeline --tokens 64,128
     refuse "layers 12 and devices 16; expected a layer for each device" "$gpt2" --precision bf16 --parallel pipeline --devices 16
     refuse "microbatches is 3 and devices 4; expected one for each device at least" "$gpt2" --precision bf16 --parallel pipeline --devices 4 --microbatches 3
@@ -382,13 +383,19 @@ types=${types/convnext, whisper, mnasnet, dlrm, graphsage or gcn/convnext or whi
     refuse "optimizer_loop is fused" $here/models/llama-tiny.json --optimizer galore-adamw --optimizer-loop fused
     refuse "reshard is false, and there are no shards; expected parallel fsdp" "$gpt2" --reshard false --parallel ddp
     llama=traces/workloads/llama-1b.yaml
-    refuse "not for this gpt2" "$gpt2" --parallel tensor
-    refuse "not for this gemma2" $here/models/gemma2-tiny.json --parallel tensor
-    refuse "without lora_rank, autocast and keep_gradients" "$llama" --parallel tensor --precision amp-bf16
+    refuse "families of llama, not for gpt2" "$gpt2" --parallel tensor
+    refuse "this phi3 has fused, whose layer of queries, keys and values would be cut across them" $here/models/phi3-tiny.json --parallel tensor
+    refuse "this olmo2 has whole_norms, which would see a part of the heads they are over" $here/models/olmo2-tiny.json --parallel tensor
+    refuse "this gemma3 has head_norms, whose gradients would differ from device to device" $here/models/gemma3-tiny.json --parallel tensor
+    refuse "this llama has attention_bias" <(sed 's/heads: 32/heads: 32\n  attention_bias: true/' "$llama") --parallel tensor
+    refuse "this llama has inner_bias" <(sed 's/heads: 32/heads: 32\n  inner_bias: true/' "$llama") --parallel tensor
+    refuse "adapters of down_proj, of which PyTorch never gives back sums over devices" "$llama" --parallel tensor --precision bf16 --checkpoint blocks --lora-rank 8 --lora-targets all-linear
+    refuse "without keep_gradients" "$llama" --parallel tensor --precision bf16 --keep-gradients true
+    refuse "GradScaler refuses parts of layers beside whole ones; expected amp-bf16" "$llama" --parallel tensor --precision amp-fp16
     refuse "expected optimizer_loop single" "$llama" --parallel tensor
     refuse "key_heads 8; expected a multiple of devices 3" <(sed 's/heads: 32/heads: 24/; s/head_width.*//' "$llama") --parallel tensor --devices 3 --optimizer-loop single
     refuse "not for bert" $here/models/bert-tiny.json --parallel dp
-    refuse "without lora_rank, autocast and checkpoint" "$gpt2" --parallel dp --precision amp-bf16
+    refuse "dp; it is described without checkpoint" "$gpt2" --parallel dp --precision amp-bf16 --checkpoint blocks
     refuse "batch is 4; expected a multiple of devices, 3" "$gpt2" --parallel dp --precision bf16 --devices 3
     unet() { # what is said, fields
         echo "model: {family: unet, $2}" >"$out/unet.yaml"

@@ -16,6 +16,7 @@ from transformers import initialization as init
 from transformers.modeling_layers import GradientCheckpointingLayer
 from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, AutoModelForImageClassification, AutoModelForMaskedLM, AutoModelForSeq2SeqLM, AutoModelForSpeechSeq2Seq, DynamicCache
 from transformers.cache_utils import DynamicLayer
+from transformers.masking_utils import create_causal_mask, create_sliding_window_causal_mask
 
 knobs = dict(word.split("=", 1) for word in sys.argv[2:])
 with open(sys.argv[1]) as file:
@@ -88,48 +89,84 @@ if int(knobs.get("lora_rank", 0)) > 0:
     model = get_peft_model(model, LoraConfig(r=int(knobs["lora_rank"]), target_modules=targets, lora_dropout=dropout, use_dora=knobs.get("lora_dora") == "true"))
 
 
+def casting():
+    return torch.autocast("cuda", dtype=autocast) if autocast else contextlib.nullcontext()
+
+
 class Stage(torch.nn.Module):
     """Some blocks of a decoder: with what makes hidden states of ids before the first, with the head behind the last."""
 
     def __init__(self, whole, rank, count):
         super().__init__()
-        is_first, is_last = rank == 0, rank == count - 1
+        self.is_first, self.is_last = rank == 0, rank == count - 1
         core = whole.base_model
         is_gpt2 = config.model_type == "gpt2"
         blocks = core.h if is_gpt2 else core.layers
-        self.words = core.get_input_embeddings() if is_first else None
-        self.places = core.wpe if is_first and is_gpt2 else None
-        self.drop = core.drop if is_first and is_gpt2 else None
-        self.blocks = blocks[rank * len(blocks) // count : (rank + 1) * len(blocks) // count]
-        self.norm = (core.ln_f if is_gpt2 else core.norm) if is_last else None
+        self.words = core.get_input_embeddings() if self.is_first else None
+        self.places = core.wpe if self.is_first and is_gpt2 else None
+        self.drop = core.drop if self.is_first and is_gpt2 else None
+        self.begin = rank * len(blocks) // count
+        self.blocks = blocks[self.begin : (rank + 1) * len(blocks) // count]
+        self.norm = (core.ln_f if is_gpt2 else core.norm) if self.is_last else None
         self.rotary = None if is_gpt2 else core.rotary_emb
-        self.head = whole.get_output_embeddings() if is_last else None
+        self.head = whole.get_output_embeddings() if self.is_last else None
+        self.config = whole.config
+        self.window = getattr(config, "sliding_window", None) if getattr(config, "use_sliding_window", True) else None
+        self.kinds = getattr(config, "layer_types", None) or ["sliding_attention" if self.window else "full_attention"] * len(blocks)
+
+    def make_masks(self, hidden):
+        known = {"config": self.config, "inputs_embeds": hidden, "attention_mask": None, "cache": None}
+        masks = {"full_attention": create_causal_mask(**known)}
+        if "sliding_attention" in self.kinds:
+            masks["sliding_attention"] = create_sliding_window_causal_mask(**known)
+        return masks
+
+    def make_angles(self, hidden, positions):
+        if config.model_type != "gemma3_text":
+            return dict.fromkeys(self.kinds, self.rotary(hidden, positions))
+        return {kind: self.rotary(hidden, positions, kind) for kind in set(self.kinds)}
 
     def run_blocks(self, x):
-        words = hidden = x if self.words is None else self.words(x)
-        known = {}
+        words = x if self.words is None else self.words(x)
+        if self.is_first and hasattr(config, "embedding_multiplier"):
+            words = words * config.embedding_multiplier
+        hidden = words
+        masks, angles, positions = {}, {}, None
         if self.places is not None:
             positions = torch.arange(x.shape[1], device=x.device).unsqueeze(0)
             places = self.places(positions)
             hidden = self.drop(words + places)
         if self.rotary is not None:
             positions = torch.arange(x.shape[1], device=x.device).unsqueeze(0)
-            known = {"position_ids": positions, "position_embeddings": self.rotary(hidden, positions)}
-        for block in self.blocks:
+            masks, angles = self.make_masks(hidden), self.make_angles(hidden, positions)
+        for kind, block in zip(self.kinds[self.begin :], self.blocks):
+            known = {"position_ids": positions, "position_embeddings": angles[kind], "attention_mask": masks[kind]} if self.rotary is not None else {}
             hidden = block(hidden, **known)
         return hidden if self.norm is None else self.norm(hidden)
 
+    def make_logits(self, hidden):
+        logits = self.head(hidden)
+        if hasattr(config, "logits_scaling"):
+            logits = logits / config.logits_scaling
+        if getattr(config, "final_logit_softcapping", None):
+            logits = logits / config.final_logit_softcapping
+            logits = torch.tanh(logits)
+            logits = logits * config.final_logit_softcapping
+        return logits
+
     def forward(self, x):
-        hidden = self.run_blocks(x)
-        return hidden if self.head is None else self.head(hidden)
+        with casting():  # backward passes of a schedule come between forward passes, and run without
+            hidden = self.run_blocks(x)
+            return hidden if self.head is None else self.make_logits(hidden)
 
 
 if parallel == "pipeline":
     rank, count = torch.distributed.get_rank(), torch.distributed.get_world_size()
-    ends = torch.distributed.new_group([0, count - 1]) if config.tie_word_embeddings else None
-    whole, model = model, Stage(model, rank, count)
+    ends = torch.distributed.new_group([0, count - 1]) if config.tie_word_embeddings and int(knobs.get("lora_rank", 0)) == 0 else None
+    whole = model.get_base_model() if int(knobs.get("lora_rank", 0)) > 0 else model
+    model = Stage(whole, rank, count)
 model = (model if quantize != "none" else model.cuda()).train(is_training)
-core = model.get_base_model() if int(knobs.get("lora_rank", 0)) > 0 else model
+core = model.get_base_model() if int(knobs.get("lora_rank", 0)) > 0 and parallel != "pipeline" else model
 
 if precision == "fp8":  # linear layers of blocks
     from torchao.float8 import convert_to_float8_training
@@ -149,8 +186,18 @@ if parallel == "tensor":  # a part of each linear layer of a block
     mesh = init_device_mesh("cuda", (torch.distributed.get_world_size(),))
     columns = ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "mlp.gate_proj", "mlp.up_proj")
     rows = ("self_attn.o_proj", "mlp.down_proj")
-    for block in model.model.layers:
-        parallelize_module(block, mesh, {**{name: ColwiseParallel() for name in columns}, **{name: RowwiseParallel() for name in rows}})
+
+    def plan(block):  # beside a cut layer its adapter is cut at the same side
+        for names, kind, side in ((columns, ColwiseParallel, "lora_B"), (rows, RowwiseParallel, "lora_A")):
+            for name in names:
+                adapted = hasattr(block.get_submodule(name), "base_layer")
+                for part in (f"{name}.base_layer", f"{name}.{side}.default") if adapted else (name,):
+                    yield part, kind()
+
+    for block in core.model.layers:
+        parallelize_module(block, mesh, dict(plan(block)))
+    for name, parameter in model.named_parameters() if core is not model else ():  # what was cut is a new parameter
+        parameter.requires_grad_("lora_" in name)
 if parallel == "dp":
     model.config.use_cache = False  # else keys and values are gathered as well
     model = torch.nn.DataParallel(model)
@@ -334,7 +381,7 @@ def forward_images():
     side = config.image if is_plain else getattr(config, "image_size", 224)
     images = torch.randn(int(knobs.get("batch", 1)), getattr(config, "num_channels", 3), side, side).to(weights).cuda()
     labels = torch.randint(0, config.classes if is_plain else config.num_labels, (images.shape[0],)).cuda()
-    with offloading(), torch.autocast("cuda", dtype=autocast) if autocast else contextlib.nullcontext():
+    with offloading(), casting():
         loss = take_loss(model(pixel_values=images, labels=labels))
 
 
@@ -345,7 +392,7 @@ def forward_sounds():
     sounds = torch.randn(batch, config.num_mel_bins, 2 * config.max_source_positions).to(weights).cuda()
     labels = torch.randint(0, config.vocab_size, (batch, lengths[drawn % len(lengths)])).cuda()
     drawn += 1
-    with offloading(), torch.autocast("cuda", dtype=autocast) if autocast else contextlib.nullcontext():
+    with offloading(), casting():
         loss = take_loss(model(input_features=sounds, labels=labels))
 
 
@@ -359,7 +406,7 @@ def forward_samples():
     indices = torch.zeros(config.tables, batch * each, dtype=torch.int64).cuda()
     labels = torch.randint(0, 2, (batch, 1)).to(weights).cuda()
     drawn += 1
-    with offloading(), torch.autocast("cuda", dtype=autocast) if autocast else contextlib.nullcontext():
+    with offloading(), casting():
         loss = take_loss(model(numbers, offsets, indices, labels))
 
 
@@ -372,7 +419,7 @@ def forward_graph():
     edges = torch.zeros(2, links[drawn % len(links)], dtype=torch.int64).cuda()
     labels = torch.randint(0, config.classes, (count,)).cuda()
     drawn += 1
-    with offloading(), torch.autocast("cuda", dtype=autocast) if autocast else contextlib.nullcontext():
+    with offloading(), casting():
         loss = take_loss(model(features, edges, labels, int(knobs.get("batch", 1))))
 
 
@@ -393,7 +440,7 @@ def forward_latents():
     load_latents(1)
     noise = torch.randn(latents.shape).to(weights).cuda()
     times = torch.randint(0, 1000, (latents.shape[0],)).cuda()
-    with torch.autocast("cuda", dtype=autocast) if autocast else contextlib.nullcontext():
+    with casting():
         prediction = model(latents, times, encoder_hidden_states=text, added_cond_kwargs=added).sample
         loss = torch.nn.functional.mse_loss(prediction.float(), noise.float())
 
@@ -403,7 +450,7 @@ def denoise():
     global latents, times
     load_latents(2)
     times = torch.arange(int(knobs.get("new_tokens", 32))).cuda()
-    with torch.autocast("cuda", dtype=autocast) if autocast else contextlib.nullcontext():
+    with casting():
         for time in times:
             noise = model(torch.cat([latents] * 2), time, encoder_hidden_states=text, added_cond_kwargs=added).sample
             without, guided = noise.chunk(2)
@@ -429,7 +476,7 @@ def forward():
     if config.is_encoder_decoder:
         length = int(knobs.get("target_tokens", ids.shape[1]))
         targets = labels = torch.randint(0, config.vocab_size, (ids.shape[0], length)).cuda()
-    with offloading(), torch.autocast("cuda", dtype=autocast) if autocast else contextlib.nullcontext():
+    with offloading(), casting():
         loss = chunked_loss(ids) if chunk > 0 else take_loss(model(input_ids=ids, labels=targets))
 
 
@@ -454,7 +501,7 @@ def generate():
     ids = torch.randint(0, config.vocab_size, (int(knobs.get("batch", 1)), lengths[drawn % len(lengths)])).cuda()
     drawn += 1
     step, past = ids, DynamicCache(config=config)
-    with torch.autocast("cuda", dtype=autocast) if autocast else contextlib.nullcontext():
+    with casting():
         for _ in range(int(knobs.get("new_tokens", 32))):
             output = model(input_ids=step, cache=past, use_cache=True, logits_to_keep=1)
             step = output.logits[:, -1].argmax(-1, keepdim=True)
@@ -471,11 +518,10 @@ def score(of):
 def answer_and_learn():
     """Answers and what models without gradients say of them, then a loss as PPO and GRPO have it."""
     global loss
-    casting = torch.autocast("cuda", dtype=autocast) if autocast else contextlib.nullcontext()
     model.eval()
     with torch.no_grad():
         generate()
-        with casting:
+        with casting():
             old = score(model)
             if reference is not None:
                 with model.disable_adapter() if adapters else contextlib.nullcontext():
@@ -483,7 +529,7 @@ def answer_and_learn():
             rewards = head(judge(input_ids=ids, use_cache=False).last_hidden_state[:, -1]) if judge else torch.randn(ids.shape[0], 1).cuda()
             advantages = rewards - rewards.mean()
     model.train()
-    with casting:
+    with casting():
         now = score(model)
         ratio = torch.exp(now - old)
         gain = torch.min(ratio * advantages, ratio.clamp(0.8, 1.2) * advantages)

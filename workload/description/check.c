@@ -469,15 +469,8 @@ static bool has_cache(const frag_workload *workload)
 static bool check_window(const frag_workload *workload, uint64_t tokens, frag_error *error)
 {
     const frag_network *of = &workload->network;
-    bool is_cut = workload->parallel == FRAG_PARALLEL_PIPELINE ||
-                  workload->parallel == FRAG_PARALLEL_TENSOR;
     if (of->window == 0 || of->full_layers >= of->layers || tokens < of->window)
         return true;
-    if (is_cut)
-        return frag_fail(error, FRAG_E_INPUT,
-                         "tokens is %" PRIu64 ", which is not described with a pipeline or "
-                         "parallel tensors; expected fewer than the window, %" PRIu64,
-                         tokens, of->window);
     return of->window > 1 || (tokens > 1 && !has_cache(workload)) ||
            frag_fail(error, FRAG_E_INPUT,
                      "window is 1, which is not described for one token and for generation, whose "
@@ -487,14 +480,6 @@ static bool check_window(const frag_workload *workload, uint64_t tokens, frag_er
 static bool is_gpt2_or_llama(const frag_network *of)
 {
     return of->family == FRAG_FAMILY_GPT2 || is_llama(of);
-}
-
-/* What llama's descendants have of their own, which no stage and no part of a layer is described
- * with. */
-static bool is_later_llama(const frag_network *of)
-{
-    return of->has_whole_norms || of->has_late_norms || of->has_exact_parts || of->has_scales ||
-           of->has_local_rope || of->unturned_every > 0;
 }
 
 uint64_t frag_workload_microbatches(const frag_workload *workload)
@@ -507,15 +492,20 @@ static bool check_pipeline(const frag_workload *workload, frag_error *error)
 {
     const frag_network *of = &workload->network;
     uint64_t microbatches = frag_workload_microbatches(workload);
-    if (!is_gpt2_or_llama(of) || of->is_eager || is_later_llama(of))
+    if (!is_gpt2_or_llama(of))
         return frag_fail(error, FRAG_E_INPUT,
-                         "parallel is pipeline; it is described for gpt2 and the families of llama "
-                         "but gemma2, gemma3, granite, olmo2 and smollm3, not for %s",
+                         "parallel is pipeline; it is described for gpt2 and the families of "
+                         "llama, not for %s",
                          frag_families[of->family].name);
-    if (workload->lora_rank > 0 || is_autocast(workload) || workload->accumulate > 1)
+    if (workload->accumulate > 1)
         return frag_fail(error, FRAG_E_INPUT,
-                         "parallel is pipeline; it is described without lora_rank, autocast and "
-                         "accumulate");
+                         "parallel is pipeline and accumulate %" PRIu64
+                         "; expected more microbatches, whose gradients are added up",
+                         workload->accumulate);
+    if (workload->precision == FRAG_PRECISION_AMP_FP16)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "parallel is pipeline and precision amp-fp16, whose GradScaler scales a "
+                         "loss that the last stage alone has; expected amp-bf16");
     if (workload->tokens.count > 1)
         return frag_fail(error, FRAG_E_INPUT,
                          "parallel is pipeline, whose stages receive into buffers of one size; "
@@ -546,21 +536,45 @@ static bool is_divided(const frag_workload *workload, const char *name, uint64_t
                      name, count, workload->devices);
 }
 
+/* Why a network's layers are not cut, or NULL. */
+static const char *find_uncut(const frag_network *of)
+{
+    if (of->is_fused)
+        return "fused, whose layer of queries, keys and values would be cut across them";
+    if (of->has_whole_norms)
+        return "whole_norms, which would see a part of the heads they are over";
+    if (of->has_head_norms)
+        return "head_norms, whose gradients would differ from device to device";
+    if (of->has_attention_bias)
+        return "attention_bias";
+    return of->has_inner_bias ? "inner_bias" : NULL;
+}
+
 /* What parallelize_module takes, and an optimizer of what comes of it. */
 static bool check_tensor(const frag_workload *workload, frag_error *error)
 {
     const frag_network *of = &workload->network;
-    bool has_biases = of->has_attention_bias || of->has_inner_bias;
-    if (!is_llama(of) || of->is_fused || of->is_eager || of->has_head_norms || is_later_llama(of) ||
-        has_biases)
+    const char *uncut = find_uncut(of);
+    if (!is_llama(of))
         return frag_fail(error, FRAG_E_INPUT,
-                         "parallel is tensor; it is described for families of llama without fused, "
-                         "eager, head_norms, attention_bias and inner_bias, not for this %s",
+                         "parallel is tensor; it is described for families of llama, not for %s",
                          frag_families[of->family].name);
-    if (workload->lora_rank > 0 || is_autocast(workload) || workload->keeps_gradients)
+    if (uncut != NULL)
+        return frag_fail(error, FRAG_E_INPUT, "parallel is tensor, and this %s has %s",
+                         frag_families[of->family].name, uncut);
+    if (workload->keeps_gradients)
         return frag_fail(error, FRAG_E_INPUT,
-                         "parallel is tensor; it is described without lora_rank, autocast and "
-                         "keep_gradients");
+                         "parallel is tensor; it is described without keep_gradients");
+    if (workload->precision == FRAG_PRECISION_AMP_FP16)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "parallel is tensor and precision amp-fp16, whose GradScaler refuses "
+                         "parts of layers beside whole ones; expected amp-bf16");
+    if (workload->lora_rank > 0 && workload->checkpoint != FRAG_CHECKPOINT_NONE &&
+        (frag_workload_lora_targets(workload) & (FRAG_LORA_DOWN | FRAG_LORA_ALL)) != 0)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "parallel is tensor with checkpoint and adapters of down_proj, of which "
+                         "PyTorch never gives back sums over devices that a block made anew does "
+                         "not wait for; expected other lora_targets");
     if (workload->optimizer >= FRAG_OPTIMIZER_ADAFACTOR ||
         workload->optimizer_loop != FRAG_LOOP_SINGLE)
         return frag_fail(error, FRAG_E_INPUT,
@@ -579,11 +593,8 @@ static bool check_data_parallel(const frag_workload *workload, frag_error *error
                          "parallel is dp; it is described for gpt2 and the families of llama, not "
                          "for %s",
                          frag_families[of->family].name);
-    if (workload->lora_rank > 0 || is_autocast(workload) ||
-        workload->checkpoint != FRAG_CHECKPOINT_NONE)
-        return frag_fail(
-            error, FRAG_E_INPUT,
-            "parallel is dp; it is described without lora_rank, autocast and checkpoint");
+    if (workload->checkpoint != FRAG_CHECKPOINT_NONE)
+        return frag_fail(error, FRAG_E_INPUT, "parallel is dp; it is described without checkpoint");
     if (workload->batch % workload->devices != 0)
         return frag_fail(error, FRAG_E_INPUT,
                          "batch is %" PRIu64 "; expected a multiple of devices, %" PRIu64,
@@ -643,11 +654,9 @@ static bool check_parallel(const frag_workload *workload, frag_error *error)
                          "parallel is fsdp; it is described for gpt2, opt, gpt_neox and the "
                          "families of llama, not for %s",
                          frag_families[of->family].name);
-    if (workload->lora_rank > 0 || is_autocast(workload) ||
-        workload->optimizer == FRAG_OPTIMIZER_ADAFACTOR)
+    if (is_autocast(workload) || workload->optimizer == FRAG_OPTIMIZER_ADAFACTOR)
         return frag_fail(error, FRAG_E_INPUT,
-                         "parallel is fsdp; it is described without lora_rank, autocast and "
-                         "adafactor");
+                         "parallel is fsdp; it is described without autocast and adafactor");
     return true;
 }
 

@@ -277,6 +277,17 @@ frag_tensor frag_decoder_stage(frag_tape *tape, const frag_family *family, const
     return hidden;
 }
 
+frag_tensor frag_decoder_replica(frag_tape *tape, const frag_family *family,
+                                 const frag_model *model, const frag_batch *batch,
+                                 frag_tensor *loss)
+{
+    frag_tensor hidden = family->hidden(tape, model, batch, NULL);
+    frag_tensor logits = run_head(tape, model, hidden);
+    *loss = frag_family_causal_loss(tape, logits, batch);
+    frag_tape_drop(tape, hidden);
+    return logits;
+}
+
 /* hidden[:, -1:] goes through the head, as with logits_to_keep=1. */
 frag_tensor frag_decoder_logits(frag_tape *tape, const frag_family *family, const frag_model *model,
                                 const frag_batch *batch, frag_cache *past)

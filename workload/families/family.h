@@ -189,6 +189,8 @@ frag_tensor frag_walk_attend(frag_tape *tape, frag_tensor qkv[3], const frag_att
 
 /* The type that products with weights of 4 bits are made in. */
 frag_dtype frag_model_product_type(const frag_workload *workload);
+/* FRAG_F32: there is no autocast. */
+frag_dtype frag_model_autocast_type(const frag_workload *workload);
 /* Of parameters when they come: quantised, a model is loaded in the type of its products. */
 frag_dtype frag_model_loaded_type(const frag_model *model);
 /* What peft does to a quantised model that is built: the rest is widened, adapters come. */
@@ -238,6 +240,10 @@ frag_tensor frag_decoder_loss(frag_tape *tape, const frag_family *family, const 
 /* What a stage of a pipeline makes: hidden states, or behind the last logits. */
 frag_tensor frag_decoder_stage(frag_tape *tape, const frag_family *family, const frag_model *model,
                                const frag_batch *batch);
+/* What a copy of the model makes, which has no cache: logits, and their loss. */
+frag_tensor frag_decoder_replica(frag_tape *tape, const frag_family *family,
+                                 const frag_model *model, const frag_batch *batch,
+                                 frag_tensor *loss);
 frag_tensor frag_decoder_logits(frag_tape *tape, const frag_family *family, const frag_model *model,
                                 const frag_batch *batch, frag_cache *past);
 /* The log-probability of each of the last tokens, so many of a sequence; no cache is used. */

@@ -131,6 +131,13 @@ static frag_tensor walk_adapter(frag_walk *at, frag_shape shape)
     return model->parameters[index];
 }
 
+static void mark_part(const frag_walk *at, frag_parameter_role part)
+{
+    if (at->model != NULL && part != FRAG_PARAMETER_PLAIN)
+        at->model->roles[at->model->parameter_count - 1] = part;
+}
+
+/* Of a layer in parts, the matrix at the side that is cut is cut as well. */
 static void walk_adapters(frag_walk *at, frag_shape shape, frag_lora_target target,
                           frag_linear *next)
 {
@@ -141,7 +148,11 @@ static void walk_adapters(frag_walk *at, frag_shape shape, frag_lora_target targ
     next->rank = workload->lora_rank;
     next->dropout = workload->task == FRAG_TASK_TRAIN ? workload->lora_dropout : 0;
     next->down = walk_adapter(at, (frag_shape){next->rank, shape.columns});
+    if (next->part == FRAG_PARAMETER_COLUMNS)
+        mark_part(at, next->part);
     next->up = walk_adapter(at, (frag_shape){shape.rows, next->rank});
+    if (next->part == FRAG_PARAMETER_ROWS)
+        mark_part(at, next->part);
     if (workload->has_dora)
         next->magnitude = walk_adapter(at, (frag_shape){0, shape.rows});
     if (workload->skips_adapters)
@@ -154,6 +165,13 @@ frag_dtype frag_model_product_type(const frag_workload *workload)
                    workload->precision == FRAG_PRECISION_AMP_FP16
                ? FRAG_F16
                : FRAG_BF16;
+}
+
+frag_dtype frag_model_autocast_type(const frag_workload *workload)
+{
+    if (workload->precision == FRAG_PRECISION_AMP_BF16)
+        return FRAG_BF16;
+    return workload->precision == FRAG_PRECISION_AMP_FP16 ? FRAG_F16 : FRAG_F32;
 }
 
 static frag_tensor walk_packed(frag_walk *at, const frag_aten_packed *of)
@@ -175,12 +193,6 @@ static frag_parameter_role find_part(const frag_workload *workload, frag_lora_ta
     if (workload->parallel != FRAG_PARALLEL_TENSOR || target == 0)
         return FRAG_PARAMETER_PLAIN;
     return (target & outputs) != 0 ? FRAG_PARAMETER_ROWS : FRAG_PARAMETER_COLUMNS;
-}
-
-static void mark_part(const frag_walk *at, frag_parameter_role part)
-{
-    if (at->model != NULL && part != FRAG_PARAMETER_PLAIN)
-        at->model->roles[at->model->parameter_count - 1] = part;
 }
 
 /* A layer of a block has a name among the targets; the head has none, and stays whole. */
@@ -264,7 +276,9 @@ static frag_tensor cut(frag_tape *tape, frag_model *model, uint32_t i, uint64_t 
     frag_tensor *parts = frag_alloc(devices, sizeof *parts);
     for (uint64_t part = 0; part < devices && is_columns; part++)
         parts[part] = frag_tape_empty(tape, count, dtype);
-    model->parameters[i] = frag_tape_parameter(tape, count, dtype, false);
+    model->parameters[i] =
+        frag_tape_parameter(tape, count, dtype, !frag_tape_needs_gradient(tape, whole));
+    frag_tape_set_part(tape, model->parameters[i]);
     for (uint64_t part = 0; part < devices; part++)
         frag_tape_drop(tape, parts[part]);
     frag_free(parts);
@@ -307,11 +321,27 @@ void frag_model_cut_layers(frag_tape *tape, frag_model *model, frag_workload *lo
 }
 
 /* ---- running */
+/* down(x); x is used up. */
+static frag_tensor multiply_down(frag_tape *tape, frag_tensor x, const frag_linear *of)
+{
+    if (of->part != FRAG_PARAMETER_COLUMNS) {
+        frag_tape_set(tape, &x, frag_aten_linear(tape, x, of->down, 0, of->rank));
+        return x;
+    }
+    frag_tensor input = frag_aten_from_local(tape, x);
+    frag_tensor made = frag_aten_linear(tape, input, of->down, 0, of->rank);
+    frag_tape_drop(tape, input);
+    frag_tape_set(tape, &x, frag_aten_all_reduce(tape, made));
+    return x;
+}
+
 /* up(down(x)); x is used up. */
 static frag_tensor multiply_adapter(frag_tape *tape, frag_tensor x, const frag_linear *of,
                                     uint64_t images)
 {
-    frag_tape_set(tape, &x, frag_aten_linear(tape, x, of->down, 0, of->rank));
+    x = multiply_down(tape, x, of);
+    if (of->part == FRAG_PARAMETER_ROWS)
+        frag_tape_set(tape, &x, frag_aten_replicate(tape, x));
     frag_tape_set(
         tape, &x,
         frag_aten_linear_turned(tape, x, (frag_tensor[]){of->up, 0}, of->columns, images));
@@ -433,19 +463,17 @@ static frag_tensor run_layer(frag_tape *tape, frag_tensor x, const frag_linear *
 
 static frag_tensor run_part(frag_tape *tape, frag_tensor x, const frag_linear *of)
 {
-    if (of->part == FRAG_PARAMETER_COLUMNS)
-        return frag_aten_all_reduce(tape, run_layer(tape, x, of));
-    frag_tensor input = frag_aten_replicate(tape, x);
+    bool is_columns = of->part == FRAG_PARAMETER_COLUMNS;
+    frag_tensor input = is_columns ? frag_aten_from_local(tape, x) : frag_aten_replicate(tape, x);
     frag_tensor made = run_layer(tape, input, of);
     frag_tape_drop(tape, input);
-    return made;
+    return is_columns ? frag_aten_all_reduce(tape, made) : made;
 }
 
 frag_tensor frag_walk_apply(frag_tape *tape, frag_tensor x, const frag_linear *of)
 {
-    if (of->part != FRAG_PARAMETER_PLAIN)
-        return run_part(tape, x, of);
-    frag_tensor result = run_layer(tape, x, of);
+    frag_tensor result =
+        of->part != FRAG_PARAMETER_PLAIN ? run_part(tape, x, of) : run_layer(tape, x, of);
     if (of->rank == 0)
         return result;
     return of->is_packed ? adapt_packed(tape, x, of, result) : adapt(tape, x, of, result);

@@ -452,7 +452,8 @@ static frag_tensor run_blocks(frag_tape *tape, const frag_model *model, const fr
     const frag_stage *stage = &model->stage;
     frag_tensor hidden = stage->is_first ? embed(tape, model, walk_words(&at, of), batch)
                                          : frag_tape_keep(tape, batch->hidden);
-    frag_model_require_inputs(tape, model, hidden);
+    if (stage->is_first)
+        frag_model_require_inputs(tape, model, hidden);
     frag_tensor embedded = frag_tape_keep(tape, hidden);
     frag_tensor positions = frag_model_positions(tape, model, batch->tokens);
     frag_tensor masks[2] = {0, 0};

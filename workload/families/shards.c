@@ -45,12 +45,19 @@ static bool is_in(const frag_shards *shards, uint32_t group, uint32_t parameter)
     return !is_in_block(shards, parameter);
 }
 
-static uint64_t count_padded(const frag_shards *shards, uint32_t group)
+/* Adapters are in fp32 beside weights in half types, which are all sent as bytes. */
+static uint64_t count_padded_bytes(const frag_tape *tape, const frag_shards *shards, uint32_t group)
 {
-    uint64_t count = 0;
+    uint64_t bytes = 0;
     for (uint32_t i = 0; i < shards->parameter_count; i++)
-        count += is_in(shards, group, i) ? shards->padded[i] : 0;
-    return count;
+        if (is_in(shards, group, i))
+            bytes += shards->padded[i] * frag_dtype_bytes(frag_tape_dtype(tape, shards->whole[i]));
+    return bytes;
+}
+
+static bool is_trained(const frag_tape *tape, const frag_shards *shards, uint32_t group, uint32_t i)
+{
+    return is_in(shards, group, i) && frag_tape_needs_gradient(tape, shards->whole[i]);
 }
 
 /* ---- cutting */
@@ -136,8 +143,8 @@ static void send(frag_tape *tape, frag_shards *shards, uint32_t group)
     if (of->gathered != 0 || of->is_whole)
         return;
     uint64_t was = frag_tape_set_stream(tape, STREAM_GATHER);
-    of->gathered = frag_tape_empty(tape, count_padded(shards, group) * shards->devices,
-                                   frag_tape_dtype(tape, shards->whole[0]));
+    of->gathered =
+        frag_tape_empty(tape, count_padded_bytes(tape, shards, group) * shards->devices, FRAG_BOOL);
     frag_tape_set_stream(tape, was);
 }
 
@@ -154,6 +161,7 @@ typedef struct copy_table {
     uint64_t words;
     uint64_t words_each;
     uint64_t block_bytes; /* that a block copies */
+    bool is_reduced;      /* of gradients: what is trained alone */
 } copy_table;
 
 static uint64_t count_words(const frag_tape *tape, const frag_shards *shards, uint32_t group,
@@ -161,7 +169,7 @@ static uint64_t count_words(const frag_tape *tape, const frag_shards *shards, ui
 {
     uint64_t words = of->words;
     for (uint32_t i = 0; i < shards->parameter_count; i++)
-        if (is_in(shards, group, i)) {
+        if (of->is_reduced ? is_trained(tape, shards, group, i) : is_in(shards, group, i)) {
             uint64_t bytes = frag_dtype_bytes(frag_tape_dtype(tape, shards->whole[i]));
             words += of->words_each + div_up(shards->padded[i] * bytes, of->block_bytes);
         }
@@ -180,7 +188,7 @@ static void take_copy_table(frag_tape *tape, const frag_shards *shards, uint32_t
 static uint64_t find_block_bytes(const frag_tape *tape, const frag_shards *shards, uint32_t group)
 {
     const frag_tape_card *card = frag_tape_get_card(tape);
-    const copy_table least = {0, 0, COPY_BLOCK_BYTES};
+    const copy_table least = {0, 0, COPY_BLOCK_BYTES, false};
     uint64_t blocks = count_words(tape, shards, group, &least) * shards->devices;
     uint64_t most =
         2 * (card->multiprocessors * card->threads_per_multiprocessor / COPY_BLOCK_THREADS);
@@ -203,7 +211,7 @@ static void copy_out(frag_tape *tape, frag_shards *shards, uint32_t group, bool 
             frag_tape_fill_storage(tape, shards->whole[i], shards->padded[i] * shards->devices);
     frag_tape_set_kind(tape, was);
     take_copy_table(tape, shards, group,
-                    &(copy_table){1, 4, find_block_bytes(tape, shards, group)});
+                    &(copy_table){1, 4, find_block_bytes(tape, shards, group), false});
     of->is_whole = true;
     if (is_forward)
         frag_tape_set(tape, &shards->gathered_before, of->gathered);
@@ -223,25 +231,30 @@ static void give_back(frag_tape *tape, frag_shards *shards, uint32_t group)
 /* ---- gradients: added up, and cut into shards, which are parts of one result */
 static void reduce(frag_tape *tape, frag_shards *shards, uint32_t group)
 {
-    frag_dtype dtype = frag_tape_dtype(tape, shards->whole[0]);
-    uint64_t count = count_padded(shards, group);
-    give_back(tape, shards, group);
-    shards->groups[group].is_done = true;
-    frag_tape_clear(tape, &shards->reduced);
-    shards->reduced = frag_tape_empty(tape, count * shards->devices, dtype);
-    take_copy_table(tape, shards, group, &(copy_table){2, 6, COPY_BLOCK_BYTES});
+    uint64_t count = 0;
     uint32_t last = 0; /* a name holds its gradient to the end */
     for (uint32_t i = 0; i < shards->parameter_count; i++)
-        last = is_in(shards, group, i) ? i : last;
+        if (is_trained(tape, shards, group, i)) {
+            count += shards->padded[i];
+            last = i;
+        }
+    frag_dtype dtype = frag_tape_dtype(tape, shards->whole[last]);
+    give_back(tape, shards, group);
+    shards->groups[group].is_done = true;
+    if (count == 0)
+        return;
+    frag_tape_clear(tape, &shards->reduced);
+    shards->reduced = frag_tape_empty(tape, count * shards->devices, dtype);
+    take_copy_table(tape, shards, group, &(copy_table){2, 6, COPY_BLOCK_BYTES, true});
     for (uint32_t i = 0; i < last; i++)
-        if (is_in(shards, group, i))
+        if (is_trained(tape, shards, group, i))
             frag_tape_clear_gradient(tape, shards->whole[i]);
     uint64_t was = frag_tape_set_stream(tape, STREAM_REDUCE);
     frag_tensor result = frag_tape_empty(tape, count, dtype);
     frag_tape_set_stream(tape, was);
     for (uint32_t i = 0; i < shards->parameter_count; i++) {
         frag_tensor own = shards->model.parameters[i];
-        if (is_in(shards, group, i) && frag_tape_gradient(tape, own) == 0)
+        if (is_trained(tape, shards, group, i) && frag_tape_gradient(tape, own) == 0)
             frag_tape_set_gradient(tape, own,
                                    frag_tape_alias(tape, result, frag_tape_count(tape, own)));
     }
@@ -264,6 +277,9 @@ static void run_hook(frag_tape *tape, void *context, uint32_t number)
     uint32_t rest = shards->group_count - 1;
     if (number == FRAG_HOOK_END) {
         reduce(tape, shards, rest);
+        for (uint32_t i = 0; i < rest; i++) /* whose inputs want no gradient */
+            if (!shards->groups[i].is_done)
+                reduce(tape, shards, i);
         frag_tape_clear(tape, &shards->reduced);
         for (uint32_t i = 0; i <= rest; i++)
             shards->groups[i].is_done = false;

@@ -279,6 +279,8 @@ frag_tensor frag_aten_sum(frag_tape *tape, frag_tensor self, const frag_reductio
 /* ---- parts of layers on several devices (aten_parallel.c) */
 /* The tensor again, whose gradient is added up over the devices. */
 frag_tensor frag_aten_replicate(frag_tape *tape, frag_tensor self);
+/* The part of the input that goes with a part of the weight's columns. */
+frag_tensor frag_aten_from_local(frag_tape *tape, frag_tensor self);
 /* The sum over the devices; uses up self. */
 frag_tensor frag_aten_all_reduce(frag_tape *tape, frag_tensor self);
 

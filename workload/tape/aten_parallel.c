@@ -19,6 +19,23 @@ frag_tensor frag_aten_replicate(frag_tape *tape, frag_tensor self)
 {
     frag_tensor made = frag_tape_view(tape, self, frag_tape_count(tape, self));
     (void)frag_tape_record(tape, replicate_backward, &self, 1, &made, 1);
+    frag_tape_set_part(tape, made);
+    return made;
+}
+
+/* A tensor of its own, which no view is of: others are added to it in place. */
+static void from_local_backward(frag_tape *tape, frag_node *node, const frag_tensor *in,
+                                frag_tensor *out)
+{
+    (void)node;
+    out[0] = frag_tape_alias(tape, in[0], frag_tape_count(tape, in[0]));
+}
+
+frag_tensor frag_aten_from_local(frag_tape *tape, frag_tensor self)
+{
+    frag_tensor made = frag_tape_view(tape, self, frag_tape_count(tape, self));
+    (void)frag_tape_record(tape, from_local_backward, &self, 1, &made, 1);
+    frag_tape_set_part(tape, made);
     return made;
 }
 

@@ -133,6 +133,8 @@ frag_tensor frag_tape_collector(frag_tape *tape, uint64_t count, frag_dtype dtyp
 frag_tensor frag_tape_collect_into(frag_tape *tape, frag_tensor collector, frag_tensor base);
 /* From here on, or no more, tensors take no memory: they are on another device. */
 void frag_tape_set_silent(frag_tape *tape, bool is_silent);
+/* A DTensor: it lies on several devices. */
+void frag_tape_set_part(frag_tape *tape, frag_tensor tensor);
 /* requires_grad_(): a tensor that nothing made wants a gradient, and keeps it as long as the graph
  * or a name holds it. Operators that use it must follow. */
 void frag_tape_require_gradient(frag_tape *tape, frag_tensor tensor);
@@ -243,8 +245,10 @@ void frag_tape_drop_unpacked(frag_tape *tape, frag_node *node);
 /* ---- what libraries keep: the first matrix product of a thread takes a workspace */
 void frag_tape_use_blas(frag_tape *tape);
 void frag_tape_use_blas_lt(frag_tape *tape);
-/* What the main thread took is backward's from here on. */
+/* What the threads of a forward pass took is backward's from here on. */
 void frag_tape_hand_over_blas(frag_tape *tape);
+/* Around a forward pass on a thread of its own, whose handles are not the main thread's. */
+void frag_tape_swap_blas(frag_tape *tape);
 
 /* ---- what is done once more
  * A stretch starts from some tensors, each alone on a storage of its own, and leaves each with

@@ -23,6 +23,7 @@ typedef struct frag_tape_tensor {
     bool is_column;
     bool is_strided;
     bool is_leaf; /* a parameter that wants gradients */
+    bool is_part; /* a DTensor */
 } frag_tape_tensor;
 
 typedef struct frag_tape_held_cast {
@@ -64,8 +65,11 @@ struct frag_tape {
     bool is_backward_thread;
     bool has_blas[2]; /* of the main thread, of that of backward */
     bool has_blas_lt[2];
+    bool has_blas_aside; /* of threads that run forward passes */
+    bool has_blas_lt_aside;
     frag_dtype autocast;
     bool has_tried_bf16;
+    bool has_cast_part;
     frag_gradient_watch *watch; /* NULL: nobody asks */
     void *watcher;
     frag_hook *hook;

@@ -229,6 +229,11 @@ frag_tensor frag_tape_parameter(frag_tape *tape, uint64_t count, frag_dtype dtyp
     return id;
 }
 
+void frag_tape_set_part(frag_tape *tape, frag_tensor id)
+{
+    tape->tensors[id].is_part = true;
+}
+
 frag_tensor frag_tape_collector(frag_tape *tape, uint64_t count, frag_dtype dtype)
 {
     frag_tensor id = frag_tape_parameter(tape, count, dtype, false);
@@ -577,9 +582,19 @@ void frag_tape_use_blas_lt(frag_tape *tape)
 
 void frag_tape_hand_over_blas(frag_tape *tape)
 {
-    tape->has_blas[true] = tape->has_blas[false];
-    tape->has_blas_lt[true] = tape->has_blas_lt[false];
-    tape->has_blas[false] = tape->has_blas_lt[false] = false;
+    tape->has_blas[true] = tape->has_blas_aside;
+    tape->has_blas_lt[true] = tape->has_blas_lt_aside;
+    tape->has_blas_aside = tape->has_blas_lt_aside = false;
+}
+
+void frag_tape_swap_blas(frag_tape *tape)
+{
+    bool was = tape->has_blas[false];
+    bool was_lt = tape->has_blas_lt[false];
+    tape->has_blas[false] = tape->has_blas_aside;
+    tape->has_blas_lt[false] = tape->has_blas_lt_aside;
+    tape->has_blas_aside = was;
+    tape->has_blas_lt_aside = was_lt;
 }
 
 /* ---- autocast */
@@ -602,9 +617,15 @@ frag_dtype frag_tape_autocast(const frag_tape *tape)
     return tape->autocast;
 }
 
-/* The gradient is cast back. */
+/* The gradient is cast back. For the first of a DTensor the sharding is propagated by a FakeTensor
+ * on the GPU, which asks for a number there (init_gpu_context).
+ * numbers: the type, is it a DTensor? */
 static void cast_backward(frag_tape *tape, frag_node *node, const frag_tensor *in, frag_tensor *out)
 {
+    if (node->numbers[1] != 0 && !tape->has_cast_part) {
+        frag_tape_drop(tape, frag_tape_empty(tape, 1, FRAG_F32));
+        tape->has_cast_part = true;
+    }
     out[0] = frag_tape_empty(tape, frag_tape_count(tape, in[0]), (frag_dtype)node->numbers[0]);
     if (frag_tape_is_strided(tape, in[0]))
         frag_tape_set_strided(tape, out[0]);
@@ -616,8 +637,10 @@ frag_tensor frag_tape_to(frag_tape *tape, frag_tensor id, frag_dtype dtype)
         return frag_tape_keep(tape, id);
     frag_tensor made = frag_tape_empty(tape, tape->tensors[id].count, dtype);
     frag_node *node = frag_tape_record(tape, cast_backward, &id, 1, &made, 1);
-    if (node != NULL)
+    if (node != NULL) {
         node->numbers[0] = tape->tensors[id].dtype;
+        node->numbers[1] = tape->tensors[id].is_part;
+    }
     return made;
 }
 
