@@ -258,6 +258,7 @@ static bool forecast_by_steps(const frag_run_setup *setup, const frag_context *c
     for (uint64_t i = 0;
          i < repeats && state->trace->slot_count < UINT32_MAX - length_of(state) - 1; i++)
         repeat_once(state);
+    frag_trace_measure(state->trace); /* policies reserve room by it */
     longer.trace = state->trace;
     bool ok = frag_run(&longer, &run, &result, error);
     forecast->looked_steps = steps->count + state->repeats * state->together;

@@ -26,7 +26,11 @@ kept, size = [], 4096
 for step in range(steps):
     if marks:
         print(f'mark "step {step + 1}"')
-    live = [alloc(s) for s in (5 << 19, 1000000, 70000, 3 << 20)]
+    live = [alloc(s) for s in (5 << 19, 1000000, 70000, 3 << 20) if kind != "streams"]
+    if kind == "streams":
+        alloc(1 << 20)
+        slot = alloc(2 << 20)
+        print(f"use {slot} stream=7\nfree {slot} deferred\ncomplete {slot}")
     if kind == "kept" or kind == "late" and step >= steps // 2 or kind == "third" and step % 3 == 0:
         alloc(262144)
     elif kind == "scalar":
@@ -126,13 +130,15 @@ print(json.dumps(value))' "$1" "$2"; }
 }
 
 @test "the step in which the device is full is that of a longer run" {
-    for kind in kept growing third; do
+    for kind in kept growing third streams; do
+        capacity=64MiB
+        [ $kind != streams ] || capacity=400MiB # many times what the recording requests
         loop "$kind" 24 marks
-        run ./fraglab leaks "$trace" --capacity 64MiB --format json
+        run ./fraglab leaks "$trace" --capacity $capacity --format json
         forecast=$(field "$output" forecast.oom_step)
         [ "$(field "$output" forecast.is_recorded)" = false ]
         loop "$kind" 1000 marks
-        event=$(field "$(./fraglab run "$trace" -p pytorch --capacity 64MiB --format jsonl)" oom.event)
+        event=$(field "$(./fraglab run "$trace" -p pytorch --capacity $capacity --format jsonl)" oom.event)
         # Marks of steps before the event that runs out; lines are events, the first line is the head.
         step=$(head -n $((event + 1)) "$trace" | grep -c '^mark')
         echo "$kind: forecast $forecast, step $step"
