@@ -50,7 +50,7 @@ typedef struct chunks {
     uint32_t count;
 } chunks;
 
-enum { NO_CHUNK = UINT32_MAX };
+#define NO_CHUNK UINT32_MAX
 
 /* Those of the type that are in none are the next. */
 static void close_chunk(const frag_tape *tape, const frag_data_parallel *parallel, chunks *all,
