@@ -30,6 +30,6 @@ print(*(r.split(";")[0].replace(" ", "") for r in m.requires("torch") or [] if r
     "$venv/bin/pip" install -q --no-deps "${triton:-triton}" || return 1
     vision=$(echo "$1" | awk -F. '{ printf "0.%d.%d", $2 + 15, $3 }')
     "$venv/bin/pip" install -q --no-deps "torchvision==$vision" || echo "torch $1: no torchvision $vision"
-    # Later ones do not go with it, and transformers then fails to load.
-    [ "$1" != 2.9.1 ] || "$venv/bin/pip" install -q --no-deps torchao==0.14.1
+    # Aside: later ones do not go with it, and peft refuses to load beside this one.
+    [ "$1" != 2.9.1 ] || "$venv/bin/pip" install -q --no-deps --target "$venv/aside" torchao==0.14.1
 }

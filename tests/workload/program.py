@@ -169,6 +169,7 @@ model = (model if quantize != "none" else model.cuda()).train(is_training)
 core = model.get_base_model() if int(knobs.get("lora_rank", 0)) > 0 and parallel != "pipeline" else model
 
 if precision == "fp8":  # linear layers of blocks
+    sys.path.append(os.path.join(sys.prefix, "aside"))  # beside it peft does not load
     from torchao.float8 import convert_to_float8_training
 
     convert_to_float8_training(model, module_filter_fn=lambda module, name: ".layers." in name)

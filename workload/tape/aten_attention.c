@@ -363,6 +363,9 @@ static frag_tensor multiply_scores(frag_tape *tape, const frag_tensor qkv[3],
     uint64_t rows = shape->batch * shape->heads * shape->queries;
     frag_tensor laid = lay_heads(tape, query, shape, shape->is_heads_first, shape->queries);
     frag_tensor turned = lay_heads(tape, scaled, shape, are_keys_laid(shape), shape->keys);
+    frag_tape_set_strided(tape, turned); /* .transpose(-2, -1) */
+    if (frag_tape_needs_gradient(tape, laid))
+        frag_tape_will_save(tape, turned);
     frag_tensor scores = frag_aten_bmm(tape, laid, turned, rows * shape->keys);
     frag_tape_drop(tape, turned);
     frag_tape_drop(tape, laid);
@@ -428,12 +431,12 @@ frag_tensor frag_aten_attention(frag_tape *tape, const frag_tensor qkv[3],
     bool is_saved = frag_tape_needs_gradient(tape, typed[0]) ||
                     frag_tape_needs_gradient(tape, typed[1]) ||
                     frag_tape_needs_gradient(tape, typed[2]);
-    for (uint32_t i = 0; i < 3 && is_saved; i++)
-        frag_tape_will_save(tape, typed[i == 2 ? 2 : 1 - i]);
     frag_dtype dtype = frag_tape_dtype(tape, typed[0]);
     bool is_flash = shape->mask == 0 && shape->seen == 0 && frag_aten_is_flash(tape, dtype);
     bool is_math =
         !is_flash && (shape->heads != shape->key_heads || frag_aten_is_unknown(tape, dtype));
+    for (uint32_t i = 0; i < 3 && is_saved && !is_math; i++)
+        frag_tape_will_save(tape, typed[i == 2 ? 2 : 1 - i]);
     frag_tensor made = is_flash  ? flash(tape, typed, shape)
                        : is_math ? math(tape, typed, &masked)
                                  : efficient(tape, typed, &masked);
