@@ -96,8 +96,9 @@ def draw_transformer(draw, family, is_wide=False):
     if family == "qwen3_moe":
         config |= {"moe_intermediate_size": width * 2, "num_experts": draw.choice([8, 16]), "num_experts_per_tok": draw.randint(1, 4)}
     if family in LAYER_NORMED:
-        config |= {"num_key_value_heads": draw.choice([heads, heads // 2]), "bos_token_id": 0, "eos_token_id": 0, "use_qkv_bias": draw.random() < 0.5,
-                   "use_parallel_residual": family == "phi" or draw.random() < 0.5}
+        config |= {"num_key_value_heads": draw.choice([heads, heads // 2]), "bos_token_id": 0, "eos_token_id": 0}
+    if family == "stablelm":
+        config |= {"use_qkv_bias": draw.random() < 0.5, "use_parallel_residual": draw.random() < 0.5}
     if family in [*GROUPED, *LATER, *EXPERTS]:
         config |= {"num_key_value_heads": heads // 2, "tie_word_embeddings": draw.random() < 0.5, "head_dim": width, "pad_token_id": 0}
     if is_wide and family in [*GROUPED, *LATER]:

@@ -57,9 +57,6 @@ if knobs.get("checkpoint", "none") == "blocks" and is_unet:
     model.enable_gradient_checkpointing()
 elif knobs.get("checkpoint", "none") == "blocks":
     model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
-    blocks = [module for module in model.modules() if isinstance(module, GradientCheckpointingLayer)]
-    for i, block in enumerate(blocks):
-        block.gradient_checkpointing = i % int(knobs.get("checkpoint_every", 1)) == 0
 if quantize != "none":  # weights of linear layers but the head's in 4 or 8 bits, as load_in_4bit and load_in_8bit have them
     from bitsandbytes.nn import Int8Params, Linear4bit, Linear8bitLt, Params4bit
     from peft import prepare_model_for_kbit_training
@@ -80,6 +77,10 @@ if quantize != "none":  # weights of linear layers but the head's in 4 or 8 bits
     model.is_loaded_in_4bit, model.is_loaded_in_8bit = quantize != "int8", quantize == "int8"
 if quantize != "none" and int(knobs.get("lora_rank", 0)) > 0:
     model = prepare_model_for_kbit_training(model, knobs.get("checkpoint", "none") == "blocks", {"use_reentrant": False})
+if knobs.get("checkpoint", "none") == "blocks" and not is_unet:  # peft has switched on all of them
+    blocks = [module for module in model.modules() if isinstance(module, GradientCheckpointingLayer)]
+    for i, block in enumerate(blocks):
+        block.gradient_checkpointing = i % int(knobs.get("checkpoint_every", 1)) == 0
 if int(knobs.get("lora_rank", 0)) > 0:
     from peft import LoraConfig, get_peft_model
 

@@ -201,6 +201,50 @@ static frag_tensor mask_unseen(frag_tape *tape, const frag_attention_shape *shap
     return made;
 }
 
+/* A kernel of mem_eff_attention/kernels/cutlassB.h: sums of the gradient of queries that several
+ * blocks of keys add to are in tiles with a lock each; where a head is too wide for registers,
+ * sums of the gradients of keys and values are beside them. */
+typedef struct backward_kernel {
+    uint64_t rows;
+    uint64_t columns;
+    bool keeps_key_sums;
+} backward_kernel;
+
+/* The first one whose shared memory the card has. */
+static backward_kernel find_kernel(const frag_tape_card *card, uint64_t width, bool is_half)
+{
+    bool is_large = card->capability == 80 || card->capability == 90 || card->capability / 10 == 10;
+    if (width <= 64 || (!is_half && !is_large))
+        return (backward_kernel){64, 64, false};
+    if (!is_half)
+        return (backward_kernel){128, 64, false};
+    if (width > 128)
+        return (backward_kernel){128, 64, true};
+    if (is_large)
+        return (backward_kernel){128, 128, false};
+    bool is_narrow = width <= 96 && card->capability < 120;
+    return card->capability < 80 || is_narrow ? (backward_kernel){128, 64, false}
+                                              : (backward_kernel){64, 64, true};
+}
+
+enum { KEYS = 64, SPLITS_MAX = 200 };
+
+/* Keys are split among blocks, each with sums of its own; for fewer where those take much room. */
+static uint64_t count_backward_bytes(const frag_attention_shape *shape,
+                                     const backward_kernel *kernel)
+{
+    uint64_t heads = shape->batch * shape->heads;
+    uint64_t tiles = round_up(shape->queries, kernel->rows) / kernel->rows *
+                     (round_up(shape->width, kernel->columns) / kernel->columns);
+    uint64_t bytes = tiles * (kernel->rows * kernel->columns * sizeof(float) + 16);
+    uint64_t splits = round_up(shape->keys, KEYS) / KEYS;
+    if (splits > SPLITS_MAX / heads)
+        splits = SPLITS_MAX / heads > 1 ? SPLITS_MAX / heads : 1;
+    if (kernel->keeps_key_sums)
+        bytes += 2 * splits * KEYS * round_up(shape->width, kernel->rows) * sizeof(float);
+    return heads * bytes;
+}
+
 static void efficient_backward(frag_tape *tape, frag_node *node, const frag_tensor *in,
                                frag_tensor *out)
 {
@@ -213,10 +257,9 @@ static void efficient_backward(frag_tape *tape, frag_node *node, const frag_tens
     if (node->edges[3].node != 0)
         out[3] = mask_gradient(tape, &shape, dtype);
     frag_tensor delta = make_delta(tape, rows, rows * shape.width, dtype);
-    /* Blocks of 64 queries by 64 columns that several blocks of keys add to, with a lock each. */
-    uint64_t blocks = round_up(shape.queries, 64) / 64 * (round_up(shape.width, 64) / 64);
-    uint64_t bytes = shape.batch * shape.heads * blocks * (64 * 64 * 4 + 16);
-    frag_tensor workspace = frag_tape_empty(tape, bytes, FRAG_BOOL);
+    const backward_kernel kernel =
+        find_kernel(frag_tape_get_card(tape), shape.width, dtype != FRAG_F32);
+    frag_tensor workspace = frag_tape_empty(tape, count_backward_bytes(&shape, &kernel), FRAG_BOOL);
     frag_tape_drop(tape, delta);
     frag_tape_drop(tape, workspace);
 }
@@ -234,6 +277,8 @@ static frag_tensor efficient(frag_tape *tape, const frag_tensor qkv[3],
     frag_tensor made = frag_tape_empty(tape, query_count(shape), dtype);
     frag_tensor sums = frag_tape_empty(
         tape, is_saved ? shape->batch * shape->heads * round_up(shape->queries, 32) : 0, FRAG_F32);
+    if (shape->width > 128 && dtype != FRAG_F32) /* too wide for registers: sums in fp32 */
+        frag_tape_drop(tape, frag_tape_empty(tape, query_count(shape), FRAG_F32));
     if (shape->heads > 1)
         frag_tape_set_strided(tape, made);
     frag_node *node = frag_tape_record(tape, efficient_backward,
