@@ -177,6 +177,14 @@ static frag_tensor mask_gradient(frag_tape *tape, const frag_attention_shape *sh
     return made;
 }
 
+/* Saved in the order of their names: key, query, value. */
+static void will_save_qkv(frag_tape *tape, const frag_tensor qkv[3])
+{
+    frag_tape_will_save(tape, qkv[1]);
+    frag_tape_will_save(tape, qkv[0]);
+    frag_tape_will_save(tape, qkv[2]);
+}
+
 /* preprocess_mask: rows begin at multiples of 8, and each sequence has the same. */
 static frag_tensor spread_mask(frag_tape *tape, const frag_attention_shape *shape)
 {
@@ -186,6 +194,8 @@ static frag_tensor spread_mask(frag_tape *tape, const frag_attention_shape *shap
             ? frag_aten_pad(tape, shape->mask, rows * round_up(shape->keys, MASK_STEP))
             : frag_tape_keep(tape, shape->mask);
     frag_tensor made = frag_aten_expand(tape, laid, shape->batch * rows * shape->keys);
+    if (shape->keys % MASK_STEP != 0)
+        frag_tape_set_strided(tape, made);
     frag_tape_drop(tape, laid);
     return made;
 }
@@ -198,6 +208,10 @@ static frag_tensor mask_unseen(frag_tape *tape, const frag_attention_shape *shap
     if (shape->keys % MASK_STEP != 0)
         frag_tape_set(tape, &made,
                       frag_aten_pad(tape, made, rows * round_up(shape->keys, MASK_STEP)));
+    if (shape->heads > 1)
+        frag_tape_set(tape, &made, frag_aten_expand(tape, made, rows * shape->heads * shape->keys));
+    if (shape->keys % MASK_STEP != 0)
+        frag_tape_set_strided(tape, made);
     return made;
 }
 
@@ -274,6 +288,10 @@ static frag_tensor efficient(frag_tape *tape, const frag_tensor qkv[3],
     frag_tensor mask = shape->mask != 0   ? spread_mask(tape, shape)
                        : shape->seen != 0 ? mask_unseen(tape, shape, dtype)
                                           : 0;
+    if (is_saved && mask != 0)
+        frag_tape_will_save(tape, mask);
+    if (is_saved)
+        will_save_qkv(tape, qkv);
     frag_tensor made = frag_tape_empty(tape, query_count(shape), dtype);
     frag_tensor sums = frag_tape_empty(
         tape, is_saved ? shape->batch * shape->heads * round_up(shape->queries, 32) : 0, FRAG_F32);
@@ -480,8 +498,8 @@ frag_tensor frag_aten_attention(frag_tape *tape, const frag_tensor qkv[3],
     bool is_flash = shape->mask == 0 && shape->seen == 0 && frag_aten_is_flash(tape, dtype);
     bool is_math =
         !is_flash && (shape->heads != shape->key_heads || frag_aten_is_unknown(tape, dtype));
-    for (uint32_t i = 0; i < 3 && is_saved && !is_math; i++)
-        frag_tape_will_save(tape, typed[i == 2 ? 2 : 1 - i]);
+    if (is_saved && is_flash)
+        will_save_qkv(tape, typed);
     frag_tensor made = is_flash  ? flash(tape, typed, shape)
                        : is_math ? math(tape, typed, &masked)
                                  : efficient(tape, typed, &masked);
