@@ -180,6 +180,8 @@ def draw_cases(draw, fraglab, folder, count, named):
         family = left.pop()
         model = draw_model(draw, folder, family, is_wide)
         card, reads, base = draw.choice(CARDS), {"steps": "2"} | draw_reads(draw, family), {}
+        if not is_accepted(fraglab, model, card, reads, folder):
+            continue
         for more in draw_knobs(draw, draw.randint(0, 4)):
             if is_beside(base, more, is_wide) and is_accepted(fraglab, model, card, {**reads, **base, **more}, folder):
                 base |= more
@@ -197,4 +199,8 @@ def draw_cases(draw, fraglab, folder, count, named):
 
 if __name__ == "__main__":
     fraglab, folder, count, *rest = sys.argv[1:]
-    draw_cases(random.Random(int(rest[0]) if rest else 1), fraglab, folder, int(count), rest[1:])
+    named = [{"gemma3": "gemma3_text"}.get(name, name) for name in rest[1:]]
+    unknown = [name for name in named if name not in [*FAMILIES, *LATER]]
+    if unknown:
+        sys.exit(f"drawn.py: {unknown[0]} is no family that is drawn; expected some of {', '.join([*FAMILIES, *LATER])}")
+    draw_cases(random.Random(int(rest[0]) if rest else 1), fraglab, folder, int(count), named)
