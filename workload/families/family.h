@@ -342,6 +342,17 @@ typedef struct frag_rope {
 
 /* width: of a head, as far as it is turned. Both tensors are owned by the caller. */
 frag_rope frag_rope_make(frag_tape *tape, uint64_t width, uint64_t tokens, frag_dtype dtype);
+/* How much of a head GPT-NeoX and Phi turn by its position. */
+uint64_t frag_rope_width(const frag_network *of);
+/* The part of each head that is turned, and what is behind it (which may be nothing). */
+typedef struct frag_rope_parts {
+    frag_tensor turned;
+    frag_tensor passed;
+} frag_rope_parts;
+
+/* Both parts are owned by the caller. */
+frag_rope_parts frag_rope_split(frag_tape *tape, frag_tensor x, uint64_t head_width,
+                                uint64_t width);
 /* x * cos + rotate_half(x) * sin */
 frag_tensor frag_rope_apply(frag_tape *tape, frag_tensor x, frag_rope angles);
 

@@ -21,12 +21,6 @@ static block walk_block(frag_walk *at, const frag_network *of)
     return next;
 }
 
-/* How much of a head is turned by its position. */
-static uint64_t rotary_width(const frag_network *of)
-{
-    return ((uint64_t)((double)of->head_width * of->rotary_share) + 1) / 2 * 2;
-}
-
 static void build(frag_tape *tape, frag_model *model)
 {
     const frag_network *of = &model->workload->network;
@@ -40,7 +34,7 @@ static void build(frag_tape *tape, frag_model *model)
     (void)frag_walk_norm(&at, of->width);
     /* Two buffers of the rotary embedding, always fp32. */
     for (uint32_t i = 0; i < 2; i++)
-        frag_model_add_buffer(tape, model, rotary_width(of) / 2, FRAG_F32);
+        frag_model_add_buffer(tape, model, frag_rope_width(of) / 2, FRAG_F32);
     if (!of->is_tied)
         (void)frag_walk_parameter(&at, (frag_shape){of->vocabulary, of->width});
 }
@@ -48,24 +42,19 @@ static void build(frag_tape *tape, frag_model *model)
 /* The first part of each head is turned, and the rest put behind it again. */
 static void turn(frag_tape *tape, const frag_network *of, frag_tensor qkv[3], frag_rope angles)
 {
-    frag_tensor turned[2];
-    frag_tensor passed[2];
-    for (uint32_t i = 0; i < 2; i++) {
-        uint64_t rows = frag_tape_count(tape, qkv[i]) / of->head_width;
-        uint64_t count = rows * rotary_width(of);
-        turned[i] = rotary_width(of) == of->head_width ? frag_aten_alias(tape, qkv[i])
-                                                       : frag_aten_slice(tape, qkv[i], count);
-        passed[i] = frag_aten_slice(tape, qkv[i], rows * of->head_width - count);
-    }
+    frag_rope_parts parts[2];
+    for (uint32_t i = 0; i < 2; i++)
+        parts[i] = frag_rope_split(tape, qkv[i], of->head_width, frag_rope_width(of));
     frag_tensor made[2];
     for (uint32_t i = 0; i < 2; i++)
-        made[i] = frag_rope_apply(tape, turned[i], angles);
+        made[i] = frag_rope_apply(tape, parts[i].turned, angles);
     for (uint32_t i = 0; i < 2; i++)
-        frag_tape_set(tape, &made[i],
-                      frag_aten_cat(tape, made[i], passed[i], frag_tape_dtype(tape, made[i])));
+        frag_tape_set(
+            tape, &made[i],
+            frag_aten_cat(tape, made[i], parts[i].passed, frag_tape_dtype(tape, made[i])));
     for (uint32_t i = 0; i < 2; i++) {
-        frag_tape_drop(tape, turned[i]);
-        frag_tape_drop(tape, passed[i]);
+        frag_tape_drop(tape, parts[i].turned);
+        frag_tape_drop(tape, parts[i].passed);
         frag_tape_set(tape, &qkv[i], made[i]);
     }
 }
@@ -146,7 +135,7 @@ static frag_tensor run_blocks(frag_tape *tape, const frag_model *model, const fr
         frag_family_find_packed(tape, batch);
     frag_tensor hidden = frag_model_drop_out(tape, model, embedded, of->residual_dropout);
     frag_rope angles =
-        frag_rope_make(tape, rotary_width(of), batch->tokens, frag_tape_dtype(tape, hidden));
+        frag_rope_make(tape, frag_rope_width(of), batch->tokens, frag_tape_dtype(tape, hidden));
     const frag_tensor kept[] = {positions, angles.cosine, angles.sine};
     for (uint64_t i = 0; i < of->layers; i++) {
         const block_call call = {model, walk_block(&at, of), angles, *batch, past};

@@ -190,24 +190,18 @@ static bool is_rope_partial(const frag_network *of)
 static void apply_partial_rope(frag_tape *tape, const frag_network *of, frag_tensor qkv[3],
                                frag_rope angles)
 {
-    frag_tensor turned[2];
-    frag_tensor passed[2];
-    for (uint32_t i = 0; i < 2; i++) {
-        uint64_t rows = frag_tape_count(tape, qkv[i]) / of->head_width;
-        uint64_t count = rows * rotary_width(of);
-        turned[i] = rotary_width(of) == of->head_width ? frag_aten_alias(tape, qkv[i])
-                                                       : frag_aten_slice(tape, qkv[i], count);
-        passed[i] = frag_aten_slice(tape, qkv[i], rows * of->head_width - count);
-    }
+    frag_rope_parts parts[2];
+    for (uint32_t i = 0; i < 2; i++)
+        parts[i] = frag_rope_split(tape, qkv[i], of->head_width, rotary_width(of));
     frag_tensor made[2];
     for (uint32_t i = 0; i < 2; i++) {
-        frag_tensor straight = frag_rope_apply(tape, turned[i], angles);
-        made[i] = frag_aten_cat(tape, straight, passed[i], frag_tape_dtype(tape, straight));
+        frag_tensor straight = frag_rope_apply(tape, parts[i].turned, angles);
+        made[i] = frag_aten_cat(tape, straight, parts[i].passed, frag_tape_dtype(tape, straight));
         frag_tape_drop(tape, straight);
     }
     for (uint32_t i = 0; i < 2; i++) {
-        frag_tape_drop(tape, turned[i]);
-        frag_tape_drop(tape, passed[i]);
+        frag_tape_drop(tape, parts[i].turned);
+        frag_tape_drop(tape, parts[i].passed);
         frag_tape_set(tape, &qkv[i], made[i]);
     }
 }
@@ -430,16 +424,16 @@ static void make_masks(frag_tape *tape, const frag_model *model, const frag_batc
     const frag_network *of = &model->workload->network;
     bool has_window = of->window > 0 && of->full_layers < of->layers;
     for (uint32_t i = 0; i < 2; i++) {
-        const frag_attention_shape shape = {.batch = batch->count,
-                                            .queries = batch->tokens,
-                                            .keys = frag_network_keys(of, i == 1, batch)};
         if (i == 0 ? has_window && !frag_families[of->family].has_two_masks : !has_window)
             continue;
         if (frag_model_finds_packed(model, past))
             frag_family_find_packed(tape, batch);
-        if (of->is_eager)
+        if (of->is_eager) {
+            const frag_attention_shape shape = {.batch = batch->count,
+                                                .queries = batch->tokens,
+                                                .keys = frag_network_keys(of, i == 1, batch)};
             masks[i] = frag_aten_causal_mask(tape, &shape, i == 1, dtype);
-        else if (i == 1)
+        } else if (i == 1)
             masks[i] = frag_decoder_see_window(tape, of, batch);
     }
 }

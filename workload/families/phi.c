@@ -44,12 +44,6 @@ static block walk_block(frag_walk *at, const frag_network *of)
     return next;
 }
 
-/* How much of a head is turned by its position. */
-static uint64_t rotary_width(const frag_network *of)
-{
-    return ((uint64_t)((double)of->head_width * of->rotary_share) + 1) / 2 * 2;
-}
-
 static void build(frag_tape *tape, frag_model *model)
 {
     const frag_network *of = &model->workload->network;
@@ -65,7 +59,7 @@ static void build(frag_tape *tape, frag_model *model)
         (void)frag_walk_norm(&at, of->width);
     /* Two buffers of the rotary embedding, always fp32. */
     for (uint32_t i = 0; i < 2; i++)
-        frag_model_add_buffer(tape, model, rotary_width(of) / 2, FRAG_F32);
+        frag_model_add_buffer(tape, model, frag_rope_width(of) / 2, FRAG_F32);
     if (is_rope_first)
         (void)frag_walk_norm(&at, of->width);
     if (!of->is_tied)
@@ -83,42 +77,23 @@ typedef struct block_call {
     frag_cache *past; /* NULL: none */
 } block_call;
 
-/* Queries and keys on their way: the part that is turned, and the rest. */
-typedef struct halves {
-    frag_tensor turned[2];
-    frag_tensor passed[2];
-} halves;
-
-/* The first part of each head is turned, and the rest put behind it; both have names to the end of
- * attention. */
-static halves turn(frag_tape *tape, const frag_network *of, frag_tensor qkv[3], frag_rope angles)
+/* The first part of each head is turned, and the rest put behind it; the parts of queries and keys
+ * have names to the end of attention. Where all is turned there are none. */
+static void turn(frag_tape *tape, const frag_network *of, frag_tensor qkv[3], frag_rope angles,
+                 frag_rope_parts parts[2])
 {
-    halves made = {{0}, {0}};
-    if (rotary_width(of) == of->head_width && of->rotary_share == 1) {
-        for (uint32_t i = 0; i < 2; i++)
-            made.turned[i] = frag_rope_apply(tape, qkv[i], angles);
-        for (uint32_t i = 0; i < 2; i++) {
-            frag_tape_set(tape, &qkv[i], made.turned[i]);
-            made.turned[i] = 0;
-        }
-        return made;
-    }
-    for (uint32_t i = 0; i < 2; i++) {
-        uint64_t rows = frag_tape_count(tape, qkv[i]) / of->head_width;
-        uint64_t count = rows * rotary_width(of);
-        made.turned[i] = frag_aten_slice(tape, qkv[i], count);
-        made.passed[i] = frag_aten_slice(tape, qkv[i], rows * of->head_width - count);
-    }
+    bool is_whole = of->rotary_share == 1;
+    for (uint32_t i = 0; i < 2 && !is_whole; i++)
+        parts[i] = frag_rope_split(tape, qkv[i], of->head_width, frag_rope_width(of));
     frag_tensor straight[2];
     for (uint32_t i = 0; i < 2; i++)
-        straight[i] = frag_rope_apply(tape, made.turned[i], angles);
+        straight[i] = frag_rope_apply(tape, is_whole ? qkv[i] : parts[i].turned, angles);
     for (uint32_t i = 0; i < 2; i++)
-        frag_tape_set(tape, &made.turned[i], straight[i]);
-    for (uint32_t i = 0; i < 2; i++)
+        frag_tape_set(tape, is_whole ? &qkv[i] : &parts[i].turned, straight[i]);
+    for (uint32_t i = 0; i < 2 && !is_whole; i++)
         frag_tape_set(tape, &qkv[i],
-                      frag_aten_cat(tape, made.turned[i], made.passed[i],
-                                    frag_tape_dtype(tape, made.turned[i])));
-    return made;
+                      frag_aten_cat(tape, parts[i].turned, parts[i].passed,
+                                    frag_tape_dtype(tape, parts[i].turned)));
 }
 
 /* Heads before tokens; which: 0 queries, 1 keys, 2 values. x is used up. */
@@ -160,7 +135,8 @@ static frag_tensor attend(frag_tape *tape, const block_call *call, frag_tensor x
     shape.keys = frag_network_keys(of, of->window > 0, &call->batch);
     frag_tensor qkv[3] = {0};
     project(tape, call, x, qkv);
-    halves parts = turn(tape, of, qkv, call->angles);
+    frag_rope_parts parts[2] = {{0}, {0}};
+    turn(tape, of, qkv, call->angles, parts);
     if (is_cached)
         frag_cache_append(tape, of, call->past, &qkv[1], &qkv[2]);
     frag_tensor made = frag_decoder_attend(tape, qkv, shape, call->mask);
@@ -172,8 +148,8 @@ static frag_tensor attend(frag_tape *tape, const block_call *call, frag_tensor x
     for (uint32_t i = 0; i < 3; i++)
         frag_tape_drop(tape, qkv[i]);
     for (uint32_t i = 0; i < 2; i++) {
-        frag_tape_drop(tape, parts.turned[i]);
-        frag_tape_drop(tape, parts.passed[i]);
+        frag_tape_drop(tape, parts[i].turned);
+        frag_tape_drop(tape, parts[i].passed);
     }
     return made;
 }
@@ -255,7 +231,7 @@ static frag_tensor run_blocks(frag_tape *tape, const frag_model *model, const fr
     frag_tensor mask = of->window > 0 ? frag_decoder_see_window(tape, of, batch) : 0;
     frag_tensor hidden = frag_model_drop_out(tape, model, embedded, of->embedding_dropout);
     frag_rope angles =
-        frag_rope_make(tape, rotary_width(of), batch->tokens, frag_tape_dtype(tape, hidden));
+        frag_rope_make(tape, frag_rope_width(of), batch->tokens, frag_tape_dtype(tape, hidden));
     const frag_tensor kept[] = {positions, angles.cosine, angles.sine, mask};
     for (uint64_t i = 0; i < of->layers; i++) {
         const block_call call = {model, walk_block(&at, of), angles, mask, *batch, past};

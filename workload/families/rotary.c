@@ -49,3 +49,17 @@ frag_tensor frag_rope_apply(frag_tape *tape, frag_tensor x, frag_rope angles)
     frag_tape_drop(tape, turned);
     return made;
 }
+
+uint64_t frag_rope_width(const frag_network *of)
+{
+    return ((uint64_t)((double)of->head_width * of->rotary_share) + 1) / 2 * 2;
+}
+
+frag_rope_parts frag_rope_split(frag_tape *tape, frag_tensor x, uint64_t head_width, uint64_t width)
+{
+    uint64_t rows = frag_tape_count(tape, x) / head_width;
+    frag_rope_parts made = {.turned = width == head_width ? frag_aten_alias(tape, x)
+                                                          : frag_aten_slice(tape, x, rows * width)};
+    made.passed = frag_aten_slice(tape, x, rows * (head_width - width));
+    return made;
+}

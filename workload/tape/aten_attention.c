@@ -44,6 +44,21 @@ static void save_qkv(frag_tape *tape, frag_node *node, const frag_tensor qkv[3])
     frag_tape_save(tape, node, qkv[2]);
 }
 
+static bool want_gradient(const frag_tape *tape, const frag_tensor qkv[3])
+{
+    return frag_tape_needs_gradient(tape, qkv[0]) || frag_tape_needs_gradient(tape, qkv[1]) ||
+           frag_tape_needs_gradient(tape, qkv[2]);
+}
+
+/* In the order of their names: the mask (0: none), then as save_qkv. */
+static void will_save_inputs(frag_tape *tape, frag_tensor mask, const frag_tensor qkv[3])
+{
+    const frag_tensor inputs[] = {mask, qkv[1], qkv[0], qkv[2]};
+    for (size_t i = 0; i < sizeof inputs / sizeof *inputs && want_gradient(tape, qkv); i++)
+        if (inputs[i] != 0)
+            frag_tape_will_save(tape, inputs[i]);
+}
+
 /* ---- flash (FlashAttention 2, for half types) */
 static uint64_t round_width(uint64_t width)
 {
@@ -113,6 +128,7 @@ static uint64_t count_splits(const frag_tape *tape, const frag_attention_shape *
 static frag_tensor flash(frag_tape *tape, const frag_tensor qkv[3],
                          const frag_attention_shape *shape)
 {
+    will_save_inputs(tape, 0, qkv);
     frag_tensor made = frag_tape_empty(tape, query_count(shape), frag_tape_dtype(tape, qkv[0]));
     frag_tensor sums =
         frag_tape_empty(tape, shape->batch * shape->heads * shape->queries, FRAG_F32);
@@ -175,14 +191,6 @@ static frag_tensor mask_gradient(frag_tape *tape, const frag_attention_shape *sh
                                 : frag_tape_alias(tape, whole, rows * shape->keys);
     frag_tape_drop(tape, whole);
     return made;
-}
-
-/* Saved in the order of their names: key, query, value. */
-static void will_save_qkv(frag_tape *tape, const frag_tensor qkv[3])
-{
-    frag_tape_will_save(tape, qkv[1]);
-    frag_tape_will_save(tape, qkv[0]);
-    frag_tape_will_save(tape, qkv[2]);
 }
 
 /* preprocess_mask: rows begin at multiples of 8, and each sequence has the same. */
@@ -281,17 +289,12 @@ static void efficient_backward(frag_tape *tape, frag_node *node, const frag_tens
 static frag_tensor efficient(frag_tape *tape, const frag_tensor qkv[3],
                              const frag_attention_shape *shape)
 {
-    bool is_saved = frag_tape_is_recording(tape) && (frag_tape_needs_gradient(tape, qkv[0]) ||
-                                                     frag_tape_needs_gradient(tape, qkv[1]) ||
-                                                     frag_tape_needs_gradient(tape, qkv[2]));
+    bool is_saved = frag_tape_is_recording(tape) && want_gradient(tape, qkv);
     frag_dtype dtype = frag_tape_dtype(tape, qkv[0]);
     frag_tensor mask = shape->mask != 0   ? spread_mask(tape, shape)
                        : shape->seen != 0 ? mask_unseen(tape, shape, dtype)
                                           : 0;
-    if (is_saved && mask != 0)
-        frag_tape_will_save(tape, mask);
-    if (is_saved)
-        will_save_qkv(tape, qkv);
+    will_save_inputs(tape, mask, qkv);
     frag_tensor made = frag_tape_empty(tape, query_count(shape), dtype);
     frag_tensor sums = frag_tape_empty(
         tape, is_saved ? shape->batch * shape->heads * round_up(shape->queries, 32) : 0, FRAG_F32);
@@ -491,15 +494,10 @@ frag_tensor frag_aten_attention(frag_tape *tape, const frag_tensor qkv[3],
     for (uint32_t i = 0; i < 3 && !shape->is_heads_first && shape->heads > 1; i++)
         if (i == 0 || !shape->is_cached)
             frag_tape_set_strided(tape, typed[i]);
-    bool is_saved = frag_tape_needs_gradient(tape, typed[0]) ||
-                    frag_tape_needs_gradient(tape, typed[1]) ||
-                    frag_tape_needs_gradient(tape, typed[2]);
     frag_dtype dtype = frag_tape_dtype(tape, typed[0]);
     bool is_flash = shape->mask == 0 && shape->seen == 0 && frag_aten_is_flash(tape, dtype);
     bool is_math =
         !is_flash && (shape->heads != shape->key_heads || frag_aten_is_unknown(tape, dtype));
-    if (is_saved && is_flash)
-        will_save_qkv(tape, typed);
     frag_tensor made = is_flash  ? flash(tape, typed, shape)
                        : is_math ? math(tape, typed, &masked)
                                  : efficient(tape, typed, &masked);
