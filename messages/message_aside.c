@@ -9,12 +9,9 @@ enum {
 };
 
 /* "out of memory when allocating": what the program did, not when that happens. */
-static bool is_doing(const frag_message_split_line *read, size_t i)
+bool frag_message_is_doing(const frag_message_split_line *read, size_t i)
 {
-    if (!frag_message_line_is(read, i, "when") || i + 1 >= read->count)
-        return false;
-    const frag_message_word *next = &read->words[i + 1];
-    return next->end - next->at > 3 && memcmp(read->text->bytes + next->end - 3, "ing", 3) == 0;
+    return frag_message_line_is(read, i, "when") && frag_message_line_ends(read, i + 1, "ing");
 }
 
 /* "of a request that failed", "a block that does not fit" is told of some request, too. */
@@ -42,7 +39,8 @@ bool frag_message_is_prose(const frag_message_split_line *read, const frag_messa
                        frag_message_line_has(read, 1, FRAG_WORD_DEVICE);
         bool is_you = frag_message_line_is(read, 0, "you") && frag_message_line_is(read, 1, "ran");
         bool is_addressed = i == 0 && (is_your || (is_you && !found->is_name));
-        if (is_of_prose(read, i) && !is_addressed && !(i > found->at && is_doing(read, i)))
+        if (is_of_prose(read, i) && !is_addressed &&
+            !(i > found->at && frag_message_is_doing(read, i)))
             return true;
     }
     return false;
@@ -100,8 +98,6 @@ static size_t near_start(const frag_message_split_line *read)
  */
 bool frag_message_is_table_row(const frag_message_split_line *read)
 {
-    if (read->count == 0)
-        return false;
     const frag_message_text *text = read->text;
     size_t from = frag_message_text_line_start(text, read->words[0].at);
     size_t to = frag_message_text_line_end(text, read->words[0].at, BEHIND);
@@ -146,8 +142,6 @@ bool frag_message_is_statement(const frag_message_split_line *read)
 {
     static const char *const keywords[] = {"class", "throw", "return", "struct"};
     static const char *const starts[] = {"//", "/*", "#["};
-    if (read->count == 0)
-        return false;
     const frag_message_text *text = read->text;
     size_t from = frag_message_text_line_start(text, read->words[0].at);
     size_t to = frag_message_text_line_end(text, read->words[0].at, BEHIND);
@@ -172,8 +166,6 @@ bool frag_message_is_source(const frag_message_split_line *read)
     for (size_t i = 0; i < read->count; i++)
         if (frag_message_is_status(read, i))
             return false;
-    if (read->count == 0)
-        return false;
     const frag_message_text *text = read->text;
     size_t from = near_start(read);
     size_t to = frag_message_text_line_end(text, read->words[read->count - 1].end, BEHIND);

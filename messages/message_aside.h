@@ -13,8 +13,13 @@ bool frag_message_has_prose(const frag_message_split_line *read);
 /* "%s", "XXXX bytes": the form of a message. */
 bool frag_message_has_placeholder(const frag_message_split_line *read);
 
+/* "when allocating" from the word i on: what a program did, not when that happens. */
+bool frag_message_is_doing(const frag_message_split_line *read, size_t i);
+
+/* Of a line that has words. */
 bool frag_message_is_table_row(const frag_message_split_line *read);
 bool frag_message_is_item(const frag_message_split_line *read);
+
 bool frag_message_is_question(const frag_message_split_line *read);
 bool frag_message_is_handled(const frag_message_split_line *read); /* "handles out of memory" */
 bool frag_message_is_sought(const frag_message_split_line *read, size_t at); /* "look for OOM" */

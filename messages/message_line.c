@@ -121,6 +121,16 @@ bool frag_message_line_is(const frag_message_split_line *read, size_t index, con
     return index < read->count && frag_message_word_is(read->text, &read->words[index], name);
 }
 
+bool frag_message_line_ends(const frag_message_split_line *read, size_t index, const char *ending)
+{
+    if (index >= read->count)
+        return false;
+    const frag_message_word *word = &read->words[index];
+    size_t length = strlen(ending);
+    return word->end - word->at > length &&
+           memcmp(read->text->bytes + word->end - length, ending, length) == 0;
+}
+
 bool frag_message_line_has(const frag_message_split_line *read, size_t index, uint32_t kinds)
 {
     return index < read->count && (read->words[index].kinds & kinds) != 0;

@@ -19,6 +19,7 @@ void frag_message_line_read(frag_message_split_line *read, const frag_message_te
 
 /* Any index is welcome: behind the last word nothing is true. */
 bool frag_message_line_is(const frag_message_split_line *read, size_t index, const char *name);
+bool frag_message_line_ends(const frag_message_split_line *read, size_t index, const char *ending);
 bool frag_message_line_has(const frag_message_split_line *read, size_t index, uint32_t kinds);
 
 /* Is the word i of one small name with the word before it ("malloc_failed")? */

@@ -406,7 +406,7 @@ static bool is_of_page(const frag_message_split_line *read, size_t failure)
 static bool is_code(const frag_message_split_line *read)
 {
     const frag_message_text *text = read->text;
-    if (read->count == 0 || !frag_message_is_source(read))
+    if (!frag_message_is_source(read))
         return false;
     size_t end = frag_message_text_line_end(text, read->words[read->count - 1].at, NEAR * NEAR);
     bool is_ended = strchr(";{", text->bytes[end - 1]) != NULL;
@@ -431,13 +431,10 @@ static bool is_condition(const frag_message_split_line *read, size_t i)
     static frag_word_list words = {"if",     "maybe",     "may",     "might",     "whenever",
                                    "until",  "often",     "depends", "sometimes", "usually",
                                    "likely", "typically", "issue*",  "normally",  NULL};
-    const frag_message_word *next = &read->words[i + 1];
-    bool is_doing = i + 1 < read->count && next->end - next->at > 3 &&
-                    memcmp(read->text->bytes + next->end - 3, "ing", 3) == 0;
     bool is_can =
         (frag_message_line_is(read, i, "can") || frag_message_line_is(read, i, "could")) &&
         !is_negation(read, i + 1);
-    return is_can || (frag_message_line_is(read, i, "when") && !is_doing) ||
+    return is_can || (frag_message_line_is(read, i, "when") && !frag_message_is_doing(read, i)) ||
            frag_message_line_is_any(read, i, words);
 }
 

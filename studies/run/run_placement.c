@@ -18,7 +18,7 @@ static void keep_grant(void *context, const frag_request *request, const frag_gr
 {
     granted *kept = context;
     (void)request;
-    if (kept->count < kept->capacity && grant != NULL)
+    if (kept->count < kept->capacity)
         kept->addresses[kept->count] = grant->address;
     kept->count++;
 }

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -74,10 +75,79 @@ static void blocks_of_changing_sizes_leak_together(void **state)
     expect_leaks((kept){.small = 1, .more_bytes = 511}, "512 " SMALL_NAME);
 }
 
+/* Blocks of 20 MiB on a device that has room for 25 of them. Steps are
+ * written for a step S: "a N+S" takes slot N + S, "f" gives back, "d" gives back for later, "c"
+ * completes that */
+static void add_step(frag_text *text, const char *step, unsigned number)
+{
+    static const char letters[] = "afdc";
+    static const char *const forms[] = {"alloc %u 20971520\n", "free %u\n", "free %u deferred\n",
+                                        "complete %u\n"};
+    frag_text_add(text, "mark \"step\"\n");
+    for (const char *at = step; *at != '\0'; at += 4) {
+        unsigned slot = (unsigned)(at[1] - '0') * 100 + (at[2] == '+' ? number : number - 1);
+        if (at[2] == '+' || number > 0)
+            frag_text_add(text, forms[strchr(letters, at[0]) - letters], slot);
+    }
+}
+
+static void the_device_is_full_in_the_step_that_takes_one_block_too_many(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *step; /* "+": of this step, "-": of the one before */
+        unsigned steps;
+        uint64_t oom_step;
+        bool is_recorded, is_rough;
+    } cases[] = {
+        {"a0+ ", 16, 26, false, false},
+        {"a0+ ", 26, 26, false, false},
+        {"a0+ ", 27, 26, true, false},
+        /* beside what a step gives back again; which cannot be used again before that */
+        {"a0+ a1+ f1+ ", 16, 25, false, false},
+        {"a0+ a1+ f1+ a2+ f2+ ", 16, 25, false, false},
+        {"a0+ a1+ a2+ f2+ f1+ ", 16, 24, false, false},
+        {"a0+ a1+ d1+ c1+ ", 16, 25, false, false},
+        {"a0+ a1+ d1+ a2+ c1+ f2+ ", 16, 24, false, false},
+        /* given back in the step behind: at its start, at its end */
+        {"f1- a0+ a1+ ", 16, 25, false, false},
+        {"a0+ a1+ f1- ", 16, 24, false, false},
+        {"d1- c1- a0+ a1+ ", 16, 25, false, false},
+        {"d1- a0+ c1- a1+ ", 16, 25, false, false},
+        {"a0+ a1+ d1- c1- ", 16, 24, false, false},
+    };
+    const frag_device_spec device = {.capacity_bytes = 25 * (20 << 20)};
+    frag_policy_spec spec;
+    frag_error error = {0};
+    assert_true(frag_policy_spec_parse("best-fit", &spec, &error)); /* it waits for no stream */
+    const frag_leaks_options options = {.device = &device, .mark = "step", .spec = &spec};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        frag_text text = {0};
+        frag_recording recording;
+        frag_leaks leaks;
+        for (unsigned step = 0; step < cases[i].steps; step++)
+            add_step(&text, cases[i].step, step);
+        frag_test_recording(text.bytes, &recording);
+        assert_true(frag_leaks_find(&options, &recording, &recording.traces[0], &leaks, &error));
+        const frag_leak_forecast *forecast = &leaks.forecast;
+        if (forecast->oom_step != cases[i].oom_step ||
+            forecast->is_recorded != cases[i].is_recorded ||
+            forecast->is_rough != cases[i].is_rough)
+            fail_msg("%s: step %llu%s%s", cases[i].step, (unsigned long long)forecast->oom_step,
+                     forecast->is_recorded ? ", recorded" : "",
+                     forecast->is_rough ? ", rough" : "");
+        frag_leaks_destroy(&leaks);
+        frag_recording_destroy(&recording);
+        frag_text_destroy(&text);
+    }
+    frag_policy_spec_destroy(&spec);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_fastest_leak_comes_first),
+        cmocka_unit_test(the_device_is_full_in_the_step_that_takes_one_block_too_many),
         cmocka_unit_test(blocks_of_changing_sizes_leak_together),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -29,26 +29,24 @@ bool frag_snapshot_page_is_like(const unsigned char *bytes, size_t count)
 
 /* ---- finding it */
 
-/* How many bytes of text before the snapshot, from the one at `at` on: "base64", a colon and a
- * quotation mark, with blanks between. 0: it is none. */
-static size_t snapshot_marker(const unsigned char *bytes, size_t count, size_t at)
+/* How many bytes of text stand before the snapshot: "base64", a colon and a quotation mark, with
+ * blanks between. 0: it is none. */
+static size_t snapshot_marker(const unsigned char *bytes, size_t count)
 {
     static const char name[] = "\"base64\"";
-    size_t length = sizeof name - 1;
-    if (count - at < length || memcmp(bytes + at, name, length) != 0)
+    if (!frag_look_starts(bytes, count, name))
         return 0;
-    size_t colon = frag_look_past_space(bytes, count, at + length);
+    size_t colon = frag_look_past_space(bytes, count, sizeof name - 1);
     size_t quote =
         colon < count && bytes[colon] == ':' ? frag_look_past_space(bytes, count, colon + 1) : 0;
-    return quote > 0 && quote < count && bytes[quote] == '"' ? quote + 1 - at : 0;
+    return quote > 0 && quote < count && bytes[quote] == '"' ? quote + 1 : 0;
 }
 
 /* The same before the data of a drawing. */
-static size_t plot_marker(const unsigned char *bytes, size_t count, size_t at)
+static size_t plot_marker(const unsigned char *bytes, size_t count)
 {
     static const char name[] = "alloc_data = {";
-    size_t length = sizeof name - 1;
-    return count - at >= length && memcmp(bytes + at, name, length) == 0 ? length - 1 : 0;
+    return frag_look_starts(bytes, count, name) ? sizeof name - 2 : 0;
 }
 
 bool frag_snapshot_page_find(frag_input *input, frag_page_kind *kind, frag_error *error)
@@ -59,10 +57,8 @@ bool frag_snapshot_page_find(frag_input *input, frag_page_kind *kind, frag_error
         if (!frag_input_peek(input, WINDOW_BYTES, &bytes, &count, error))
             return false;
         for (size_t at = 0; at < count; at++) {
-            if (bytes[at] != '"' && bytes[at] != 'a')
-                continue;
-            size_t snapshot = snapshot_marker(bytes, count, at);
-            size_t plot = plot_marker(bytes, count, at);
+            size_t snapshot = snapshot_marker(bytes + at, count - at);
+            size_t plot = plot_marker(bytes + at, count - at);
             if (snapshot == 0 && plot == 0)
                 continue;
             *kind = snapshot > 0 ? FRAG_PAGE_SNAPSHOT : FRAG_PAGE_PLOT;
