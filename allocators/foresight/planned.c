@@ -435,7 +435,7 @@ static size_t planned_arena_bytes(const frag_policy_limits *limits, const frag_o
     fill_inner_values(values[OPTION_ALIGN].number, inner);
     return sizeof(frag_policy) + 6 * 128 + frag_policy_best_fit.arena_bytes(limits, inner) +
            ((size_t)limits->live_count_max + 1) * (sizeof(planned_block) + sizeof(uint32_t)) +
-           ((size_t)inner_handles(limits) + 1) * sizeof(uint32_t);
+           (size_t)inner_handles(limits) * sizeof(uint32_t);
 }
 
 static frag_policy *planned_create(const frag_policy_setup *setup, frag_error *error)
@@ -449,8 +449,8 @@ static frag_policy *planned_create(const frag_policy_setup *setup, frag_error *e
     policy->unused = NONE;
     policy->blocks = frag_arena_take(setup->arena, policy->block_max, sizeof *policy->blocks);
     policy->live = frag_arena_take(setup->arena, policy->block_max, sizeof *policy->live);
-    policy->outer = frag_arena_take(setup->arena, (size_t)inner_handles(&setup->limits) + 1,
-                                    sizeof *policy->outer);
+    policy->outer =
+        frag_arena_take(setup->arena, inner_handles(&setup->limits), sizeof *policy->outer);
     fill_inner_values(policy->align, policy->inner_values);
     frag_policy_setup inner = *setup;
     inner.values = policy->inner_values;

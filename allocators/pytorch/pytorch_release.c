@@ -140,16 +140,13 @@ bool frag_pytorch_release_oversize(frag_policy *policy, const frag_pytorch_list 
         release_segment(policy, id);
         return true;
     }
-    while (count > 0 && frag_pytorch_at(policy, policy->scratch[count - 1])->bytes >= wanted)
-        count--;
     uint64_t released = 0;
     while (count > 0 && released < wanted) {
         const frag_pytorch_block *at = frag_pytorch_at(policy, policy->scratch[--count]);
-        if (at->bytes < limit)
-            break;
-        if (is_expandable(at))
+        /* of those that are large enough, the smallest has been looked at */
+        if (at->bytes >= wanted || is_expandable(at))
             continue;
-        if (!is_whole_segment(at))
+        if (at->bytes < limit || !is_whole_segment(at))
             break;
         released += at->bytes;
         release_segment(policy, policy->scratch[count]);

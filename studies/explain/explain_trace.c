@@ -571,7 +571,9 @@ static void say_by_simulation(const frag_trace_explanation *explanation,
 static const frag_candidate *tried(const frag_trace_explanation *explanation, const char *setting)
 {
     const char *conf = setting != NULL ? strchr(setting, '=') : NULL;
-    for (size_t i = 1; i < explanation->candidate_count && conf != NULL; i++) {
+    if (conf == NULL)
+        return NULL;
+    for (size_t i = 1; i < explanation->candidate_count; i++) {
         const frag_candidate *candidate = &explanation->candidates[i];
         if (candidate->is_run && candidate->setting != NULL && candidate->fraction == NULL &&
             strcmp(conf + 1, candidate->setting) == 0)

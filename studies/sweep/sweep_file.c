@@ -142,7 +142,7 @@ static void release_stream(void *thing, size_t bytes)
 static bool open_stream(frag_sweep_file *file, frag_error *error)
 {
     int descriptor = open(file->path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (descriptor < 0)
+    if (descriptor == -1)
         return fail_system(file->path, "written", error);
     file->stream = fdopen(descriptor, "r+");
     if (file->stream == NULL) {

@@ -96,7 +96,7 @@ static void write_cell(const unit_run *state, size_t index, FILE *stream)
         .label = state->spec->text,
         .device = &device,
         .result = &from->result,
-        .packing = state->of->bounds != NULL ? &state->packing : NULL,
+        .packing = state->job->experiment.has_bounds ? &state->packing : NULL,
     };
     frag_result_write(FRAG_RESULT_JSONL, stream, &row);
 }
@@ -122,17 +122,17 @@ static void run_cells(const unit_run *state, const frag_error *refused)
 /* false: an interrupt, or the error. */
 static bool find_bound(unit_run *state, frag_error *error)
 {
-    if (state->of->bounds == NULL)
+    if (!state->job->experiment.has_bounds)
         return true;
-    frag_sweep_bound *bound = &state->of->bounds[state->unit->trace];
-    frag_lock_take(bound->lock);
-    if (!bound->is_found && !frag_is_cancelled(state->job->context))
-        bound->is_found = frag_bounds_find(state->job->context, &state->of->recording, state->trace,
-                                           &bound->packing, error) &&
-                          !frag_is_cancelled(state->job->context);
-    bool ok = bound->is_found;
-    state->packing = bound->packing;
-    frag_lock_give(bound->lock);
+    frag_sweep_trace *of = &state->of->traces[state->unit->trace];
+    frag_lock_take(of->lock);
+    if (!of->is_packed && !frag_is_cancelled(state->job->context))
+        of->is_packed = frag_bounds_find(state->job->context, &state->of->recording, state->trace,
+                                         &of->packing, error) &&
+                        !frag_is_cancelled(state->job->context);
+    bool ok = of->is_packed;
+    state->packing = of->packing;
+    frag_lock_give(of->lock);
     if (error->code != FRAG_E_NONE)
         frag_error_in(error, state->of->recording.name);
     return ok;
@@ -162,7 +162,7 @@ void frag_sweep_unit_run(const frag_sweep_job *job, const frag_sweep_unit *unit,
         .trace = &job->recordings[unit->file].recording.traces[unit->trace],
         .spec = &job->experiment.policies[unit->policy],
         .spare = frag_arena_spare_create(),
-        .known = job->recordings[unit->file].known[unit->trace],
+        .known = job->recordings[unit->file].traces[unit->trace].known,
         .cells = frag_alloc(job->experiment.capacity_count, sizeof *state.cells),
     };
     frag_error refused = {0};
@@ -236,13 +236,12 @@ const frag_sweep_recording *frag_sweep_hold(frag_sweep_job *job, uint32_t file, 
     if (!of->is_loaded && frag_recording_load_plain(job->experiment.traces[file], FRAG_FORMAT_AUTO,
                                                     false, &of->recording, error)) {
         of->is_loaded = true;
-        of->known = frag_alloc(of->recording.trace_count, sizeof *of->known);
+        of->traces = frag_alloc(of->recording.trace_count, sizeof *of->traces);
         for (uint32_t i = 0; i < of->recording.trace_count; i++)
-            of->known[i] = frag_sweep_known_create(&of->recording, &of->recording.traces[i]);
-        if (job->experiment.has_bounds)
-            of->bounds = frag_alloc(of->recording.trace_count, sizeof *of->bounds);
-        for (uint32_t i = 0; of->bounds != NULL && i < of->recording.trace_count; i++)
-            of->bounds[i].lock = frag_lock_create();
+            of->traces[i] = (frag_sweep_trace){
+                .known = frag_sweep_known_create(&of->recording, &of->recording.traces[i]),
+                .lock = frag_lock_create(),
+            };
         of->is_recorder_known = frag_recorded_by(&of->recording, of->recorded_by) != NULL;
     }
     bool ok = of->is_loaded;
@@ -257,13 +256,11 @@ void frag_sweep_let_go(frag_sweep_job *job, uint32_t file)
     frag_lock_take(job->lock);
     of->users--;
     if (of->users == 0) {
-        for (uint32_t i = 0; i < of->recording.trace_count; i++)
-            frag_sweep_known_destroy(of->known[i]);
-        for (uint32_t i = 0; of->bounds != NULL && i < of->recording.trace_count; i++)
-            frag_lock_destroy(of->bounds[i].lock);
-        frag_free(of->bounds);
-        of->bounds = NULL;
-        frag_free(of->known);
+        for (uint32_t i = 0; i < of->recording.trace_count; i++) {
+            frag_sweep_known_destroy(of->traces[i].known);
+            frag_lock_destroy(of->traces[i].lock);
+        }
+        frag_free(of->traces);
         frag_recording_destroy(&of->recording);
         of->is_loaded = false;
     }

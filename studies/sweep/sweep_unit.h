@@ -27,20 +27,20 @@ typedef struct frag_sweep_rows {
     frag_error error; /* the trace cannot be packed, and the experiment asks for bounds */
 } frag_sweep_rows;
 
-/* The packing of a trace: the first unit that needs it finds it, the others wait for that. */
-typedef struct frag_sweep_bound {
+/* A trace of it. The first unit that needs the packing finds it, the others wait for that. */
+typedef struct frag_sweep_trace {
+    frag_sweep_known *known;
     frag_lock *lock;
     frag_row_packing packing;
-    bool is_found;
-} frag_sweep_bound;
+    bool is_packed;
+} frag_sweep_trace;
 
 /* A recording that is worked on. */
 typedef struct frag_sweep_recording {
     frag_recording recording;
     char recorded_by[64];
     bool is_recorder_known;
-    frag_sweep_known **known; /* of each trace */
-    frag_sweep_bound *bounds; /* of each trace; NULL: the experiment asks for none */
+    frag_sweep_trace *traces;
     bool is_loaded;
     uint32_t users;
 } frag_sweep_recording;
