@@ -13,7 +13,7 @@ once all changes had these, what no test noticed goes through the command-line t
 folder first (with --quick those alone). A test that never runs the changed line cannot notice: a copy of
 the tree counts lines (gcov) to know which run it, and only these are tried. --unreached lists the lines with
 an operator that no unit test and no golden log runs. A change that leaves
-the object as it was is equivalent, as is "a <= b ? a : b" for "a < b ? a : b"; others that no test
+the object as it was is equivalent, as is "a <= b ? a : b" for "a < b ? a : b" and the like; others that no test
 can notice are listed in tests/fuzz/mutants.equivalent, each with the reason. With --again only what an earlier run printed as
 not noticed is judged, to see what new tests notice. The checkout itself is never changed.
 Exit code 1: less than 95 % were noticed.
@@ -58,6 +58,10 @@ static __attribute__((constructor)) void frag_mutant_set(void) { frag_mutant = g
 """
 CHOICE = re.compile(r"(?:^|[=(,?:] *|return |&& |\|\| )(%s) (?:<=?|>=?) (%s)\s*\?\s*(?:\(\w+\))?(%s)\s*:\s*(?:\(\w+\))?(%s)(?=[;),])"
                     % ((OPERAND,) * 4), re.M)
+# As well "if (a < b) a = b;" and "a < b ? b - a : 0".
+LEAST = re.compile(r"\bif \((%s) (?:<=?|>=?) (%s)\)\s+(%s) = (%s);(?!\s*else)" % ((OPERAND,) * 4))
+REST = re.compile(r"(?:^|[=(,?:] *|return |&& |\|\| )(%s) (?:<=?|>=?) (%s)\s*\?\s*(?:\(\w+\))?(%s) - (%s)\s*:\s*0(?=[;),])"
+                  % ((OPERAND,) * 4), re.M)
 OTHERS = {
     "==": ["!="], "!=": ["=="], "<": ["<=", ">"], "<=": ["<", ">"], ">": [">=", "<"], ">=": [">", "<"],
     "&&": ["||"], "||": ["&&"], "<<": [">>"], ">>": ["<<"], "+=": ["-="], "-=": ["+="], "|=": ["&="],
@@ -124,7 +128,7 @@ class Mutant:
         self.number = 0  # of those that are built at once
         self.is_choice = new in (text[start:end] + "=", text[start:end].rstrip("=")) and any(
             choice.start(1) < start < choice.start(2) == end + 1 and sorted(choice.group(1, 2)) == sorted(choice.group(3, 4))
-            for choice in CHOICE.finditer(text, begin, text.find(";", end) + 1))
+            for form in (CHOICE, LEAST, REST) for choice in form.finditer(text[:text.find(";", end) + 16], begin))
 
     def text(self, first=0, last=None):
         """The file with the change, or a part of it that has the change in it."""
