@@ -19,6 +19,7 @@
 
 #include "allocators/pytorch/pytorch_conf.h"
 #include "sim/device/device_description.h"
+#include "studies/dryrun/dryrun_facts.h"
 #include "studies/explain/advice.h"
 #include "tests/support/changed_bytes.h"
 #include "tests/support/pinned_lines.h"
@@ -28,6 +29,7 @@
 #define FILE_BYTES_MAX ((size_t)1 << 16)
 #define LOOK_BYTES 700
 #define FOLDED_TIMES 5 /* as many changes as are told one by one */
+#define BORDER_CHANGES 3000
 
 typedef void teller(frag_text *out, const char *bytes, size_t count);
 
@@ -141,6 +143,71 @@ static void tell_card(frag_text *out, const char *bytes, size_t count)
     frag_text_add(out, "'%s' %" PRIu64 " %s", card.name, card.total_bytes, card.digest);
 }
 
+static void add_numbers(uint64_t *sum, const uint64_t *numbers, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        pinned_add(sum, numbers[i]);
+}
+
+static void add_string(uint64_t *sum, const char *text)
+{
+    pinned_add_text(sum, text != NULL ? text : "none");
+}
+
+/* The first line as the facts, the others as the report. */
+static void tell_facts(frag_text *out, const char *bytes, size_t count)
+{
+    const char *end = count > 0 ? memchr(bytes, '\n', count) : NULL;
+    size_t first = end != NULL ? (size_t)(end - bytes) : count;
+    frag_input *input = frag_input_from_memory(bytes, first, "facts");
+    frag_input *report = frag_input_from_memory(bytes + first, count - first, "report");
+    frag_dryrun_facts facts;
+    frag_error error = {0};
+    uint64_t sum = 0;
+    if (frag_dryrun_facts_read_inputs(input, report, &facts, &error)) {
+        const char *const texts[] = {facts.release, facts.ended_by, facts.exception, facts.oom_text,
+                                     facts.no_recording};
+        for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+            add_string(&sum, texts[i]);
+        add_numbers(&sum,
+                    (uint64_t[]){facts.pid, facts.rank, facts.steps, facts.oom_count,
+                                 facts.limit_bytes, facts.selected_percent},
+                    6);
+        add_numbers(&sum, facts.used_bytes_max, FRAG_DRYRUN_DEVICES_MAX);
+        add_numbers(&sum, facts.cards, FRAG_DRYRUN_DEVICES_MAX);
+        add_numbers(&sum, facts.card_bytes_max, FRAG_DRYRUN_DEVICES_MAX);
+        add_numbers(&sum, facts.refused_others_bytes, FRAG_DRYRUN_DEVICES_MAX);
+        for (size_t i = 0; i < facts.mark_count; i++) {
+            add_string(&sum, facts.marks[i].name);
+            add_numbers(&sum, facts.marks[i].requests, FRAG_DRYRUN_DEVICES_MAX);
+        }
+        for (size_t i = 0; i < facts.uncertain_count; i++) {
+            const frag_dryrun_uncertain *at = &facts.uncertain[i];
+            add_string(&sum, at->function);
+            add_string(&sum, at->what);
+            add_numbers(&sum,
+                        (uint64_t[]){at->low_bytes, at->high_bytes, at->answered_bytes, at->count},
+                        4);
+        }
+        for (size_t i = 0; i < facts.selection_count; i++) {
+            add_string(&sum, facts.selections[i].where);
+            add_numbers(&sum, (uint64_t[]){facts.selections[i].elements, facts.selections[i].count},
+                        2);
+        }
+        for (size_t i = 0; i < facts.note_count; i++) {
+            add_string(&sum, facts.notes[i].kind);
+            add_string(&sum, facts.notes[i].text);
+            pinned_add(&sum, facts.notes[i].count);
+        }
+        frag_text_add(out, "%zu marks, %08" PRIx32, facts.mark_count, (uint32_t)(sum >> 32));
+    } else {
+        tell_error(out, &error);
+    }
+    frag_dryrun_facts_destroy(&facts);
+    frag_input_close(input);
+    frag_input_close(report);
+}
+
 static void tell_settings(frag_text *out, const char *bytes, size_t count)
 {
     frag_pytorch_settings settings;
@@ -176,6 +243,7 @@ static const struct {
     bool is_binary;
 } readers[] = {
     {"device_log", ".records", tell_device_log, 60, true},
+    {"dryrun_facts", NULL, tell_facts, 100, false},
     {"fgt", NULL, tell_any, 60, true},
     {"golden", "-1", tell_golden, 150, false},
     {"kineto_trace", NULL, tell_any, 200, false},
@@ -220,15 +288,25 @@ static bool ends_with(const char *name, const char *suffix)
            strcmp(name + length - strlen(suffix), suffix) == 0;
 }
 
-static void tell_change(frag_text *out, size_t reader, const changed_file *file, uint64_t number)
+/* false: there is no change of that number. */
+static bool tell_change(frag_text *out, size_t reader, const changed_file *file, bool is_border,
+                        uint64_t number)
 {
     frag_text changed = {0};
-    frag_text_add(out, "  ");
-    changed_bytes(file, number, &changed, out);
-    frag_text_add(out, ": ");
-    readers[reader].tell(out, changed.length > 0 ? changed.bytes : "", changed.length);
-    frag_text_add(out, "\n");
+    frag_text what = {0};
+    bool is_changed = true;
+    if (is_border)
+        is_changed = changed_borders(file, number, &changed, &what);
+    else
+        changed_bytes(file, number, &changed, &what);
+    if (is_changed) {
+        frag_text_add(out, "  %s: ", what.bytes);
+        readers[reader].tell(out, changed.length > 0 ? changed.bytes : "", changed.length);
+        frag_text_add(out, "\n");
+    }
+    frag_text_destroy(&what);
     frag_text_destroy(&changed);
+    return is_changed;
 }
 
 static void tell_file(frag_text *out, size_t reader, const char *name)
@@ -247,12 +325,18 @@ static void tell_file(frag_text *out, size_t reader, const char *name)
     tell_detection(out, &file, false);
     tell_detection(out, &file, true);
     for (uint64_t i = 0; i < readers[reader].changes; i++)
-        tell_change(out, reader, &file, i);
+        tell_change(out, reader, &file, false, i);
     size_t from = out->length;
     for (uint64_t i = 0; i < readers[reader].changes * FOLDED_TIMES; i++)
-        tell_change(out, reader, &file, readers[reader].changes + i);
+        tell_change(out, reader, &file, false, readers[reader].changes + i);
     pinned_fold(out, from, "  more changes");
     frag_text_add(out, "  sentences: %08" PRIx32 "\n", (uint32_t)(sentences >> 32));
+    from = out->length;
+    for (uint64_t i = 0; i < BORDER_CHANGES && !file.is_binary; i++)
+        if (!tell_change(out, reader, &file, true, i))
+            break;
+    frag_text_add(out, "%016" PRIx64 "\n", sentences);
+    pinned_fold(out, from, "  numbers on borders");
     frag_input_close(input);
     frag_text_destroy(&path);
 }

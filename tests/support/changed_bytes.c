@@ -1,5 +1,6 @@
 #include "tests/support/changed_bytes.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -343,4 +344,24 @@ void changed_figures(const changed_file *file, uint64_t number, frag_text *to, f
     at.to = to;
     change_figure(&at);
     frag_text_destroy(&once);
+}
+
+bool changed_borders(const changed_file *file, uint64_t number, frag_text *to, frag_text *what)
+{
+    static const unsigned powers[] = {1,  2,  4,  5,  7,  8,  9,  10, 12, 15, 16, 20, 21, 24,
+                                      30, 31, 32, 40, 47, 48, 52, 53, 56, 60, 61, 62, 63};
+    enum { BORDERS = 3 * sizeof powers / sizeof powers[0] };
+    change_draw at = {file, 0, to, what};
+    range found = number_at(file, 0);
+    for (uint64_t i = 0; i < number / BORDERS; i++)
+        found = number_at(file, found.end);
+    if (found.end == found.begin)
+        return false;
+    char text[24];
+    uint64_t border = ((uint64_t)1 << powers[number % BORDERS / 3]) + number % 3 - 1;
+    int length = snprintf(text, sizeof text, "%llu", (unsigned long long)border);
+    describe(&at, "number at", found.begin);
+    frag_text_add(what, " is %s", text);
+    replace(&at, found, text, (size_t)length);
+    return true;
 }
