@@ -264,7 +264,7 @@ bool frag_policy_spec_set(frag_policy_spec *spec, const char *key, const char *v
             show_conf(spec, value);
         return true;
     }
-    const char **names = frag_alloc((size_t)spec->value_count + 1, sizeof *names);
+    const char **names = frag_alloc(spec->value_count, sizeof *names);
     for (uint32_t i = 0; i < spec->value_count; i++)
         names[i] = spec->ops->options[i].key;
     const char *nearest = frag_nearest_name(key, names, spec->value_count);

@@ -104,8 +104,8 @@ static void find_in(frag_exact *exact)
         }
     for (uint32_t s = 0; s < sections->count; s++)
         exact->in_first[s + 1] += exact->in_first[s];
-    exact->in = frag_alloc(exact->in_first[sections->count] + 1, sizeof *exact->in);
-    size_t *next = frag_alloc((size_t)sections->count + 1, sizeof *next);
+    exact->in = frag_alloc(exact->in_first[sections->count], sizeof *exact->in);
+    size_t *next = frag_alloc(sections->count, sizeof *next);
     for (uint32_t i = 0; i < sections->buffer_count; i++)
         for (uint32_t s = sections->lower[i]; s < sections->upper[i]; s++)
             exact->in[exact->in_first[s] + next[s]++] = i;
@@ -131,7 +131,7 @@ frag_exact *frag_exact_create(const frag_sections *sections)
     exact->near_first = frag_alloc(count + 1, sizeof *exact->near_first);
     exact->floor = frag_alloc(sections->count, sizeof *exact->floor);
     exact->total = frag_alloc(sections->count, sizeof *exact->total);
-    exact->crossed = frag_alloc((size_t)sections->count + 1, sizeof *exact->crossed);
+    exact->crossed = frag_alloc(sections->count, sizeof *exact->crossed);
     exact->witness = frag_alloc(sections->count, sizeof *exact->witness);
     exact->in_first = frag_alloc((size_t)sections->count + 1, sizeof *exact->in_first);
     /* Each level has one list, shorter than that of the level above, and where the search falls

@@ -124,7 +124,7 @@ static void sort_many(const facts *known, const char *letters, uint32_t *order, 
 
 static void sort_few(const facts *known, const char *letters, uint32_t *order, uint32_t count)
 {
-    frag_keyed *items = frag_alloc((size_t)count + 1, sizeof *items);
+    frag_keyed *items = frag_alloc(count, sizeof *items);
     for (uint32_t i = 0; i < count; i++) {
         items[i].buffer = order[i];
         for (int k = 0; k < FRAG_KEY_COUNT && letters[k] != '\0'; k++)

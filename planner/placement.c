@@ -120,9 +120,9 @@ static bool begin(judge *at, uint32_t buffer, frag_error *error)
 
 static void rank_offsets(judge *at, const uint64_t *offsets, uint32_t count)
 {
-    frag_radix_item *scratch = frag_alloc((size_t)count + 1, sizeof *scratch);
-    at->ranked = frag_alloc((size_t)count + 1, sizeof *at->ranked);
-    at->rank_of = frag_alloc((size_t)count + 1, sizeof *at->rank_of);
+    frag_radix_item *scratch = frag_alloc(count, sizeof *scratch);
+    at->ranked = frag_alloc(count, sizeof *at->ranked);
+    at->rank_of = frag_alloc(count, sizeof *at->rank_of);
     for (uint32_t i = 0; i < count; i++)
         at->ranked[i] = (frag_radix_item){offsets[i], i};
     frag_radix_sort(at->ranked, scratch, count);

@@ -133,7 +133,7 @@ static bool open_piece(piece *of, frag_sections *all, const uint32_t *members,
         of->sections = *all;
         *all = (frag_sections){0};
     } else {
-        of->buffers = frag_alloc((size_t)component->count + 1, sizeof *of->buffers);
+        of->buffers = frag_alloc(component->count, sizeof *of->buffers);
         for (uint32_t i = 0; i < component->count; i++)
             of->buffers[i] = all->buffers[of->members[i]];
         if (!frag_sections_create(&of->sections, of->buffers, component->count, error))
@@ -217,8 +217,8 @@ bool frag_plan_make(const frag_buffer *buffers, uint32_t count, const frag_plan_
     uint32_t *members = NULL;
     frag_component *components = frag_components_find(&sections, &members, &plan->component_count);
     plan->load_bytes = sections.load_bytes;
-    plan->offsets = frag_alloc((size_t)count + 1, sizeof *plan->offsets);
-    piece *pieces = frag_alloc((size_t)plan->component_count + 1, sizeof *pieces);
+    plan->offsets = frag_alloc(count, sizeof *plan->offsets);
+    piece *pieces = frag_alloc(plan->component_count, sizeof *pieces);
     bool ok = true;
     uint32_t opened = 0;
     while (ok && opened < plan->component_count)

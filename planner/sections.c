@@ -7,17 +7,17 @@
 frag_moments frag_moments_find(const frag_buffer *buffers, uint32_t count)
 {
     frag_moments moments = {.buffers = buffers, .count = count};
-    frag_radix_item *scratch = frag_alloc((size_t)count + 1, sizeof *scratch);
+    frag_radix_item *scratch = frag_alloc(count, sizeof *scratch);
     bool is_in_order = true;
     for (uint32_t i = 1; i < count; i++)
         is_in_order = is_in_order && buffers[i - 1].lower <= buffers[i].lower;
     if (!is_in_order) {
-        moments.begins = frag_alloc((size_t)count + 1, sizeof *moments.begins);
+        moments.begins = frag_alloc(count, sizeof *moments.begins);
         for (uint32_t i = 0; i < count; i++)
             moments.begins[i] = (frag_radix_item){buffers[i].lower, i};
         frag_radix_sort(moments.begins, scratch, count);
     }
-    moments.ends = frag_alloc((size_t)count + 1, sizeof *moments.ends);
+    moments.ends = frag_alloc(count, sizeof *moments.ends);
     for (uint32_t i = 0; i < count; i++)
         moments.ends[i] = (frag_radix_item){buffers[i].upper, i};
     frag_radix_sort(moments.ends, scratch, count);
@@ -76,8 +76,8 @@ bool frag_sections_create(frag_sections *sections, const frag_buffer *buffers, u
     FRAG_ASSERT(count <= FRAG_BUFFER_COUNT_MAX);
     if (!check_buffers(buffers, count, error))
         return false;
-    sections->lower = frag_alloc((size_t)count + 1, sizeof *sections->lower);
-    sections->upper = frag_alloc((size_t)count + 1, sizeof *sections->upper);
+    sections->lower = frag_alloc(count, sizeof *sections->lower);
+    sections->upper = frag_alloc(count, sizeof *sections->upper);
     sections->step_bytes = find_step(buffers, count);
     frag_moments moments = frag_moments_find(buffers, count);
     frag_moment moment;
@@ -115,7 +115,7 @@ void frag_sections_destroy(frag_sections *sections)
 static unsigned char *find_crossings(const frag_sections *sections)
 {
     int64_t *changes = frag_alloc((size_t)sections->count + 1, sizeof *changes);
-    unsigned char *is_crossed = frag_alloc((size_t)sections->count + 1, 1);
+    unsigned char *is_crossed = frag_alloc(sections->count, 1);
     for (uint32_t i = 0; i < sections->buffer_count; i++) {
         changes[sections->lower[i] + 1]++;
         changes[sections->upper[i]]--;
@@ -133,8 +133,8 @@ frag_component *frag_components_find(const frag_sections *sections, uint32_t **o
                                      uint32_t *count)
 {
     unsigned char *is_crossed = find_crossings(sections);
-    uint32_t *owner = frag_alloc((size_t)sections->count + 1, sizeof *owner);
-    frag_component *components = frag_alloc((size_t)sections->count + 1, sizeof *components);
+    uint32_t *owner = frag_alloc(sections->count, sizeof *owner);
+    frag_component *components = frag_alloc(sections->count, sizeof *components);
     *count = 0;
     for (uint32_t s = 0; s < sections->count; s++) {
         if (!is_crossed[s])
@@ -146,8 +146,8 @@ frag_component *frag_components_find(const frag_sections *sections, uint32_t **o
         components[owner[sections->lower[i]]].count++;
     for (uint32_t i = 1; i < *count; i++)
         components[i].first = components[i - 1].first + components[i - 1].count;
-    *order = frag_alloc((size_t)sections->buffer_count + 1, sizeof **order);
-    uint32_t *next = frag_alloc((size_t)*count + 1, sizeof *next);
+    *order = frag_alloc(sections->buffer_count, sizeof **order);
+    uint32_t *next = frag_alloc(*count, sizeof *next);
     for (uint32_t i = 0; i < sections->buffer_count; i++) {
         uint32_t of = owner[sections->lower[i]];
         (*order)[components[of].first + next[of]++] = i;

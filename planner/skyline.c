@@ -62,7 +62,7 @@ frag_skyline *frag_skyline_create(const frag_sections *sections)
         skyline->first_start[sections->lower[i] + 1]++;
     for (uint32_t s = 0; s < sections->count; s++)
         skyline->first_start[s + 1] += skyline->first_start[s];
-    uint32_t *next = frag_alloc((size_t)sections->count + 1, sizeof *next);
+    uint32_t *next = frag_alloc(sections->count, sizeof *next);
     for (uint32_t i = 0; i < sections->buffer_count; i++) {
         uint32_t start = sections->lower[i];
         uint32_t at = skyline->first_start[start] + next[start]++;

@@ -176,8 +176,7 @@ static void add_start(cut_state *cutter)
             live[count++] = (live_block){value_64(trace->addresses, block->alloc_event),
                                          block->alloc_event, slot};
     }
-    if (count > 0)
-        qsort(live, count, sizeof *live, compare_live);
+    qsort(live, count, sizeof *live, compare_live);
     size_t held_count = 0;
     frag_held_range *held = join_held(cutter, &held_count);
     size_t next = 0;
@@ -249,7 +248,7 @@ static bool cut(const frag_recording *recording, const frag_trace *trace, frag_c
     cutter.is_torch = source != NULL && strcmp(source, "torch-snapshot") == 0;
     cutter.builder = frag_builder_create(piece);
     cutter.opening = frag_opening_create(trace);
-    cutter.slots = frag_alloc((size_t)trace->slot_count + 1, sizeof *cutter.slots);
+    cutter.slots = frag_alloc(trace->slot_count, sizeof *cutter.slots);
     copy_tables(&cutter, range, left_out);
     frag_opening_follow_to(cutter.opening, range.first);
     add_start(&cutter);

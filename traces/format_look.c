@@ -8,6 +8,12 @@ bool frag_look_starts(const unsigned char *bytes, size_t count, const char *star
     return count >= length && memcmp(bytes, start, length) == 0;
 }
 
+bool frag_look_begins(const unsigned char *bytes, size_t count, const char *letters)
+{
+    size_t at = frag_look_past_space(bytes, count, 0);
+    return at < count && bytes[at] != '\0' && strchr(letters, bytes[at]) != NULL;
+}
+
 bool frag_look_contains(const unsigned char *bytes, size_t count, const char *text)
 {
     size_t length = strlen(text);

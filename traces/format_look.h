@@ -7,6 +7,8 @@
 
 /* Do the bytes begin with the text? */
 bool frag_look_starts(const unsigned char *bytes, size_t count, const char *start);
+/* Is the first byte behind white space one of the letters? */
+bool frag_look_begins(const unsigned char *bytes, size_t count, const char *letters);
 /* Is the text anywhere in the bytes? */
 bool frag_look_contains(const unsigned char *bytes, size_t count, const char *text);
 /* The first place from at on that is no white space of JSON; count: there is none. */

@@ -79,7 +79,7 @@ static bool make_layout(const frag_policy_plan *plan, const frag_policy_plan_set
                         bool with_attempts, layout *made, frag_error *error)
 {
     uint64_t align = setup->values[OPTION_ALIGN].number;
-    frag_buffer *buffers = frag_alloc((size_t)plan->count + 1, sizeof *buffers);
+    frag_buffer *buffers = frag_alloc(plan->count, sizeof *buffers);
     uint32_t count = 0;
     for (uint64_t i = 0; i < plan->count; i++) {
         const frag_lifetime *at = &setup->lifetimes[i];
@@ -98,7 +98,7 @@ static bool make_layout(const frag_policy_plan *plan, const frag_policy_plan_set
     frag_free(buffers);
     if (!ok)
         return false;
-    made->offsets = frag_alloc((size_t)plan->count + 1, sizeof *made->offsets);
+    made->offsets = frag_alloc(plan->count, sizeof *made->offsets);
     uint32_t next = 0;
     for (uint64_t i = 0; i < plan->count; i++)
         made->offsets[i] = next < count && has_place(&setup->lifetimes[i], with_attempts)
@@ -122,7 +122,7 @@ static frag_policy_plan *offline_plan(const frag_policy_plan_setup *setup, frag_
     uint64_t align = setup->values[OPTION_ALIGN].number;
     frag_policy_plan *plan = frag_alloc(1, sizeof *plan);
     plan->count = setup->lifetime_count;
-    plan->bytes = frag_alloc((size_t)plan->count + 1, sizeof *plan->bytes);
+    plan->bytes = frag_alloc(plan->count, sizeof *plan->bytes);
     for (uint64_t i = 0; i < plan->count; i++) {
         const frag_lifetime *at = &setup->lifetimes[i];
         plan->bytes[i] = at->alignment > 0 ? at->bytes : frag_round_up(at->bytes, align);

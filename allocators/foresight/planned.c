@@ -113,7 +113,7 @@ static uint32_t *count_distances(const uint64_t *sizes, uint32_t count)
 {
     uint32_t slots = (uint32_t)frag_power_of_two_up((uint64_t)count * 2 + 2);
     uint32_t *last = frag_alloc(slots, sizeof *last);
-    uint32_t *counts = frag_alloc((size_t)count + 1, sizeof *counts);
+    uint32_t *counts = frag_alloc(count, sizeof *counts);
     uint32_t ahead[FETCHED_AHEAD] = {0}; /* slots of the grams that come next */
     uint32_t grams = count >= GRAM_SIZES ? count - GRAM_SIZES + 1 : 0;
     for (uint32_t i = 0; i < grams + FETCHED_AHEAD; i++) {
@@ -141,7 +141,7 @@ static uint32_t find_distances(const uint64_t *sizes, uint32_t count, distance m
 {
     uint32_t *counts = count_distances(sizes, count);
     uint32_t found = 0;
-    for (uint32_t i = 0; i <= count; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         if (counts[i] == 0 || (found == CANDIDATES_MAX && counts[i] <= most[found - 1].count))
             continue;
         uint32_t at = found < CANDIDATES_MAX ? found++ : found - 1;
@@ -234,7 +234,7 @@ static uint32_t find_period(const uint64_t *sizes, uint32_t count)
 /* Where each request's release stands among the requests: the first that comes after it. */
 static uint32_t *find_ends(const frag_lifetime *lifetimes, const uint32_t *numbers, uint32_t count)
 {
-    uint32_t *ends = frag_alloc((size_t)count + 1, sizeof *ends);
+    uint32_t *ends = frag_alloc(count, sizeof *ends);
     for (uint32_t i = 0; i < count; i++) {
         /* Most end soon. */
         uint32_t low = i + 1;
@@ -339,7 +339,7 @@ static void index_places(frag_policy_plan *plan)
 static bool pack_requests(frag_policy_plan *plan, const frag_policy_plan_setup *setup,
                           const uint32_t *numbers, uint64_t end, frag_error *error)
 {
-    frag_buffer *buffers = frag_alloc((size_t)plan->count + 1, sizeof *buffers);
+    frag_buffer *buffers = frag_alloc(plan->count, sizeof *buffers);
     uint64_t align = setup->values[OPTION_ALIGN].number;
     for (uint32_t i = 0; i < plan->count; i++) {
         const frag_lifetime *at = &setup->lifetimes[numbers[i]];
@@ -371,8 +371,8 @@ static frag_policy_plan *planned_plan(const frag_policy_plan_setup *setup, frag_
 {
     frag_policy_plan *plan = frag_alloc(1, sizeof *plan);
     uint64_t all = setup->lifetime_count;
-    uint32_t *numbers = frag_alloc((size_t)all + 1, sizeof *numbers);
-    uint64_t *sizes = frag_alloc((size_t)all + 1, sizeof *sizes);
+    uint32_t *numbers = frag_alloc(all, sizeof *numbers);
+    uint64_t *sizes = frag_alloc(all, sizeof *sizes);
     uint32_t count = 0;
     for (uint64_t i = 0; i < all && count < FRAG_BUFFER_COUNT_MAX; i++)
         if (setup->lifetimes[i].lower < setup->lifetimes[i].upper) {

@@ -100,7 +100,7 @@ static bool load_table(card_table *table, frag_error *error)
     table->names = frag_card_names(&table->count, error);
     if (table->names == NULL)
         return false;
-    table->cards = frag_alloc(table->count + 1, sizeof *table->cards);
+    table->cards = frag_alloc(table->count, sizeof *table->cards);
     for (size_t i = 0; i < table->count; i++)
         if (!load_file(table->names[i], &table->cards[i], error)) {
             destroy_table(table);

@@ -54,7 +54,7 @@ static frag_policy *notes_create(const frag_policy_setup *setup, frag_error *err
     policy->holders = frag_arena_take(setup->arena, (size_t)setup->limits.live_count_max + 1,
                                       sizeof *policy->holders);
     policy->capacity = setup->limits.request_count;
-    policy->lifetimes = frag_alloc((size_t)policy->capacity + 1, sizeof *policy->lifetimes);
+    policy->lifetimes = frag_alloc((size_t)policy->capacity, sizeof *policy->lifetimes);
     policy->unused = UINT32_MAX;
     return policy;
 }

@@ -67,7 +67,7 @@ static const char **collect_names(const frag_stats_columns *columns, frag_string
         for (uint32_t j = 0; j < names->count; j++)
             frag_strings_add(all, frag_strings_get(names, j), frag_strings_length(names, j));
     }
-    const char **sorted = frag_alloc((size_t)all->count + 1, sizeof *sorted);
+    const char **sorted = frag_alloc(all->count, sizeof *sorted);
     for (uint32_t i = 0; i < all->count; i++)
         sorted[i] = frag_strings_get(all, i);
     qsort(sorted, all->count, sizeof *sorted, compare_names);

@@ -5,7 +5,7 @@
 void frag_demand_begin(frag_demand *demand, const frag_trace *trace)
 {
     demand->trace = trace;
-    demand->alloc_of = frag_alloc((size_t)trace->slot_count + 1, sizeof *demand->alloc_of);
+    demand->alloc_of = frag_alloc(trace->slot_count, sizeof *demand->alloc_of);
 }
 
 bool frag_demand_step(frag_demand *demand, uint64_t event, frag_demand_change *change)

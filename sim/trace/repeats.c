@@ -116,8 +116,8 @@ static void look_up(repeat_finder *finder, uint64_t hash, uint64_t end)
 static void find_ages(repeat_finder *finder)
 {
     const frag_trace *trace = finder->trace;
-    uint64_t *born = frag_alloc((size_t)trace->slot_count + 1, sizeof *born);
-    finder->ages = frag_alloc((size_t)trace->event_count + 1, sizeof *finder->ages);
+    uint64_t *born = frag_alloc(trace->slot_count, sizeof *born);
+    finder->ages = frag_alloc(trace->event_count, sizeof *finder->ages);
     for (uint64_t i = 0; i < trace->event_count; i++) {
         const frag_event *event = &trace->events[i];
         if (event->op == FRAG_OP_ALLOC && event->slot != FRAG_SLOT_NONE)

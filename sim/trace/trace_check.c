@@ -510,7 +510,7 @@ static bool check_distinct(const frag_trace *trace, frag_error *error)
 {
     size_t count =
         (size_t)trace->stream_count > trace->pool_count ? trace->stream_count : trace->pool_count;
-    frag_pool_id *sorted = frag_alloc(count + 1, sizeof *sorted);
+    frag_pool_id *sorted = frag_alloc(count, sizeof *sorted);
     bool ok = true;
     for (uint32_t i = 0; i < trace->stream_count; i++)
         sorted[i] = (frag_pool_id){0, trace->stream_handles[i]};

@@ -151,7 +151,7 @@ void frag_trace_digest(const frag_recording *recording, frag_trace *trace)
     static const char tag[] = "fraglab trace digest 1\n";
     digest_state *digester = frag_alloc(1, sizeof *digester);
     digester->digest = frag_digest_create();
-    digester->numbers = frag_alloc((size_t)recording->strings.count + 1, sizeof *digester->numbers);
+    digester->numbers = frag_alloc(recording->strings.count, sizeof *digester->numbers);
     frag_digest_add(digester->digest, tag, sizeof tag - 1);
     put(digester, recording->metadata_count, 4);
     for (uint32_t i = 0; i < recording->metadata_count; i++) {

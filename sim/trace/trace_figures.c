@@ -82,7 +82,7 @@ static bool is_in_range(const frag_trace *trace, const frag_event *event)
 static void collect_requests(const frag_trace *trace, frag_trace_figures *figures)
 {
     lifetime_counts lifetimes = {.counts = frag_alloc(COUNTED_LIFETIMES, sizeof *lifetimes.counts)};
-    uint64_t *born = frag_alloc((size_t)trace->slot_count + 1, sizeof *born); /* event + 1 */
+    uint64_t *born = frag_alloc(trace->slot_count, sizeof *born); /* event + 1 */
     for (uint64_t i = 0; i < trace->event_count; i++) {
         const frag_event *event = &trace->events[i];
         if (!is_in_range(trace, event))

@@ -36,7 +36,7 @@ frag_opening *frag_opening_create(const frag_trace *trace)
 {
     frag_opening *opening = frag_alloc(1, sizeof *opening);
     opening->trace = trace;
-    opening->blocks = frag_alloc((size_t)trace->slot_count + 1, sizeof *opening->blocks);
+    opening->blocks = frag_alloc(trace->slot_count, sizeof *opening->blocks);
     opening->config = opening->limit = opening->capture = NO_EVENT;
     opening->on_oom = frag_alloc(trace->pool_count, sizeof *opening->on_oom);
     opening->forgotten = frag_alloc(trace->pool_count, sizeof *opening->forgotten);
@@ -247,8 +247,7 @@ static const uint64_t *find_in_force(frag_opening *opening, bool with_all, size_
     for (size_t i = 0; i < sizeof last / sizeof last[0]; i++)
         if (last[i] != NO_EVENT)
             opening->in_force[(*count)++] = last[i];
-    if (*count > 0)
-        qsort(opening->in_force, *count, sizeof *opening->in_force, frag_compare_numbers);
+    qsort(opening->in_force, *count, sizeof *opening->in_force, frag_compare_numbers);
     return opening->in_force;
 }
 
@@ -293,7 +292,6 @@ frag_open_event *frag_opening_list(frag_opening *opening, size_t *count)
     for (size_t i = 0; i < opening->held_count; i++)
         events[(*count)++] = (frag_open_event){opening->held[i].event, opening->held[i].address,
                                                opening->held[i].bytes};
-    if (*count > 0)
-        qsort(events, *count, sizeof *events, compare_open_events);
+    qsort(events, *count, sizeof *events, compare_open_events);
     return events;
 }

@@ -23,7 +23,7 @@ bool frag_bounds_find(const frag_context *context, const frag_recording *recordi
     frag_lifetime *lifetimes = frag_lifetimes_find(recording, trace, &count, error);
     if (lifetimes == NULL)
         return false;
-    frag_buffer *buffers = frag_alloc((size_t)count + 1, sizeof *buffers);
+    frag_buffer *buffers = frag_alloc(count, sizeof *buffers);
     uint32_t buffer_count = 0;
     for (uint64_t i = 0; i < count; i++) {
         const frag_lifetime *at = &lifetimes[i];

@@ -112,8 +112,8 @@ void frag_site_uses_collect(const frag_recording *recording, const frag_trace *t
     *uses = (frag_site_uses){.count = groups.count};
     uses->items = frag_alloc(groups.count, sizeof *uses->items);
     uses_walk walk = {.trace = trace, .groups = &groups, .range = range, .uses = uses};
-    walk.live_bytes = frag_alloc(groups.count + 1, sizeof *walk.live_bytes);
-    walk.live_count = frag_alloc(groups.count + 1, sizeof *walk.live_count);
+    walk.live_bytes = frag_alloc(groups.count, sizeof *walk.live_bytes);
+    walk.live_count = frag_alloc(groups.count, sizeof *walk.live_count);
     walk_events(&walk);
     frag_free(walk.live_bytes);
     frag_free(walk.live_count);
@@ -211,8 +211,7 @@ static size_t sum_callers(frag_site_change *pairs, size_t pair_count, caller_cha
 
 void frag_site_changes_sort(frag_site_change *changes, size_t count)
 {
-    if (count > 0)
-        qsort(changes, count, sizeof *changes, compare_changes);
+    qsort(changes, count, sizeof *changes, compare_changes);
 }
 
 size_t frag_site_uses_compare(const frag_site_uses *before, const frag_site_uses *after,
@@ -224,8 +223,7 @@ size_t frag_site_uses_compare(const frag_site_uses *before, const frag_site_uses
     size_t caller_count = sum_callers(pairs, pair_count, callers);
     size_t count = 0;
     *changes = frag_alloc(2 * pair_count, sizeof **changes);
-    if (caller_count > 0)
-        qsort(callers, caller_count, sizeof *callers, compare_changes);
+    qsort(callers, caller_count, sizeof *callers, compare_changes);
     for (size_t i = 0; i < caller_count && size_of(&callers[i].sum) > 0; i++) {
         frag_site_change *own = callers[i].pairs;
         (*changes)[count++] = callers[i].sum;

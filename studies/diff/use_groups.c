@@ -137,7 +137,7 @@ static void group_sites(const frag_recording *recording, frag_use_grouping group
 
 static uint64_t *find_sizes(const frag_trace *trace, size_t *count)
 {
-    uint64_t *sizes = frag_alloc((size_t)trace->event_count + 1, sizeof *sizes);
+    uint64_t *sizes = frag_alloc(trace->event_count, sizeof *sizes);
     size_t all = 0;
     for (uint64_t i = 0; i < trace->event_count; i++)
         if (frag_use_is_served(&trace->events[i]))

@@ -80,7 +80,7 @@ frag_purpose frag_purpose_of_site(const frag_recording *recording, uint32_t site
 
 static frag_purpose *purposes_of_frames(const frag_recording *recording)
 {
-    frag_purpose *of_frame = frag_alloc((size_t)recording->frame_count + 1, sizeof *of_frame);
+    frag_purpose *of_frame = frag_alloc(recording->frame_count, sizeof *of_frame);
     for (uint32_t i = 0; i < recording->frame_count; i++)
         of_frame[i] = purpose_of_frame(recording, &recording->frames[i]);
     return of_frame;
@@ -89,7 +89,7 @@ static frag_purpose *purposes_of_frames(const frag_recording *recording)
 frag_purpose *frag_purposes_of_sites(const frag_recording *recording)
 {
     frag_purpose *of_frame = purposes_of_frames(recording);
-    frag_purpose *of_site = frag_alloc((size_t)recording->site_count + 1, sizeof *of_site);
+    frag_purpose *of_site = frag_alloc(recording->site_count, sizeof *of_site);
     for (uint32_t site = 0; site < recording->site_count; site++) {
         const frag_site *stack = &recording->sites[site];
         for (uint32_t i = 0; i < stack->count && of_site[site] == FRAG_PURPOSE_UNKNOWN; i++)

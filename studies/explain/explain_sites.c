@@ -38,7 +38,7 @@ static uint64_t key_of_event(const frag_sites *sites, const frag_trace *trace, u
 /* Stacks that are named by the same frame are one call site to a reader. */
 static uint32_t *frames_of_sites(const frag_recording *recording)
 {
-    uint32_t *frames = frag_alloc((size_t)recording->site_count + 1, sizeof *frames);
+    uint32_t *frames = frag_alloc(recording->site_count, sizeof *frames);
     for (uint32_t i = 0; i < recording->site_count; i++)
         frames[i] = frag_site_frame(recording, i);
     return frames;
@@ -57,7 +57,7 @@ static bool has_sites(const frag_trace *trace)
 /* Which site each slot was last requested at. */
 static uint64_t *keys_of_slots(const frag_sites *sites, const frag_trace *trace, uint64_t event)
 {
-    uint64_t *keys = frag_alloc(trace->slot_count + 1u, sizeof *keys);
+    uint64_t *keys = frag_alloc(trace->slot_count, sizeof *keys);
     for (uint64_t i = 0; i <= event && i < trace->event_count; i++)
         if (trace->events[i].op == FRAG_OP_ALLOC && trace->events[i].slot != FRAG_SLOT_NONE)
             keys[trace->events[i].slot] = key_of_event(sites, trace, i);
@@ -69,7 +69,7 @@ static frag_purpose *purposes_of_slots(const frag_recording *recording, const fr
                                        uint64_t event)
 {
     frag_purpose *of_site = frag_purposes_of_sites(recording);
-    frag_purpose *purposes = frag_alloc(trace->slot_count + 1u, sizeof *purposes);
+    frag_purpose *purposes = frag_alloc(trace->slot_count, sizeof *purposes);
     for (uint64_t i = 0; i <= event && i < trace->event_count; i++)
         if (trace->events[i].op == FRAG_OP_ALLOC && trace->events[i].slot != FRAG_SLOT_NONE)
             purposes[trace->events[i].slot] = of_site[trace->sites[i]];

@@ -39,10 +39,10 @@ static void make_plain(const frag_trace *trace, const frag_steps *steps, plain_t
     *into = *trace;
     into->addresses = into->times_ns = NULL;
     into->sites = into->notes = NULL;
-    into->events = frag_alloc((size_t)end + 1, sizeof *into->events);
-    into->pools = trace->pools != NULL ? frag_alloc((size_t)end + 1, sizeof *into->pools) : NULL;
+    into->events = frag_alloc((size_t)end, sizeof *into->events);
+    into->pools = trace->pools != NULL ? frag_alloc((size_t)end, sizeof *into->pools) : NULL;
     into->block_bytes =
-        trace->block_bytes != NULL ? frag_alloc((size_t)end + 1, sizeof *into->block_bytes) : NULL;
+        trace->block_bytes != NULL ? frag_alloc((size_t)end, sizeof *into->block_bytes) : NULL;
     plain->steps = (frag_steps){.count = steps->count};
     plain->steps.begin = frag_alloc(steps->count + 1, sizeof *plain->steps.begin);
     into->event_count = 0;
@@ -78,18 +78,21 @@ static uint64_t length_of(const repeat_state *state)
     return state->end - state->first;
 }
 
+static bool speaks_of_block(const frag_event *event)
+{
+    return frag_op_has_slot(event->op) && event->op != FRAG_OP_ALLOC;
+}
+
 /* Which request of the steps, or of those before at the same place, each event speaks of. */
 static void find_owners(repeat_state *state)
 {
     const frag_trace *trace = state->trace;
-    uint64_t *taken_at = frag_alloc((size_t)trace->slot_count + 1, sizeof *taken_at);
+    uint64_t *taken_at = frag_alloc(trace->slot_count, sizeof *taken_at);
     for (uint64_t i = state->first - length_of(state); i < state->end; i++) {
         const frag_event *event = &trace->events[i];
-        if (!frag_op_has_slot(event->op) || event->slot >= trace->slot_count)
-            continue;
-        if (event->op == FRAG_OP_ALLOC) {
+        if (frag_use_is_served(event)) {
             taken_at[event->slot] = i + 1;
-        } else if (i >= state->first && taken_at[event->slot] > 0) {
+        } else if (i >= state->first && speaks_of_block(event) && taken_at[event->slot] > 0) {
             uint64_t at = taken_at[event->slot] - 1;
             bool is_before = at < state->first;
             at += is_before ? length_of(state) : 0;
@@ -131,7 +134,7 @@ static void repeat_once(repeat_state *state)
         if (frag_use_is_served(&event)) {
             event.slot = state->slot_now[i] = trace->slot_count++;
             event.bytes = grown(state, state->first + i, state->repeats);
-        } else if (frag_op_has_slot(event.op) && event.op != FRAG_OP_ALLOC) {
+        } else if (speaks_of_block(&event)) {
             uint32_t *slots = state->is_before[i] ? state->slot_before : state->slot_now;
             uint64_t at = state->took[i];
             if (at == 0 || slots[at - 1] == FRAG_SLOT_NONE)
@@ -213,7 +216,7 @@ static uint64_t needed_repeats(const repeat_state *state, double bytes_per_step,
 {
     double steps = 1.1 * (double)capacity / bytes_per_step + 16;
     uint64_t room = EVENTS_MAX > state->end ? (EVENTS_MAX - state->end) / length_of(state) : 0;
-    double repeats = steps / (double)state->together + 1;
+    double repeats = steps / (double)state->together;
     return repeats < (double)room ? (uint64_t)repeats : room;
 }
 

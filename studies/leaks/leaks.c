@@ -304,11 +304,8 @@ bool frag_leaks_find(const frag_leaks_options *options, const frag_recording *re
     judge_all(recording, &at);
     bool ok = judge_allocator(options, recording, &at, error);
     forget(&at);
-    if (leaks->count > 0)
-        qsort(leaks->leaks, leaks->count, sizeof *leaks->leaks, compare_leaks);
-    if (leaks->lookalike_count > 0)
-        qsort(leaks->lookalikes, leaks->lookalike_count, sizeof *leaks->lookalikes,
-              compare_lookalikes);
+    qsort(leaks->leaks, leaks->count, sizeof *leaks->leaks, compare_leaks);
+    qsort(leaks->lookalikes, leaks->lookalike_count, sizeof *leaks->lookalikes, compare_lookalikes);
     return ok && !frag_is_cancelled(options->context);
 }
 

@@ -81,8 +81,7 @@ static const mark_name *choose_mark(const mark_names *names, const char *wanted)
 static bool find_marks(const frag_recording *recording, const frag_trace *trace, const char *mark,
                        frag_steps *steps, frag_error *error)
 {
-    mark_names names = {.of_string =
-                            frag_alloc((size_t)recording->strings.count + 1, sizeof(uint32_t))};
+    mark_names names = {.of_string = frag_alloc(recording->strings.count, sizeof(uint32_t))};
     for (uint64_t i = 0; i < trace->event_count; i++)
         if (is_begin(&trace->events[i]))
             add_mark(&names, recording, trace->events[i].slot);
@@ -139,7 +138,7 @@ static void measure(repeat_search *search)
     frag_demand demand;
     frag_demand_change change;
     uint64_t live = 0;
-    search->counts = frag_alloc(search->groups->count + 1, sizeof *search->counts);
+    search->counts = frag_alloc(search->groups->count, sizeof *search->counts);
     search->live = frag_alloc((size_t)trace->event_count + 1, sizeof *search->live);
     search->group_of = frag_alloc((size_t)trace->event_count + 1, sizeof *search->group_of);
     frag_demand_begin(&demand, trace);
@@ -287,7 +286,7 @@ static bool is_going_round(const frag_trace *trace, uint64_t first)
 /* Are the three thirds made of the same requests, by their groups? */
 static bool is_of_one_kind(const frag_trace *trace, const frag_use_groups *groups, uint64_t first)
 {
-    uint64_t *counts = frag_alloc(3 * groups->count + 1, sizeof *counts);
+    uint64_t *counts = frag_alloc(3 * groups->count, sizeof *counts);
     uint64_t count = trace->event_count - first;
     bool is_alike = true;
     for (uint64_t i = first; i < trace->event_count; i++)

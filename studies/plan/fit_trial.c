@@ -344,8 +344,8 @@ static uint64_t count_requests(const frag_trace *trace)
 static void sum_live(const made_trace *made, uint32_t rank, uint64_t last, frag_fit_parts *parts)
 {
     const frag_trace *trace = &made->recording.traces[rank];
-    uint64_t *held = frag_alloc((size_t)trace->slot_count + 1, sizeof *held);
-    uint8_t *kinds = frag_alloc((size_t)trace->slot_count + 1, 1);
+    uint64_t *held = frag_alloc(trace->slot_count, sizeof *held);
+    uint8_t *kinds = frag_alloc(trace->slot_count, 1);
     uint64_t request = 0; /* among those of all devices */
     for (uint32_t i = 0; i < rank; i++)
         request += count_requests(&made->recording.traces[i]);

@@ -64,8 +64,8 @@ static bool list(job_files *files, frag_error *error)
         else if (!add_folder(files, operand, error))
             return false;
     }
-    files->numbers = frag_alloc(files->count + 1, sizeof *files->numbers);
-    files->errors = frag_alloc(files->count + 1, sizeof *files->errors);
+    files->numbers = frag_alloc(files->count, sizeof *files->numbers);
+    files->errors = frag_alloc(files->count, sizeof *files->errors);
     frag_rank_numbers((const char *const *)files->paths, files->count, files->numbers);
     return true;
 }
@@ -132,7 +132,7 @@ static bool add_open(job_files *files, frag_error *error)
 static bool add_devices(const job_files *files, const frag_recording *recording, frag_error *error)
 {
     frag_job *job = files->job;
-    job->ranks = frag_alloc(recording->trace_count + 1u, sizeof *job->ranks);
+    job->ranks = frag_alloc(recording->trace_count, sizeof *job->ranks);
     for (uint32_t i = 0; i < recording->trace_count; i++) {
         const frag_trace *trace = &recording->traces[i];
         if (trace->stats.request_count + trace->stats.initial_count > 0 &&
@@ -163,7 +163,7 @@ static bool add_all(job_files *files, frag_error *error)
     size_t count = files->count + files->sources->recording_count;
     if (count == 1)
         return add_one_recording(files, error);
-    files->job->ranks = frag_alloc(count + 1, sizeof *files->job->ranks);
+    files->job->ranks = frag_alloc(count, sizeof *files->job->ranks);
     files->job->count = count;
     return add_files(files, error) && add_open(files, error);
 }

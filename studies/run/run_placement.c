@@ -37,8 +37,8 @@ static void count_from_lowest(const frag_lifetime *lifetimes, granted *kept)
 static bool check(const frag_lifetime *lifetimes, const granted *kept, uint64_t plan_peak,
                   frag_error *error)
 {
-    frag_buffer *buffers = frag_alloc((size_t)kept->capacity + 1, sizeof *buffers);
-    uint64_t *offsets = frag_alloc((size_t)kept->capacity + 1, sizeof *offsets);
+    frag_buffer *buffers = frag_alloc((size_t)kept->capacity, sizeof *buffers);
+    uint64_t *offsets = frag_alloc((size_t)kept->capacity, sizeof *offsets);
     uint32_t count = 0;
     for (uint64_t i = 0; i < kept->capacity && count < FRAG_BUFFER_COUNT_MAX; i++) {
         if (lifetimes[i].lower >= lifetimes[i].upper)
@@ -64,7 +64,7 @@ bool frag_run_placement_write(const frag_recording *recording, const frag_trace 
     frag_lifetime *lifetimes = frag_lifetimes_find(recording, trace, &kept.capacity, error);
     if (lifetimes == NULL)
         return false;
-    kept.addresses = frag_alloc((size_t)kept.capacity + 1, sizeof *kept.addresses);
+    kept.addresses = frag_alloc((size_t)kept.capacity, sizeof *kept.addresses);
     frag_replay_options again = {
         .stop_after = FRAG_UNLIMITED,
         .on_grant = keep_grant,

@@ -38,7 +38,7 @@ typedef struct live_set {
 
 static void create_live(live_set *live, const frag_trace *trace, uint64_t end)
 {
-    live->addresses = frag_alloc(end + 1, sizeof *live->addresses);
+    live->addresses = frag_alloc(end, sizeof *live->addresses);
     for (uint64_t i = 0; i < end; i++)
         if (trace->events[i].op == FRAG_OP_ALLOC && trace->addresses[i] != 0)
             live->addresses[live->count++] = trace->addresses[i];
@@ -48,8 +48,8 @@ static void create_live(live_set *live, const frag_trace *trace, uint64_t end)
         if (kept == 0 || live->addresses[kept - 1] != live->addresses[i])
             live->addresses[kept++] = live->addresses[i];
     live->count = kept;
-    live->slots = frag_alloc((size_t)kept + 1, sizeof *live->slots);
-    live->begins = frag_alloc((size_t)kept + 1, sizeof *live->begins);
+    live->slots = frag_alloc(kept, sizeof *live->slots);
+    live->begins = frag_alloc(kept, sizeof *live->begins);
     size_t words = kept;
     for (int i = 0; i < LEVELS; i++) {
         words = words / 64 + 1;
@@ -235,7 +235,7 @@ static void read_blocks(weighing *all, const frag_trace *trace, uint64_t end)
 {
     live_set live = {.count = 0};
     create_live(&live, trace, end);
-    block *blocks = frag_alloc((size_t)trace->slot_count + 1, sizeof *blocks);
+    block *blocks = frag_alloc(trace->slot_count, sizeof *blocks);
     for (uint64_t i = 0; i < end; i++) {
         const frag_event *event = &trace->events[i];
         if (event->op == FRAG_OP_ALLOC && event->slot != FRAG_SLOT_NONE && trace->addresses[i] != 0)

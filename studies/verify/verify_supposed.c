@@ -26,7 +26,7 @@ uint64_t frag_supposed_leave_out(const frag_trace *trace, bool is_large_only, fr
 {
     uint64_t count = 0;
     *copy = *trace;
-    copy->events = frag_alloc((size_t)trace->event_count + 1, sizeof *copy->events);
+    copy->events = frag_alloc(trace->event_count, sizeof *copy->events);
     memcpy(copy->events, trace->events, (size_t)trace->event_count * sizeof *copy->events);
     for (uint64_t i = 0; i < trace->event_count; i++) {
         frag_event *event = &copy->events[i];

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <cmocka.h>
 
@@ -574,9 +575,46 @@ static void a_cut_of_everything_is_the_same_program(void **state)
     frag_recording_destroy(&recording);
 }
 
+static void each_op_has_a_stream_or_a_slot_or_is_observed(void **state)
+{
+    (void)state;
+    static const char *const expected[FRAG_OP_COUNT] = {
+        [FRAG_OP_ALLOC] = "stream slot ",
+        [FRAG_OP_FREE] = "stream slot ",
+        [FRAG_OP_USE] = "stream slot ",
+        [FRAG_OP_COMPLETE] = "stream slot ",
+        [FRAG_OP_SYNC] = "stream ",
+        [FRAG_OP_EMPTY_CACHE] = "slot ",
+        [FRAG_OP_LIMIT] = "",
+        [FRAG_OP_POOL_BEGIN] = "stream slot ",
+        [FRAG_OP_POOL_END] = "slot ",
+        [FRAG_OP_POOL_RELEASE] = "slot ",
+        [FRAG_OP_CONFIG] = "slot ",
+        [FRAG_OP_MARK] = "slot ",
+        [FRAG_OP_SEGMENT_ALLOC] = "stream observed",
+        [FRAG_OP_SEGMENT_FREE] = "stream observed",
+        [FRAG_OP_SEGMENT_MAP] = "stream observed",
+        [FRAG_OP_SEGMENT_UNMAP] = "stream observed",
+        [FRAG_OP_OOM] = "stream observed",
+        [FRAG_OP_POOL_CREATE] = "slot ",
+        [FRAG_OP_POOL_ON_OOM] = "slot ",
+        [FRAG_OP_POOL_NO_SPLIT] = "slot ",
+        [FRAG_OP_CAPTURE_BEGIN] = "",
+        [FRAG_OP_CAPTURE_END] = "",
+        [FRAG_OP_STATS_RESET] = "",
+    };
+    for (uint32_t op = 0; op < FRAG_OP_COUNT; op++) {
+        char text[32];
+        snprintf(text, sizeof text, "%s%s%s", frag_op_has_stream(op) ? "stream " : "",
+                 frag_op_has_slot(op) ? "slot " : "", frag_op_is_observed(op) ? "observed" : "");
+        assert_string_equal(text, expected[op]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_op_has_a_stream_or_a_slot_or_is_observed),
         cmocka_unit_test(accepts_a_recording_in_which_everything_occurs),
         cmocka_unit_test(names_the_first_event_that_is_wrong),
         cmocka_unit_test(events_that_came_in_pieces_are_accepted_alike),

@@ -113,13 +113,15 @@ static void assert_held(const frag_opening *opening, const books *now)
     size_t count = 0;
     const frag_held_range *held = frag_opening_held(opening, &count);
     begin(&seen);
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
+        assert_true(held[i].bytes > 0);
         for (uint64_t at = held[i].address; at < held[i].address + held[i].bytes; at += PAGE) {
             uint64_t page = at / PAGE - 1000;
             assert_true(page < PAGES && seen.pages[page] == NOBODY);
             seen.pages[page] = held[i].event;
             assert_int_equal(held[i].is_mapped, now->is_mapped[page]);
         }
+    }
     assert_memory_equal(seen.pages, now->pages, sizeof seen.pages);
 }
 

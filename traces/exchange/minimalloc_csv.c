@@ -263,7 +263,7 @@ static int compare_moments(const void *one, const void *other)
 static void add_events(problem_reader *reader)
 {
     size_t count = reader->row_count * 2;
-    moment *moments = frag_alloc(count + 1, sizeof *moments);
+    moment *moments = frag_alloc(count, sizeof *moments);
     for (size_t i = 0; i < reader->row_count; i++) {
         moments[i * 2] = (moment){reader->rows[i].lower, (uint32_t)i, true};
         moments[i * 2 + 1] = (moment){reader->rows[i].upper, (uint32_t)i, false};

@@ -117,8 +117,8 @@ static bool read_lines(plot_reader *reader, frag_pickle_value root)
     size_t count = 0;
     if (!get_list(reader, root, NAME_STRINGS, &walk, &count))
         return false;
-    reader->lines = frag_alloc(count + 1, sizeof *reader->lines);
-    reader->frames = frag_alloc(count + 1, sizeof *reader->frames);
+    reader->lines = frag_alloc(count, sizeof *reader->lines);
+    reader->frames = frag_alloc(count, sizeof *reader->frames);
     for (; frag_pickle_next(reader->tree, &walk, &item); reader->line_count++)
         if (!frag_pickle_string(reader->tree, item, &reader->lines[reader->line_count]))
             return fail_item(reader, NAME_STRINGS, reader->line_count, "a string");
@@ -132,7 +132,7 @@ static bool read_stacks(plot_reader *reader, frag_pickle_value root)
     size_t count = 0;
     if (!get_list(reader, root, NAME_SUFFIXES, &walk, &count))
         return false;
-    reader->stacks = frag_alloc(count + 1, sizeof *reader->stacks);
+    reader->stacks = frag_alloc(count, sizeof *reader->stacks);
     for (; frag_pickle_next(reader->tree, &walk, &item); reader->stack_count++) {
         plot_stack *stack = &reader->stacks[reader->stack_count];
         frag_pickle_walk pair = frag_pickle_begin(reader->tree, item);
@@ -155,7 +155,7 @@ static bool read_elements(plot_reader *reader, frag_pickle_value root)
     size_t count = 0;
     if (!get_list(reader, root, NAME_ELEMENTS, &walk, &count))
         return false;
-    reader->elements = frag_alloc(count + 1, sizeof *reader->elements);
+    reader->elements = frag_alloc(count, sizeof *reader->elements);
     for (; frag_pickle_next(reader->tree, &walk, &item); reader->element_count++) {
         plot_element *element = &reader->elements[reader->element_count];
         frag_pickle_value value = 0;

@@ -458,8 +458,8 @@ void frag_snapshot_emit(const frag_snapshot *snapshot, uint32_t device, const fr
         .findings = findings,
         .ordinal = device,
     };
-    state.slots = frag_alloc(rewound->block_count + 1, sizeof *state.slots);
-    state.block_flags = frag_alloc(rewound->block_count + 1, sizeof *state.block_flags);
+    state.slots = frag_alloc(rewound->block_count, sizeof *state.slots);
+    state.block_flags = frag_alloc(rewound->block_count, sizeof *state.block_flags);
     for (size_t i = 0; i < rewound->misplaced_count; i++)
         state.block_flags[rewound->misplaced[i]] = BLOCK_MISPLACED;
     state.pools = frag_alloc(snapshot->pools.count, sizeof *state.pools);

@@ -20,8 +20,7 @@ enum {
 bool frag_snapshot_page_is_like(const unsigned char *bytes, size_t count)
 {
     size_t seen = count < FRAG_FORMAT_LOOK_BYTES ? count : FRAG_FORMAT_LOOK_BYTES;
-    size_t start = frag_look_past_space(bytes, seen, 0);
-    return start < seen && bytes[start] == '<' &&
+    return frag_look_begins(bytes, seen, "<") &&
            (frag_look_contains(bytes, seen, "add_local_files") ||
             frag_look_contains(bytes, seen, "\"base64\"") ||
             frag_look_contains(bytes, seen, "alloc_data = {"));
@@ -37,9 +36,10 @@ static size_t snapshot_marker(const unsigned char *bytes, size_t count)
     if (!frag_look_starts(bytes, count, name))
         return 0;
     size_t colon = frag_look_past_space(bytes, count, sizeof name - 1);
-    size_t quote =
-        colon < count && bytes[colon] == ':' ? frag_look_past_space(bytes, count, colon + 1) : 0;
-    return quote > 0 && quote < count && bytes[quote] == '"' ? quote + 1 : 0;
+    if (!frag_look_starts(bytes + colon, count - colon, ":"))
+        return 0;
+    size_t quote = frag_look_past_space(bytes, count, colon + 1);
+    return frag_look_starts(bytes + quote, count - quote, "\"") ? quote + 1 : 0;
 }
 
 /* The same before the data of a drawing. */

@@ -134,7 +134,7 @@ static uint32_t read_line(frag_snapshot_sites *sites, const char *line)
 static uint32_t forward_frame(frag_snapshot_sites *sites, uint32_t line)
 {
     if (sites->lines == NULL)
-        sites->lines = frag_alloc((size_t)sites->pickle->strings.count + 1, sizeof *sites->lines);
+        sites->lines = frag_alloc(sites->pickle->strings.count, sizeof *sites->lines);
     if (sites->lines[line] == 0)
         sites->lines[line] = read_line(sites, frag_pickle_text(sites->pickle, line, NULL)) + 1;
     return sites->lines[line] - 1;
@@ -181,9 +181,9 @@ void frag_snapshot_sites_create(frag_snapshot_sites *sites, const frag_pickle *p
                                 frag_builder *builder, bool is_on)
 {
     *sites = (frag_snapshot_sites){.pickle = pickle, .builder = builder, .is_on = is_on};
-    sites->strings = frag_alloc((size_t)pickle->strings.count + 1, sizeof *sites->strings);
+    sites->strings = frag_alloc(pickle->strings.count, sizeof *sites->strings);
     if (is_on)
-        sites->objects = frag_alloc(pickle->object_count + 1, sizeof *sites->objects);
+        sites->objects = frag_alloc(pickle->object_count, sizeof *sites->objects);
 }
 
 void frag_snapshot_sites_destroy(frag_snapshot_sites *sites)

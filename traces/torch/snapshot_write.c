@@ -162,8 +162,8 @@ frag_snapshot_writer *frag_snapshot_writer_create(const frag_recording *recordin
 {
     frag_snapshot_writer *writer = frag_alloc(1, sizeof *writer);
     writer->recording = recording;
-    writer->frame_memo = frag_alloc((size_t)recording->frame_count + 1, sizeof(uint32_t));
-    writer->site_memo = frag_alloc((size_t)recording->site_count + 1, sizeof(uint32_t));
+    writer->frame_memo = frag_alloc(recording->frame_count, sizeof(uint32_t));
+    writer->site_memo = frag_alloc(recording->site_count, sizeof(uint32_t));
     frag_pickle_writer_begin(&writer->pickle, stream);
     frag_pickle_dict_begin(&writer->pickle);
     frag_pickle_put_text(&writer->pickle, "device_traces");

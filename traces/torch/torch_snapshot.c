@@ -285,8 +285,7 @@ static bool read_snapshot(frag_input *input, const frag_load_options *options,
     *recording = (frag_recording){0};
     if (!frag_input_peek(input, FRAG_FORMAT_LOOK_BYTES, &bytes, &count, error))
         return frag_error_in(error, frag_input_name(input));
-    size_t start = frag_look_past_space(bytes, count, 0);
-    if (start < count && bytes[start] == '<')
+    if (frag_look_begins(bytes, count, "<"))
         return read_page(input, options, recording, findings, error) ||
                frag_error_in(error, frag_input_name(input));
     return import_values(input, options, recording, findings, error);

@@ -36,7 +36,7 @@ void frag_burst_finder_create(frag_burst_finder *finder, const frag_snapshot *sn
                               uint32_t device, const frag_rewound *rewound)
 {
     *finder = (frag_burst_finder){.snapshot = snapshot, .device = &snapshot->devices[device]};
-    finder->is_emptying = frag_alloc(snapshot->pickle->object_count + 1, 1);
+    finder->is_emptying = frag_alloc(snapshot->pickle->object_count, 1);
     uint64_t reserved = 0;
     uint64_t most = 0;
     for (size_t i = 0; i < rewound->range_count; i++)

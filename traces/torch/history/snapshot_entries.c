@@ -339,7 +339,7 @@ bool frag_snapshot_entry_of(frag_snapshot *snapshot, frag_pickle_value value, ui
         return frag_fail(error, FRAG_E_INPUT, "is %s; expected a dictionary",
                          frag_pickle_kind_name(kind));
     size_t count = (size_t)frag_pickle_item_count(pickle, value);
-    frag_pickle_value *pairs = frag_alloc(count + 1, sizeof *pairs);
+    frag_pickle_value *pairs = frag_alloc(count, sizeof *pairs);
     frag_pickle_walk walk = frag_pickle_begin(pickle, value);
     for (size_t i = 0; i < count; i++)
         frag_pickle_next(pickle, &walk, &pairs[i]);

@@ -406,7 +406,7 @@ static bool read_traces(const parser *state, frag_pickle_value list)
                          "'device_traces' has %llu devices; expected at most %u",
                          (unsigned long long)count, FRAG_SNAPSHOT_DEVICE_MAX + 1);
     grow_devices(state->snapshot, (uint32_t)count);
-    trace_place *places = frag_alloc((size_t)count + 1, sizeof *places);
+    trace_place *places = frag_alloc(count, sizeof *places);
     frag_pickle_walk walk = frag_pickle_begin(state->pickle, list);
     frag_pickle_value item = 0;
     bool ok = true;
@@ -650,8 +650,7 @@ bool frag_snapshot_json_is_like(const unsigned char *bytes, size_t count)
     static const char *const marks[] = {"\"device_traces\"",   "\"segment_type\"",
                                         "\"segment_pool_id\"", "\"active_allocated\"",
                                         "\"free_requested\"",  "\"free_completed\""};
-    size_t start = frag_look_past_space(bytes, seen, 0);
-    if (start == seen || (bytes[start] != '{' && bytes[start] != '['))
+    if (!frag_look_begins(bytes, seen, "{["))
         return false;
     for (size_t i = 0; i < sizeof marks / sizeof marks[0]; i++)
         if (frag_look_contains(bytes, seen, marks[i]))
@@ -673,7 +672,7 @@ bool frag_snapshot_parse(frag_input *input, frag_snapshot *snapshot, frag_error 
     bool ok = read_values(snapshot, input, &root, error);
     if (ok) {
         parser state = {.snapshot = snapshot, .pickle = snapshot->pickle, .error = error};
-        state.is_claimed = frag_alloc(snapshot->pickle->object_count + 1, sizeof *state.is_claimed);
+        state.is_claimed = frag_alloc(snapshot->pickle->object_count, sizeof *state.is_claimed);
         ok = read_root(&state, root);
         frag_free(state.is_claimed);
         frag_free(snapshot->is_used);

@@ -219,7 +219,7 @@ bool frag_held_ranges_cut(frag_held_ranges *ranges, uint64_t address, uint64_t b
 
 frag_held_range *frag_held_ranges_list(const frag_held_ranges *ranges)
 {
-    frag_held_range *list = frag_alloc(ranges->count + 1, sizeof *list);
+    frag_held_range *list = frag_alloc(ranges->count, sizeof *list);
     size_t count = 0;
     for (size_t i = 0; i < ranges->page_count; i++) {
         const frag_held_page *page = ranges->pages[i];

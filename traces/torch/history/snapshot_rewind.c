@@ -409,7 +409,7 @@ static void list_unsized(const rewinder *state, const initial_place *places, siz
 {
     const frag_rewound *rewound = state->rewound;
     size_t at = 0;
-    *unsized = (unsized_blocks){.items = frag_alloc(count + 1, sizeof *unsized->items)};
+    *unsized = (unsized_blocks){.items = frag_alloc(count, sizeof *unsized->items)};
     for (size_t i = 0; i < count; i++) {
         const frag_rewound_block *block = &rewound->blocks[places[i].block];
         while (at < rewound->range_count &&
@@ -535,8 +535,8 @@ static void take_initial(rewinder *state)
     frag_rewound *rewound = state->rewound;
     rewound->ranges = frag_held_ranges_list(&state->ranges);
     rewound->range_count = state->ranges.count;
-    rewound->initial = frag_alloc(state->live.count + 1, sizeof *rewound->initial);
-    initial_place *places = frag_alloc(state->live.count + 1, sizeof *places);
+    rewound->initial = frag_alloc(state->live.count, sizeof *rewound->initial);
+    initial_place *places = frag_alloc(state->live.count, sizeof *places);
     size_t count = 0;
     for (size_t i = 0; i < state->live.capacity; i++)
         if (state->live.places[i].value != 0)

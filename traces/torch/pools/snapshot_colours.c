@@ -190,7 +190,7 @@ static bool begin(solver *state)
 {
     frag_colours *colours = state->colours;
     state->members = frag_alloc(MEMBERS_MAX, sizeof *state->members);
-    state->member_of = frag_alloc(colours->piece_count + 1, sizeof *state->member_of);
+    state->member_of = frag_alloc(colours->piece_count, sizeof *state->member_of);
     for (uint32_t i = 0; i < FRAG_COLOUR_MAX; i++)
         state->lives[i] = (colour_life){.first_given = UINT64_MAX};
     for (uint32_t i = 0; i < colours->piece_count; i++) {

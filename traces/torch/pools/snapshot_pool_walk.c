@@ -78,8 +78,8 @@ void frag_pool_walker_create(frag_pool_walker *state, frag_snapshot *snapshot, u
         .is_expandable = is_expandable,
     };
     state->pools = frag_alloc(FRAG_COLOUR_MAX, sizeof *state->pools);
-    state->block_of = frag_alloc(rewound->block_count + 1, sizeof *state->block_of);
-    state->piece_of = frag_alloc(rewound->block_count + 1, sizeof *state->piece_of);
+    state->block_of = frag_alloc(rewound->block_count, sizeof *state->block_of);
+    state->piece_of = frag_alloc(rewound->block_count, sizeof *state->piece_of);
     memset(state->piece_of, 0xff, rewound->block_count * sizeof *state->piece_of);
     if (!is_expandable)
         add_pieces(state);

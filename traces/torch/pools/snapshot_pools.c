@@ -113,7 +113,7 @@ static bool recolour(frag_pool_walker *state, guess *made)
 static void test_guess(frag_pool_walker *state, guess made)
 {
     frag_colours *colours = &state->colours;
-    uint32_t *before = frag_alloc(colours->piece_count + 1, sizeof *before);
+    uint32_t *before = frag_alloc(colours->piece_count, sizeof *before);
     for (size_t i = 0; i < colours->piece_count; i++)
         before[i] = colours->pieces[i].colour;
     size_t edges = colours->edge_count;

@@ -266,7 +266,7 @@ void frag_snapshot_restores_find(frag_snapshot *snapshot, uint32_t device,
     if (!has_private(&state))
         return;
     state.live = frag_alloc(snapshot->pools.count, sizeof *state.live);
-    state.is_live = frag_alloc(rewound->block_count + 1, sizeof *state.is_live);
+    state.is_live = frag_alloc(rewound->block_count, sizeof *state.is_live);
     begin(&state);
     for (uint64_t i = 0; i < state.device->entry_count; i++)
         if (!state.device->entries[i].is_dropped)
