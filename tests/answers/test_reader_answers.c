@@ -29,7 +29,7 @@
 #define FILE_BYTES_MAX ((size_t)1 << 16)
 #define LOOK_BYTES 700
 #define FOLDED_TIMES 5 /* as many changes as are told one by one */
-#define BORDER_CHANGES 3000
+#define BORDER_CHANGES 3240
 
 typedef void teller(frag_text *out, const char *bytes, size_t count);
 

@@ -348,9 +348,13 @@ void changed_figures(const changed_file *file, uint64_t number, frag_text *to, f
 
 bool changed_borders(const changed_file *file, uint64_t number, frag_text *to, frag_text *what)
 {
-    static const unsigned powers[] = {1,  2,  4,  5,  7,  8,  9,  10, 12, 15, 16, 20, 21, 24,
+    static const unsigned whole[] = {1, 12, 23, 31, 59, 100, 1000, 1000000, 1000000000};
+    static const unsigned powers[] = {2,  3,  4,  6,  7,  8,  9,  10, 12, 15, 16, 20, 21, 24,
                                       30, 31, 32, 40, 47, 48, 52, 53, 56, 60, 61, 62, 63};
-    enum { BORDERS = 3 * sizeof powers / sizeof powers[0] };
+    enum { WHOLE = sizeof whole / sizeof whole[0], POWERS = sizeof powers / sizeof powers[0] };
+    enum { BORDERS = 3 * (WHOLE + POWERS) };
+    uint64_t choice = number % BORDERS / 3;
+    uint64_t border = choice < WHOLE ? whole[choice] : (uint64_t)1 << powers[choice - WHOLE];
     change_draw at = {file, 0, to, what};
     range found = number_at(file, 0);
     for (uint64_t i = 0; i < number / BORDERS; i++)
@@ -358,8 +362,7 @@ bool changed_borders(const changed_file *file, uint64_t number, frag_text *to, f
     if (found.end == found.begin)
         return false;
     char text[24];
-    uint64_t border = ((uint64_t)1 << powers[number % BORDERS / 3]) + number % 3 - 1;
-    int length = snprintf(text, sizeof text, "%llu", (unsigned long long)border);
+    int length = snprintf(text, sizeof text, "%llu", (unsigned long long)(border + number % 3 - 1));
     describe(&at, "number at", found.begin);
     frag_text_add(what, " is %s", text);
     replace(&at, found, text, (size_t)length);

@@ -23,7 +23,7 @@ void changed_words(const changed_file *file, uint64_t number, frag_text *to, fra
  * half, twice as much, nothing, a little more. Two figures change where the number is odd. */
 void changed_figures(const changed_file *file, uint64_t number, frag_text *to, frag_text *what);
 
-/* As changed_bytes, but the numbers of a text in turn, each as every power of two that is a limit
+/* As changed_bytes, but the numbers of a text in turn, each as every number that is a limit
  * somewhere, one less and one more. false: it has no number left. */
 bool changed_borders(const changed_file *file, uint64_t number, frag_text *to, frag_text *what);
 
