@@ -253,6 +253,24 @@ static void refuses_what_is_wrong_at_its_place_and_leaves_the_old_one_alone(void
     }
 }
 
+/* Line breaks of every kind, and what YAML cannot hold as it is. */
+static void texts_are_one_line_of_characters(void **state)
+{
+    (void)state;
+    for (unsigned unit = 1; unit < 0x10000; unit++) {
+        bool is_refused = unit < 0x20 || (unit >= 0x7f && unit < 0xa0) || unit == 0x2028 ||
+                          unit == 0x2029 || unit == 0xfeff || unit == 0xfffe || unit == 0xffff;
+        frag_device_description card;
+        frag_error error;
+        char text[96];
+        snprintf(text, sizeof text,
+                 "name: x\norigin: nominal\nsource: \"a\\u%04xb\"\nmemory: {total: 8GiB}\n", unit);
+        bool is_surrogate = unit >= 0xd800 && unit < 0xe000;
+        if (!is_surrogate && parse(text, &card, &error) == is_refused)
+            fail_msg("U+%04X is %s", unit, is_refused ? "accepted" : "refused");
+    }
+}
+
 static void files_that_cannot_be_read_are_named(void **state)
 {
     (void)state;
@@ -276,6 +294,7 @@ int main(void)
         cmocka_unit_test(what_is_written_reads_back_with_the_same_digest),
         cmocka_unit_test(every_bundled_card_has_what_is_known_and_no_more),
         cmocka_unit_test(refuses_what_is_wrong_at_its_place_and_leaves_the_old_one_alone),
+        cmocka_unit_test(texts_are_one_line_of_characters),
         cmocka_unit_test(files_that_cannot_be_read_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
