@@ -1,19 +1,24 @@
 #include "cli/site_table.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "base/bytes.h"
 
 enum { COLUMNS = 5 };
 
+void frag_byte_change_add(frag_text *text, uint64_t before, uint64_t after)
+{
+    if (before == after)
+        frag_text_add(text, "0 B");
+    else
+        frag_text_add(text, "%c%s", after > before ? '+' : '-',
+                      FRAG_BYTES(after > before ? after - before : before - after));
+}
+
 void frag_byte_change_cell(frag_text_table *table, uint64_t before, uint64_t after)
 {
-    frag_text *cell = frag_text_table_cell(table);
-    if (before == after)
-        frag_text_add(cell, "0 B");
-    else
-        frag_text_add(cell, "%c%s", after > before ? '+' : '-',
-                      FRAG_BYTES(after > before ? after - before : before - after));
+    frag_byte_change_add(frag_text_table_cell(table), before, after);
 }
 
 static void add_change(frag_text_table *table, const frag_site_change *change)
@@ -29,14 +34,22 @@ static void add_change(frag_text_table *table, const frag_site_change *change)
                   change->before.live_count, change->after.live_count);
 }
 
-void frag_site_table_print(FILE *stream, const char *const titles[3],
+/* "autograd thread (no Python stack)" once is enough. */
+static bool is_said(const frag_site_change *change)
+{
+    return change->inner != NULL && !change->has_place &&
+           strcmp(change->inner, change->caller) == 0;
+}
+
+void frag_site_table_print(FILE *stream, const char *const titles[4],
                            const frag_site_change *changes, size_t count)
 {
     frag_text_table table = {.columns = COLUMNS};
-    const char *const all[COLUMNS] = {titles[0], titles[1], titles[2], "change", "blocks"};
+    const char *const all[COLUMNS] = {titles[0], titles[1], titles[2], "change", titles[3]};
     for (size_t i = 0; i < COLUMNS; i++)
         frag_text_add(frag_text_table_cell(&table), "%s", all[i]);
     for (size_t i = 0; i < count; i++)
-        add_change(&table, &changes[i]);
+        if (!is_said(&changes[i]))
+            add_change(&table, &changes[i]);
     frag_text_table_print(&table, false, stream);
 }

@@ -7,11 +7,13 @@
 #include "base/text_table.h"
 #include "studies/diff/site_uses.h"
 
-/* A cell: "+1.5 MiB", "-512 B", "0 B". */
+/* "+1.5 MiB", "-512 B", "0 B". */
+void frag_byte_change_add(frag_text *text, uint64_t before, uint64_t after);
 void frag_byte_change_cell(frag_text_table *table, uint64_t before, uint64_t after);
 
-/* The titles of three columns, and a line a change: a caller, and indented below it its groups. */
-void frag_site_table_print(FILE *stream, const char *const titles[3],
+/* The titles of all columns but that of the change, and a line a change: a caller, and indented
+ * below it its groups. */
+void frag_site_table_print(FILE *stream, const char *const titles[4],
                            const frag_site_change *changes, size_t count);
 
 #endif

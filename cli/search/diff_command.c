@@ -33,8 +33,8 @@ static const frag_command_option options[] = {
     {"rows", "N", .help = "lines of the table of call sites (default: 20)", .min = 1,
      .max = 1000000},
     {"format", "FORMAT", .choices = "table|jsonl|json",
-     .help = "table: for people; jsonl: a JSON object for each call site that changed, the "
-             "largest change first; json: one object with everything (default: table)"},
+     .help = "table: for people; jsonl: a JSON object for each call site that changed, in "
+             "the order of the table; json: one object with everything (default: table)"},
     FRAG_OUTPUT_OPTIONS,
     {.name = NULL},
 };
@@ -176,7 +176,8 @@ const frag_command frag_command_diff = {
     .summary = "what differs between two recordings: who holds the memory, the requests, the peaks",
     .description =
         "Compares what two recordings of one program hold at their peaks, by call site, the "
-        "largest change first. Says how many requests are equal from the start, and replays both "
+        "largest change first; what has no line of code, as the backward pass, is last. Says how "
+        "many requests are equal from the start, and replays both "
         "for allocated and reserved memory. Call sites are matched by function and file, so moved "
         "lines and other folders do not matter; without call stacks blocks are grouped by size. "
         "With one recording, two moments of it are compared, such as two steps. docs/diff.md has "

@@ -153,20 +153,69 @@ static void print_requests(FILE *stream, const frag_diff *diff)
 
 /* ---- groups */
 
+/* What the callers among the changes hold less or more, all of them or those without a place: said
+ * where there are any. */
+static void print_net(FILE *stream, const char *before, const char *behind,
+                      const frag_site_change *changes, size_t count, bool is_all)
+{
+    frag_text net = {0};
+    size_t callers = 0;
+    uint64_t bytes[2] = {0, 0};
+    for (size_t i = 0; i < count; i++)
+        if (changes[i].inner == NULL && (is_all || !changes[i].has_place)) {
+            bytes[0] += changes[i].before.live_bytes;
+            bytes[1] += changes[i].after.live_bytes;
+            callers++;
+        }
+    frag_byte_change_add(&net, bytes[0], bytes[1]);
+    if (callers > 0)
+        fprintf(stream, "%s%s%s", before, net.bytes, behind);
+    frag_text_destroy(&net);
+}
+
+/* The first rows of a table of changes, and what they leave out. */
+static void print_changes(FILE *stream, const char *const titles[4],
+                          const frag_site_change *changes, size_t count, uint64_t rows)
+{
+    frag_site_table_print(stream, titles, changes, count < rows ? count : rows);
+    if (count > rows) {
+        fprintf(stream, "and %" PRIu64 " more lines", count - rows);
+        print_net(stream, ", ", "", changes + rows, count - rows, true);
+        fprintf(stream, ": --rows N, or --format jsonl\n");
+    }
+    if (changes[0].has_place)
+        print_net(stream, "last, since no line of code is recorded for it: ", " in all\n", changes,
+                  count, false);
+}
+
+/* Where both hold the same at their peaks, a change may still show at other moments. */
+static void print_most(FILE *stream, const frag_diff *diff, uint64_t rows)
+{
+    const char *const titles[] = {"most it held itself, at any time", side_names[0], side_names[1],
+                                  "requests"};
+    frag_site_change *changes = NULL;
+    size_t count =
+        frag_site_uses_compare_most(&diff->sides[0].uses, &diff->sides[1].uses, &changes);
+    fprintf(stream, "both hold the same there\n");
+    if (count > 0) {
+        fputc('\n', stream);
+        print_changes(stream, titles, changes, count, rows);
+    }
+    frag_free(changes);
+}
+
 static void print_groups(FILE *stream, const frag_diff *diff, uint64_t rows)
 {
     static const char *const titles[] = {"held there, by call site", "held there, by call stack",
                                          "held there, by purpose", "held there, by size"};
     frag_site_change *changes = NULL;
     size_t count = frag_site_uses_compare(&diff->sides[0].uses, &diff->sides[1].uses, &changes);
-    const char *const columns[] = {titles[diff->grouping], side_names[0], side_names[1]};
+    const char *const columns[] = {titles[diff->grouping], side_names[0], side_names[1], "blocks"};
     fputc('\n', stream);
     if (count > 0)
-        frag_site_table_print(stream, columns, changes, count < rows ? count : rows);
+        print_changes(stream, columns, changes, count, rows);
     else
-        fprintf(stream, "both hold the same there\n");
-    if (count > rows)
-        fprintf(stream, "and %" PRIu64 " more lines: --rows N, or --format jsonl\n", count - rows);
+        print_most(stream, diff, rows);
     if (diff->is_without_stacks)
         fprintf(stream, "by size, since not both recordings hold call stacks\n");
     frag_free(changes);

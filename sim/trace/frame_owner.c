@@ -112,9 +112,9 @@ static frag_frame_owner owner_of_path(const char *file)
         part after = next_part(name);
         if (begins(name, "torchinductor_") && after.length > 0)
             return FRAG_OWNER_GENERATED;
-        /* What a dry run wraps around functions of PyTorch is none of the program's. */
+        /* What a dry run wraps around functions of PyTorch says less than these. */
         if (equals(name, "fraglab_dryrun"))
-            return FRAG_OWNER_FRAMEWORK;
+            return FRAG_OWNER_STANDARD;
         if (is_package_folder(name)) {
             is_installed = true;
             if (is_framework_package(after))

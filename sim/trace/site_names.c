@@ -122,8 +122,11 @@ static uint32_t pick_native(const frag_recording *recording, const uint32_t *fra
     return picked;
 }
 
-uint32_t frag_site_frame(const frag_recording *recording, uint32_t site)
+/* As frag_site_frame; *is_place: the frame is a line of Python outside its standard library, or of
+ * C++ outside PyTorch. */
+static uint32_t find_frame(const frag_recording *recording, uint32_t site, bool *is_place)
 {
+    *is_place = false;
     if (site >= recording->site_count || recording->sites[site].count == 0)
         return 0;
     const frag_site *stack = &recording->sites[site];
@@ -139,11 +142,26 @@ uint32_t frag_site_frame(const frag_recording *recording, uint32_t site)
             named = frames[i];
         }
     }
-    if (owner > FRAG_OWNER_STANDARD)
+    *is_place = owner > FRAG_OWNER_STANDARD;
+    if (*is_place)
         return named + 1;
     native_kind kind = NATIVE_BOOKKEEPING;
     uint32_t native = pick_native(recording, frames, stack->count, &kind);
+    *is_place = kind == NATIVE_PROGRAM;
     return (owner == FRAG_OWNER_NATIVE || kind >= NATIVE_ENGINE ? native : named) + 1;
+}
+
+uint32_t frag_site_frame(const frag_recording *recording, uint32_t site)
+{
+    bool is_place = false;
+    return find_frame(recording, site, &is_place);
+}
+
+bool frag_site_has_place(const frag_recording *recording, uint32_t site)
+{
+    bool is_place = false;
+    find_frame(recording, site, &is_place);
+    return is_place;
 }
 
 /* ---- names of frames */

@@ -93,6 +93,7 @@ static void add_groups(frag_json *json, const frag_diff *diff)
         frag_json_text(item, "name", pairs[i].caller);
         if (pairs[i].inner[0] != '\0')
             frag_json_text(item, "inner", pairs[i].inner);
+        frag_json_flag(item, "has_place", pairs[i].has_place);
         add_use(item, "before", &pairs[i].before);
         add_use(item, "after", &pairs[i].after);
     }
@@ -132,6 +133,7 @@ void frag_diff_print_rows(FILE *stream, const frag_diff *diff)
         frag_json_text(json, "site", pairs[i].caller);
         if (pairs[i].inner[0] != '\0')
             frag_json_text(json, "inner", pairs[i].inner);
+        frag_json_flag(json, "has_place", pairs[i].has_place);
         frag_json_number(json, "bytes_before", before);
         frag_json_number(json, "bytes_after", after);
         add_use(json, "before", &pairs[i].before);

@@ -98,6 +98,7 @@ static void take_names(frag_use_groups *groups, frag_site_uses *uses)
             continue;
         use.caller = groups->names[i].caller;
         use.inner = groups->names[i].inner;
+        use.has_place = groups->names[i].has_place;
         groups->names[i].caller = groups->names[i].inner = NULL;
         uses->items[kept++] = use;
     }
@@ -158,6 +159,7 @@ size_t frag_site_uses_pair(const frag_site_uses *before, const frag_site_uses *a
         (*pairs)[count++] = (frag_site_change){
             .caller = a != NULL ? a->caller : b->caller,
             .inner = a != NULL ? a->inner : b->inner,
+            .has_place = (a != NULL && a->has_place) || (b != NULL && b->has_place),
             .before = numbers_of(a),
             .after = numbers_of(b),
         };
@@ -171,12 +173,17 @@ static uint64_t size_of(const frag_site_change *change)
     return after > before ? after - before : before - after;
 }
 
-/* The largest first, the rest by name: an order that no address decides. */
+/* Places first, then the largest, the rest by name: an order that no address decides. What has no
+ * place, mostly the backward pass, changes along with what the forward pass was given. */
 static int compare_changes(const void *left, const void *right)
 {
     const frag_site_change *a = left, *b = right;
+    if (a->has_place != b->has_place)
+        return a->has_place ? -1 : 1;
     if (size_of(a) != size_of(b))
         return size_of(a) > size_of(b) ? -1 : 1;
+    if (a->is_against != b->is_against)
+        return a->is_against ? 1 : -1;
     int order = strcmp(a->caller, b->caller);
     return order != 0 || a->inner == NULL ? order : strcmp(a->inner, b->inner);
 }
@@ -203,14 +210,33 @@ static size_t sum_callers(frag_site_change *pairs, size_t pair_count, caller_cha
                 (caller_change){.sum = {.caller = pairs[i].caller}, .pairs = &pairs[i]};
         caller_change *last = &callers[count - 1];
         last->count++;
+        last->sum.has_place |= pairs[i].has_place;
         add_use(&last->sum.before, &pairs[i].before);
         add_use(&last->sum.after, &pairs[i].after);
     }
     return count;
 }
 
+static bool is_growth(const frag_site_change *changes, size_t count)
+{
+    uint64_t before = 0, after = 0;
+    for (size_t i = 0; i < count; i++) {
+        before += changes[i].before.live_bytes;
+        after += changes[i].after.live_bytes;
+    }
+    return after > before;
+}
+
+static void mark_against(frag_site_change *change, bool is_all_growth)
+{
+    change->is_against = (change->after.live_bytes > change->before.live_bytes) != is_all_growth;
+}
+
 void frag_site_changes_sort(frag_site_change *changes, size_t count)
 {
+    bool is_all_growth = is_growth(changes, count);
+    for (size_t i = 0; i < count; i++)
+        mark_against(&changes[i], is_all_growth);
     qsort(changes, count, sizeof *changes, compare_changes);
 }
 
@@ -223,17 +249,45 @@ size_t frag_site_uses_compare(const frag_site_uses *before, const frag_site_uses
     size_t caller_count = sum_callers(pairs, pair_count, callers);
     size_t count = 0;
     *changes = frag_alloc(2 * pair_count, sizeof **changes);
+    bool is_all_growth = is_growth(pairs, pair_count);
+    for (size_t i = 0; i < caller_count; i++)
+        mark_against(&callers[i].sum, is_all_growth);
     qsort(callers, caller_count, sizeof *callers, compare_changes);
-    for (size_t i = 0; i < caller_count && size_of(&callers[i].sum) > 0; i++) {
+    for (size_t i = 0; i < caller_count; i++) {
         frag_site_change *own = callers[i].pairs;
+        if (size_of(&callers[i].sum) == 0)
+            continue;
         (*changes)[count++] = callers[i].sum;
         frag_site_changes_sort(own, callers[i].count);
-        for (size_t j = 0; j < callers[i].count && size_of(&own[j]) > 0; j++)
-            if (own[j].inner[0] != '\0')
+        for (size_t j = 0; j < callers[i].count; j++)
+            if (size_of(&own[j]) > 0 && own[j].inner[0] != '\0')
                 (*changes)[count++] = own[j];
     }
     frag_free(pairs);
     frag_free(callers);
+    return count;
+}
+
+/* The names are those of uses. */
+static frag_site_uses most_of(const frag_site_uses *uses)
+{
+    frag_site_uses most = {.count = uses->count};
+    most.items = frag_alloc(uses->count, sizeof *most.items);
+    for (size_t i = 0; i < uses->count; i++) {
+        most.items[i] = uses->items[i];
+        most.items[i].live_bytes = uses->items[i].most_bytes;
+        most.items[i].live_count = uses->items[i].request_count;
+    }
+    return most;
+}
+
+size_t frag_site_uses_compare_most(const frag_site_uses *before, const frag_site_uses *after,
+                                   frag_site_change **changes)
+{
+    frag_site_uses from = most_of(before), to = most_of(after);
+    size_t count = frag_site_uses_compare(&from, &to, changes);
+    frag_free(from.items);
+    frag_free(to.items);
     return count;
 }
 

@@ -8,6 +8,7 @@
 typedef struct frag_site_use {
     char *caller; /* as of frag_use_name */
     char *inner;
+    bool has_place;         /* as of frag_use_name */
     uint64_t live_bytes;    /* requested bytes held at the moment of the range */
     uint64_t live_count;    /* of blocks */
     uint64_t most_bytes;    /* that it ever holds at one time in the range */
@@ -39,20 +40,30 @@ void frag_site_uses_destroy(frag_site_uses *uses);
 typedef struct frag_site_change {
     const char *caller;
     const char *inner;
+    bool has_place;
+    bool is_against;      /* when sorted: it moved against the changes that it was sorted with */
     frag_site_use before; /* without names */
     frag_site_use after;
 } frag_site_change;
 
-/* Callers whose live bytes differ, the largest change first, each followed by its groups that do;
- * both lists outlive the changes. The caller frees *changes. Returns how many. */
+/* Callers whose live bytes differ, each followed by its groups that do, in the order of
+ * frag_site_changes_sort; both lists outlive the changes. The caller frees *changes. Returns how
+ * many. */
 size_t frag_site_uses_compare(const frag_site_uses *before, const frag_site_uses *after,
                               frag_site_change **changes);
+
+/* As before, of the most that each group ever holds, where it holds it: live_bytes are these, added
+ * up for a caller, live_count the requests. */
+size_t frag_site_uses_compare_most(const frag_site_uses *before, const frag_site_uses *after,
+                                   frag_site_change **changes);
 
 /* All groups of both lists, in order of their names. The caller frees *pairs. Returns how many. */
 size_t frag_site_uses_pair(const frag_site_uses *before, const frag_site_uses *after,
                            frag_site_change **pairs);
 
-/* By how much their live bytes changed, the most first; equal ones by name. */
+/* Those with a place first, of these and of the others the largest change of live bytes first. Of
+ * equal ones, what goes the way of all together first (what shrank, if they come to nothing), then
+ * by name. */
 void frag_site_changes_sort(frag_site_change *changes, size_t count);
 
 /* The event of a range, first to end - 1, after which most is live, the first of equals: with sizes

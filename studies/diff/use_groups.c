@@ -26,16 +26,59 @@ static const char *file_of(const char *path)
     return frag_path_name(path);
 }
 
-/* The name of a frame; the caller frees it. */
-static char *name_frame(const frag_recording *recording, uint32_t index)
+static const char *file_text(const frag_recording *recording, const frag_frame *frame)
 {
-    const frag_frame *frame = &recording->frames[index];
-    frag_text text = {0};
-    const char *file = file_of(frag_strings_get(&recording->strings, frame->file));
-    frag_text_add(&text, "%s", frag_strings_get(&recording->strings, frame->name));
+    return frag_strings_get(&recording->strings, frame->file);
+}
+
+/* A comprehension, which is no frame of its own from Python 3.12 on, or a generator. */
+static bool is_comprehension(const char *function)
+{
+    static const char *const names[] = {"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(function, names[i]) == 0)
+            return true;
+    return false;
+}
+
+/* Where in the stack the function of frame i is: of a comprehension the next frame outwards that
+ * is in its file and none. */
+static uint32_t function_of(const frag_recording *recording, const frag_site *site, uint32_t i)
+{
+    const uint32_t *frames = &recording->site_frames[site->first];
+    const char *file = file_text(recording, &recording->frames[frames[i]]);
+    for (uint32_t k = i; k < site->count; k++) {
+        const frag_frame *frame = &recording->frames[frames[k]];
+        if (strcmp(file_text(recording, frame), file) == 0 &&
+            !is_comprehension(frag_strings_get(&recording->strings, frame->name)))
+            return k;
+    }
+    return i;
+}
+
+/* What a function is called to be matched. A frame of the forward pass that a backward pass is
+ * linked to counts as the forward pass where is_caller. */
+static void add_frame_name(const frag_recording *recording, const frag_frame *frame, bool is_caller,
+                           frag_text *text)
+{
+    static const char prefix[] = "backward of ";
+    const char *file = file_of(file_text(recording, frame));
+    const char *function = frag_strings_get(&recording->strings, frame->name);
+    if (is_caller && file[0] != '\0' && strncmp(function, prefix, sizeof prefix - 1) == 0)
+        function += sizeof prefix - 1;
+    frag_text_add(text, "%s", function);
     if (file[0] != '\0')
-        frag_text_add(&text, " (%s)", file);
-    frag_text_make_plain(text.bytes);
+        frag_text_add(text, " (%s)", file);
+    frag_text_make_plain(text->bytes);
+}
+
+/* The name of frame i of a stack; the caller frees it. */
+static char *name_frame(const frag_recording *recording, const frag_site *site, uint32_t i,
+                        bool is_caller)
+{
+    frag_text text = {0};
+    uint32_t frame = recording->site_frames[site->first + function_of(recording, site, i)];
+    add_frame_name(recording, &recording->frames[frame], is_caller, &text);
     return text.bytes;
 }
 
@@ -44,7 +87,9 @@ static char *name_stack(const frag_recording *recording, const frag_site *site)
 {
     frag_text text = {0};
     for (uint32_t i = site->count; i-- > 0;) {
-        char *name = name_frame(recording, recording->site_frames[site->first + i]);
+        if (function_of(recording, site, i) != i)
+            continue; /* a comprehension is its function's */
+        char *name = name_frame(recording, site, i, false);
         for (char *at = name; *at != '\0'; at++)
             *at = *at == ';' ? ',' : *at;
         frag_text_add(&text, "%s%s", text.length > 0 ? ";" : "", name);
@@ -58,11 +103,19 @@ static uint32_t innermost_frame(const frag_recording *recording, const frag_site
 {
     for (uint32_t i = 0; i < site->count; i++) {
         uint32_t frame = recording->site_frames[site->first + i];
-        const char *file = frag_strings_get(&recording->strings, recording->frames[frame].file);
-        if (strstr(file, "/fraglab_dryrun/") == NULL)
-            return frame;
+        if (strstr(file_text(recording, &recording->frames[frame]), "/fraglab_dryrun/") == NULL)
+            return i;
     }
-    return recording->site_frames[site->first];
+    return 0;
+}
+
+/* The first place of a frame in a stack that has it. */
+static uint32_t place_of(const frag_recording *recording, const frag_site *site, uint32_t frame)
+{
+    uint32_t i = 0;
+    while (recording->site_frames[site->first + i] != frame)
+        i++;
+    return i;
 }
 
 static void name_site(const frag_recording *recording, frag_use_grouping grouping, uint32_t id,
@@ -70,7 +123,9 @@ static void name_site(const frag_recording *recording, frag_use_grouping groupin
 {
     const frag_site *site = id < recording->site_count ? &recording->sites[id] : NULL;
     bool is_by_site = grouping == FRAG_USES_BY_SITE;
-    *name = (frag_use_name){.site = id};
+    *name = (frag_use_name){.site = id,
+                            .has_place = grouping == FRAG_USES_BY_PURPOSE ||
+                                         frag_site_has_place(recording, id)};
     if (grouping == FRAG_USES_BY_PURPOSE) {
         name->caller = frag_copy_text(frag_purpose_title(frag_purpose_of_site(recording, id)));
     } else if (site == NULL || site->count == 0) {
@@ -80,8 +135,8 @@ static void name_site(const frag_recording *recording, frag_use_grouping groupin
         name->caller = name_stack(recording, site);
     } else {
         uint32_t named = frag_site_frame(recording, id);
-        name->caller = named != 0 ? name_frame(recording, named - 1) : frag_copy_text(no_stack);
-        name->inner = name_frame(recording, innermost_frame(recording, site));
+        name->caller = name_frame(recording, site, place_of(recording, site, named - 1), true);
+        name->inner = name_frame(recording, site, innermost_frame(recording, site), false);
     }
     if (name->inner == NULL)
         name->inner = frag_copy_text("");
@@ -128,10 +183,12 @@ static void group_sites(const frag_recording *recording, frag_use_grouping group
         bool is_known =
             groups->count > 0 && compare_names(&names[groups->count - 1], &names[i]) == 0;
         groups->of_site[names[i].site] = (uint32_t)groups->count - (is_known ? 1 : 0);
-        if (is_known)
+        if (is_known) {
+            names[groups->count - 1].has_place |= names[i].has_place;
             free_name(&names[i]);
-        else
+        } else {
             names[groups->count++] = names[i];
+        }
     }
 }
 
@@ -159,7 +216,7 @@ static void group_sizes(frag_use_groups *groups)
         frag_text name = {0};
         frag_text_add(&name, "blocks of %s (%s bytes)", FRAG_BYTES(groups->sizes[i]),
                       FRAG_COUNT(groups->sizes[i]));
-        groups->names[i] = (frag_use_name){name.bytes, frag_copy_text(""), (uint32_t)i};
+        groups->names[i] = (frag_use_name){name.bytes, frag_copy_text(""), (uint32_t)i, true};
     }
     qsort(groups->names, groups->count, sizeof *groups->names, compare_names);
     for (size_t i = 0; i < groups->count; i++) {

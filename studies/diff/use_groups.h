@@ -18,6 +18,8 @@ typedef struct frag_use_name {
     char *caller;
     char *inner; /* by site the innermost frame: "forward (torch/nn/modules/linear.py)"; else "" */
     uint32_t site; /* one of the group's; 0 by size */
+    /* By site and by stack: as of frag_site_has_place, of one of the group's; else true. */
+    bool has_place;
 } frag_use_name;
 
 typedef struct frag_use_groups {

@@ -64,7 +64,7 @@ static const sample samples[] = {
      FRAG_OWNER_FRAMEWORK},
     {"C:\\x\\.venv\\lib\\site-packages\\torch\\storage.py", "__deepcopy__", FRAG_OWNER_FRAMEWORK},
     {"/home/me/fraglab/gpu_replay/dryrun/site/fraglab_dryrun/counts.py", "indexed",
-     FRAG_OWNER_FRAMEWORK},
+     FRAG_OWNER_STANDARD},
     {"/home/me/fraglab_dryrun.py", "main", FRAG_OWNER_PROGRAM},
     {"/opt/pytorch/pytorch/torch/nn/functional.py", "linear", FRAG_OWNER_FRAMEWORK},
     {"/home/me/pytorch/torch/overrides.py", "handle", FRAG_OWNER_FRAMEWORK},

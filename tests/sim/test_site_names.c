@@ -204,6 +204,35 @@ static void a_frame_is_written_in_so_many_characters(void **state)
     frag_recording_destroy(&recording);
 }
 
+static bool has_place(const char *stack)
+{
+    frag_recording recording;
+    frag_text text = {0};
+    for (size_t i = 0; i < sizeof frames / sizeof *frames; i++)
+        frag_text_add(&text, "frame %s\n", frames[i]);
+    frag_text_add(&text, "%s\nalloc 0 100 site=1\n", stack);
+    frag_test_recording(text.bytes, &recording);
+    bool has = frag_site_has_place(&recording, recording.traces[0].sites[0]);
+    assert_false(frag_site_has_place(&recording, 0));
+    assert_false(frag_site_has_place(&recording, recording.site_count));
+    frag_text_destroy(&text);
+    frag_recording_destroy(&recording);
+    return has;
+}
+
+/* Python outside its standard library, C++ outside PyTorch. */
+static void only_code_that_can_be_changed_is_a_place(void **state)
+{
+    (void)state;
+    static const char *const places[] = {"site 0 1 7 8 13", "site 0 7 9", "site 3 11 4",
+                                         "site 0 1 7 8 12", "site 0 1 2 19 5"};
+    static const char *const others[] = {"site 0 1 2 3 4 5", "site 0 17 4", "site 0 4 12",
+                                         "site 0 1 2 5", "site 0 12"};
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++)
+        if (!has_place(places[i]) || has_place(others[i]))
+            fail_msg("%s, %s", places[i], others[i]);
+}
+
 static void no_stack_has_no_name(void **state)
 {
     (void)state;
@@ -225,6 +254,7 @@ int main(void)
         cmocka_unit_test(any_other_stack_by_what_says_most),
         cmocka_unit_test(native_frames_of_libraries_are_not_the_programs),
         cmocka_unit_test(a_frame_is_written_in_so_many_characters),
+        cmocka_unit_test(only_code_that_can_be_changed_is_a_place),
         cmocka_unit_test(no_stack_has_no_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

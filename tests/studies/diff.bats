@@ -103,6 +103,38 @@ CHECK
     [ -z "$output" ]
 }
 
+@test "what has no line of code stands last, and its bytes are said, also where rows are cut" {
+    for side in before after; do
+        [ $side = before ] && bytes="3145728 9437184" || bytes="2097152 6291456"
+        cat >"$out/$side-backward" <<END
+# fraglab trace 2
+frame "autograd thread (no Python stack)" "" 0
+frame "step" "/home/a/train.py" 20
+site 0
+site 1
+alloc 0 ${bytes% *} site=2
+alloc 1 ${bytes#* } site=1
+END
+    done
+    run ./fraglab diff "$out/before-backward" "$out/after-backward"
+    echo "$output"
+    [ "$(grep -o '^step (train.py)\|^autograd thread' <<<"$output" | head -1)" = "step (train.py)" ]
+    [[ "$output" =~ "autograd thread (no Python stack)"\ +"9.00 MiB"\ +"6.00 MiB"\ +"-3.00 MiB"\ +"1 then 1" ]]
+    [ "$(grep -c 'autograd thread' <<<"$output")" = 1 ]
+    [[ "$output" == *"last, since no line of code is recorded for it: -3.00 MiB in all"* ]]
+    run ./fraglab diff "$out/before-backward" "$out/after-backward" --rows 1
+    [[ "$output" == *"more lines, -3.00 MiB: --rows N"* ]]
+    [[ "$output" == *"recorded for it: -3.00 MiB in all"* ]]
+    ./fraglab diff "$out/before-backward" "$out/after-backward" --format jsonl >"$out/rows"
+    [ "$(grep -o '"has_place":[a-z]*' "$out/rows" | tail -1)" = '"has_place":false' ]
+    [ "$(grep -c '"has_place":true' "$out/rows")" = $(($(grep -c . "$out/rows") - 1)) ]
+    # Where nothing has a line, nothing stands last.
+    sed '/site=2/d' "$out/before-backward" >"$out/none"
+    run ./fraglab diff "$out/none" <(sed '/site=2/d' "$out/after-backward")
+    [[ "$output" == *"-3.00 MiB"* ]]
+    [[ "$output" != *"last, since"* ]]
+}
+
 @test "two moments of one recording: what a step left behind" {
     run ./fraglab diff "$after" --at 1 --at end
     [ "$status" -eq 0 ]
