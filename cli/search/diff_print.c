@@ -188,7 +188,7 @@ static void print_changes(FILE *stream, const char *const titles[4],
                   count, false);
 }
 
-/* Where both hold the same at their peaks, a change may still show at other moments. */
+/* Where no line of code holds more or less there, a change may still show at other moments. */
 static void print_most(FILE *stream, const frag_diff *diff, uint64_t rows)
 {
     const char *const titles[] = {"most it held itself, at any time", side_names[0], side_names[1],
@@ -196,7 +196,6 @@ static void print_most(FILE *stream, const frag_diff *diff, uint64_t rows)
     frag_site_change *changes = NULL;
     size_t count =
         frag_site_uses_compare_most(&diff->sides[0].uses, &diff->sides[1].uses, &changes);
-    fprintf(stream, "both hold the same there\n");
     if (count > 0) {
         fputc('\n', stream);
         print_changes(stream, titles, changes, count, rows);
@@ -215,6 +214,8 @@ static void print_groups(FILE *stream, const frag_diff *diff, uint64_t rows)
     if (count > 0)
         print_changes(stream, columns, changes, count, rows);
     else
+        fprintf(stream, "both hold the same there\n");
+    if (count == 0 || !changes[0].has_place)
         print_most(stream, diff, rows);
     if (diff->is_without_stacks)
         fprintf(stream, "by size, since not both recordings hold call stacks\n");

@@ -112,9 +112,6 @@ static frag_frame_owner owner_of_path(const char *file)
         part after = next_part(name);
         if (begins(name, "torchinductor_") && after.length > 0)
             return FRAG_OWNER_GENERATED;
-        /* What a dry run wraps around functions of PyTorch says less than these. */
-        if (equals(name, "fraglab_dryrun"))
-            return FRAG_OWNER_STANDARD;
         if (is_package_folder(name)) {
             is_installed = true;
             if (is_framework_package(after))
@@ -153,6 +150,12 @@ static frag_frame_owner owner_of_bracketed(const char *file, const char *functio
     return FRAG_OWNER_GENERATED;
 }
 
+bool frag_frame_is_wrapper(const char *file)
+{
+    return strstr(file, "/fraglab_dryrun/") != NULL ||
+           strstr(file, "/torch/_native/registry.py") != NULL;
+}
+
 frag_frame_owner frag_frame_owner_of(const char *file, const char *function)
 {
     size_t length = strlen(file);
@@ -162,5 +165,7 @@ frag_frame_owner frag_frame_owner_of(const char *file, const char *function)
         return FRAG_OWNER_GENERATED;
     bool is_python = (length > 3 && strcmp(file + length - 3, ".py") == 0) ||
                      (length > 4 && strcmp(file + length - 4, ".pyw") == 0);
+    if (frag_frame_is_wrapper(file))
+        return FRAG_OWNER_STANDARD;
     return is_python ? owner_of_path(file) : FRAG_OWNER_NATIVE;
 }

@@ -122,8 +122,8 @@ static uint32_t pick_native(const frag_recording *recording, const uint32_t *fra
     return picked;
 }
 
-/* As frag_site_frame; *is_place: the frame is a line of Python outside its standard library, or of
- * C++ outside PyTorch. */
+/* As frag_site_frame; *is_place: the frame is a line of Python outside its standard library and
+ * PyTorch, or of C++ outside PyTorch. */
 static uint32_t find_frame(const frag_recording *recording, uint32_t site, bool *is_place)
 {
     *is_place = false;
@@ -142,8 +142,8 @@ static uint32_t find_frame(const frag_recording *recording, uint32_t site, bool 
             named = frames[i];
         }
     }
-    *is_place = owner > FRAG_OWNER_STANDARD;
-    if (*is_place)
+    *is_place = owner > FRAG_OWNER_FRAMEWORK;
+    if (owner > FRAG_OWNER_STANDARD)
         return named + 1;
     native_kind kind = NATIVE_BOOKKEEPING;
     uint32_t native = pick_native(recording, frames, stack->count, &kind);

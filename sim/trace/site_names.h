@@ -10,9 +10,9 @@
 /* The frame's index + 1; 0: the recording has no stack there. */
 uint32_t frag_site_frame(const frag_recording *recording, uint32_t site);
 
-/* Is that frame a place in code that can be changed: Python outside its standard library, or C++
- * outside PyTorch? false: PyTorch's backward pass without a link to the forward pass, operators, no
- * stack. */
+/* Is that frame a place of the program or of a package: Python or C++ outside PyTorch and the
+ * standard library? false: PyTorch's backward pass without a link to the forward pass, operators,
+ * no stack. */
 bool frag_site_has_place(const frag_recording *recording, uint32_t site);
 
 /* "model.py:10 forward": the file without folders, all else as it was recorded; of PyTorch's C++

@@ -7,6 +7,7 @@
 #include "base/bytes.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "sim/trace/frame_owner.h"
 #include "sim/trace/site_names.h"
 #include "studies/explain/explain_purpose.h"
 
@@ -98,12 +99,11 @@ static char *name_stack(const frag_recording *recording, const frag_site *site)
     return text.bytes;
 }
 
-/* Without what a dry run wraps around functions of PyTorch. */
 static uint32_t innermost_frame(const frag_recording *recording, const frag_site *site)
 {
     for (uint32_t i = 0; i < site->count; i++) {
         uint32_t frame = recording->site_frames[site->first + i];
-        if (strstr(file_text(recording, &recording->frames[frame]), "/fraglab_dryrun/") == NULL)
+        if (!frag_frame_is_wrapper(file_text(recording, &recording->frames[frame])))
             return i;
     }
     return 0;

@@ -415,16 +415,21 @@ static void requests_without_a_stack_are_the_autograd_threads(void **state)
         "\"segment_type\": \"small\", \"blocks\": [{\"address\": 4096, \"size\": 512, \"state\": "
         "\"active_allocated\"}, {\"address\": 4608, \"size\": 512, \"state\": "
         "\"active_allocated\"}, "
-        "{\"address\": 5120, \"size\": 2096128, \"state\": \"inactive\"}]}], \"device_traces\": [["
+        "{\"address\": 5120, \"size\": 512, \"state\": \"active_allocated\"}, "
+        "{\"address\": 5632, \"size\": 2095616, \"state\": \"inactive\"}]}], \"device_traces\": [["
         "{\"action\": \"segment_alloc\", \"addr\": 4096, \"size\": 2097152, \"stream\": 0}, "
         "{\"action\": \"alloc\", \"addr\": 4096, \"size\": 512, \"stream\": 0, \"frames\": "
         "[{\"name\": \"step\", \"filename\": \"train.py\", \"line\": 7}]}, "
-        "{\"action\": \"alloc\", \"addr\": 4608, \"size\": 512, \"stream\": 0, \"frames\": []}]]}";
+        "{\"action\": \"alloc\", \"addr\": 4608, \"size\": 512, \"stream\": 0, \"frames\": []}, "
+        "{\"action\": \"alloc\", \"addr\": 5120, \"size\": 512, \"stream\": 0, \"frames\": "
+        "[{\"name\": \"eager_router\", \"filename\": \"/e/torch/_native/registry.py\", \"line\": "
+        "9}]}]]}";
     frag_recording recording;
     frag_findings findings;
     frag_test_load_well(text, &recording, &findings);
     const frag_trace *trace = &recording.traces[0];
-    assert_int_equal(trace->event_count, 3);
+    assert_int_equal(trace->event_count, 4);
+    assert_int_equal(trace->sites[3], trace->sites[2]); /* PyTorch's own wrapper names nothing */
     frag_site site = recording.sites[trace->sites[2]];
     assert_int_equal(site.count, 1);
     frag_frame frame = recording.frames[recording.site_frames[site.first]];

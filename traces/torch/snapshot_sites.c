@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "sim/trace/frame_owner.h"
 #include "traces/torch/history/snapshot_parse.h"
 
 uint32_t frag_snapshot_sites_string(frag_snapshot_sites *sites, uint32_t text)
@@ -64,6 +65,29 @@ static void add_frames(frag_snapshot_sites *sites, uint32_t frames, uint32_t cou
         add_frame(sites, move_frame(sites, frame));
 }
 
+static bool is_wrapper(const frag_snapshot_sites *sites, frag_pickle_value frame)
+{
+    frag_pickle_value value = 0;
+    uint64_t object = 0;
+    uint32_t text = 0;
+    return frag_pickle_object_of(sites->pickle, frame, &object) &&
+           frag_snapshot_get(sites->pickle, frame, FRAG_SNAPSHOT_FILENAME, &value) &&
+           frag_pickle_string(sites->pickle, value, &text) &&
+           frag_frame_is_wrapper(frag_pickle_text(sites->pickle, text, NULL));
+}
+
+/* A stack of wrappers alone, which are few, is as empty as one without frames. */
+static bool has_wrappers_only(const frag_snapshot_sites *sites, uint32_t frames)
+{
+    enum { WRAPPERS_MAX = 4 };
+    frag_pickle_walk walk = frag_pickle_begin(sites->pickle, frag_pickle_container(frames - 1));
+    frag_pickle_value frame = 0;
+    for (uint32_t i = 0; frag_pickle_next(sites->pickle, &walk, &frame); i++)
+        if (i == WRAPPERS_MAX || !is_wrapper(sites, frame))
+            return false;
+    return true;
+}
+
 uint32_t frag_snapshot_sites_site(frag_snapshot_sites *sites, uint32_t frames)
 {
     if (frames == 0 || !sites->is_on)
@@ -72,7 +96,8 @@ uint32_t frag_snapshot_sites_site(frag_snapshot_sites *sites, uint32_t frames)
     if (*known != 0)
         return *known - 1;
     sites->frame_count = 0;
-    add_frames(sites, frames, UINT32_MAX);
+    if (!has_wrappers_only(sites, frames))
+        add_frames(sites, frames, UINT32_MAX);
     *known = frag_builder_site(sites->builder, sites->frames, sites->frame_count) + 1;
     sites->has_stacks = sites->has_stacks || *known > 1;
     return *known - 1;
