@@ -153,24 +153,47 @@ static void print_requests(FILE *stream, const frag_diff *diff)
 
 /* ---- groups */
 
-/* What the callers among the changes hold less or more, all of them or those without a place: said
- * where there are any. */
-static void print_net(FILE *stream, const char *before, const char *behind,
-                      const frag_site_change *changes, size_t count, bool is_all)
+/* What callers among the changes hold. */
+typedef struct net_change {
+    size_t callers;
+    uint64_t before;
+    uint64_t after;
+} net_change;
+
+/* Of all callers, or of those with a place, or of those without. */
+typedef enum net_kind { NET_ALL, NET_PLACES, NET_OTHERS } net_kind;
+
+static net_change add_up(const frag_site_change *changes, size_t count, net_kind kind)
 {
-    frag_text net = {0};
-    size_t callers = 0;
-    uint64_t bytes[2] = {0, 0};
+    net_change net = {0};
     for (size_t i = 0; i < count; i++)
-        if (changes[i].inner == NULL && (is_all || !changes[i].has_place)) {
-            bytes[0] += changes[i].before.live_bytes;
-            bytes[1] += changes[i].after.live_bytes;
-            callers++;
+        if (changes[i].inner == NULL &&
+            (kind == NET_ALL || changes[i].has_place == (kind == NET_PLACES))) {
+            net.callers++;
+            net.before += changes[i].before.live_bytes;
+            net.after += changes[i].after.live_bytes;
         }
-    frag_byte_change_add(&net, bytes[0], bytes[1]);
-    if (callers > 0)
-        fprintf(stream, "%s%s%s", before, net.bytes, behind);
-    frag_text_destroy(&net);
+    return net;
+}
+
+/* Said where there are any. */
+static void print_net(FILE *stream, const char *before, const char *behind, net_change net)
+{
+    frag_text text = {0};
+    frag_byte_change_add(&text, net.before, net.after);
+    if (net.callers > 0)
+        fprintf(stream, "%s%s%s", before, text.bytes, behind);
+    frag_text_destroy(&text);
+}
+
+/* Do lines of code make up less than half of what changed? */
+static bool is_elsewhere(const frag_site_change *changes, size_t count)
+{
+    net_change all = add_up(changes, count, NET_ALL);
+    net_change places = add_up(changes, count, NET_PLACES);
+    double whole = (double)all.after - (double)all.before;
+    double part = (double)places.after - (double)places.before;
+    return count == 0 || (whole < 0 ? 2 * part > whole : 2 * part < whole);
 }
 
 /* The first rows of a table of changes, and what they leave out. */
@@ -180,23 +203,30 @@ static void print_changes(FILE *stream, const char *const titles[4],
     frag_site_table_print(stream, titles, changes, count < rows ? count : rows);
     if (count > rows) {
         fprintf(stream, "and %" PRIu64 " more lines", count - rows);
-        print_net(stream, ", ", "", changes + rows, count - rows, true);
+        print_net(stream, ", ", "", add_up(changes + rows, count - rows, NET_ALL));
         fprintf(stream, ": --rows N, or --format jsonl\n");
     }
     if (changes[0].has_place)
-        print_net(stream, "last, since no line of code is recorded for it: ", " in all\n", changes,
-                  count, false);
+        print_net(stream, "last, since no line of code is recorded for it: ", " in all\n",
+                  add_up(changes, count, NET_OTHERS));
 }
 
-/* Where no line of code holds more or less there, a change may still show at other moments. */
-static void print_most(FILE *stream, const frag_diff *diff, uint64_t rows)
+/* What lines of code hold less or more at other moments, unless the first of them has stood there:
+ * the first of the changes at the moment, NULL where there are none. */
+static void print_most(FILE *stream, const frag_diff *diff, const frag_site_change *first,
+                       uint64_t rows)
 {
     const char *const titles[] = {"most it held itself, at any time", side_names[0], side_names[1],
                                   "requests"};
     frag_site_change *changes = NULL;
-    size_t count =
-        frag_site_uses_compare_most(&diff->sides[0].uses, &diff->sides[1].uses, &changes);
-    if (count > 0) {
+    size_t count = 0;
+    size_t all = frag_site_uses_compare_most(&diff->sides[0].uses, &diff->sides[1].uses, &changes);
+    while (count < all && changes[count].has_place)
+        count++;
+    bool is_same = first != NULL && count > 0 && strcmp(first->caller, changes[0].caller) == 0 &&
+                   first->before.live_bytes == changes[0].before.live_bytes &&
+                   first->after.live_bytes == changes[0].after.live_bytes;
+    if (count > 0 && !is_same) {
         fputc('\n', stream);
         print_changes(stream, titles, changes, count, rows);
     }
@@ -215,8 +245,10 @@ static void print_groups(FILE *stream, const frag_diff *diff, uint64_t rows)
         print_changes(stream, columns, changes, count, rows);
     else
         fprintf(stream, "both hold the same there\n");
-    if (count == 0 || !changes[0].has_place)
-        print_most(stream, diff, rows);
+    if (is_elsewhere(changes, count))
+        print_most(stream, diff, count > 0 ? changes : NULL, rows);
+    if (diff->files[0] != NULL)
+        fprintf(stream, "%s is compared with %s as one file\n", diff->files[0], diff->files[1]);
     if (diff->is_without_stacks)
         fprintf(stream, "by size, since not both recordings hold call stacks\n");
     frag_free(changes);

@@ -6,6 +6,7 @@
 #include "base/bytes.h"
 #include "base/memory.h"
 #include "studies/diff/place.h"
+#include "studies/diff/program_files.h"
 #include "studies/usual_policies.h"
 
 /* ---- the place that is meant */
@@ -110,6 +111,8 @@ bool frag_diff_make(const frag_diff_options *options, const frag_diff_source sou
     }
     for (size_t i = 0; i < 2; i++)
         collect(&sides[i], diff->grouping);
+    if (diff->grouping == FRAG_USES_BY_SITE && !diff->is_one_trace)
+        frag_program_files_join(&sides[0].uses, &sides[1].uses, diff->files);
     find_parting(diff);
     for (size_t i = 0; i < 2 && options->is_replayed && !diff->is_one_trace; i++)
         if (!replay(options, &sides[i], error))
@@ -122,6 +125,7 @@ void frag_diff_destroy(frag_diff *diff)
     for (size_t i = 0; i < 2; i++) {
         frag_site_uses_destroy(&diff->sides[i].uses);
         frag_free(diff->sides[i].policy);
+        frag_free(diff->files[i]);
     }
     *diff = (frag_diff){.grouping = FRAG_USES_BY_SITE};
 }

@@ -40,6 +40,7 @@ typedef struct frag_diff {
     frag_diff_side sides[2];
     frag_use_grouping grouping;
     bool is_without_stacks; /* grouped by size, though something else was asked for */
+    char *files[2];         /* of one program, which are compared as one file; NULL: none */
     bool is_one_trace;      /* two moments of one trace: one replay tells nothing of them */
     /* Requests of both ranges, one by one, by size and stream. */
     uint64_t same_requests; /* before the first that differs */

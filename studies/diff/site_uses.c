@@ -132,6 +132,12 @@ void frag_site_uses_destroy(frag_site_uses *uses)
     *uses = (frag_site_uses){.count = 0};
 }
 
+void frag_site_uses_sort(frag_site_uses *uses)
+{
+    if (uses->count > 0)
+        qsort(uses->items, uses->count, sizeof *uses->items, compare_names);
+}
+
 /* ---- what changed */
 
 static frag_site_use numbers_of(const frag_site_use *use)

@@ -135,6 +135,60 @@ END
     [[ "$output" != *"last, since"* ]]
 }
 
+@test "comprehensions are their function's, linked backward passes their forward pass's" {
+    cat >"$out/inlined" <<'END'
+# fraglab trace 2
+frame "load" "/home/a/train.py" 20
+frame "forward" "/home/a/train.py" 7
+site 0
+site 1
+alloc 0 4096 site=1
+alloc 1 2048 site=2
+alloc 2 1024 site=2
+END
+    sed 's/^site 0/frame "<listcomp>" "\/home\/a\/train.py" 20\nframe "backward of forward" "\/home\/a\/train.py" 7\nsite 3\nsite 2 0/; s/4096 site=1/8192 site=2/; s/2048 site=2/2048 site=3/; s/1024 site=2/1024 site=1/' "$out/inlined" >"$out/framed"
+    run ./fraglab diff "$out/inlined" "$out/framed"
+    echo "$output"
+    [ "$(sed -n '/^held there/,$p' <<<"$output" | grep -c '')" = 3 ]
+    [[ "$output" =~ "load (train.py)"\ +"4.00 KiB"\ +"8.00 KiB"\ +"+4.00 KiB" ]]
+    ./fraglab diff "$out/inlined" "$out/framed" --by stack --stacks "$out/stacks" >/dev/null
+    grep -qx 'load (train.py) 4096 8192' "$out/stacks"
+    run ./fraglab diff "$out/inlined" "$out/framed" --format json
+    [ "$(field "$output" groups.1.name)" = '"forward (train.py)"' ]
+}
+
+@test "a program in a file of another name is compared as the same" {
+    sed 's|/opt/b/train.py|/opt/b/train_mended.py|' "$after" >"$out/renamed.txt"
+    run ./fraglab diff "$before" "$out/renamed.txt"
+    echo "$output"
+    [[ "$output" =~ "step (train_mended.py)"\ +"2.00 MiB"\ +"1.00 MiB"\ +"-1023.50 KiB"\ +"1 then 2" ]]
+    [[ "$output" != *"step (train.py) "* ]]
+    [[ "$output" == *"train.py is compared with train_mended.py as one file"* ]]
+    # With no function in common it is another program.
+    sed -i 's/frame "main"/frame "begin"/; s/frame "step"/frame "pace"/' "$out/renamed.txt"
+    run ./fraglab diff "$before" "$out/renamed.txt"
+    [[ "$output" != *"as one file"* ]]
+    [[ "$output" == *"step (train.py) "* ]]
+}
+
+@test "where both hold the same at the peak, what each call site held itself at most is compared" {
+    printf '%s\n' '# fraglab trace 2' 'frame "peak" "/a/x.py" 1' 'frame "other" "/a/x.py" 2' 'site 0' 'site 1' \
+        'alloc 0 9000 site=1' 'free 0' 'alloc 0 3000 site=2' 'free 0' >"$out/whole"
+    sed 's/ 3000 / 1000 /' "$out/whole" >"$out/less"
+    run ./fraglab diff "$out/whole" "$out/less"
+    echo "$output"
+    [[ "$output" == *"both hold the same there"*"most it held itself, at any time"* ]]
+    [[ "$output" =~ "other (x.py)"\ +"2.93 KiB"\ +"1000 B"\ +"-1.95 KiB"\ +"1 then 1" ]]
+    [[ "$output" != *"peak (x.py)"* ]]
+    # Bytes that moved: what is gone first, or what came where all grew.
+    printf '%s\n' '# fraglab trace 2' 'frame "z" "/a/x.py" 1' 'frame "a" "/a/x.py" 2' 'frame "b" "/a/x.py" 3' 'site 0' 'site 1' 'site 2' \
+        'alloc 0 9000 site=1' 'alloc 1 100 site=3' >"$out/from"
+    sed 's/9000 site=1/9000 site=2/' "$out/from" >"$out/to"
+    ./fraglab diff "$out/from" "$out/to" --format jsonl | head -1 | grep '"site":"z (x.py)"'
+    sed -i 's/ 100 / 200 /' "$out/to"
+    ./fraglab diff "$out/from" "$out/to" --format jsonl | head -1 | grep '"site":"a (x.py)"'
+}
+
 @test "two moments of one recording: what a step left behind" {
     run ./fraglab diff "$after" --at 1 --at end
     [ "$status" -eq 0 ]

@@ -27,8 +27,9 @@ void frag_snapshot_sites_destroy(frag_snapshot_sites *sites);
 uint32_t frag_snapshot_sites_string(frag_snapshot_sites *sites, uint32_t text);
 /* The call site of a list of frames, given as its object number + 1; 0 is none. */
 uint32_t frag_snapshot_sites_site(frag_snapshot_sites *sites, uint32_t frames);
-/* That of a request whose stack was taken and is empty (or of wrappers alone, frame_owner.h), once other stacks had frames: it came
- * from a thread without Python, where only Python's frames were kept. */
+/* That of a request whose stack was taken and is empty, or of wrappers alone (frame_owner.h), once
+ * other stacks had frames: it came from a thread without Python, where only Python's frames were
+ * kept. */
 uint32_t frag_snapshot_sites_empty(frag_snapshot_sites *sites);
 /* That of a request in the backward pass whose forward pass is recorded: the frames, then those of
  * the forward pass, lines of text, whose functions are called "backward of NAME". */
