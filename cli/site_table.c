@@ -5,7 +5,7 @@
 
 #include "base/bytes.h"
 
-enum { COLUMNS = 5 };
+enum { COLUMNS = 6 };
 
 void frag_byte_change_add(frag_text *text, uint64_t before, uint64_t after)
 {
@@ -21,6 +21,16 @@ void frag_byte_change_cell(frag_text_table *table, uint64_t before, uint64_t aft
     frag_byte_change_add(frag_text_table_cell(table), before, after);
 }
 
+/* "20", or "20 then 22"; nothing where neither side has one. */
+static void add_lines(frag_text *cell, const frag_site_change *change)
+{
+    uint32_t before = change->before.line, after = change->after.line;
+    if (before != 0 && after != 0 && before != after)
+        frag_text_add(cell, "%" PRIu32 " then %" PRIu32, before, after);
+    else if (before != 0 || after != 0)
+        frag_text_add(cell, "%" PRIu32, before != 0 ? before : after);
+}
+
 static void add_change(frag_text_table *table, const frag_site_change *change)
 {
     uint64_t before = change->before.live_bytes, after = change->after.live_bytes;
@@ -32,6 +42,8 @@ static void add_change(frag_text_table *table, const frag_site_change *change)
     frag_byte_change_cell(table, before, after);
     frag_text_add(frag_text_table_cell(table), "%" PRIu64 " then %" PRIu64,
                   change->before.live_count, change->after.live_count);
+    if (table->columns == COLUMNS)
+        add_lines(frag_text_table_cell(table), change);
 }
 
 /* "autograd thread (no Python stack)" once is enough. */
@@ -41,12 +53,12 @@ static bool is_said(const frag_site_change *change)
            strcmp(change->inner, change->caller) == 0;
 }
 
-void frag_site_table_print(FILE *stream, const char *const titles[4],
+void frag_site_table_print(FILE *stream, const char *const titles[5],
                            const frag_site_change *changes, size_t count)
 {
-    frag_text_table table = {.columns = COLUMNS};
-    const char *const all[COLUMNS] = {titles[0], titles[1], titles[2], "change", titles[3]};
-    for (size_t i = 0; i < COLUMNS; i++)
+    frag_text_table table = {.columns = titles[4] != NULL ? COLUMNS : COLUMNS - 1};
+    const char *const all[] = {titles[0], titles[1], titles[2], "change", titles[3], titles[4]};
+    for (size_t i = 0; i < table.columns; i++)
         frag_text_add(frag_text_table_cell(&table), "%s", all[i]);
     for (size_t i = 0; i < count; i++)
         if (!is_said(&changes[i]))

@@ -81,7 +81,7 @@ static void print_changes(const frag_bisect_release *before, const frag_bisect_r
     frag_site_change *changes = NULL;
     size_t count = frag_site_uses_compare(&before->sites, &found->sites, &changes);
     const char *const titles[] = {"requested, live at the peak", before->name, found->name,
-                                  "blocks"};
+                                  "blocks", NULL};
     printf("\n");
     if (count > 0)
         frag_site_table_print(stdout, titles, changes,

@@ -197,7 +197,7 @@ static bool is_elsewhere(const frag_site_change *changes, size_t count)
 }
 
 /* The first rows of a table of changes, and what they leave out. */
-static void print_changes(FILE *stream, const char *const titles[4],
+static void print_changes(FILE *stream, const char *const titles[5],
                           const frag_site_change *changes, size_t count, uint64_t rows)
 {
     frag_site_table_print(stream, titles, changes, count < rows ? count : rows);
@@ -206,9 +206,10 @@ static void print_changes(FILE *stream, const char *const titles[4],
         print_net(stream, ", ", "", add_up(changes + rows, count - rows, NET_ALL));
         fprintf(stream, ": --rows N, or --format jsonl\n");
     }
-    if (changes[0].has_place)
-        print_net(stream, "last, since no line of code is recorded for it: ", " in all\n",
-                  add_up(changes, count, NET_OTHERS));
+    print_net(
+        stream,
+        changes[0].has_place ? "without a line of code, so last: " : "without a line of code: ",
+        " in all (the autograd thread is the backward pass)\n", add_up(changes, count, NET_OTHERS));
 }
 
 /* What lines of code hold less or more at other moments, unless the first of them has stood there:
@@ -217,7 +218,7 @@ static void print_most(FILE *stream, const frag_diff *diff, const frag_site_chan
                        uint64_t rows)
 {
     const char *const titles[] = {"most it held itself, at any time", side_names[0], side_names[1],
-                                  "requests"};
+                                  "requests", NULL};
     frag_site_change *changes = NULL;
     size_t count = 0;
     size_t all = frag_site_uses_compare_most(&diff->sides[0].uses, &diff->sides[1].uses, &changes);
@@ -239,7 +240,8 @@ static void print_groups(FILE *stream, const frag_diff *diff, uint64_t rows)
                                          "held there, by purpose", "held there, by size"};
     frag_site_change *changes = NULL;
     size_t count = frag_site_uses_compare(&diff->sides[0].uses, &diff->sides[1].uses, &changes);
-    const char *const columns[] = {titles[diff->grouping], side_names[0], side_names[1], "blocks"};
+    const char *const columns[] = {titles[diff->grouping], side_names[0], side_names[1], "blocks",
+                                   diff->grouping == FRAG_USES_BY_SITE ? "line" : NULL};
     fputc('\n', stream);
     if (count > 0)
         print_changes(stream, columns, changes, count, rows);

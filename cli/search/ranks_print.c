@@ -92,7 +92,7 @@ static void print_changes(FILE *stream, const frag_world *world, const frag_worl
         return;
     for (size_t i = 0; i < 2; i++)
         snprintf(ranks[i], sizeof ranks[i], "rank %" PRIu32, world->ranks[sides[i]].number);
-    const char *const titles[] = {"live at the peak", ranks[0], ranks[1], "blocks"};
+    const char *const titles[] = {"live at the peak", ranks[0], ranks[1], "blocks", NULL};
     fputc('\n', stream);
     frag_site_table_print(stream, titles, stage->changes,
                           stage->change_count < rows ? stage->change_count : (size_t)rows);

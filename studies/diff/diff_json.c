@@ -75,6 +75,9 @@ static void add_use(frag_json *item, const char *side, const frag_site_use *use)
         snprintf(path, sizeof path, "%s.%s", side, fields[i]);
         frag_json_number(item, path, values[i]);
     }
+    snprintf(path, sizeof path, "%s.line", side);
+    if (use->line != 0)
+        frag_json_number(item, path, use->line);
     snprintf(path, sizeof path, "%s.mean_lifetime_events", side);
     if (use->freed_count > 0)
         frag_json_ratio(item, path, (double)use->lifetime_total / (double)use->freed_count);

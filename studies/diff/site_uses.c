@@ -6,6 +6,7 @@
 #include "base/bits.h"
 #include "base/memory.h"
 #include "sim/trace/demand.h"
+#include "sim/trace/site_names.h"
 
 #define BLOCK_BYTES ((uint64_t)512) /* what PyTorch rounds requests to */
 
@@ -19,19 +20,28 @@ static int compare_names(const void *left, const void *right)
 /* ---- the walk through the events */
 
 typedef struct uses_walk {
+    const frag_recording *recording;
     const frag_trace *trace;
     const frag_use_groups *groups;
     frag_use_range range;
     frag_site_uses *uses;
     uint64_t *live_bytes; /* by group, now */
     uint64_t *live_count;
+    uint64_t *site_bytes; /* by site, now; NULL: groups are not made of sites */
 } uses_walk;
+
+static void add_to_site(uses_walk *walk, const frag_demand_change *change, uint64_t bytes)
+{
+    if (walk->site_bytes != NULL && walk->trace->sites != NULL)
+        walk->site_bytes[walk->trace->sites[change->alloc_event]] += bytes;
+}
 
 static void take(uses_walk *walk, const frag_demand_change *change)
 {
     uint32_t group = frag_use_group(walk->groups, change->alloc_event);
     frag_site_use *use = &walk->uses->items[group];
     walk->live_bytes[group] += change->bytes;
+    add_to_site(walk, change, change->bytes);
     walk->live_count[group]++;
     if (change->alloc_event < walk->range.first)
         return;
@@ -48,6 +58,7 @@ static void give_back(uses_walk *walk, uint64_t event, const frag_demand_change 
     uint32_t group = frag_use_group(walk->groups, change->alloc_event);
     frag_site_use *use = &walk->uses->items[group];
     walk->live_bytes[group] -= change->bytes;
+    add_to_site(walk, change, (uint64_t)0 - change->bytes);
     walk->live_count[group]--;
     if (change->alloc_event >= walk->range.first) {
         use->freed_count++;
@@ -61,8 +72,28 @@ static void begin_range(uses_walk *walk)
         walk->uses->items[i].most_bytes = walk->live_bytes[i];
 }
 
+static uint32_t line_of(const frag_recording *recording, uint32_t site)
+{
+    uint32_t frame = frag_site_frame(recording, site);
+    return frame != 0 ? recording->frames[frame - 1].line : 0;
+}
+
+static void find_lines(uses_walk *walk)
+{
+    uint64_t *most = frag_alloc(walk->uses->count, sizeof *most);
+    for (uint32_t i = 0; walk->site_bytes != NULL && i < walk->recording->site_count; i++) {
+        uint32_t group = walk->groups->of_site[i];
+        if (walk->site_bytes[i] > most[group]) {
+            most[group] = walk->site_bytes[i];
+            walk->uses->items[group].line = line_of(walk->recording, i);
+        }
+    }
+    frag_free(most);
+}
+
 static void look(uses_walk *walk)
 {
+    find_lines(walk);
     for (size_t i = 0; i < walk->uses->count; i++) {
         walk->uses->items[i].live_bytes = walk->live_bytes[i];
         walk->uses->items[i].live_count = walk->live_count[i];
@@ -112,12 +143,16 @@ void frag_site_uses_collect(const frag_recording *recording, const frag_trace *t
     frag_use_groups_create(recording, trace, grouping, &groups);
     *uses = (frag_site_uses){.count = groups.count};
     uses->items = frag_alloc(groups.count, sizeof *uses->items);
-    uses_walk walk = {.trace = trace, .groups = &groups, .range = range, .uses = uses};
+    uses_walk walk = {
+        .recording = recording, .trace = trace, .groups = &groups, .range = range, .uses = uses};
     walk.live_bytes = frag_alloc(groups.count, sizeof *walk.live_bytes);
     walk.live_count = frag_alloc(groups.count, sizeof *walk.live_count);
+    if (grouping == FRAG_USES_BY_SITE)
+        walk.site_bytes = frag_alloc(recording->site_count, sizeof *walk.site_bytes);
     walk_events(&walk);
     frag_free(walk.live_bytes);
     frag_free(walk.live_count);
+    frag_free(walk.site_bytes);
     take_names(&groups, uses);
     frag_use_groups_destroy(&groups);
 }
@@ -263,8 +298,10 @@ size_t frag_site_uses_compare(const frag_site_uses *before, const frag_site_uses
         frag_site_change *own = callers[i].pairs;
         if (size_of(&callers[i].sum) == 0)
             continue;
-        (*changes)[count++] = callers[i].sum;
         frag_site_changes_sort(own, callers[i].count);
+        callers[i].sum.before.line = own[0].before.line;
+        callers[i].sum.after.line = own[0].after.line;
+        (*changes)[count++] = callers[i].sum;
         for (size_t j = 0; j < callers[i].count; j++)
             if (size_of(&own[j]) > 0 && own[j].inner[0] != '\0')
                 (*changes)[count++] = own[j];

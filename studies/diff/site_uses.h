@@ -16,6 +16,8 @@ typedef struct frag_site_use {
     uint64_t request_bytes;
     uint64_t freed_count;    /* of those, how many are freed in the range */
     uint64_t lifetime_total; /* of the freed ones together, in events */
+    uint32_t line;           /* by site: of caller, the one of the stack that holds the most at the
+                                moment; 0: it holds nothing, or no line is recorded */
 } frag_site_use;
 
 typedef struct frag_site_uses {
@@ -49,9 +51,9 @@ typedef struct frag_site_change {
     frag_site_use after;
 } frag_site_change;
 
-/* Callers whose live bytes differ, each followed by its groups that do, in the order of
- * frag_site_changes_sort; both lists outlive the changes. The caller frees *changes. Returns how
- * many. */
+/* Callers whose live bytes differ, with the line of the first of their groups, each followed by its
+ * groups that differ, in the order of frag_site_changes_sort; both lists outlive the changes. The
+ * caller frees *changes. Returns how many. */
 size_t frag_site_uses_compare(const frag_site_uses *before, const frag_site_uses *after,
                               frag_site_change **changes);
 

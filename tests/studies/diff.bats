@@ -56,7 +56,7 @@ print(json.dumps(value))' "$1" "$2"; }
     [[ "$output" =~ "1 request is equal one by one" ]]
     [[ "$output" == *"  before  event 2, 2,097,152 bytes, step (train.py:20)"* ]]
     [[ "$output" == *"  after   event 2, 1,048,576 bytes, step (train.py:22)"* ]]
-    [[ "$output" =~ "step (train.py)"\ +"2.00 MiB"\ +"1.00 MiB"\ +"-1023.50 KiB"\ +"1 then 2" ]]
+    [[ "$output" =~ "step (train.py)"\ +"2.00 MiB"\ +"1.00 MiB"\ +"-1023.50 KiB"\ +"1 then 2"\ +"20 then 22" ]]
     [[ "$output" =~ "forward (torch/nn/modules/linear.py)"\ +"2.00 MiB"\ +"1.00 MiB"\ +"-1.00 MiB" ]]
     [[ "$output" != *"_apply"* ]]
 }
@@ -75,6 +75,7 @@ print(json.dumps(value))' "$1" "$2"; }
     [ "$status" -eq 0 ]
     [ "$(field "$output" kind)" = '"diff"' ]
     [ "$(field "$output" groups.0.inner)" = '"step (train.py)"' ]
+    [ "$(field "$output" groups.0.after.line)" = 22 ]
     [ "$(field "$output" groups.0.after.live_bytes)" = 512 ]
     [ "$(field "$output" groups.0.before.requests)" = 0 ]
     [ "$(field "$output" groups.2.inner)" = '"forward (torch/nn/modules/linear.py)"' ]
@@ -120,11 +121,11 @@ END
     echo "$output"
     [ "$(grep -o '^step (train.py)\|^autograd thread' <<<"$output" | head -1)" = "step (train.py)" ]
     [[ "$output" =~ "autograd thread (no Python stack)"\ +"9.00 MiB"\ +"6.00 MiB"\ +"-3.00 MiB"\ +"1 then 1" ]]
-    [ "$(grep -c 'autograd thread' <<<"$output")" = 1 ]
-    [[ "$output" == *"last, since no line of code is recorded for it: -3.00 MiB in all"* ]]
+    [ "$(grep -c '^ *autograd thread' <<<"$output")" = 1 ]
+    [[ "$output" == *"without a line of code, so last: -3.00 MiB in all"* ]]
     run ./fraglab diff "$out/before-backward" "$out/after-backward" --rows 1
     [[ "$output" == *"more lines, -3.00 MiB: --rows N"* ]]
-    [[ "$output" == *"recorded for it: -3.00 MiB in all"* ]]
+    [[ "$output" == *"so last: -3.00 MiB in all"* ]]
     ./fraglab diff "$out/before-backward" "$out/after-backward" --format jsonl >"$out/rows"
     [ "$(grep -o '"has_place":[a-z]*' "$out/rows" | tail -1)" = '"has_place":false' ]
     [ "$(grep -c '"has_place":true' "$out/rows")" = $(($(grep -c . "$out/rows") - 1)) ]
@@ -132,7 +133,7 @@ END
     sed '/site=2/d' "$out/before-backward" >"$out/none"
     run ./fraglab diff "$out/none" <(sed '/site=2/d' "$out/after-backward")
     [[ "$output" == *"-3.00 MiB"* ]]
-    [[ "$output" != *"last, since"* ]]
+    [[ "$output" == *"without a line of code: -3.00 MiB in all"* ]]
 }
 
 @test "comprehensions are their function's, linked backward passes their forward pass's" {
