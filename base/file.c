@@ -165,7 +165,7 @@ frag_input *frag_input_open(const char *path, frag_error *error)
     if (descriptor < 0 || fstat(descriptor, &status) != 0)
         problem = strerror(errno);
     else if (S_ISDIR(status.st_mode))
-        problem = "it is a directory";
+        problem = "it is a folder; name the files in it";
     if (problem != NULL) {
         if (descriptor >= 0 && !is_stdin)
             close(descriptor);

@@ -7,7 +7,7 @@
 #include "base/text_table.h"
 #include "cli/site_table.h"
 
-enum { RANKS_TEXT = 24 };
+enum { RANKS_TEXT = 24, GAPS_SHOWN = 6 };
 
 static void add_titles(frag_text_table *table, const char *const *titles)
 {
@@ -43,6 +43,62 @@ static void add_rank(frag_text_table *table, const frag_world *world, size_t ind
         frag_text_add(frag_text_table_cell(table), "fits");
 }
 
+static void add_steps_begin(frag_text *text, const frag_world_rank *rank)
+{
+    frag_text_add(text, "%s %s%s%s",
+                  rank->steps_by == FRAG_STEPS_BY_MARKS ? "each mark" : "each request of",
+                  rank->steps_by == FRAG_STEPS_BY_MARKS ? "'" : "", rank->steps_name,
+                  rank->steps_by == FRAG_STEPS_BY_MARKS ? "'" : "");
+}
+
+/* Where steps begin, as what comes before the first mark is a step of the program as well. */
+static void print_steps(FILE *stream, const frag_world *world)
+{
+    const frag_world_rank *first = NULL, *other = NULL;
+    for (size_t i = 0; i < world->count && other == NULL; i++) {
+        const frag_world_rank *rank = &world->ranks[i];
+        if (rank->step_count == 0)
+            continue;
+        first = first == NULL ? rank : first;
+        other = frag_world_steps_compare(first, rank) ? NULL : rank;
+    }
+    if (first == NULL)
+        return;
+    frag_text text = {0};
+    frag_text_add(&text, "a step begins at ");
+    add_steps_begin(&text, first);
+    if (other != NULL) {
+        frag_text_add(&text, " of rank %" PRIu32 ", but at ", first->number);
+        add_steps_begin(&text, other);
+        frag_text_add(&text, " of rank %" PRIu32 ": their numbers do not compare", other->number);
+    }
+    fputs(text.bytes, stream);
+    fputc('\n', stream);
+    frag_text_destroy(&text);
+}
+
+/* Numbers between the lowest and the highest. Devices of one recording have no gaps to fill. */
+static void print_gaps(FILE *stream, const frag_world *world)
+{
+    size_t gaps = 0;
+    if (strcmp(world->ranks[0].name, world->ranks[world->count - 1].name) == 0)
+        return;
+    for (size_t i = 1; i < world->count; i++) {
+        uint32_t begin = world->ranks[i - 1].number + 1, end = world->ranks[i].number;
+        if (begin == end || gaps++ > GAPS_SHOWN)
+            continue;
+        fprintf(stream, "%s", gaps == 1 ? "no recording of rank " : ", ");
+        if (gaps > GAPS_SHOWN)
+            fprintf(stream, "...");
+        else if (end - begin > 1)
+            fprintf(stream, "%" PRIu32 "-%" PRIu32, begin, end - 1);
+        else
+            fprintf(stream, "%" PRIu32, begin);
+    }
+    if (gaps > 0)
+        fputc('\n', stream);
+}
+
 /* A line for all ranks whose requests are the same. */
 static void print_ranks(FILE *stream, const frag_world *world, uint64_t rows)
 {
@@ -59,6 +115,11 @@ static void print_ranks(FILE *stream, const frag_world *world, uint64_t rows)
         fprintf(stream, "and %" PRIu64 " more lines: --rows N, or --format jsonl\n", lines - rows);
     if (lines < world->count)
         fprintf(stream, "ranks of one line request the same, one by one\n");
+    print_steps(stream, world);
+    print_gaps(stream, world);
+    if (world->oom_count > 0)
+        fprintf(stream, "allocated and reserved of a rank that runs out of memory are its peaks "
+                        "until then\n");
 }
 
 static void add_side(frag_text *text, const frag_world *world, uint64_t bytes, size_t rank)
@@ -146,6 +207,23 @@ static void print_policy(FILE *stream, const frag_world *world)
                 world->ranks[same].number, world->ranks[same].policy);
 }
 
+static void print_sites_note(FILE *stream, const frag_world *world)
+{
+    size_t count = 0, first = 0;
+    for (size_t i = world->count; i-- > 0;)
+        if (world->ranks[i].is_by_size) {
+            count++;
+            first = i;
+        }
+    if (count == world->count)
+        fprintf(stream, "\nthe recordings hold no call stacks; blocks are added up by size\n");
+    else if (count > 0)
+        fprintf(stream,
+                "\n%zu of %zu recordings hold no call stacks, as that of rank %" PRIu32
+                "; what they hold is not compared with what the others hold\n",
+                count, world->count, world->ranks[first].number);
+}
+
 void frag_world_print(FILE *stream, const frag_world *world, const frag_device_spec *device,
                       uint64_t rows)
 {
@@ -154,6 +232,5 @@ void frag_world_print(FILE *stream, const frag_world *world, const frag_device_s
     for (size_t s = 0; s < world->stage_count; s++)
         print_stage(stream, world, s, rows);
     print_verdict(stream, world, device);
-    if (world->ranks[0].is_by_size)
-        fprintf(stream, "\nthe recordings hold no call stacks; blocks are added up by size\n");
+    print_sites_note(stream, world);
 }

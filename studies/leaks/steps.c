@@ -59,8 +59,8 @@ static void add_mark(mark_names *names, const frag_recording *recording, uint32_
 }
 
 /* A name with "step" in it is meant before any other, then the most frequent, the first of equals.
- */
-static const mark_name *choose_mark(const mark_names *names, const char *wanted)
+ * least: how many marks with "step" are enough. */
+static const mark_name *choose_mark(const mark_names *names, const char *wanted, size_t least)
 {
     const mark_name *best = NULL;
     bool is_best_step = false;
@@ -68,7 +68,7 @@ static const mark_name *choose_mark(const mark_names *names, const char *wanted)
         const mark_name *at = &names->items[i];
         bool is_step = strstr(at->name, "step") != NULL || strstr(at->name, "Step") != NULL;
         if (wanted != NULL ? strcmp(at->name, wanted) == 0
-                           : at->count >= FRAG_STEPS_MIN &&
+                           : at->count >= (is_step ? least : FRAG_STEPS_MIN) &&
                                  (best == NULL || is_step > is_best_step ||
                                   (is_step == is_best_step && at->count > best->count))) {
             best = at;
@@ -79,15 +79,15 @@ static const mark_name *choose_mark(const mark_names *names, const char *wanted)
 }
 
 static bool find_marks(const frag_recording *recording, const frag_trace *trace, const char *mark,
-                       frag_steps *steps, frag_error *error)
+                       size_t least, frag_steps *steps, frag_error *error)
 {
     mark_names names = {.of_string = frag_alloc(recording->strings.count, sizeof(uint32_t))};
     for (uint64_t i = 0; i < trace->event_count; i++)
         if (is_begin(&trace->events[i]))
             add_mark(&names, recording, trace->events[i].slot);
     char *wanted = mark != NULL ? without_numbers(mark) : NULL;
-    const mark_name *chosen = choose_mark(&names, wanted);
-    bool ok = chosen != NULL && chosen->count >= FRAG_STEPS_MIN;
+    const mark_name *chosen = choose_mark(&names, wanted, least);
+    bool ok = chosen != NULL && (mark == NULL || chosen->count >= least);
     if (mark != NULL && !ok)
         frag_fail(error, FRAG_E_USAGE,
                   "there are %" PRIu64 " marks '%s'; expected %d or more ('fraglab trace info' "
@@ -112,7 +112,7 @@ static bool find_marks(const frag_recording *recording, const frag_trace *trace,
 
 /* ---- requests that come again */
 
-enum { CANDIDATES = 48 };
+enum { CANDIDATES = 48, FEW_STEPS = 2 };
 
 typedef struct candidate {
     uint32_t group;
@@ -333,12 +333,24 @@ bool frag_steps_find(const frag_recording *recording, const frag_trace *trace,
                      frag_error *error)
 {
     *steps = (frag_steps){.by = FRAG_STEPS_BY_PARTS};
-    bool ok = find_marks(recording, trace, mark, steps, error);
+    bool ok = find_marks(recording, trace, mark, FRAG_STEPS_MIN, steps, error);
     ok = ok || (mark == NULL &&
                 (find_repeats(trace, groups, steps) || make_parts(trace, groups, steps, error)));
     if (ok)
         steps->count--;
     return ok;
+}
+
+bool frag_steps_find_few(const frag_recording *recording, const frag_trace *trace,
+                         const frag_use_groups *groups, frag_steps *steps)
+{
+    frag_error none = {0};
+    *steps = (frag_steps){.by = FRAG_STEPS_BY_PARTS};
+    if (!find_marks(recording, trace, NULL, FEW_STEPS, steps, &none) &&
+        !find_repeats(trace, groups, steps))
+        return false;
+    steps->count--;
+    return true;
 }
 
 void frag_steps_destroy(frag_steps *steps)

@@ -29,6 +29,10 @@ typedef struct frag_steps {
 bool frag_steps_find(const frag_recording *recording, const frag_trace *trace,
                      const frag_use_groups *groups, const char *mark, frag_steps *steps,
                      frag_error *error);
+/* As frag_steps_find with no mark named, but two marks with "step" in their name are enough, as in
+ * a recording of three steps, and there are no parts. false: no steps are found. */
+bool frag_steps_find_few(const frag_recording *recording, const frag_trace *trace,
+                         const frag_use_groups *groups, frag_steps *steps);
 void frag_steps_destroy(frag_steps *steps);
 
 #endif

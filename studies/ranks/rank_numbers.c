@@ -24,7 +24,9 @@ static bool read_number(const char *text, uint32_t *number, const char **end)
     return at > text && value < UINT32_MAX;
 }
 
-static bool read_behind_word(const char *path, uint32_t *number)
+/* The number behind the last "rank". skipped: a number that begins before this many letters is not
+ * meant. */
+static bool read_behind_word(const char *path, size_t skipped, uint32_t *number)
 {
     bool is_found = false;
     const char *end = NULL;
@@ -33,7 +35,7 @@ static bool read_behind_word(const char *path, uint32_t *number)
             continue;
         const char *digits = at + 4 + strspn(at + 4, "_-.=:");
         uint32_t value = 0;
-        if (read_number(digits, &value, &end)) {
+        if (digits >= path + skipped && read_number(digits, &value, &end)) {
             *number = value;
             is_found = true;
         }
@@ -73,14 +75,14 @@ static bool read_where_they_differ(const char *const *paths, size_t count, uint3
 }
 
 /* A dry run writes rank 0 to "run.pickle", and the others to "run.pickle-rank1" and so on. */
-static bool read_words(const char *const *paths, size_t count, uint32_t *numbers)
+static bool read_words(const char *const *paths, size_t count, size_t skipped, uint32_t *numbers)
 {
     size_t named = 0;
     size_t unnamed = 0;
     bool has_first = false;
     for (size_t i = 0; i < count; i++) {
         numbers[i] = 0;
-        if (read_behind_word(paths[i], &numbers[i]))
+        if (read_behind_word(paths[i], skipped, &numbers[i]))
             named++;
         else
             unnamed = i;
@@ -91,7 +93,10 @@ static bool read_words(const char *const *paths, size_t count, uint32_t *numbers
 
 void frag_rank_numbers(const char *const *paths, size_t count, uint32_t *numbers)
 {
-    if (read_words(paths, count, numbers) || read_where_they_differ(paths, count, numbers))
+    size_t same = count > 1 ? common_start(paths, count) : 0;
+    /* In "rank4/run.pickle" and "rank4/run.pickle-rank1" the 4 is of both. */
+    if (read_words(paths, count, same, numbers) || read_words(paths, count, 0, numbers) ||
+        read_where_they_differ(paths, count, numbers))
         return;
     for (size_t i = 0; i < count; i++)
         numbers[i] = (uint32_t)i;

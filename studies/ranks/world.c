@@ -55,14 +55,29 @@ static bool is_before(const frag_world *world, size_t a, size_t b)
     return replayed_share(one) < replayed_share(other);
 }
 
+bool frag_world_steps_compare(const frag_world_rank *a, const frag_world_rank *b)
+{
+    if (a->step_count == 0 || b->step_count == 0)
+        return false;
+    uint64_t fewer = a->step_count < b->step_count ? a->step_count : b->step_count;
+    uint64_t more = a->step_count < b->step_count ? b->step_count : a->step_count;
+    if (a->steps_by == b->steps_by && strcmp(a->steps_name, b->steps_name) == 0 &&
+        a->steps_by == FRAG_STEPS_BY_MARKS)
+        return true;
+    return more - fewer <= 1 + fewer / 10;
+}
+
 static void find_first_oom(frag_world *world)
 {
+    const frag_world_rank *first = NULL;
     world->is_oom_by_step = true;
     for (size_t i = 0; i < world->count; i++) {
-        if (!world->ranks[i].run.replay.oom.has_happened)
+        const frag_world_rank *rank = &world->ranks[i];
+        if (!rank->run.replay.oom.has_happened)
             continue;
+        first = first == NULL ? rank : first;
         world->oom_count++;
-        world->is_oom_by_step = world->is_oom_by_step && world->ranks[i].step_count > 0;
+        world->is_oom_by_step = world->is_oom_by_step && frag_world_steps_compare(first, rank);
     }
     bool is_found = false;
     for (size_t i = 0; i < world->count; i++) {

@@ -53,6 +53,10 @@ bool frag_world_make(frag_world_rank *ranks, size_t count, const frag_rank_list 
                      size_t stage_count, frag_world *world, frag_error *error);
 void frag_world_destroy(frag_world *world);
 
+/* Is step N of one rank step N of the other? So it is where both begin at the same marks, or where
+ * about as many were found in both. */
+bool frag_world_steps_compare(const frag_world_rank *a, const frag_world_rank *b);
+
 /* Adds "0-3,8": the numbers of a rank, the first of its kind, and of all that request the same. */
 void frag_world_add_alike(frag_text *text, const frag_world *world, size_t first);
 

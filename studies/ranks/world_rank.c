@@ -60,18 +60,17 @@ static uint64_t step_of(const frag_steps *steps, uint64_t event)
     return step;
 }
 
-/* Parts of equal length are no steps of the program. */
 static void find_steps(const frag_recording *recording, const frag_trace *trace,
                        frag_world_rank *rank)
 {
     frag_use_groups groups;
     frag_steps steps = {0};
-    frag_error none = {0};
     frag_use_groups_create(recording, trace,
                            rank->is_by_size ? FRAG_USES_BY_SIZE : FRAG_USES_BY_SITE, &groups);
-    if (frag_steps_find(recording, trace, &groups, NULL, &steps, &none) &&
-        steps.by != FRAG_STEPS_BY_PARTS) {
+    if (frag_steps_find_few(recording, trace, &groups, &steps)) {
         rank->step_count = steps.count;
+        rank->steps_by = steps.by;
+        rank->steps_name = frag_copy_text(steps.name);
         rank->peak_step = step_of(&steps, rank->peak_event);
         if (rank->run.replay.oom.has_happened)
             rank->oom_step = step_of(&steps, rank->run.replay.oom.event);
@@ -107,5 +106,6 @@ void frag_world_rank_destroy(frag_world_rank *rank)
         frag_timeline_destroy(rank->timeline);
     frag_free(rank->name);
     frag_free(rank->policy);
+    frag_free(rank->steps_name);
     *rank = (frag_world_rank){0};
 }

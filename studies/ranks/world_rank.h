@@ -7,6 +7,7 @@
 #include "sim/replay/timeline.h"
 #include "sim/run.h"
 #include "studies/diff/site_uses.h"
+#include "studies/leaks/steps.h"
 #include "studies/policy_settings.h"
 
 typedef struct frag_world_options {
@@ -29,6 +30,8 @@ typedef struct frag_world_rank {
     bool is_by_size;     /* without call stacks uses are by size */
     frag_site_uses uses; /* at the peak */
     uint64_t step_count; /* 0: no steps were found */
+    frag_steps_by steps_by;
+    char *steps_name; /* as in frag_steps; NULL: no steps were found */
     /* From 1; 0: before the first step, or there are none. */
     uint64_t peak_step;
     uint64_t oom_step;

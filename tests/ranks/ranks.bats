@@ -92,6 +92,25 @@ print(json.dumps(value))' "$1" "$2"; }
     [ "$(field "$output" ranks.1.device)" != "$(field "$output" ranks.0.device)" ]
 }
 
+@test "short jobs have the steps of their marks, and what the figures leave out is said" {
+    rank rank0.fgt 4096+ 4
+    rank rank1.fgt 4096 2
+    rank rank4.fgt 1024 1
+    run ./fraglab ranks "$job" --policy best-fit --capacity 16MiB
+    [ "$status" -eq 1 ]
+    [[ "$output" == *$'\n0 '*"step 4          step 3"* ]]
+    [[ "$output" == *"a step begins at each mark 'step #'"* ]]
+    [[ "$output" == *"no recording of rank 2-3"* ]]
+    [[ "$output" == *"a rank that runs out of memory are its peaks until then"* ]]
+    # Rank 1 has other marks, and many more of them: steps are not compared, but how much was replayed.
+    sed -i 's/step/half step/' "$job/rank1.fgt"
+    for i in 1 2 3 4; do printf 'mark "half step %d"\nalloc 1 524288\nfree 1\n' $i; done >>"$job/rank1.fgt"
+    printf 'mark "half step 5"\nalloc 1 20971520\nfree 1\n' >>"$job/rank1.fgt"
+    run ./fraglab ranks "$job" --policy best-fit --capacity 16MiB
+    [[ "$output" == *"of rank 0, but at each mark 'half step #' of rank 1: their numbers do not compare"* ]]
+    [[ "$output" == *"2 of 3 ranks run out of memory, rank 0 first: step 3"* ]]
+}
+
 @test "what is no job is refused with a sentence, and nothing is half written" {
     refuses() { # CODE TEXT ARGUMENTS...
         local code=$1 text=$2

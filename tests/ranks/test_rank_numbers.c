@@ -33,6 +33,10 @@ static void what_has_no_word_among_those_that_have_is_rank_0(void **state)
     (void)state;
     expect_numbers((const char *const[]){"run.pickle", "run.pickle-rank1", "run.pickle-rank2"},
                    (const uint32_t[]){0, 1, 2}, 3);
+    expect_numbers((const char *const[]){"rank4/run.pickle", "rank4/run.pickle-rank1"},
+                   (const uint32_t[]){0, 1}, 2);
+    expect_numbers((const char *const[]){"rank4.pickle", "rank4.pickle.gz"},
+                   (const uint32_t[]){4, 4}, 2);
     /* There is a rank 0: by order. */
     expect_numbers((const char *const[]){"x.pickle", "run-rank0.pickle", "run-rank2.pickle"},
                    (const uint32_t[]){0, 1, 2}, 3);
