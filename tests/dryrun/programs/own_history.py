@@ -21,11 +21,14 @@ step()
 assert actions() == []
 record(max_entries=1000)
 kept = torch.empty(3000, device="cuda")
+kept = kept / 8
 step()
 whole = _snapshot()
 entries = whole["device_traces"][0]
 assert (entries[0]["action"], entries[0]["size"]) == ("alloc", 12000), entries[0]
 assert any(frame["filename"] == __file__ for frame in entries[0]["frames"]), "with its stack"
+frames = [frame["filename"] for entry in entries for frame in entry["frames"]]
+assert not any("fraglab_dryrun" in name for name in frames), "what the dry run wraps is left out"
 assert not any(entry["action"].startswith("segment") for entry in entries)
 record(None)
 assert actions() == []

@@ -7,11 +7,13 @@ script's does. Its limit is applied to the snapshots that it takes.
 PyTorch records what was given back, not whether the script asked for it (empty_cache) or a request needed the room. Here
 the calls are known: what they gave back gets a stack that names them, as it has in a recording with stacks."""
 import contextlib
+import os
 import sys
 
 NAMES = ("enabled", "context", "stacks", "max_entries", "clear_history", "compile_context",
          "global_record_annotations", "skip_actions", "record_pinned_host_memory", "record_cuda")
 OLD_NAMES = ("enabled", "record_context", "max_entries", "record_each_context", "with_cpp")
+OWN = os.path.dirname(__file__) + os.sep
 CONTEXTS = (None, "state", "alloc", "all")  # each records what those before it do
 
 
@@ -34,6 +36,17 @@ def name_emptied(entries, calls):
             count += 1
         elif entry["action"] in ("segment_free", "segment_unmap") and count in calls:
             entry.setdefault("frames", calls[count])
+
+
+def leave_out_own(snapshot):
+    """What the dry run wraps around functions of PyTorch is no part of the script's stacks. Entries share their lists of frames."""
+    done = set()
+    blocks = (block for segment in snapshot["segments"] for block in [segment, *segment["blocks"]])
+    for entry in (*blocks, *(entry for entries in snapshot["device_traces"] for entry in entries)):
+        frames = entry.get("frames")
+        if frames and id(frames) not in done:
+            done.add(id(frames))
+            frames[:] = [frame for frame in frames if not frame["filename"].startswith(OWN)]
 
 
 def frames_from(frame, most=16):
@@ -119,6 +132,7 @@ class History:
         snapshot["device_traces"], self.earlier = self.earlier, []
         for device, entries in enumerate(snapshot["device_traces"]):
             name_emptied(entries, [(counts[device], frames) for counts, frames in self.emptied if device < len(counts)])
+        leave_out_own(snapshot)
         return snapshot
 
     def change(self, names, values):
@@ -143,6 +157,7 @@ class History:
         snapshot = self.take(*arguments)
         if "device_traces" in snapshot:
             snapshot["device_traces"] = [cut(entries, self.asked) for entries in snapshot["device_traces"]]
+            leave_out_own(snapshot)
         return snapshot
 
 
