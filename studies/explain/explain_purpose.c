@@ -16,8 +16,8 @@ const char *frag_purpose_title(frag_purpose purpose)
     return titles[purpose];
 }
 
-/* A frame tells the purpose where its file holds the one text and its function is the other; NULL:
- * any. The first of the list that fits counts. */
+/* A frame tells the purpose where its file holds the one text and its function is the other, or
+ * holds what stands behind "*"; NULL: any. The first of the list that fits counts. */
 static const struct {
     frag_purpose purpose;
     const char *file;
@@ -32,13 +32,18 @@ static const struct {
     {FRAG_PURPOSE_WEIGHTS, "torch/nn/modules/module.py", "convert"},
     {FRAG_PURPOSE_WEIGHTS, "torch/nn/modules/module.py", "load_state_dict"},
     {FRAG_PURPOSE_WEIGHTS, "torch/nn/modules/", "__init__"},
+    {FRAG_PURPOSE_WEIGHTS, "torch/nn/parameter.py", NULL}, /* copies of modules, lazy ones */
     {FRAG_PURPOSE_WEIGHTS, "torch/serialization.py", NULL},
     {FRAG_PURPOSE_WEIGHTS, "safetensors/", NULL},
     {FRAG_PURPOSE_WEIGHTS, "transformers/modeling_utils.py", NULL},
     {FRAG_PURPOSE_WEIGHTS, "accelerate/utils/modeling.py", NULL},
     {FRAG_PURPOSE_CACHE, "cache_engine.py", NULL},
     {FRAG_PURPOSE_CACHE, "cache_utils.py", NULL},
-    {FRAG_PURPOSE_CACHE, NULL, "allocate_kv_cache"},
+    {FRAG_PURPOSE_CACHE, NULL, "*allocate_kv_cache"},
+    {FRAG_PURPOSE_CACHE, NULL, "*initialize_kv_cache"},
+    {FRAG_PURPOSE_CACHE, NULL, "*init_kv_cache"},
+    {FRAG_PURPOSE_CACHE, NULL, "*create_kv_cache"},
+    {FRAG_PURPOSE_CACHE, NULL, "*make_kv_cache"},
     {FRAG_PURPOSE_COMMUNICATION, "torch/distributed/", NULL},
     {FRAG_PURPOSE_COMMUNICATION, "torch/nn/parallel/", NULL}, /* buckets, replicas */
     {FRAG_PURPOSE_BACKWARD, "torch/autograd/", NULL},
@@ -51,7 +56,11 @@ static const struct {
 
 static bool fits(const char *mark, const char *text, bool is_whole)
 {
-    return mark == NULL || (is_whole ? strcmp(text, mark) == 0 : strstr(text, mark) != NULL);
+    if (mark == NULL)
+        return true;
+    if (is_whole && mark[0] != '*')
+        return strcmp(text, mark) == 0;
+    return strstr(text, mark + (mark[0] == '*')) != NULL;
 }
 
 static frag_purpose purpose_of_frame(const frag_recording *recording, const frag_frame *frame)

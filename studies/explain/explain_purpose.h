@@ -9,7 +9,7 @@
 #define FRAG_PURPOSES(X)                                                                           \
     X(UNKNOWN, "unknown", "call sites that do not tell")                                           \
     X(WEIGHTS, "weights", "weights")                                                               \
-    X(OPTIMIZER, "optimizer", "state of the optimizer")                                            \
+    X(OPTIMIZER, "optimizer", "the optimizer: its state and what its step needs")                  \
     X(BACKWARD, "backward", "the backward pass: gradients and what they need")                     \
     X(ACTIVATIONS, "activations", "activations")                                                   \
     X(CACHE, "cache", "a cache of keys and values")                                                \

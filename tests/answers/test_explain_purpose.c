@@ -27,6 +27,8 @@ static void the_innermost_frame_that_tells_counts(void **state)
          "activations"},
         {"_pre_forward\" \"torch/nn/parallel/distributed.py", "<module>\" \"train.py",
          "communication"},
+        {"__deepcopy__\" \"torch/nn/parameter.py", "deepcopy\" \"copy.py", "weights"},
+        {"_allocate_kv_cache_tensors\" \"runner.py", "<module>\" \"serve.py", "cache"},
         {"_init_group\" \"torch/optim/adamw.py", "<module>\" \"train.py", "optimizer"},
         {"backward\" \"torch/_tensor.py", "<module>\" \"train.py", "backward"},
         {"autograd thread (no Python stack)\" \"", "autograd thread (no Python stack)\" \"",

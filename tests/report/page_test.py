@@ -354,7 +354,7 @@ def purposes_are_those_of_the_call_stacks():
         page.wait_loaded()
         page.choose("pick-colour", "purpose")
         shown = page.run("Array.from(byId('sites').tBodies[0].rows).filter((row) => !row.hidden).map((row) => row.cells[0].innerText.trim())")
-        assert {"activations", "weights", "state of the optimizer"} <= set(shown), shown
+        assert {"activations", "weights", "the optimizer: its state and what its step needs"} <= set(shown), shown
         drawn = subprocess.run(["./fraglab", "plot", "sites", "traces/samples/gpt-train.pickle.zst", "-q", "--by", "purpose", "--format", "csv"],
                                check=True, capture_output=True, text=True).stdout
         layers = [line.split(",") for line in drawn.splitlines() if line.startswith("layer,")]

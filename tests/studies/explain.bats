@@ -216,7 +216,7 @@ broken_up() {
     ./fraglab explain "$out/sites" --capacity 90MiB >"$out/text"
     grep -q '^asked       30.00 MiB  in one request, by model.py:3 forward, for activations$' "$out/text"
     [ "$(grep -c '^held for' "$out/text")" = 3 ]
-    grep -q '^held for    40.00 MiB  state of the optimizer$' "$out/text"
+    grep -q '^held for    40.00 MiB  the optimizer: its state and what its step needs$' "$out/text"
     grep -q '^held for    20.00 MiB  weights$' "$out/text"
     grep -q '^held for    10.00 MiB  activations$' "$out/text"
     ./fraglab explain "$out/sites" --capacity 90MiB --format jsonl >"$out/row"
