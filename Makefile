@@ -552,10 +552,10 @@ bench-patterns: setup-harness
 	+@$(MAKE) --no-print-directory -s -j$(JOBS) MODE=release fraglab build/release/tests/bench
 	@python3 tests/benchmarks/bench_patterns.py build/bench-patterns
 
-# A snapshot of so many gigabytes to measure on: make big-snapshot GIGABYTES=10 FILE=/tmp/big.pickle
+# A snapshot of so many gigabytes to measure on: make big-snapshot GIGABYTES=10 FILE=/tmp/big.pickle; FRAMES=0: small entries, so many more
 big-snapshot: setup-harness
 	+@$(MAKE) --no-print-directory -s -j$(JOBS) MODE=release build/release/tests/make_snapshot
-	build/release/tests/make_snapshot "$(or $(GIGABYTES),1)" "$(or $(FILE),build/big.pickle)"
+	build/release/tests/make_snapshot "$(or $(GIGABYTES),1)" "$(or $(FILE),build/big.pickle)" $(FRAMES)
 
 # The page of a report in a browser: its size, how long it takes to load, to step, to zoom, to search.
 bench-page: setup-test
@@ -674,7 +674,7 @@ help:
 	@echo 'make conformance POLICY=./mine.so  does a policy of yours keep the contract? ALIGN=bytes its blocks are multiples of (256)'
 	@echo 'make bench      speed of loading and replay, into build/bench.json'
 	@echo 'make bench-patterns  long lists, a million live blocks, a sweep of a thousand configurations'
-	@echo 'make big-snapshot  a snapshot to measure on, GIGABYTES=10 FILE=build/big.pickle'
+	@echo 'make big-snapshot  a snapshot to measure on, GIGABYTES=10 FILE=build/big.pickle FRAMES=90'
 	@echo 'make bench-page  size and speed of the page of a report in a browser, into build/bench-page.json; EVENTS="84000 1000000"'
 	@echo 'make predictions FOLDER=...  do recordings in FOLDER predict the other runs of their programs?'
 	@echo 'make explain-truth FOLDER=...  did the settings fit that explain says would have?'

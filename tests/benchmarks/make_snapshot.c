@@ -1,10 +1,11 @@
-/* make_snapshot GIGABYTES FILE: a torch.cuda.memory snapshot of any size, for measuring.
+/* make_snapshot GIGABYTES FILE [FRAMES]: a torch.cuda.memory snapshot of any size, for measuring.
  *
  * Nothing in it was recorded; its shapes are those of a snapshot that pickle.dump has written: one
  * dictionary an entry, a list of its own for each call stack that was gathered, frames that are
  * spelled out once and named from then on, MEMOIZE after all that can be named, lists filled a
  * thousand items at a time, frames of 64 KiB. The program is a training loop of 60 layers with
- * steps of several lengths and call stacks of 30 to 90 frames; each request takes 3 entries. */
+ * steps of several lengths and call stacks of 30 to 90 frames, or of a third of FRAMES to FRAMES
+ * (0: entries have none, and are small); each request takes 3 entries. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,8 +23,7 @@ enum {
     STACKS = 2400,
     FRAMES = 4000,
     FILES = 80,
-    FRAMES_LEAST = 30,
-    FRAMES_RANGE = 61,
+    FRAMES_MOST = 90, /* of a stack */
     FRAMES_LAST = 12 /* of a stack, the innermost: of this stack alone */
 };
 
@@ -103,6 +103,7 @@ typedef struct maker {
     uint32_t frame_names[FRAMES];
     uint64_t time_us;
     uint64_t entries;
+    uint32_t frames_most;
 } maker;
 
 static void put(maker *made, unsigned byte)
@@ -236,7 +237,9 @@ static uint32_t put_stack(maker *made, uint32_t stack)
     if (stack % 12 == 0)
         return name;
     put(made, '(');
-    for (uint32_t i = 0, depth = FRAMES_LEAST + stack % FRAMES_RANGE; i < depth; i++)
+    uint32_t least = made->frames_most / 3;
+    uint32_t depth = least + stack % (made->frames_most - least + 1);
+    for (uint32_t i = 0; i < depth; i++)
         put_frame(made, frame_of(stack, i));
     put(made, 'e');
     return name;
@@ -271,11 +274,13 @@ static uint32_t put_entry(maker *made, const entry *of)
     put_key(made, NOT_AVAILABLE);
     put_key(made, USER_METADATA);
     put_key(made, EMPTY);
-    put_key(made, STACK);
-    if (stack_name != 0)
-        put_name(made, stack_name);
-    else
-        stack_name = put_stack(made, of->stack);
+    if (made->frames_most > 0) {
+        put_key(made, STACK);
+        if (stack_name != 0)
+            put_name(made, stack_name);
+        else
+            stack_name = put_stack(made, of->stack);
+    }
     put(made, 'u');
     end_frame(made, false);
     return stack_name;
@@ -385,24 +390,28 @@ static void put_trace(maker *made, uint64_t bytes)
 
 static int fail(const char *problem)
 {
-    fprintf(stderr, "make_snapshot: %s; usage: make_snapshot GIGABYTES FILE\n", problem);
+    fprintf(stderr, "make_snapshot: %s; usage: make_snapshot GIGABYTES FILE [FRAMES]\n", problem);
     return 2;
 }
 
 int main(int count, char **arguments)
 {
     char *end = NULL;
-    if (count != 3)
-        return fail("expected two arguments");
+    if (count != 3 && count != 4)
+        return fail("expected two or three arguments");
     double gigabytes = strtod(arguments[1], &end);
     if (*end != '\0' || !(gigabytes >= 0 && gigabytes <= 1000))
         return fail("GIGABYTES is not a number of 0 to 1000");
+    double frames = count == 4 ? strtod(arguments[3], &end) : FRAMES_MOST;
+    if (*end != '\0' || !(frames >= 0 && frames <= 1000))
+        return fail("FRAMES is not a number of 0 to 1000");
     FILE *stream = fopen(arguments[2], "wb");
     if (stream == NULL)
         return fail("FILE cannot be written");
     maker *made = frag_alloc(1, sizeof *made);
     made->stream = stream;
     made->time_us = 1700000000000000;
+    made->frames_most = (uint32_t)frames;
     fwrite("\x80\x04", 1, 2, stream);
     begin_container(made, '}');
     put_segments(made);
