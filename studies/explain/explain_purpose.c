@@ -54,6 +54,10 @@ static const struct {
     {FRAG_PURPOSE_ACTIVATIONS, NULL, "forward"},
 };
 
+/* Backward passes of torch.compile name the lines of the forward pass that their kernels are from.
+ */
+#define COMPILED_BACKWARD FRAG_PURPOSE_COUNT
+
 static bool fits(const char *mark, const char *text, bool is_whole)
 {
     if (mark == NULL)
@@ -67,10 +71,20 @@ static frag_purpose purpose_of_frame(const frag_recording *recording, const frag
 {
     const char *file = frag_strings_get(&recording->strings, frame->file);
     const char *function = frag_strings_get(&recording->strings, frame->name);
+    if (fits("/_functorch/", file, false) && fits("backward", function, true))
+        return COMPILED_BACKWARD;
     for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
         if (fits(marks[i].file, file, false) && fits(marks[i].function, function, true))
             return marks[i].purpose;
     return FRAG_PURPOSE_UNKNOWN;
+}
+
+/* Of a stack, from the innermost frame on. */
+static frag_purpose with_caller(frag_purpose until_here, frag_purpose of_frame)
+{
+    if (of_frame == COMPILED_BACKWARD)
+        return FRAG_PURPOSE_BACKWARD;
+    return until_here != FRAG_PURPOSE_UNKNOWN ? until_here : of_frame;
 }
 
 frag_purpose frag_purpose_of_site(const frag_recording *recording, uint32_t site)
@@ -78,13 +92,12 @@ frag_purpose frag_purpose_of_site(const frag_recording *recording, uint32_t site
     if (site >= recording->site_count)
         return FRAG_PURPOSE_UNKNOWN;
     const frag_site *stack = &recording->sites[site];
+    frag_purpose purpose = FRAG_PURPOSE_UNKNOWN;
     for (uint32_t i = 0; i < stack->count; i++) {
         uint32_t frame = recording->site_frames[stack->first + i];
-        frag_purpose purpose = purpose_of_frame(recording, &recording->frames[frame]);
-        if (purpose != FRAG_PURPOSE_UNKNOWN)
-            return purpose;
+        purpose = with_caller(purpose, purpose_of_frame(recording, &recording->frames[frame]));
     }
-    return FRAG_PURPOSE_UNKNOWN;
+    return purpose;
 }
 
 static frag_purpose *purposes_of_frames(const frag_recording *recording)
@@ -101,8 +114,9 @@ frag_purpose *frag_purposes_of_sites(const frag_recording *recording)
     frag_purpose *of_site = frag_alloc(recording->site_count, sizeof *of_site);
     for (uint32_t site = 0; site < recording->site_count; site++) {
         const frag_site *stack = &recording->sites[site];
-        for (uint32_t i = 0; i < stack->count && of_site[site] == FRAG_PURPOSE_UNKNOWN; i++)
-            of_site[site] = of_frame[recording->site_frames[stack->first + i]];
+        for (uint32_t i = 0; i < stack->count; i++)
+            of_site[site] =
+                with_caller(of_site[site], of_frame[recording->site_frames[stack->first + i]]);
     }
     frag_free(of_frame);
     return of_site;

@@ -25,7 +25,7 @@ typedef enum frag_purpose {
 const char *frag_purpose_name(frag_purpose purpose);
 const char *frag_purpose_title(frag_purpose purpose);
 
-/* By the innermost frame of the stack that shows it. */
+/* By the innermost frame of the stack that shows it, but for the backward pass of torch.compile. */
 frag_purpose frag_purpose_of_site(const frag_recording *recording, uint32_t site);
 
 /* The same of all call sites, by number, at least one; each frame is looked at once. The caller

@@ -27,6 +27,8 @@ static void the_innermost_frame_that_tells_counts(void **state)
          "activations"},
         {"_pre_forward\" \"torch/nn/parallel/distributed.py", "<module>\" \"train.py",
          "communication"},
+        {"forward\" \"model.py", "backward\" \"torch/_functorch/_aot_autograd/wrappers.py",
+         "backward"},
         {"__deepcopy__\" \"torch/nn/parameter.py", "deepcopy\" \"copy.py", "weights"},
         {"_allocate_kv_cache_tensors\" \"runner.py", "<module>\" \"serve.py", "cache"},
         {"_init_group\" \"torch/optim/adamw.py", "<module>\" \"train.py", "optimizer"},
