@@ -12,9 +12,11 @@
 /* What is known of a setting. */
 typedef struct known_trial {
     uint64_t bound_bytes;
-    uint64_t enough_bytes; /* FRAG_UNLIMITED: not known */
-    bool is_measured;      /* result is there */
+    uint64_t enough_bytes;   /* FRAG_UNLIMITED: not known */
+    uint64_t survived_bytes; /* with this it survives; FRAG_UNLIMITED: not known */
+    bool is_measured;        /* result is there */
     frag_fit_result result;
+    frag_fit_parts parts;
 } known_trial;
 
 typedef struct stored_trial {
@@ -232,7 +234,8 @@ static known_trial find_known(const frag_fitter *fitter, const frag_fit_setting 
     frag_lock_take(fitter->lock);
     const stored_trial *stored = look_up(fitter, setting, card);
     known_trial known =
-        stored != NULL ? stored->known : (known_trial){.enough_bytes = FRAG_UNLIMITED};
+        stored != NULL ? stored->known : (known_trial){.enough_bytes = FRAG_UNLIMITED,
+                                                               .survived_bytes = FRAG_UNLIMITED};
     frag_lock_give(fitter->lock);
     return known;
 }
@@ -264,6 +267,52 @@ static uint64_t find_bound(const made_trace *made)
     return bound;
 }
 
+/* ---- where the bytes are */
+static uint64_t count_requests(const frag_trace *trace)
+{
+    uint64_t count = 0;
+    for (uint64_t i = 0; i < trace->event_count; i++)
+        count += trace->events[i].op == FRAG_OP_ALLOC;
+    return count;
+}
+
+/* Up to the event at which most is requested, where all is served. */
+static void sum_live(const made_trace *made, uint32_t rank, uint64_t peak_bytes,
+                     frag_fit_parts *parts)
+{
+    const frag_trace *trace = &made->recording.traces[rank];
+    uint64_t *held = frag_alloc(trace->slot_count, sizeof *held);
+    uint8_t *kinds = frag_alloc(trace->slot_count, 1);
+    uint64_t request = 0; /* among those of all devices */
+    uint64_t live = 0;
+    for (uint32_t i = 0; i < rank; i++)
+        request += count_requests(&made->recording.traces[i]);
+    for (uint64_t i = 0; i < trace->event_count && live < peak_bytes; i++) {
+        const frag_event *event = &trace->events[i];
+        if (event->op == FRAG_OP_ALLOC) {
+            held[event->slot] = event->bytes;
+            kinds[event->slot] = made->kinds.kinds[request++];
+            parts->bytes[kinds[event->slot]] += event->bytes;
+            live += event->bytes;
+        } else if (event->op == FRAG_OP_FREE) {
+            parts->bytes[kinds[event->slot]] -= held[event->slot];
+            live -= held[event->slot];
+        }
+    }
+    frag_free(held);
+    frag_free(kinds);
+}
+
+static void divide(const made_trace *made, uint32_t rank, const frag_level *peak,
+                   frag_fit_parts *parts)
+{
+    *parts = (frag_fit_parts){
+        .rounding_bytes = peak->allocated_bytes - peak->requested_bytes,
+        .caching_bytes = peak->reserved_bytes - peak->allocated_bytes,
+    };
+    sum_live(made, rank, peak->requested_bytes, parts);
+}
+
 bool frag_fit_measure(frag_fitter *fitter, const frag_fit_setting *setting,
                       const frag_tape_card *card, frag_fit_result *result, frag_error *error)
 {
@@ -275,11 +324,21 @@ bool frag_fit_measure(frag_fitter *fitter, const frag_fit_setting *setting,
     bool ok = make_trace(fitter, setting, card, &made, error) &&
               measure_trace(fitter, setting, &made, result, error);
     if (ok) {
-        known = (known_trial){find_bound(&made), result->enough_bytes, true, *result};
+        known.bound_bytes = find_bound(&made);
+        known.enough_bytes = result->enough_bytes;
+        known.is_measured = true;
+        known.result = *result;
+        divide(&made, result->rank, &result->peak, &known.parts);
         store(fitter, setting, card, &known);
     }
     destroy_trace(&made);
     return ok;
+}
+
+static uint64_t most_needed(const known_trial *known)
+{
+    return known->enough_bytes < known->survived_bytes ? known->enough_bytes
+                                                       : known->survived_bytes;
 }
 
 /* Every device at this size. Where none is ever refused anything, more is enough as well. */
@@ -288,6 +347,7 @@ static bool run_all(const frag_fitter *fitter, const frag_fit_setting *setting,
                     frag_error *error)
 {
     bool is_enough = true;
+    bool is_read = false;
     uint64_t enough = 0;
     *fits = true;
     for (uint32_t rank = 0; *fits && rank < made->recording.trace_count; rank++) {
@@ -301,11 +361,13 @@ static bool run_all(const frag_fitter *fitter, const frag_fit_setting *setting,
         uint64_t page = frag_device_page(&device, &made->recording.traces[rank]);
         uint64_t held = frag_round_up(run.need_max_bytes, page);
         enough = held > enough ? held : enough;
-        is_enough = is_enough && !run.is_capacity_read && !run.replay.is_interrupted &&
-                    run.refused_need_min_bytes == FRAG_UNLIMITED;
+        is_read = is_read || run.is_capacity_read || run.replay.is_interrupted;
+        is_enough = is_enough && run.refused_need_min_bytes == FRAG_UNLIMITED;
         *fits = !run.replay.oom.has_happened;
     }
-    if (*fits && is_enough && enough < known->enough_bytes)
+    if (*fits && !is_read && enough < known->survived_bytes)
+        known->survived_bytes = enough;
+    if (*fits && !is_read && is_enough && enough < known->enough_bytes)
         known->enough_bytes = enough;
     return true;
 }
@@ -314,7 +376,8 @@ bool frag_fit_try(frag_fitter *fitter, const frag_fit_setting *setting, const fr
                   uint64_t usable_bytes, frag_fit_attempt *attempt, frag_error *error)
 {
     known_trial known = find_known(fitter, setting, card);
-    *attempt = (frag_fit_attempt){usable_bytes >= known.enough_bytes, known.bound_bytes};
+    *attempt = (frag_fit_attempt){usable_bytes >= known.enough_bytes, known.bound_bytes,
+                                  most_needed(&known)};
     if (attempt->fits || usable_bytes < known.bound_bytes ||
         (known.is_measured && usable_bytes < known.result.needed_bytes))
         return true;
@@ -325,6 +388,7 @@ bool frag_fit_try(frag_fitter *fitter, const frag_fit_setting *setting, const fr
         known.bound_bytes = attempt->bound_bytes = find_bound(&made);
         ok = usable_bytes < known.bound_bytes ||
              run_all(fitter, setting, &made, usable_bytes, &known, &attempt->fits, error);
+        attempt->most_bytes = most_needed(&known);
     }
     if (ok)
         store(fitter, setting, card, &known);
@@ -332,55 +396,12 @@ bool frag_fit_try(frag_fitter *fitter, const frag_fit_setting *setting, const fr
     return ok;
 }
 
-/* ---- where the bytes are */
-static uint64_t count_requests(const frag_trace *trace)
-{
-    uint64_t count = 0;
-    for (uint64_t i = 0; i < trace->event_count; i++)
-        count += trace->events[i].op == FRAG_OP_ALLOC;
-    return count;
-}
-
-static void sum_live(const made_trace *made, uint32_t rank, uint64_t last, frag_fit_parts *parts)
-{
-    const frag_trace *trace = &made->recording.traces[rank];
-    uint64_t *held = frag_alloc(trace->slot_count, sizeof *held);
-    uint8_t *kinds = frag_alloc(trace->slot_count, 1);
-    uint64_t request = 0; /* among those of all devices */
-    for (uint32_t i = 0; i < rank; i++)
-        request += count_requests(&made->recording.traces[i]);
-    for (uint64_t i = 0; i <= last && i < trace->event_count; i++) {
-        const frag_event *event = &trace->events[i];
-        if (event->op == FRAG_OP_ALLOC) {
-            held[event->slot] = event->bytes;
-            kinds[event->slot] = made->kinds.kinds[request++];
-            parts->bytes[kinds[event->slot]] += event->bytes;
-        } else if (event->op == FRAG_OP_FREE) {
-            parts->bytes[kinds[event->slot]] -= held[event->slot];
-        }
-    }
-    frag_free(held);
-    frag_free(kinds);
-}
-
 bool frag_fit_divide(frag_fitter *fitter, const frag_fit_setting *setting,
                      const frag_tape_card *card, frag_fit_parts *parts, frag_error *error)
 {
-    made_trace made;
-    frag_run_result run;
     frag_fit_result result;
-    *parts = (frag_fit_parts){.rounding_bytes = 0};
     if (!frag_fit_measure(fitter, setting, card, &result, error))
         return false;
-    bool ok = make_trace(fitter, setting, card, &made, error);
-    const rank_run of = {fitter, &made, result.rank, setting->is_expandable};
-    ok = ok && count_run(&of, FRAG_UNLIMITED, &run, error);
-    if (ok) {
-        const frag_level *peak = &run.replay.peak;
-        sum_live(&made, result.rank, run.replay.peak_requested_event, parts);
-        parts->rounding_bytes = peak->allocated_bytes - peak->requested_bytes;
-        parts->caching_bytes = peak->reserved_bytes - peak->allocated_bytes;
-    }
-    destroy_trace(&made);
-    return ok;
+    *parts = find_known(fitter, setting, card).parts;
+    return true;
 }

@@ -51,6 +51,7 @@ bool frag_fit_measure(frag_fitter *fitter, const frag_fit_setting *setting,
 typedef struct frag_fit_attempt {
     bool fits;
     uint64_t bound_bytes; /* with less than this it never does: the peak of what is requested */
+    uint64_t most_bytes;  /* it does not need more than this; FRAG_UNLIMITED: not known */
 } frag_fit_attempt;
 
 bool frag_fit_try(frag_fitter *fitter, const frag_fit_setting *setting, const frag_tape_card *card,

@@ -36,6 +36,14 @@ static bool add_fixes(const frag_fix_search *search, frag_fix_answer *answer)
     return true;
 }
 
+static bool still_fits(const frag_fix_search *search, const frag_fix_choice *choice,
+                       frag_fix_score *score)
+{
+    if (search->check != NULL)
+        return search->check(search->context, choice, &score->fits);
+    return search->judge(search->context, choice, score);
+}
+
 /* The least level with which the others still fit. */
 static bool lower_fix(const frag_fix_search *search, frag_fix_answer *answer, size_t fix)
 {
@@ -43,7 +51,7 @@ static bool lower_fix(const frag_fix_search *search, frag_fix_answer *answer, si
     for (uint32_t level = 0; level < answer->choice.levels[fix]; level++) {
         frag_fix_score score = {0};
         tried.levels[fix] = level;
-        if (!search->judge(search->context, &tried, &score))
+        if (!still_fits(search, &tried, &score))
             return false;
         if (score.fits) {
             answer->choice = tried;
@@ -64,5 +72,6 @@ bool frag_fix_find(const frag_fix_search *search, frag_fix_answer *answer)
     for (size_t fix = search->count; fix > 0 && answer->fits; fix--)
         if (answer->choice.levels[fix - 1] > 0 && !lower_fix(search, answer, fix - 1))
             return false;
-    return true;
+    return search->check == NULL ||
+           search->judge(search->context, &answer->choice, &answer->score);
 }

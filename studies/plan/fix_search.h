@@ -21,11 +21,14 @@ typedef struct frag_fix_score {
 
 /* false: the search ends. */
 typedef bool frag_fix_judge(void *context, const frag_fix_choice *choice, frag_fix_score *score);
+/* The same, where what it needs is not asked for. */
+typedef bool frag_fix_check(void *context, const frag_fix_choice *choice, bool *fits);
 
 typedef struct frag_fix_search {
     size_t count;                        /* fixes, the cheapest first */
     uint32_t levels_max[FRAG_FIXES_MAX]; /* 0: does not apply */
     frag_fix_judge *judge;
+    frag_fix_check *check; /* NULL: judge is asked */
     void *context;
 } frag_fix_search;
 

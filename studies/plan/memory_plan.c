@@ -70,6 +70,26 @@ static bool judge(void *context, const frag_fix_choice *choice, frag_fix_score *
     return true;
 }
 
+/* Whether it fits, without what it needs, where a run at the card's size says so. */
+static bool check(void *context, const frag_fix_choice *choice, bool *fits)
+{
+    const planner *of = context;
+    frag_fit_setting setting;
+    frag_fit_attempt attempt;
+    frag_fix_score score = {.fits = false};
+    *fits = false;
+    if (is_choice_refused(of->plan, choice))
+        return true;
+    frag_fix_apply_all(&of->plan->base, choice, &setting);
+    if (!frag_fit_try(of->fitter, &setting, &of->plan->base.card, of->plan->usable_bytes, &attempt,
+                      of->error))
+        return false;
+    bool is_read = attempt.fits && attempt.most_bytes == FRAG_UNLIMITED;
+    bool ok = !is_read || judge(context, choice, &score);
+    *fits = is_read ? score.fits : attempt.fits;
+    return ok;
+}
+
 /* ---- what is tried on several threads */
 typedef struct job_list job_list;
 
@@ -210,6 +230,7 @@ typedef struct bisection {
 typedef struct probe {
     uint64_t value;
     uint64_t bound_bytes; /* FRAG_UNLIMITED: not known */
+    uint64_t most_bytes;  /* of frag_fit_attempt */
     bool fits;
 } probe;
 
@@ -224,43 +245,48 @@ static bool set_value(const bisection *over, uint64_t value, frag_fit_setting *s
 static bool try_value(planner *of, const bisection *over, probe *tried)
 {
     frag_fit_setting setting;
-    frag_fit_attempt attempt = {.bound_bytes = FRAG_UNLIMITED};
+    frag_fit_attempt attempt = {.bound_bytes = FRAG_UNLIMITED, .most_bytes = FRAG_UNLIMITED};
     bool ok = !set_value(over, tried->value, &setting) ||
               frag_fit_try(of->fitter, &setting, &of->plan->base.card, of->plan->usable_bytes,
                            &attempt, of->error);
     tried->bound_bytes = attempt.bound_bytes;
+    tried->most_bytes = attempt.most_bytes;
     tried->fits = attempt.fits;
     return ok;
 }
 
-/* How much more than its bound a value needs that fits. */
-static bool find_surplus(planner *of, const bisection *over, const probe *tried, double *surplus)
-{
-    frag_fit_setting setting;
-    frag_fit_result result;
-    *surplus = 1;
-    if (!set_value(over, tried->value, &setting) || tried->bound_bytes == 0)
-        return true;
-    if (!frag_fit_measure(of->fitter, &setting, &of->plan->base.card, &result, of->error))
-        return false;
-    *surplus = (double)result.needed_bytes / (double)tried->bound_bytes;
-    return true;
-}
-
-/* What a value needs is about linear. Between two that were tried, and above them, those whose need
- * is far from what there is are not tried. */
-static bool is_plain(const planner *of, const probe *low, const probe *high, double surplus,
-                     probe *tried)
+/* What a value needs is about linear: between two that were tried, and above them. more: how much
+ * more than its bound it needs. */
+static bool is_far(const planner *of, const probe *low, const probe *high, double more,
+                   probe *tried)
 {
     double usable = (double)of->plan->usable_bytes;
-    if (low->value == 0 || high->bound_bytes == FRAG_UNLIMITED)
-        return false;
     double part = ((double)tried->value - (double)low->value) / (double)(high->value - low->value);
     double bound =
         (double)low->bound_bytes + part * ((double)high->bound_bytes - (double)low->bound_bytes);
-    double needed = bound * surplus;
+    double needed = bound * more;
     tried->fits = needed < usable;
     return fabs(needed - usable) > usable / 4 + (double)FRAG_PLAN_UNSURE_BYTES;
+}
+
+/* Those whose need is far from what there is are not tried. What they need of their bound lies
+ * between 1 and most times, and both ends have to say the same. */
+static bool is_plain(const planner *of, const probe *low, const probe *high, double most,
+                     probe *tried)
+{
+    probe other = *tried;
+    if (low->value == 0 || high->bound_bytes == FRAG_UNLIMITED)
+        return false;
+    return is_far(of, low, high, 1, tried) && is_far(of, low, high, most, &other) &&
+           tried->fits == other.fits;
+}
+
+static double most_surplus(const probe *low)
+{
+    if (low->bound_bytes == 0)
+        return 1;
+    return low->most_bytes == FRAG_UNLIMITED ? (double)INFINITY
+                                             : (double)low->most_bytes / (double)low->bound_bytes;
 }
 
 /* Twice as much each time, or half as much, then by halves in between. Less than half of what fits
@@ -271,7 +297,6 @@ static bool find_largest(planner *of, const bisection *over, uint64_t *largest)
     probe low = {.value = 0};
     probe high = {.value = over->max + 1, .bound_bytes = FRAG_UNLIMITED};
     probe tried = {.value = 1};
-    double surplus = 1;
     while (tried.value <= over->first / 2 && tried.value <= over->max / 2)
         tried.value *= 2;
     while (tried.value > low.value && tried.value < high.value) {
@@ -286,16 +311,15 @@ static bool find_largest(planner *of, const bisection *over, uint64_t *largest)
         low = tried;
         do
             tried.value *= 2;
-        while (tried.value < high.value / 2 && is_plain(of, &below, &low, surplus, &tried) &&
+        while (tried.value < high.value / 2 && is_plain(of, &below, &low, 1, &tried) &&
                tried.fits);
     }
     uint64_t above = high.value;
+    double most = most_surplus(&low);
     *largest = low.value;
-    if (low.value > 0 && above - low.value > 1 && !find_surplus(of, over, &low, &surplus))
-        return false;
     while (above - *largest > 1) {
         tried.value = *largest + (above - *largest) / 2;
-        if (!is_plain(of, &low, &high, surplus, &tried) && !try_value(of, over, &tried))
+        if (!is_plain(of, &low, &high, most, &tried) && !try_value(of, over, &tried))
             return false;
         *(tried.fits ? largest : &above) = tried.value;
     }
@@ -430,7 +454,7 @@ static bool find_fixed(planner *of)
 static bool search(planner *of, const uint32_t *levels)
 {
     frag_memory_plan *plan = of->plan;
-    frag_fix_search search = {.count = frag_fix_count(), .judge = judge, .context = of};
+    frag_fix_search search = {.count = frag_fix_count(), .judge = judge, .check = check, .context = of};
     memcpy(search.levels_max, levels, sizeof search.levels_max);
     if (!frag_fix_find(&search, &plan->answer) ||
         !try_choice(of, &plan->answer.choice, &plan->fixed))
