@@ -233,9 +233,9 @@ static known_trial find_known(const frag_fitter *fitter, const frag_fit_setting 
 {
     frag_lock_take(fitter->lock);
     const stored_trial *stored = look_up(fitter, setting, card);
-    known_trial known =
-        stored != NULL ? stored->known : (known_trial){.enough_bytes = FRAG_UNLIMITED,
-                                                               .survived_bytes = FRAG_UNLIMITED};
+    known_trial known = stored != NULL ? stored->known
+                                       : (known_trial){.enough_bytes = FRAG_UNLIMITED,
+                                                       .survived_bytes = FRAG_UNLIMITED};
     frag_lock_give(fitter->lock);
     return known;
 }

@@ -72,6 +72,5 @@ bool frag_fix_find(const frag_fix_search *search, frag_fix_answer *answer)
     for (size_t fix = search->count; fix > 0 && answer->fits; fix--)
         if (answer->choice.levels[fix - 1] > 0 && !lower_fix(search, answer, fix - 1))
             return false;
-    return search->check == NULL ||
-           search->judge(search->context, &answer->choice, &answer->score);
+    return search->check == NULL || search->judge(search->context, &answer->choice, &answer->score);
 }

@@ -129,14 +129,13 @@ static bool run_jobs(const planner *of, take_job *take, void *context, uint64_t 
 }
 
 /* ---- each fix alone */
-static bool try_fix(planner *of, const job_list *jobs, uint64_t fix)
+static bool try_fix(planner *of, uint32_t level_max, size_t fix)
 {
-    const uint32_t *levels = jobs->context;
     frag_fix_choice choice = {{0}};
     frag_plan_fix *kept = &of->plan->fixes[fix];
     kept->trial.fits = false;
-    kept->fix = (size_t)fix;
-    for (uint32_t level = 1; level <= levels[fix] && !kept->trial.fits; level++) {
+    kept->fix = fix;
+    for (uint32_t level = 1; level <= level_max && !kept->trial.fits; level++) {
         choice.levels[fix] = level;
         if (is_choice_refused(of->plan, &choice)) /* the last is not */
             continue;
@@ -147,46 +146,21 @@ static bool try_fix(planner *of, const job_list *jobs, uint64_t fix)
     return true;
 }
 
-static bool try_fixes(planner *of, uint32_t *levels)
-{
-    frag_memory_plan *plan = of->plan;
-    if (!run_jobs(of, try_fix, levels, frag_fix_count()))
-        return false;
-    for (size_t i = 0; i < frag_fix_count(); i++)
-        if (levels[i] > 0)
-            plan->fixes[plan->fix_count++] = plan->fixes[i];
-    return true;
-}
-
 /* ---- lengths that are drawn */
-static bool count_draw(planner *of, const frag_fit_setting *setting)
+/* Another seed, the first of which is the workload's own; the last is the longest batch every time.
+ */
+static bool try_draw(planner *of, const frag_workload *longest, uint64_t draw, bool *fits)
 {
     frag_plan_trial trial;
-    if (!try_setting(of, setting, &trial))
-        return false;
-    of->plan->draws++;
-    of->plan->draws_served += trial.fits;
-    return true;
-}
-
-/* Other seeds, and the longest batch every time. */
-static bool try_draws(planner *of)
-{
-    const frag_workload *workload = &of->plan->base.setting.workload;
     frag_fit_setting setting;
-    frag_workload longest;
-    bool is_drawn = frag_workload_is_drawn(workload, &longest);
-    for (uint64_t i = 0; is_drawn && i < SEEDS; i++) {
-        memcpy(&setting, &of->plan->base.setting, sizeof setting);
-        setting.workload.seed += i;
-        if (!count_draw(of, &setting))
-            return false;
-    }
-    if (!is_drawn)
-        return true;
     memcpy(&setting, &of->plan->base.setting, sizeof setting);
-    setting.workload = longest;
-    return count_draw(of, &setting);
+    if (draw < SEEDS)
+        setting.workload.seed += draw;
+    else
+        setting.workload = *longest;
+    bool ok = try_setting(of, &setting, &trial);
+    *fits = ok && trial.fits;
+    return ok;
 }
 
 /* ---- workspaces of convolutions and singular value decompositions, taken at their most */
@@ -204,6 +178,51 @@ static bool try_no_workspaces(planner *of)
                       of->error))
         return false;
     plan->is_workspace_split = attempt.fits != plan->as_is.fits;
+    return true;
+}
+
+/* ---- what does not wait for anything else: the workload as it is, draws of it, fixes */
+typedef struct single_trials {
+    uint32_t levels[FRAG_FIXES_MAX];
+    frag_workload longest;
+    uint64_t draws;
+    bool are_served[SEEDS + 1];
+} single_trials;
+
+static bool try_as_is(planner *of)
+{
+    frag_memory_plan *plan = of->plan;
+    return try_setting(of, &plan->base.setting, &plan->as_is) && try_no_workspaces(of) &&
+           frag_fit_divide(of->fitter, &plan->base.setting, &plan->base.card, &plan->parts,
+                           of->error);
+}
+
+static bool try_single(planner *of, const job_list *jobs, uint64_t index)
+{
+    single_trials *trials = jobs->context;
+    if (index == 0)
+        return try_as_is(of);
+    if (index < trials->draws)
+        return try_draw(of, &trials->longest, index, &trials->are_served[index]);
+    size_t fix = (size_t)(index - (trials->draws > 0 ? trials->draws : 1));
+    return try_fix(of, trials->levels[fix], fix);
+}
+
+static bool try_singles(planner *of, single_trials *trials)
+{
+    frag_memory_plan *plan = of->plan;
+    if (frag_workload_is_drawn(&plan->base.setting.workload, &trials->longest))
+        trials->draws = SEEDS + 1;
+    uint64_t firsts = trials->draws > 0 ? trials->draws : 1;
+    if (!run_jobs(of, try_single, trials, firsts + frag_fix_count()))
+        return false;
+    trials->are_served[0] = plan->as_is.fits;
+    plan->draws = trials->draws;
+    for (uint64_t i = 0; i < trials->draws; i++)
+        plan->draws_served += trials->are_served[i];
+    for (size_t i = 0; i < frag_fix_count(); i++)
+        if (trials->levels[i] > 0)
+            plan->fixes[plan->fix_count++] = plan->fixes[i];
     return true;
 }
 
@@ -269,24 +288,43 @@ static bool is_far(const planner *of, const probe *low, const probe *high, doubl
     return fabs(needed - usable) > usable / 4 + (double)FRAG_PLAN_UNSURE_BYTES;
 }
 
-/* Those whose need is far from what there is are not tried. What they need of their bound lies
- * between 1 and most times, and both ends have to say the same. */
-static bool is_plain(const planner *of, const probe *low, const probe *high, double most,
+/* How much more than its bound a value needs: between these. */
+typedef struct surplus {
+    double least;
+    double most;
+} surplus;
+
+/* Those whose need is far from what there is are not tried; both ends have to say the same. */
+static bool is_plain(const planner *of, const probe *low, const probe *high, const surplus *more,
                      probe *tried)
 {
     probe other = *tried;
     if (low->value == 0 || high->bound_bytes == FRAG_UNLIMITED)
         return false;
-    return is_far(of, low, high, 1, tried) && is_far(of, low, high, most, &other) &&
+    return is_far(of, low, high, more->least, tried) && is_far(of, low, high, more->most, &other) &&
            tried->fits == other.fits;
 }
 
-static double most_surplus(const probe *low)
+/* Of a value that fits. Where lengths are drawn, what is needed jumps: it is found exactly there.
+ */
+static bool find_surplus(planner *of, const bisection *over, const probe *low, surplus *more)
 {
-    if (low->bound_bytes == 0)
-        return 1;
-    return low->most_bytes == FRAG_UNLIMITED ? (double)INFINITY
-                                             : (double)low->most_bytes / (double)low->bound_bytes;
+    frag_fit_setting setting;
+    frag_fit_result result;
+    frag_workload longest;
+    bool is_set = set_value(over, low->value, &setting);
+    if (!is_set || low->bound_bytes == 0)
+        return true;
+    double bound = (double)low->bound_bytes;
+    if (!frag_workload_is_drawn(&setting.workload, &longest)) {
+        more->most =
+            low->most_bytes == FRAG_UNLIMITED ? (double)INFINITY : (double)low->most_bytes / bound;
+        return true;
+    }
+    if (!frag_fit_measure(of->fitter, &setting, &of->plan->base.card, &result, of->error))
+        return false;
+    more->least = more->most = (double)result.needed_bytes / bound;
+    return true;
 }
 
 /* Twice as much each time, or half as much, then by halves in between. Less than half of what fits
@@ -297,6 +335,7 @@ static bool find_largest(planner *of, const bisection *over, uint64_t *largest)
     probe low = {.value = 0};
     probe high = {.value = over->max + 1, .bound_bytes = FRAG_UNLIMITED};
     probe tried = {.value = 1};
+    surplus more = {1, 1};
     while (tried.value <= over->first / 2 && tried.value <= over->max / 2)
         tried.value *= 2;
     while (tried.value > low.value && tried.value < high.value) {
@@ -311,15 +350,16 @@ static bool find_largest(planner *of, const bisection *over, uint64_t *largest)
         low = tried;
         do
             tried.value *= 2;
-        while (tried.value < high.value / 2 && is_plain(of, &below, &low, 1, &tried) &&
+        while (tried.value < high.value / 2 && is_plain(of, &below, &low, &more, &tried) &&
                tried.fits);
     }
     uint64_t above = high.value;
-    double most = most_surplus(&low);
     *largest = low.value;
+    if (low.value > 0 && above - low.value > 1 && !find_surplus(of, over, &low, &more))
+        return false;
     while (above - *largest > 1) {
         tried.value = *largest + (above - *largest) / 2;
-        if (!is_plain(of, &low, &high, most, &tried) && !try_value(of, over, &tried))
+        if (!is_plain(of, &low, &high, &more, &tried) && !try_value(of, over, &tried))
             return false;
         *(tried.fits ? largest : &above) = tried.value;
     }
@@ -386,23 +426,46 @@ static bool is_refused(const bisection *over, uint64_t value)
     return value > over->max || !frag_workload_check(&setting.workload, NULL);
 }
 
+/* ---- the combination of fixes */
+static bool search_fixes(planner *of, const uint32_t *levels)
+{
+    frag_memory_plan *plan = of->plan;
+    frag_fix_search search = {
+        .count = frag_fix_count(), .judge = judge, .check = check, .context = of};
+    memcpy(search.levels_max, levels, sizeof search.levels_max);
+    if (!frag_fix_find(&search, &plan->answer) ||
+        !try_choice(of, &plan->answer.choice, &plan->fixed))
+        return false;
+    for (size_t i = 0; i < plan->answer.step_count; i++)
+        if (!try_choice(of, &plan->answer.steps[i].choice, &plan->steps[i]))
+            return false;
+    return true;
+}
+
 /* What is searched for, and the largest that was found: a batch, then a length. */
 typedef struct largest_search {
     bisection over[2];
     uint64_t found[2];
     bool is_limited[2];
+    const uint32_t *levels; /* of fixes, whose combination is searched for beside; NULL: none */
 } largest_search;
 
 static bool search_one(planner *of, const job_list *jobs, uint64_t index)
 {
     largest_search *search = jobs->context;
-    if (!find_largest(of, &search->over[index], &search->found[index]))
+    if (index == 0)
+        return search->levels == NULL || search_fixes(of, search->levels);
+    const bisection *over = &search->over[index - 1];
+    if (over->set == set_tokens && !frag_workload_has_tokens(&over->from->workload))
+        return true;
+    if (!find_largest(of, over, &search->found[index - 1]))
         return false;
-    search->is_limited[index] = is_refused(&search->over[index], search->found[index] + 1);
+    search->is_limited[index - 1] = is_refused(over, search->found[index - 1] + 1);
     return true;
 }
 
-static bool find_both(planner *of, const frag_fit_setting *from, frag_plan_largest *largest)
+static bool find_both(planner *of, const frag_fit_setting *from, const uint32_t *levels,
+                      frag_plan_largest *largest)
 {
     const frag_network *network = &from->workload.network;
     uint64_t positions = network->positions > 0 ? network->positions : TOKENS_MAX;
@@ -410,8 +473,9 @@ static bool find_both(planner *of, const frag_fit_setting *from, frag_plan_large
     largest_search search = {
         .over = {{set_batch, from, BATCH_MAX, count_batches(&from->workload)},
                  {set_tokens, from, (positions < TOKENS_MAX ? positions : TOKENS_MAX) / unit,
-                  frag_fix_longest(&from->workload) / unit}}};
-    if (!run_jobs(of, search_one, &search, frag_workload_has_tokens(&from->workload) ? 2 : 1))
+                  frag_fix_longest(&from->workload) / unit}},
+        .levels = levels};
+    if (!run_jobs(of, search_one, &search, 3))
         return false;
     largest->batch = search.found[0] * find_batch_unit(&from->workload);
     largest->is_batch_limited = search.is_limited[0];
@@ -447,30 +511,16 @@ static bool find_fixed(planner *of)
         plan->has_largest_fixed = plan->has_largest_fixed || choice.levels[i] > 0;
     }
     frag_fix_apply_all(&plan->base, &choice, &setting);
-    return !plan->has_largest_fixed || find_both(of, &setting, &plan->largest_fixed);
+    return !plan->has_largest_fixed || find_both(of, &setting, NULL, &plan->largest_fixed);
 }
 
 /* ---- the whole */
-static bool search(planner *of, const uint32_t *levels)
-{
-    frag_memory_plan *plan = of->plan;
-    frag_fix_search search = {.count = frag_fix_count(), .judge = judge, .check = check, .context = of};
-    memcpy(search.levels_max, levels, sizeof search.levels_max);
-    if (!frag_fix_find(&search, &plan->answer) ||
-        !try_choice(of, &plan->answer.choice, &plan->fixed))
-        return false;
-    for (size_t i = 0; i < plan->answer.step_count; i++)
-        if (!try_choice(of, &plan->answer.steps[i].choice, &plan->steps[i]))
-            return false;
-    return true;
-}
-
 bool frag_memory_plan_make(frag_fitter *fitter, const frag_workload *workload, const char *conf,
                            const frag_dryrun_gpu *gpu, const char *name, frag_memory_plan *plan,
                            frag_error *error)
 {
     planner of = {fitter, plan, error};
-    uint32_t levels[FRAG_FIXES_MAX] = {0};
+    single_trials trials = {.draws = 0};
     memset(plan, 0, sizeof *plan);
     if (workload->task == FRAG_TASK_SERVE)
         return frag_fail(error, FRAG_E_INPUT,
@@ -483,16 +533,15 @@ bool frag_memory_plan_make(frag_fitter *fitter, const frag_workload *workload, c
     plan->usable_bytes = gpu->memory.capacity_bytes > gpu->memory.context_bytes
                              ? gpu->memory.capacity_bytes - gpu->memory.context_bytes
                              : 0;
-    if (!frag_tape_card_read(&gpu->card, gpu->card.name, &plan->base.card, error) ||
-        !try_setting(&of, &plan->base.setting, &plan->as_is) || !try_draws(&of) ||
-        !try_no_workspaces(&of) ||
-        !frag_fit_divide(fitter, &plan->base.setting, &plan->base.card, &plan->parts, error))
+    if (!frag_tape_card_read(&gpu->card, gpu->card.name, &plan->base.card, error))
         return false;
-    conclude(plan);
     for (size_t i = 0; i < frag_fix_count(); i++)
-        levels[i] = count_levels(plan, i);
-    return try_fixes(&of, levels) && search(&of, levels) &&
-           find_both(&of, &plan->base.setting, &plan->largest) && find_fixed(&of);
+        trials.levels[i] = count_levels(plan, i);
+    bool ok = try_singles(&of, &trials);
+    if (ok)
+        conclude(plan);
+    return ok && find_both(&of, &plan->base.setting, trials.levels, &plan->largest) &&
+           find_fixed(&of);
 }
 
 int64_t frag_plan_margin(const frag_memory_plan *plan, const frag_plan_trial *trial)
