@@ -168,6 +168,7 @@ static void resize_events(frag_builder *builder, size_t capacity)
 {
     frag_trace *trace = builder->trace;
     trace->events = frag_realloc(trace->events, capacity, sizeof *trace->events);
+    frag_memory_will_fill(trace->events, capacity * sizeof *trace->events);
     frag_trace_resize_columns(trace, builder->device.capacity, capacity);
     builder->device.capacity = capacity;
 }
@@ -248,6 +249,14 @@ void frag_builder_expect(frag_builder *builder, uint64_t event_count)
         frag_builder_device(builder, 0);
     FRAG_ASSERT(builder->trace->event_count == 0);
     builder->device.expected = (size_t)event_count;
+}
+
+void frag_builder_reuse(frag_builder *builder, frag_event *events, size_t capacity)
+{
+    frag_builder_expect(builder, 0);
+    FRAG_ASSERT(builder->trace->events == NULL);
+    builder->trace->events = events;
+    builder->device.capacity = capacity;
 }
 
 /* ---- events */

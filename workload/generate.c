@@ -472,7 +472,7 @@ typedef struct generating {
     const frag_tape_card *card;
     frag_builder *builder;
     frag_request_kinds *kinds; /* NULL: nobody asks */
-    uint64_t event_count;
+    frag_event_room room;
 } generating;
 
 static void run_rank(const generating *of, uint32_t rank)
@@ -480,7 +480,10 @@ static void run_rank(const generating *of, uint32_t rank)
     const frag_workload *workload = of->workload;
     frag_builder *builder = of->builder;
     frag_builder_device(builder, rank);
-    frag_builder_expect(builder, of->event_count);
+    if (rank == 0 && of->room.events != NULL)
+        frag_builder_reuse(builder, of->room.events, of->room.count);
+    else
+        frag_builder_expect(builder, of->room.count);
     program running = {
         .workload = workload,
         .family = families[workload->network.family],
@@ -535,12 +538,14 @@ bool frag_workload_generate(const frag_workload *workload, const frag_tape_card 
 }
 
 bool frag_workload_generate_marked(const frag_workload *workload, const frag_tape_card *card,
-                                   uint64_t event_count, frag_recording *recording,
+                                   frag_event_room room, frag_recording *recording,
                                    frag_request_kinds *kinds, frag_error *error)
 {
-    if (!check_card(workload, card, error))
+    if (!check_card(workload, card, error)) {
+        frag_free(room.events);
         return false;
-    const generating of = {workload, card, frag_builder_create(recording), kinds, event_count};
+    }
+    const generating of = {workload, card, frag_builder_create(recording), kinds, room};
     frag_builder_skip_digest(of.builder);
     run_ranks(&of);
     return frag_builder_finish(of.builder, "plan", error);

@@ -9,10 +9,16 @@
 /* recording must be {0}; the caller destroys it. name: of the recording, for people. */
 bool frag_workload_generate(const frag_workload *workload, const frag_tape_card *card,
                             const char *name, frag_recording *recording, frag_error *error);
+/* About how many events a device will have; 0: not known. */
+typedef struct frag_event_room {
+    frag_event *events; /* memory for so many, of a trace that is over: it is taken over. Or NULL */
+    uint64_t count;
+} frag_event_room;
+
 /* As above, with what each request is for in kinds ({0}; the caller frees what it holds), and
- * without digests. event_count: about how many events a device has; 0: not known. */
+ * without digests. */
 bool frag_workload_generate_marked(const frag_workload *workload, const frag_tape_card *card,
-                                   uint64_t event_count, frag_recording *recording,
+                                   frag_event_room room, frag_recording *recording,
                                    frag_request_kinds *kinds, frag_error *error);
 
 #endif

@@ -9,6 +9,8 @@
 #include "base/threads.h"
 #include "sim/run.h"
 
+enum { SPARES = 2 };
+
 /* What is known of a setting. */
 typedef struct known_trial {
     uint64_t bound_bytes;
@@ -34,6 +36,7 @@ struct frag_fitter {
     size_t count;
     uint64_t trace_count; /* generated so far */
     uint64_t event_count; /* of the last of them */
+    frag_event_room spare[SPARES];
 };
 
 /* A generated trace, and what its requests are for. */
@@ -93,6 +96,8 @@ void frag_fitter_destroy(frag_fitter *fitter)
     frag_policy_spec_destroy(&fitter->policies[1]);
     frag_lock_destroy(fitter->lock);
     frag_free(fitter->trials);
+    for (size_t i = 0; i < SPARES; i++)
+        frag_free(fitter->spare[i].events);
     frag_free(fitter);
 }
 
@@ -107,18 +112,30 @@ uint32_t frag_fitter_threads(const frag_fitter *fitter)
 }
 
 /* ---- one trial */
+/* Memory of a trace that is over, or about how many events there will be. */
+static frag_event_room take_room(frag_fitter *fitter)
+{
+    frag_lock_take(fitter->lock);
+    frag_event_room room = {NULL, fitter->event_count};
+    for (size_t i = 0; i < SPARES && room.events == NULL; i++) {
+        if (fitter->spare[i].events == NULL)
+            continue;
+        room = fitter->spare[i];
+        fitter->spare[i].events = NULL;
+    }
+    frag_lock_give(fitter->lock);
+    return room;
+}
+
 static bool make_trace(frag_fitter *fitter, const frag_fit_setting *setting,
                        const frag_tape_card *card, made_trace *made, frag_error *error)
 {
     *made = (made_trace){.kinds = {0}};
     if (frag_is_cancelled(fitter->context))
         return frag_fail(error, FRAG_E_SYSTEM, "interrupted");
-    frag_lock_take(fitter->lock);
-    uint64_t event_count = fitter->event_count;
-    frag_lock_give(fitter->lock);
     if (!frag_workload_check(&setting->workload, error) ||
-        !frag_workload_generate_marked(&setting->workload, card, event_count, &made->recording,
-                                       &made->kinds, error))
+        !frag_workload_generate_marked(&setting->workload, card, take_room(fitter),
+                                       &made->recording, &made->kinds, error))
         return false;
     frag_lock_take(fitter->lock);
     fitter->trace_count++;
@@ -127,8 +144,17 @@ static bool make_trace(frag_fitter *fitter, const frag_fit_setting *setting,
     return true;
 }
 
-static void destroy_trace(made_trace *made)
+static void destroy_trace(frag_fitter *fitter, made_trace *made)
 {
+    frag_trace *first = made->recording.trace_count > 0 ? made->recording.traces : NULL;
+    frag_lock_take(fitter->lock);
+    for (size_t i = 0; i < SPARES && first != NULL && first->events != NULL; i++) {
+        if (fitter->spare[i].events != NULL)
+            continue;
+        fitter->spare[i] = (frag_event_room){first->events, first->event_count};
+        first->events = NULL;
+    }
+    frag_lock_give(fitter->lock);
     frag_recording_destroy(&made->recording);
     frag_free(made->kinds.kinds);
 }
@@ -331,7 +357,7 @@ bool frag_fit_measure(frag_fitter *fitter, const frag_fit_setting *setting,
         divide(&made, result->rank, &result->peak, &known.parts);
         store(fitter, setting, card, &known);
     }
-    destroy_trace(&made);
+    destroy_trace(fitter, &made);
     return ok;
 }
 
@@ -392,7 +418,7 @@ bool frag_fit_try(frag_fitter *fitter, const frag_fit_setting *setting, const fr
     }
     if (ok)
         store(fitter, setting, card, &known);
-    destroy_trace(&made);
+    destroy_trace(fitter, &made);
     return ok;
 }
 
