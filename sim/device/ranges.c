@@ -4,6 +4,11 @@
 
 #include "base/memory.h"
 
+typedef struct free_range {
+    uint64_t address;
+    uint64_t bytes;
+} free_range;
+
 static uint32_t priority(uint32_t node)
 {
     uint32_t x = node * 2654435769u;
@@ -86,6 +91,21 @@ static void erase(frag_ranges *ranges, uint64_t address)
     ranges->root = join(ranges, low, high);
 }
 
+/* In the tree below `at`, the range that begins at `from` becomes another one, which lies between
+ * the same two. */
+static void change(frag_ranges *ranges, uint32_t at, uint64_t from, const free_range *to)
+{
+    frag_range_node *node = &ranges->nodes[at];
+    FRAG_ASSERT(at != 0);
+    if (from == node->address) {
+        node->address = to->address;
+        node->bytes = to->bytes;
+    } else {
+        change(ranges, from < node->address ? node->left : node->right, from, to);
+    }
+    update(ranges, at);
+}
+
 /* The last range that begins at or below address; 0: none. */
 static uint32_t find_at_or_below(const frag_ranges *ranges, uint64_t address)
 {
@@ -143,11 +163,14 @@ bool frag_ranges_take_at(frag_ranges *ranges, uint64_t address, uint64_t bytes)
     uint64_t end = start + ranges->nodes[at].bytes;
     if (address > end || end - address < bytes)
         return false;
-    erase(ranges, start);
-    if (start < address)
-        insert(ranges, start, address - start);
-    if (address + bytes < end)
-        insert(ranges, address + bytes, end - address - bytes);
+    const free_range below = {start, address - start};
+    const free_range above = {address + bytes, end - address - bytes};
+    if (below.bytes == 0 && above.bytes == 0)
+        erase(ranges, start);
+    else
+        change(ranges, ranges->root, start, below.bytes > 0 ? &below : &above);
+    if (below.bytes > 0 && above.bytes > 0)
+        insert(ranges, above.address, above.bytes);
     return true;
 }
 
@@ -172,24 +195,25 @@ void frag_ranges_give(frag_ranges *ranges, uint64_t address, uint64_t bytes)
 {
     uint32_t below = find_at_or_below(ranges, address);
     uint32_t above = find_at_or_below(ranges, address + bytes);
-    if (below != 0) {
-        uint64_t start = ranges->nodes[below].address;
-        uint64_t length = ranges->nodes[below].bytes;
-        FRAG_ASSERT(start + length <= address);
-        if (start + length == address) {
-            erase(ranges, start);
-            address = start;
-            bytes += length;
-        }
+    const frag_range_node low = ranges->nodes[below];
+    const frag_range_node high = ranges->nodes[above];
+    free_range whole = {address, bytes};
+    FRAG_ASSERT(below == 0 || low.address + low.bytes <= address);
+    bool is_behind = below != 0 && low.address + low.bytes == address;
+    bool is_before = above != 0 && above != below;
+    FRAG_ASSERT(!is_before || high.address == address + bytes);
+    if (is_behind) {
+        whole.address = low.address;
+        whole.bytes += low.bytes;
     }
-    if (above != 0 && above != below) {
-        uint64_t start = ranges->nodes[above].address;
-        FRAG_ASSERT(start == address + bytes);
-        uint64_t length = ranges->nodes[above].bytes;
-        erase(ranges, start);
-        bytes += length;
-    }
-    insert(ranges, address, bytes);
+    if (is_before)
+        whole.bytes += high.bytes;
+    if (is_behind && is_before)
+        erase(ranges, high.address);
+    if (is_behind || is_before)
+        change(ranges, ranges->root, is_behind ? low.address : high.address, &whole);
+    else
+        insert(ranges, address, bytes);
 }
 
 typedef struct audit {
