@@ -168,7 +168,6 @@ static void resize_events(frag_builder *builder, size_t capacity)
 {
     frag_trace *trace = builder->trace;
     trace->events = frag_realloc(trace->events, capacity, sizeof *trace->events);
-    frag_memory_will_fill(trace->events, capacity * sizeof *trace->events);
     frag_trace_resize_columns(trace, builder->device.capacity, capacity);
     builder->device.capacity = capacity;
 }
