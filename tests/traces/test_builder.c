@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "base/memory.h"
 #include "tests/support/sample_recording.h"
 
 static void add_alloc(frag_builder *builder, uint64_t stream)
@@ -137,11 +138,15 @@ static void hands_out_slots_again_and_never_twice(void **state)
 static void takes_more_or_fewer_events_than_expected(void **state)
 {
     (void)state;
-    for (uint64_t expected = 0; expected <= 4096; expected += 2048) {
+    for (uint64_t expected = 0; expected <= 8192; expected += 2048) {
         frag_recording recording = {0};
         frag_error error = {0};
         frag_builder *builder = frag_builder_create(&recording);
-        frag_builder_expect(builder, expected);
+        if (expected <= 4096)
+            frag_builder_expect(builder, expected);
+        else
+            frag_builder_reuse(builder, frag_alloc(expected - 4096, sizeof(frag_event)),
+                               expected - 4096);
         for (uint32_t i = 0; i < 3000; i++)
             frag_builder_add(builder,
                              &(frag_build_event){
