@@ -77,10 +77,10 @@
         {"no-grad", "FLAG", .choices = "true|false", .help = "evaluate under torch.no_grad()"},    \
         {"empty-cache", "N", .help = "torch.cuda.empty_cache() every N steps"},                    \
         {"parallel", "HOW", .choices = "none|ddp|zero1|fsdp|pipeline|dp|tensor",                   \
-         .help = "how several devices share the work"},                                            \
+         .help = "how several devices share the work: ZeRO 1 is zero1, ZeRO 3 is fsdp"},           \
         {"devices", "N", .help = "that share it"},                                                 \
         {"reshard", "FLAG", .choices = "true|false",                                               \
-         .help = "with fsdp: blocks are given back behind forward and gathered again"},            \
+         .help = "with fsdp: blocks are given back behind forward (ZeRO 3), or not (ZeRO 2)"},     \
         {"schedule", "NAME", .choices = "1f1b|gpipe",                                              \
          .help = "of a pipeline: in which order its microbatches go forward and backward"},        \
         {"microbatches", "N",                                                                      \

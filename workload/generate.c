@@ -345,7 +345,9 @@ static void train_step(program *running)
         run_backward(running);
     }
     frag_tape_begin(tape, "optimizer");
-    bool is_fused = running->workload->optimizer_loop == FRAG_LOOP_FUSED;
+    /* What ZeroRedundancyOptimizer is around does not say to a scaler that it is fused. */
+    bool is_fused = running->workload->optimizer_loop == FRAG_LOOP_FUSED &&
+                    running->workload->parallel != FRAG_PARALLEL_ZERO1;
     frag_tensor flag = has_scaler(running) ? unscale(tape, is_fused) : 0;
     /* A fused optimizer unscales itself, and is handed scale and flag. */
     frag_tensor handed[2] = {0, 0};

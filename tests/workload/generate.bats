@@ -361,7 +361,7 @@ types=${types/convnext, whisper, mnasnet, dlrm, graphsage or gcn/convnext or whi
     refuse "without autocast and adafactor" "$gpt2" --precision bf16 --parallel fsdp --optimizer adafactor
     refuse "opt, gpt_neox and the families of llama, not for bert" $here/models/bert-tiny.json --parallel fsdp
     refuse "not described for resnet" $here/models/resnet-tiny.json --parallel ddp
-    refuse "expected the optimizer adamw" "$gpt2" --parallel zero1 --optimizer sgd
+    refuse "with parallel none or ddp" $here/models/llama-tiny.json --parallel zero1 --optimizer galore-adamw
     refuse "gpt2 and the families of llama, not for opt" $here/models/opt-tiny.json --parallel pipeline
     refuse "accumulate 2; expected more microbatches" "$gpt2" --precision bf16 --parallel pipeline --accumulate 2
     refuse "GradScaler scales a loss that the last stage alone has; expected amp-bf16" "$gpt2" --precision amp-fp16 --parallel pipeline

@@ -317,7 +317,7 @@ def galore(parameters):
 
 loop = {"foreach": {}, "fused": {"fused": True}, "single": {"foreach": False}}[knobs.get("optimizer_loop", "foreach")]
 amsgrad = knobs.get("amsgrad", "false") == "true"
-optimizer = {
+make_optimizer = {
     "adamw": lambda p: torch.optim.AdamW(p, amsgrad=amsgrad, **loop),
     "adam": lambda p: torch.optim.Adam(p, amsgrad=amsgrad, **loop),
     "rmsprop": lambda p: torch.optim.RMSprop(p, **loop),
@@ -328,11 +328,14 @@ optimizer = {
     "galore-adamw": galore,
     "sgd": lambda p: torch.optim.SGD(p, lr=0.1, **loop),
     "momentum": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, **loop),
-}[knobs.get("optimizer", "adamw")]([p for p in model.parameters() if p.requires_grad])
+}[knobs.get("optimizer", "adamw")]
+trained = [p for p in model.parameters() if p.requires_grad]
 if parallel == "zero1":
     from torch.distributed.optim import ZeroRedundancyOptimizer
 
-    optimizer = ZeroRedundancyOptimizer(list(model.parameters()), torch.optim.AdamW, amsgrad=amsgrad, **loop)
+    optimizer = ZeroRedundancyOptimizer(trained, make_optimizer)
+else:
+    optimizer = make_optimizer(trained)
 scaler = torch.amp.GradScaler("cuda", enabled=precision == "amp-fp16")
 
 lengths = [int(length) for length in knobs.get("tokens", "128").split(",")]

@@ -638,8 +638,6 @@ static bool check_parallel(const frag_workload *workload, frag_error *error)
         return frag_fail(error, FRAG_E_INPUT,
                          "parallel is given with offload, leak, loss chunked, lora_dora, "
                          "keep_outputs or del; expected none of them");
-    if (workload->parallel == FRAG_PARALLEL_ZERO1 && workload->optimizer != FRAG_OPTIMIZER_ADAMW)
-        return frag_fail(error, FRAG_E_INPUT, "parallel is zero1; expected the optimizer adamw");
     if (workload->parallel == FRAG_PARALLEL_PIPELINE)
         return check_pipeline(workload, error);
     if (workload->parallel == FRAG_PARALLEL_TENSOR)
