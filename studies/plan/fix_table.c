@@ -82,6 +82,59 @@ static uint32_t count_reshard(const frag_fix_base *base)
     return !base->setting.workload.is_resharded;
 }
 
+/* ---- states, or gradients and weights too, of which each device has a part */
+static bool takes_parallel(const frag_fix_base *base, uint64_t parallel)
+{
+    frag_workload workload = base->setting.workload;
+    workload.parallel = parallel;
+    return frag_workload_check(&workload, NULL);
+}
+
+static uint32_t count_zero1(const frag_fix_base *base)
+{
+    const frag_workload *workload = &base->setting.workload;
+    return workload->parallel == FRAG_PARALLEL_DDP && workload->optimizer != FRAG_OPTIMIZER_SGD &&
+           takes_parallel(base, FRAG_PARALLEL_ZERO1);
+}
+
+static uint32_t count_fsdp(const frag_fix_base *base)
+{
+    uint64_t parallel = base->setting.workload.parallel;
+    return (parallel == FRAG_PARALLEL_DDP || parallel == FRAG_PARALLEL_ZERO1) &&
+           takes_parallel(base, FRAG_PARALLEL_FSDP);
+}
+
+static void describe_parallel(const frag_fit_setting *setting, frag_text *text)
+{
+    frag_text_add(text, "%s",
+                  setting->workload.parallel == FRAG_PARALLEL_FSDP ? "fully_shard"
+                                                                   : "ZeroRedundancyOptimizer");
+}
+
+static void line_zero1(const frag_fix_base *base, const frag_fit_setting *setting,
+                       frag_fix_place place, frag_text *text)
+{
+    static const char *const classes[] = {
+        [FRAG_OPTIMIZER_ADAMW] = "torch.optim.AdamW",
+        [FRAG_OPTIMIZER_ADAM] = "torch.optim.Adam",
+        [FRAG_OPTIMIZER_SGD] = "torch.optim.SGD, lr=...",
+        [FRAG_OPTIMIZER_MOMENTUM] = "torch.optim.SGD, lr=..., momentum=0.9",
+        [FRAG_OPTIMIZER_RMSPROP] = "torch.optim.RMSprop",
+        [FRAG_OPTIMIZER_ADAFACTOR] = "torch.optim.Adafactor",
+        [FRAG_OPTIMIZER_ADAMW_8BIT] = "bitsandbytes.optim.AdamW8bit",
+        [FRAG_OPTIMIZER_PAGED_ADAMW] = "bitsandbytes.optim.PagedAdamW",
+        [FRAG_OPTIMIZER_PAGED_ADAMW_8BIT] = "bitsandbytes.optim.PagedAdamW8bit",
+    };
+    (void)base;
+    const frag_workload *workload = &setting->workload;
+    if (place == FRAG_FIX_TORCH && workload->parallel == FRAG_PARALLEL_ZERO1)
+        frag_text_add(text,
+                      "torch.distributed.optim.ZeroRedundancyOptimizer("
+                      "[p for p in model.parameters() if p.requires_grad], %s%s)",
+                      classes[workload->optimizer],
+                      workload->optimizer_loop == FRAG_LOOP_FUSED ? ", fused=True" : "");
+}
+
 static void describe_loop(const frag_fit_setting *setting, frag_text *text)
 {
     frag_text_add(text, "%s",
@@ -537,6 +590,15 @@ const frag_fix frag_fixes[] = {
      "It is gathered again for backward: half as much again is sent.", FRAG_FIX_TIME, count_reshard,
      .knobs = {{"reshard", "true"}}, .made = "reshard_after_forward=True",
      .lines = {[FRAG_FIX_TORCH] = "fully_shard(block, reshard_after_forward=True)"}},
+    {"zero1",
+     "Each device keeps the optimizer's state for a part of the parameters (ZeRO stage 1).",
+     "Each device sends its parameters to the others behind a step.", FRAG_FIX_TIME, count_zero1,
+     .knobs = {{"parallel", "zero1"}}, .describe = describe_parallel, .write_line = line_zero1},
+    {"fsdp", "Each device keeps a part of the weights, gradients and state (ZeRO stage 3).",
+     "Blocks are gathered for forward and for backward: half as much again is sent.", FRAG_FIX_TIME,
+     count_fsdp, .knobs = {{"parallel", "fsdp"}}, .describe = describe_parallel,
+     .lines = {[FRAG_FIX_TORCH] = "for block in blocks:\n    fully_shard(block)\n"
+                                  "fully_shard(model)  # in place of DistributedDataParallel"}},
     {"accumulate",
      "The batch is divided into smaller ones, whose gradients are added up before one step of the "
      "optimizer.",

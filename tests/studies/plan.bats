@@ -205,7 +205,7 @@ refuse() { # sentence, arguments
         grep -q '^costs: ' "$out/said"
         grep -q '^here: ' "$out/said"
     done < <(sed -n 's/^    {"\([a-z0-9-]*\)",$/\1/p; s/^    {"\([a-z0-9-]*\)", ".*/\1/p' studies/plan/fix_table.c)
-    [ "$count" -eq 18 ]
+    [ "$count" -eq 20 ]
     ./fraglab plan $models/gpt2-small.yaml --gpu rtx3060 --explain no-grad | grep -q '^here: it does not apply'
 }
 
@@ -265,6 +265,25 @@ refuse() { # sentence, arguments
     ./fraglab ranks "$out/pipeline.fgt" --policy pytorch --capacity "${needed}B" >/dev/null
     run ./fraglab ranks "$out/pipeline.fgt" --policy pytorch --capacity "$((needed - 1024 * 1024))B"
     [ "$status" -eq 1 ]
+}
+
+@test "beside DDP the optimizer's state may be split, or all be, and a plan's figures are those of the knob" {
+    ask() { ./fraglab plan $models/gpt2-small.yaml --gpu 2.5GiB --batch 2 --tokens 256 --format jsonl "$@" || [ $? -eq 1 ]; }
+    ask --parallel ddp --devices 3 --precision bf16 >"$out/ddp.jsonl"
+    for fix in zero1 fsdp; do
+        alone=$(field "[f['peak'] for f in p['fixes'] if f['fix'] == '$fix'][0]" <"$out/ddp.jsonl")
+        [ "$alone" = "$(ask --parallel $fix --devices 3 --precision bf16 | field 'p["peak"]')" ]
+    done
+    # The line to paste has the optimizer that there is.
+    ./fraglab plan $models/gpt2-small.yaml --gpu 2.5GiB --parallel ddp --optimizer adam --optimizer-loop fused --explain zero1 >"$out/zero1.txt" || [ $? -eq 1 ]
+    [[ "$(cat "$out/zero1.txt")" == *"ZeroRedundancyOptimizer([p for p in model.parameters() if p.requires_grad], torch.optim.Adam, fused=True)"* ]]
+    # Neither where one device has all, nor what a plan has already, nor without a state, nor under autocast.
+    offered() { ask "$@" | field '[f["fix"] for f in p["fixes"] if f["fix"] in ("zero1", "fsdp")]'; }
+    [ "$(offered)" = '[]' ]
+    [ "$(offered --parallel zero1 --precision bf16)" = "['fsdp']" ]
+    [ "$(offered --parallel fsdp --precision bf16)" = '[]' ]
+    [ "$(offered --parallel ddp --precision bf16 --optimizer sgd)" = "['fsdp']" ]
+    [ "$(offered --parallel ddp --precision amp-bf16)" = "['zero1']" ]
 }
 
 @test "the table is that of plans, and larger cards hold no less" {
