@@ -47,6 +47,7 @@ static const frag_family *const families[FRAG_FAMILY_COUNT] = {
     [FRAG_FAMILY_GRAPHSAGE] = &frag_family_graph,
     [FRAG_FAMILY_GCN] = &frag_family_graph,
     [FRAG_FAMILY_T5] = &frag_family_t5,
+    [FRAG_FAMILY_MODERNBERT] = &frag_family_modernbert,
     [FRAG_FAMILY_MT5] = &frag_family_t5,
 };
 

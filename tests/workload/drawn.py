@@ -19,7 +19,7 @@ PAIRS = ["bart", "t5", "mt5"]
 IMAGES = ["vit", "resnet", "convnext", "mnasnet", "unet"]
 GRAPHS = ["graphsage", "gcn"]
 LAYER_NORMED = ["phi", "starcoder2", "stablelm"]
-FAMILIES = ["gpt2", "opt", "gpt_neox", *LAYER_NORMED, "bert", "roberta", "distilbert", "whisper", "dlrm", *GROUPED, *EXPERTS, *PAIRS, *IMAGES, *GRAPHS]
+FAMILIES = ["gpt2", "opt", "gpt_neox", *LAYER_NORMED, "bert", "roberta", "distilbert", "modernbert", "whisper", "dlrm", *GROUPED, *EXPERTS, *PAIRS, *IMAGES, *GRAPHS]
 CARDS = ["rtx3090", "rtx4090", "l4", "a100-40gb", "a100-80gb", "h100-80gb"]  # of compute capability 8.0 and above, where cases fit
 VARIANTS = 4  # of a model
 
@@ -89,6 +89,10 @@ def draw_transformer(draw, family, is_wide=False):
     else:
         config |= {"num_hidden_layers": layers, "num_attention_heads": heads, "hidden_size": heads * width}
         config |= {"ffn_dim": inner, "word_embed_proj_dim": heads * width} if family == "opt" else {"intermediate_size": inner}
+    if family == "modernbert":
+        config |= {f"{part}_token_id": i for i, part in enumerate(("pad", "bos", "eos", "cls", "sep"))}
+        config |= {"local_attention": draw.choice([64, 128, 256, 600]), "global_attn_every_n_layers": draw.randint(1, 4), "mlp_dropout": draw.choice([0.0, 0.1]),
+                   "embedding_dropout": draw.choice([0.0, 0.1]), "attention_dropout": draw.choice([0.0, 0.1]), "norm_bias": draw.random() < 0.3}
     if family == "roberta":
         config["max_position_embeddings"] = 514
     if family == "mixtral":

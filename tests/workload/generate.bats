@@ -156,11 +156,11 @@ refuse() { # sentence; the file's text is on stdin
 }
 
 targets="q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj, qkv_proj, gate_up_proj, c_attn, c_proj, c_fc, query, key, value, dense"
-targets+=", q_lin, k_lin, v_lin, out_lin, lin1, lin2, query_key_value, dense_h_to_4h, dense_4h_to_h, to_q, to_k, to_v, to_out.0, fc1, fc2"
-families="gpt2, llama, bert, mistral, qwen2, qwen3, phi3, gemma, roberta, distilbert, opt, gpt_neox, phi, starcoder2, stablelm, gemma2, gemma3, granite, olmo2, smollm3, vit, resnet, unet, mixtral, qwen3_moe, bart, t5, mt5, convnext, whisper, mnasnet, dlrm, graphsage or gcn"
+targets+=", q_lin, k_lin, v_lin, out_lin, lin1, lin2, query_key_value, dense_h_to_4h, dense_4h_to_h, to_q, to_k, to_v, to_out.0, fc1, fc2, Wqkv, Wi, Wo"
+families="gpt2, llama, bert, mistral, qwen2, qwen3, phi3, gemma, roberta, distilbert, opt, gpt_neox, phi, starcoder2, stablelm, gemma2, gemma3, granite, olmo2, smollm3, vit, resnet, unet, mixtral, qwen3_moe, bart, t5, mt5, convnext, whisper, mnasnet, dlrm, graphsage, gcn or modernbert"
 types=${families/unet, /}
 types=${types/gemma3,/gemma3_text,}
-types=${types/convnext, whisper, mnasnet, dlrm, graphsage or gcn/convnext or whisper}
+types=${types/, mnasnet, dlrm, graphsage, gcn or/ or}
 
 @test "bad input is refused with its place, what was found and what would be right" {
     printf 'model:\n  family: gpt2\n  layer: 2\n' | refuse ":3:3: unknown key 'layer'; did you mean layers"

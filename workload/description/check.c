@@ -30,8 +30,9 @@ static bool check_transformer(const frag_network *of, frag_error *error)
         return frag_fail(error, FRAG_E_INPUT,
                          "experts_chosen is %" PRIu64 "; expected at most experts, %" PRIu64,
                          of->experts_chosen, of->experts);
-    if (of->heads > 0 && frag_families[of->family].has_learnt_positions &&
-        of->width % of->heads != 0)
+    bool is_split =
+        frag_families[of->family].has_learnt_positions || of->family == FRAG_FAMILY_MODERNBERT;
+    if (of->heads > 0 && is_split && of->width % of->heads != 0)
         return frag_fail(error, FRAG_E_INPUT, "width %" PRIu64 " is no multiple of heads %" PRIu64,
                          of->width, of->heads);
     if (of->encoder_heads > 0 && of->width % of->encoder_heads != 0)

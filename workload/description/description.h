@@ -47,6 +47,7 @@ typedef enum frag_family_id {
     FRAG_FAMILY_DLRM,
     FRAG_FAMILY_GRAPHSAGE,
     FRAG_FAMILY_GCN, /* graphsage with other layers */
+    FRAG_FAMILY_MODERNBERT,
     FRAG_FAMILY_COUNT
 } frag_family_id;
 
@@ -148,6 +149,7 @@ typedef struct frag_network {
     bool has_query_bias;       /* those of queries, keys and values */
     bool has_inner_bias;
     bool has_head_bias;
+    bool has_norm_bias;
     bool has_norms_first; /* a block's norms are before its parts, not behind them (OPT) */
     bool has_head_norms;  /* of the queries and keys of each head */
     bool has_late_norms;  /* those come when all three are split into heads (Gemma 3) */
@@ -167,6 +169,7 @@ typedef struct frag_network {
     uint64_t window;      /* tokens; 0: all */
     uint64_t full_layers; /* so many layers come before those with a window */
     uint64_t full_every;  /* every so many layers has none; 0: no other */
+    uint64_t neighbours;  /* tokens that other layers look at, on both sides (ModernBERT) */
     double score_cap;     /* scores, and logits, are kept within it by tanh; 0: are not */
     double logit_cap;
     double rotary_share; /* of a head's width that is turned */
@@ -254,8 +257,12 @@ typedef enum frag_lora_target {
     FRAG_LORA_FC1 = 1 << 29, /* Phi, OPT */
     FRAG_LORA_FC2 = 1 << 30,
 } frag_lora_target;
+/* ModernBERT; too many bits for an enumeration. */
+#define FRAG_LORA_WQKV (UINT64_C(1) << 31)
+#define FRAG_LORA_WI (UINT64_C(1) << 32)
+#define FRAG_LORA_WO (UINT64_C(1) << 33)
 /* All but the head. */
-#define FRAG_LORA_ALL (UINT64_C(1) << 31)
+#define FRAG_LORA_ALL (UINT64_C(1) << 34)
 
 typedef enum frag_checkpoint { FRAG_CHECKPOINT_NONE, FRAG_CHECKPOINT_BLOCKS } frag_checkpoint;
 

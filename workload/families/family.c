@@ -160,6 +160,12 @@ static frag_tensor gelu_new(frag_tape *tape, frag_tensor x)
     return made;
 }
 
+void frag_family_will_save(frag_tape *tape, frag_tensor x)
+{
+    if (frag_tape_needs_gradient(tape, x))
+        frag_tape_will_save(tape, x);
+}
+
 frag_tensor frag_family_activate(frag_tape *tape, frag_tensor x, frag_activation activation)
 {
     switch (activation) {

@@ -140,6 +140,7 @@ extern const frag_family frag_family_whisper;
 extern const frag_family frag_family_mnasnet;
 extern const frag_family frag_family_dlrm;
 extern const frag_family frag_family_graph;
+extern const frag_family frag_family_modernbert;
 
 /* ---- linear layers (linear.c), named once for building a model and for running it */
 typedef struct frag_linear {
@@ -173,11 +174,10 @@ frag_tensor frag_walk_parameter(frag_walk *at, frag_shape shape);
 frag_tensor frag_walk_matrices(frag_walk *at, frag_shape shape, uint64_t count);
 /* One that is not trained in any case. */
 frag_tensor frag_walk_frozen(frag_walk *at, frag_shape shape);
-/* A layer that is no target of LoRA is named 0. */
-frag_linear frag_walk_linear(frag_walk *at, frag_shape shape, bool has_bias,
-                             frag_lora_target target);
+/* target: FRAG_LORA_Q, ...; a layer that is none is named 0. */
+frag_linear frag_walk_linear(frag_walk *at, frag_shape shape, bool has_bias, uint64_t target);
 /* transformers' Conv1D, a linear layer with a bias whose weight has a row for each input. */
-frag_linear frag_walk_conv1d(frag_walk *at, frag_shape shape, frag_lora_target target);
+frag_linear frag_walk_conv1d(frag_walk *at, frag_shape shape, uint64_t target);
 frag_pair frag_walk_norm(frag_walk *at, uint64_t width);
 frag_tensor frag_walk_apply(frag_tape *tape, frag_tensor x, const frag_linear *of);
 /* x.view(heads).transpose(1, 2); is_copied: its gradient comes with heads before tokens, and is
@@ -355,6 +355,8 @@ frag_rope_parts frag_rope_split(frag_tape *tape, frag_tensor x, uint64_t head_wi
                                 uint64_t width);
 /* x * cos + rotate_half(x) * sin */
 frag_tensor frag_rope_apply(frag_tape *tape, frag_tensor x, frag_rope angles);
+/* The same of x.float(), made for each of both products. */
+frag_tensor frag_rope_apply_wide(frag_tape *tape, frag_tensor x, frag_rope angles);
 
 /* ---- shared by families */
 /* With LoRA it is frozen. */
@@ -405,6 +407,8 @@ frag_tensor frag_family_loss(frag_tape *tape, frag_tensor logits, const frag_bat
 /* Logits of a pooled state, which is used up by then, and their loss. */
 frag_tensor frag_family_classify(frag_tape *tape, const frag_linear *head, frag_tensor pooled,
                                  const frag_batch *batch);
+/* The next operator saves x, if a gradient is wanted of it. */
+void frag_family_will_save(frag_tape *tape, frag_tensor x);
 frag_tensor frag_family_activate(frag_tape *tape, frag_tensor x, frag_activation activation);
 /* torch.arange(tokens) + past, as int64. */
 frag_tensor frag_family_positions(frag_tape *tape, uint64_t tokens);

@@ -138,8 +138,7 @@ static void mark_part(const frag_walk *at, frag_parameter_role part)
 }
 
 /* Of a layer in parts, the matrix at the side that is cut is cut as well. */
-static void walk_adapters(frag_walk *at, frag_shape shape, frag_lora_target target,
-                          frag_linear *next)
+static void walk_adapters(frag_walk *at, frag_shape shape, uint64_t target, frag_linear *next)
 {
     const frag_workload *workload = at->workload;
     if (workload->lora_rank == 0 ||
@@ -186,7 +185,7 @@ static frag_tensor walk_packed(frag_walk *at, const frag_aten_packed *of)
 }
 
 /* ColwiseParallel or RowwiseParallel, or neither. */
-static frag_parameter_role find_part(const frag_workload *workload, frag_lora_target target)
+static frag_parameter_role find_part(const frag_workload *workload, uint64_t target)
 {
     const uint64_t outputs =
         FRAG_LORA_Q | FRAG_LORA_K | FRAG_LORA_V | FRAG_LORA_GATE | FRAG_LORA_UP;
@@ -196,8 +195,7 @@ static frag_parameter_role find_part(const frag_workload *workload, frag_lora_ta
 }
 
 /* A layer of a block has a name among the targets; the head has none, and stays whole. */
-frag_linear frag_walk_linear(frag_walk *at, frag_shape shape, bool has_bias,
-                             frag_lora_target target)
+frag_linear frag_walk_linear(frag_walk *at, frag_shape shape, bool has_bias, uint64_t target)
 {
     const frag_workload *workload = at->workload;
     frag_linear next = {.columns = shape.rows,
@@ -220,7 +218,7 @@ frag_linear frag_walk_linear(frag_walk *at, frag_shape shape, bool has_bias,
     return next;
 }
 
-frag_linear frag_walk_conv1d(frag_walk *at, frag_shape shape, frag_lora_target target)
+frag_linear frag_walk_conv1d(frag_walk *at, frag_shape shape, uint64_t target)
 {
     frag_linear next = {
         .weight = frag_walk_parameter(at, shape), .columns = shape.columns, .is_turned = true};

@@ -50,6 +50,21 @@ frag_tensor frag_rope_apply(frag_tape *tape, frag_tensor x, frag_rope angles)
     return made;
 }
 
+frag_tensor frag_rope_apply_wide(frag_tape *tape, frag_tensor x, frag_rope angles)
+{
+    frag_tensor wide = frag_tape_to(tape, x, FRAG_F32);
+    frag_tensor straight = frag_aten_mul(tape, wide, angles.cosine);
+    frag_tape_drop(tape, wide);
+    wide = frag_tape_to(tape, x, FRAG_F32);
+    frag_tensor turned = rotate_half(tape, wide);
+    frag_tape_drop(tape, wide);
+    frag_tape_set(tape, &turned, frag_aten_mul(tape, turned, angles.sine));
+    frag_tensor made = frag_aten_add(tape, straight, turned);
+    frag_tape_drop(tape, straight);
+    frag_tape_drop(tape, turned);
+    return made;
+}
+
 uint64_t frag_rope_width(const frag_network *of)
 {
     return ((uint64_t)((double)of->head_width * of->rotary_share) + 1) / 2 * 2;

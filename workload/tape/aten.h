@@ -241,6 +241,8 @@ frag_tensor frag_aten_eager_attention(frag_tape *tape, const frag_tensor qkv[3],
                                       const frag_eager_attention *how, frag_tensor *weights);
 /* Which keys a query sees: those before it, or those within a window; for all sequences alike. */
 frag_tensor frag_aten_seen(frag_tape *tape, const frag_attention_shape *shape, bool has_window);
+/* The same of keys no farther away than a distance, before a query or behind it. */
+frag_tensor frag_aten_seen_near(frag_tape *tape, const frag_attention_shape *shape);
 /* where(seen, 0, the lowest number), for each sequence. */
 frag_tensor frag_aten_where_seen(frag_tape *tape, const frag_attention_shape *shape,
                                  frag_dtype dtype);

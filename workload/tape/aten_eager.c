@@ -150,6 +150,28 @@ frag_tensor frag_aten_seen(frag_tape *tape, const frag_attention_shape *shape, b
     return made;
 }
 
+/* abs(queries - keys) <= distance, and what holds of every query. */
+frag_tensor frag_aten_seen_near(frag_tape *tape, const frag_attention_shape *shape)
+{
+    uint64_t count = shape->queries * shape->keys;
+    frag_tensor numbers[NUMBERS];
+    count_places(tape, shape, numbers);
+    frag_tensor all = frag_tape_empty(tape, 1, FRAG_BOOL);
+    frag_tensor distance = frag_tape_empty(tape, count, FRAG_I64);
+    frag_tape_set(tape, &distance, frag_tape_empty(tape, count, FRAG_I64));
+    frag_tensor is_near = frag_tape_empty(tape, count, FRAG_BOOL);
+    frag_tape_drop(tape, distance);
+    frag_tensor made = frag_tape_empty(tape, count, FRAG_BOOL);
+    frag_tape_drop(tape, is_near);
+    frag_tape_drop(tape, all);
+    frag_tensor is_any = frag_tape_empty(tape, shape->queries, FRAG_BOOL);
+    frag_tape_set(tape, &made, frag_tape_empty(tape, count, FRAG_BOOL));
+    frag_tape_drop(tape, is_any);
+    for (uint32_t i = 0; i < NUMBERS; i++)
+        frag_tape_drop(tape, numbers[i]);
+    return made;
+}
+
 frag_tensor frag_aten_where_seen(frag_tape *tape, const frag_attention_shape *shape,
                                  frag_dtype dtype)
 {
