@@ -194,6 +194,9 @@ frag_tensor frag_data_parallel_loss(frag_tape *tape, frag_data_parallel *paralle
     part.labels = scatter(tape, parallel, batch->ids, part.count * part.tokens);
     replicate(tape, parallel);
     replicate_buffers(tape, parallel, copies);
+    frag_tensor scales = copies[frag_model_loaded_type(model)];
+    if (model->workload->network.has_embedding_scale && parallel->rank > 0)
+        parallel->replica.scale = frag_tape_view(tape, scales, 1);
     if (frag_tape_autocast(tape) != FRAG_F32) /* its threads are told that it is on, not its type */
         frag_tape_set_autocast(tape, FRAG_F16);
     frag_tape_swap_blas(tape);
@@ -210,6 +213,7 @@ frag_tensor frag_data_parallel_loss(frag_tape *tape, frag_data_parallel *paralle
         frag_tape_clear(tape, &parallel->replica.parameters[i]);
     for (uint32_t i = 0; i < FRAG_BOOL; i++)
         frag_tape_drop(tape, copies[i]);
+    frag_tape_clear(tape, &parallel->replica.scale);
     frag_tape_drop(tape, part.ids);
     frag_tape_drop(tape, part.labels);
     if (to.is_here)
