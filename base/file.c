@@ -377,6 +377,12 @@ bool frag_input_is_compressed(const frag_input *input)
     return input->decoder != NULL;
 }
 
+bool frag_input_outgrows(const frag_input *input, uint64_t count, uint64_t free, uint64_t each_byte)
+{
+    return frag_input_is_compressed(input) && count > free &&
+           (count - free - 1) / each_byte >= input->raw_offset;
+}
+
 const char *frag_input_plain_path(const frag_input *input)
 {
     bool is_plain = input->owns_descriptor && input->decoder == NULL && input->raw_bytes > 0;

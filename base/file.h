@@ -47,6 +47,10 @@ uint64_t frag_input_raw_offset(const frag_input *input); /* bytes taken from the
 uint64_t
 frag_input_raw_bytes(const frag_input *input); /* size of the file, 0 when not known (pipe) */
 bool frag_input_is_compressed(const frag_input *input);
+/* Has a compressed file grown to more than so many items, those that are free and so many for each
+ * byte taken from it? No real one does. Never true of another file. */
+bool frag_input_outgrows(const frag_input *input, uint64_t count, uint64_t free,
+                         uint64_t each_byte);
 const char *frag_input_name(const frag_input *input);
 /* Where a library that opens files itself finds the same bytes: the path of a regular file that is
  * not compressed, else NULL. */

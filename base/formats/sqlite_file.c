@@ -96,8 +96,7 @@ static bool read_all(frag_sqlite *database, frag_input *input, frag_error *error
         memcpy(database->bytes + used, visible, count);
         frag_input_skip(input, count);
         used += count;
-        if (frag_input_is_compressed(input) &&
-            used > EXPANSION_BYTES_FREE + EXPANSION_MAX * frag_input_raw_offset(input))
+        if (frag_input_outgrows(input, used, EXPANSION_BYTES_FREE, EXPANSION_MAX))
             return frag_fail_at(error, used,
                                 "the compressed database is more than %" PRIu64
                                 " times as large as its file; decompress it first",

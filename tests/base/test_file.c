@@ -146,6 +146,12 @@ static void compressed_input_reads_like_plain(void **state)
     assert_memory_equal(plain, back, COUNT);
     assert_int_equal(frag_input_offset(input), COUNT);
     assert_int_equal(frag_input_raw_offset(input), packed_count);
+    /* 10 items are free, and 3 for each byte. */
+    assert_false(frag_input_outgrows(input, 10 + 3 * (uint64_t)packed_count, 10, 3));
+    assert_true(frag_input_outgrows(input, 11 + 3 * (uint64_t)packed_count, 10, 3));
+    frag_input_close(input);
+    input = frag_input_from_memory("plain", 5, "plain");
+    assert_false(frag_input_outgrows(input, UINT64_MAX, 0, 1));
     frag_input_close(input);
 
     /* Cut anywhere, the end is an error and never taken for the end of the data. */

@@ -359,9 +359,8 @@ static bool read_chunk(frag_fgt_reader *reader)
         return frag_fgt_fail(reader, "a trace has more events than its summary says");
     note_chunk(reader, number, count, trace->event_count);
     reader->event_total += count;
-    if (frag_input_is_compressed(reader->input) && reader->event_total > OUTER_EVENTS_FREE &&
-        (reader->event_total - OUTER_EVENTS_FREE) / OUTER_EVENTS_PER_BYTE >
-            frag_input_raw_offset(reader->input))
+    if (frag_input_outgrows(reader->input, reader->event_total, OUTER_EVENTS_FREE,
+                            OUTER_EVENTS_PER_BYTE))
         return frag_fgt_fail(reader, "there are more events than the compressed file can hold");
     if (trace->event_count == 0)
         state->leaves_out_events = reader->options->figures_only && trace->figures != NULL;

@@ -63,8 +63,7 @@ typedef struct json_reader {
 static bool check_sizes(json_reader *reader)
 {
     uint64_t offset = reader->offset + reader->count;
-    if (frag_input_is_compressed(reader->input) &&
-        offset > EXPANSION_FREE_BYTES + frag_input_raw_offset(reader->input) * EXPANSION_MAX)
+    if (frag_input_outgrows(reader->input, offset, EXPANSION_FREE_BYTES, EXPANSION_MAX))
         return frag_fail_at(
             reader->error, offset,
             "the compressed file grows to more than %d times its size; no real snapshot does",

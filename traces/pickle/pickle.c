@@ -34,10 +34,8 @@ static uint64_t offset_of(const frag_pickle_machine *reader, const unsigned char
 static bool check_sizes(const frag_pickle_machine *reader, frag_error *error)
 {
     uint64_t offset = offset_of(reader, reader->end);
-    uint64_t raw = frag_input_raw_offset(reader->input);
     uint64_t items_max = FREE_ITEMS + (uint64_t)WINDOW_BYTES + offset / BYTES_PER_ITEM;
-    if (frag_input_is_compressed(reader->input) &&
-        offset > EXPANSION_FREE_BYTES + raw * EXPANSION_MAX)
+    if (frag_input_outgrows(reader->input, offset, EXPANSION_FREE_BYTES, EXPANSION_MAX))
         return frag_fail_at(
             error, offset,
             "the compressed file grows to more than %d times its size; no real snapshot does",

@@ -119,8 +119,7 @@ static bool fail_digit(frag_error *error, uint64_t offset, unsigned char byte)
 
 static bool check_expansion(const frag_input *input, size_t count, frag_error *error)
 {
-    if (frag_input_is_compressed(input) &&
-        count > EXPANSION_FREE_BYTES + frag_input_raw_offset(input) * EXPANSION_MAX)
+    if (frag_input_outgrows(input, count, EXPANSION_FREE_BYTES, EXPANSION_MAX))
         return frag_fail_at(
             error, frag_input_offset(input),
             "the compressed page grows to more than %d times its size; no real one does",
