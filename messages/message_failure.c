@@ -395,9 +395,8 @@ static bool is_placed(const frag_message_split_line *read, size_t i)
  * what it reports. */
 bool frag_message_has_mark(const frag_message_split_line *read, size_t to)
 {
-    if (read->count > 0 &&
-        (read->text->marks[frag_message_text_line_start(read->text, read->words[0].at)] &
-         FRAG_MESSAGE_ERROR) != 0)
+    size_t start = frag_message_text_line_start(read->text, read->words[0].at);
+    if ((read->text->marks[start] & FRAG_MESSAGE_ERROR) != 0)
         return true;
     for (size_t i = 0; i < to && i < read->count; i++) {
         char behind = read->text->bytes[read->words[i].end];

@@ -118,8 +118,9 @@ static uint64_t grown(const repeat_state *state, uint64_t event, uint64_t repeti
 {
     uint64_t bytes = state->trace->events[event].bytes;
     uint64_t before = state->trace->events[event - length_of(state)].bytes;
-    uint64_t more = bytes > before ? (bytes - before) * repetition : 0;
-    return bytes + more < FRAG_REQUEST_BYTES_MAX ? bytes + more : FRAG_REQUEST_BYTES_MAX;
+    uint64_t more = bytes > before ? bytes - before : 0;
+    uint64_t sum = bytes + more * repetition;
+    return sum < FRAG_REQUEST_BYTES_MAX ? sum : FRAG_REQUEST_BYTES_MAX;
 }
 
 static void repeat_once(repeat_state *state)

@@ -227,9 +227,8 @@ static bool read_rows(log_reader *reader)
                                       "expected a log of RMM with the header " CSV_HEADER);
             continue;
         }
-        if (length == 0 && !reader->lines.is_ended)
-            continue; /* the file ends in a carriage return */
-        if (read_row(reader, length))
+        bool is_return = length == 0 && !reader->lines.is_ended; /* at the end of the file */
+        if (is_return || read_row(reader, length))
             continue;
         if (reader->lines.is_ended)
             return false;
