@@ -19,7 +19,6 @@
 
 #include "allocators/pytorch/pytorch_conf.h"
 #include "sim/device/device_description.h"
-#include "studies/dryrun/dryrun_facts.h"
 #include "studies/explain/advice.h"
 #include "tests/support/changed_bytes.h"
 #include "tests/support/pinned_lines.h"
@@ -143,71 +142,6 @@ static void tell_card(frag_text *out, const char *bytes, size_t count)
     frag_text_add(out, "'%s' %" PRIu64 " %s", card.name, card.total_bytes, card.digest);
 }
 
-static void add_numbers(uint64_t *sum, const uint64_t *numbers, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        pinned_add(sum, numbers[i]);
-}
-
-static void add_string(uint64_t *sum, const char *text)
-{
-    pinned_add_text(sum, text != NULL ? text : "none");
-}
-
-/* The first line as the facts, the others as the report. */
-static void tell_facts(frag_text *out, const char *bytes, size_t count)
-{
-    const char *end = count > 0 ? memchr(bytes, '\n', count) : NULL;
-    size_t first = end != NULL ? (size_t)(end - bytes) : count;
-    frag_input *input = frag_input_from_memory(bytes, first, "facts");
-    frag_input *report = frag_input_from_memory(bytes + first, count - first, "report");
-    frag_dryrun_facts facts;
-    frag_error error = {0};
-    uint64_t sum = 0;
-    if (frag_dryrun_facts_read_inputs(input, report, &facts, &error)) {
-        const char *const texts[] = {facts.release, facts.ended_by, facts.exception, facts.oom_text,
-                                     facts.no_recording};
-        for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-            add_string(&sum, texts[i]);
-        add_numbers(&sum,
-                    (uint64_t[]){facts.pid, facts.rank, facts.steps, facts.oom_count,
-                                 facts.limit_bytes, facts.selected_percent},
-                    6);
-        add_numbers(&sum, facts.used_bytes_max, FRAG_DRYRUN_DEVICES_MAX);
-        add_numbers(&sum, facts.cards, FRAG_DRYRUN_DEVICES_MAX);
-        add_numbers(&sum, facts.card_bytes_max, FRAG_DRYRUN_DEVICES_MAX);
-        add_numbers(&sum, facts.refused_others_bytes, FRAG_DRYRUN_DEVICES_MAX);
-        for (size_t i = 0; i < facts.mark_count; i++) {
-            add_string(&sum, facts.marks[i].name);
-            add_numbers(&sum, facts.marks[i].requests, FRAG_DRYRUN_DEVICES_MAX);
-        }
-        for (size_t i = 0; i < facts.uncertain_count; i++) {
-            const frag_dryrun_uncertain *at = &facts.uncertain[i];
-            add_string(&sum, at->function);
-            add_string(&sum, at->what);
-            add_numbers(&sum,
-                        (uint64_t[]){at->low_bytes, at->high_bytes, at->answered_bytes, at->count},
-                        4);
-        }
-        for (size_t i = 0; i < facts.selection_count; i++) {
-            add_string(&sum, facts.selections[i].where);
-            add_numbers(&sum, (uint64_t[]){facts.selections[i].elements, facts.selections[i].count},
-                        2);
-        }
-        for (size_t i = 0; i < facts.note_count; i++) {
-            add_string(&sum, facts.notes[i].kind);
-            add_string(&sum, facts.notes[i].text);
-            pinned_add(&sum, facts.notes[i].count);
-        }
-        frag_text_add(out, "%zu marks, %08" PRIx32, facts.mark_count, (uint32_t)(sum >> 32));
-    } else {
-        tell_error(out, &error);
-    }
-    frag_dryrun_facts_destroy(&facts);
-    frag_input_close(input);
-    frag_input_close(report);
-}
-
 static void tell_settings(frag_text *out, const char *bytes, size_t count)
 {
     frag_pytorch_settings settings;
@@ -243,7 +177,6 @@ static const struct {
     bool is_binary;
 } readers[] = {
     {"device_log", ".records", tell_device_log, 60, true},
-    {"dryrun_facts", NULL, tell_facts, 100, false},
     {"fgt", NULL, tell_any, 60, true},
     {"golden", "-1", tell_golden, 150, false},
     {"kineto_trace", NULL, tell_any, 200, false},

@@ -28,7 +28,7 @@ static bool parse_address(const frag_json_value *value, uint64_t *address)
     if (!frag_json_read_text(value, &text) || strncmp(text, "0x", 2) != 0)
         return false;
     size_t length = strlen(text + 2);
-    if (length == 0 || length > 16 || strspn(text + 2, "0123456789abcdef") != length)
+    if (length == 0 || strspn(text + 2, "0123456789abcdef") != length)
         return false;
     *address = strtoull(text + 2, NULL, 16);
     return *address >> NUMBER_BITS_MAX == 0;
