@@ -153,22 +153,18 @@ static void print_requests(FILE *stream, const frag_diff *diff)
 
 /* ---- groups */
 
-/* What callers among the changes hold. */
+/* What callers among the changes hold: all, or those without a line of code. */
 typedef struct net_change {
     size_t callers;
     uint64_t before;
     uint64_t after;
 } net_change;
 
-/* Of all callers, or of those with a place, or of those without. */
-typedef enum net_kind { NET_ALL, NET_PLACES, NET_OTHERS } net_kind;
-
-static net_change add_up(const frag_site_change *changes, size_t count, net_kind kind)
+static net_change add_up(const frag_site_change *changes, size_t count, bool is_all)
 {
     net_change net = {0};
     for (size_t i = 0; i < count; i++)
-        if (changes[i].inner == NULL &&
-            (kind == NET_ALL || changes[i].has_place == (kind == NET_PLACES))) {
+        if (changes[i].inner == NULL && (is_all || !changes[i].has_place)) {
             net.callers++;
             net.before += changes[i].before.live_bytes;
             net.after += changes[i].after.live_bytes;
@@ -176,7 +172,6 @@ static net_change add_up(const frag_site_change *changes, size_t count, net_kind
     return net;
 }
 
-/* Said where there are any. */
 static void print_net(FILE *stream, const char *before, const char *behind, net_change net)
 {
     frag_text text = {0};
@@ -186,14 +181,14 @@ static void print_net(FILE *stream, const char *before, const char *behind, net_
     frag_text_destroy(&text);
 }
 
-/* Do lines of code make up less than half of what changed? */
+/* Is more than half of what changed without a line of code? */
 static bool is_elsewhere(const frag_site_change *changes, size_t count)
 {
-    net_change all = add_up(changes, count, NET_ALL);
-    net_change places = add_up(changes, count, NET_PLACES);
+    net_change all = add_up(changes, count, true);
+    net_change others = add_up(changes, count, false);
     double whole = (double)all.after - (double)all.before;
-    double part = (double)places.after - (double)places.before;
-    return count == 0 || (whole < 0 ? 2 * part > whole : 2 * part < whole);
+    double part = (double)others.after - (double)others.before;
+    return count == 0 || (whole < 0 ? 2 * part < whole : 2 * part > whole);
 }
 
 /* The first rows of a table of changes, and what they leave out. */
@@ -203,13 +198,13 @@ static void print_changes(FILE *stream, const char *const titles[5],
     frag_site_table_print(stream, titles, changes, count < rows ? count : rows);
     if (count > rows) {
         fprintf(stream, "and %" PRIu64 " more lines", count - rows);
-        print_net(stream, ", ", "", add_up(changes + rows, count - rows, NET_ALL));
+        print_net(stream, ", ", "", add_up(changes + rows, count - rows, true));
         fprintf(stream, ": --rows N, or --format jsonl\n");
     }
     print_net(
         stream,
         changes[0].has_place ? "without a line of code, so last: " : "without a line of code: ",
-        " in all (the autograd thread is the backward pass)\n", add_up(changes, count, NET_OTHERS));
+        " in all (the autograd thread is the backward pass)\n", add_up(changes, count, false));
 }
 
 /* What lines of code hold less or more at other moments, unless the first of them has stood there:

@@ -5,41 +5,35 @@
 #include "base/memory.h"
 #include "base/text.h"
 
-/* Where the file of a name, "step (train.py)", begins; NULL: none, or one of a package. */
+/* Of a name such as "step (train.py)" the file with its bracket; NULL: none, or one of a package.
+ */
 static const char *program_file(const char *name)
 {
     const char *file = strrchr(name, '(');
-    size_t length = strlen(name);
-    bool is_python = length > 4 && strcmp(name + length - 4, ".py)") == 0;
-    return file != NULL && is_python && strchr(file, '/') == NULL ? file + 1 : NULL;
+    return file != NULL && strstr(file, ".py)") != NULL && strchr(file, '/') == NULL ? file + 1
+                                                                                     : NULL;
 }
 
-static bool has_file(const frag_site_uses *uses, const char *file)
+/* Is there a caller in the file that is called like the function of name, or any if NULL? */
+static bool has_caller(const frag_site_uses *uses, const char *file, const char *name)
 {
     for (size_t i = 0; i < uses->count; i++) {
-        const char *found = program_file(uses->items[i].caller);
-        if (found != NULL && strcmp(found, file) == 0)
+        const char *caller = uses->items[i].caller;
+        const char *at = program_file(caller);
+        if (at != NULL && strcmp(at, file) == 0 &&
+            (name == NULL || (strncmp(caller, name, (size_t)(at - caller)) == 0)))
             return true;
     }
     return false;
 }
 
-static bool has_caller(const frag_site_uses *uses, const char *caller)
-{
-    for (size_t i = 0; i < uses->count; i++)
-        if (strcmp(uses->items[i].caller, caller) == 0)
-            return true;
-    return false;
-}
-
-/* The only file, as in a name with its bracket, that uses have and others lack; NULL: none, or
- * more than one. */
+/* The only file that uses have and others lack; NULL: none, or more than one. */
 static const char *lone_file(const frag_site_uses *uses, const frag_site_uses *others)
 {
     const char *found = NULL;
     for (size_t i = 0; i < uses->count; i++) {
         const char *file = program_file(uses->items[i].caller);
-        if (file == NULL || has_file(others, file))
+        if (file == NULL || has_caller(others, file, NULL))
             continue;
         if (found != NULL && strcmp(found, file) != 0)
             return NULL;
@@ -48,26 +42,13 @@ static const char *lone_file(const frag_site_uses *uses, const frag_site_uses *o
     return found;
 }
 
-/* The name with another file; the caller frees it. */
-static char *renamed(const char *name, const char *file)
-{
-    frag_text text = {0};
-    frag_text_add_bytes(&text, name, (size_t)(program_file(name) - name));
-    frag_text_add(&text, "%s", file);
-    return text.bytes;
-}
-
-static bool has_function_of(const frag_site_uses *uses, const char *file,
-                            const frag_site_uses *others, const char *other_file)
+static bool share_function(const frag_site_uses *uses, const char *file,
+                           const frag_site_uses *others, const char *other_file)
 {
     for (size_t i = 0; i < uses->count; i++) {
         const char *at = program_file(uses->items[i].caller);
-        if (at == NULL || strcmp(at, file) != 0)
-            continue;
-        char *name = renamed(uses->items[i].caller, other_file);
-        bool is_there = has_caller(others, name);
-        frag_free(name);
-        if (is_there)
+        if (at != NULL && strcmp(at, file) == 0 &&
+            has_caller(others, other_file, uses->items[i].caller))
             return true;
     }
     return false;
@@ -76,11 +57,12 @@ static bool has_function_of(const frag_site_uses *uses, const char *file,
 static void rename_file(char **name, const char *from, const char *to)
 {
     const char *file = program_file(*name);
+    frag_text text = {0};
     if (file == NULL || strcmp(file, from) != 0)
         return;
-    char *changed = renamed(*name, to);
+    frag_text_add(&text, "%.*s%s", (int)(file - *name), *name, to);
     frag_free(*name);
-    *name = changed;
+    *name = text.bytes;
 }
 
 void frag_program_files_join(frag_site_uses *before, const frag_site_uses *after, char *files[2])
@@ -88,7 +70,7 @@ void frag_program_files_join(frag_site_uses *before, const frag_site_uses *after
     const char *from = lone_file(before, after);
     const char *to = lone_file(after, before);
     files[0] = files[1] = NULL;
-    if (from == NULL || to == NULL || !has_function_of(before, from, after, to))
+    if (from == NULL || to == NULL || !share_function(before, from, after, to))
         return;
     files[0] = frag_copy_text(from);
     files[1] = frag_copy_text(to);
