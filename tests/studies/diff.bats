@@ -132,7 +132,7 @@ trace() {
     run ./fraglab diff "$out/from" "$out/to"
     echo "$output"
     [[ "$output" =~ "a (x.py)"\ +"4.00 KiB"\ +"8.00 KiB"\ +"+4.00 KiB" ]]
-    [ "$(sed -n '/^held/,$p' <<<"$output" | wc -l)" = 3 ]
+    [ "$(sed -n '/^held there/,$p' <<<"$output" | wc -l)" = 3 ]
     ./fraglab diff "$out/from" "$out/to" --by stack --stacks "$out/stacks" >/dev/null
     grep -qx 'a (x.py) 4096 8192' "$out/stacks"
 }
