@@ -42,13 +42,15 @@ static bool is_comprehension(const char *function)
     return false;
 }
 
-/* Where in the stack the function of frame i is: of a comprehension the next frame outwards that
- * is in its file and none. */
+enum { COMPREHENSION_DEPTH = 16 };
+
+/* Where in the stack the function of frame i is: of a comprehension the next frame outwards, of
+ * those near, that is in its file and none. */
 static uint32_t function_of(const frag_recording *recording, const frag_site *site, uint32_t i)
 {
     const uint32_t *frames = &recording->site_frames[site->first];
     const char *file = file_text(recording, &recording->frames[frames[i]]);
-    for (uint32_t k = i; k < site->count; k++) {
+    for (uint32_t k = i; k < site->count && k - i < COMPREHENSION_DEPTH; k++) {
         const frag_frame *frame = &recording->frames[frames[k]];
         if (strcmp(file_text(recording, frame), file) == 0 &&
             !is_comprehension(frag_strings_get(&recording->strings, frame->name)))
