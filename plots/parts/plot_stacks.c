@@ -54,13 +54,14 @@ static uint32_t add_node(frag_stacks *state, int64_t frame, uint32_t level, uint
 
 static uint32_t find_child(frag_stacks *state, uint32_t parent, int64_t frame)
 {
-    uint32_t at = state->nodes[parent].child;
-    while (at != FRAG_NODE_NONE && state->nodes[at].frame != frame)
-        at = state->nodes[at].next;
-    if (at == FRAG_NODE_NONE) {
-        at = add_node(state, frame, state->nodes[parent].level + 1, state->nodes[parent].child);
-        state->nodes[parent].child = at;
-    }
+    uint64_t key = (uint64_t)parent << 32 | (uint32_t)frame;
+    uint64_t found = 0;
+    if (frag_number_map_get(&state->node_of, key, &found))
+        return (uint32_t)found;
+    uint32_t at =
+        add_node(state, frame, state->nodes[parent].level + 1, state->nodes[parent].child);
+    state->nodes[parent].child = at;
+    frag_number_map_set(&state->node_of, key, at);
     return at;
 }
 
@@ -281,5 +282,6 @@ bool frag_stacks_draw(const char *kind, const frag_plot_request *request, frag_s
                                    fill, &state, error);
     frag_free(state.held);
     frag_free(state.nodes);
+    frag_number_map_destroy(&state.node_of);
     return ok;
 }

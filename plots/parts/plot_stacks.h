@@ -3,6 +3,7 @@
 #define FRAG_PARTS_PLOT_STACKS_H
 
 #include "plots/plot.h"
+#include "traces/number_map.h"
 
 #define FRAG_NODE_NONE UINT32_MAX
 #define FRAG_STACK_NAME_CHARACTERS 80u
@@ -30,6 +31,7 @@ struct frag_stacks {
     frag_stack_node *nodes; /* the first is the root; none narrower than a 500th of all */
     size_t count;
     size_t capacity;
+    frag_number_map node_of;   /* by caller, times 2^32, and frame */
     frag_stacks_writer *write; /* the data of the figure */
     bool is_joined;            /* on the terminal, callers with one callee have no line */
 };

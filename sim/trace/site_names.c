@@ -179,25 +179,6 @@ static void add_node(frag_text *text, const char *node, size_t length)
     frag_text_add(text, "backward of %.*s", (int)length, node);
 }
 
-/* What a frame's function is called: its own name but where C++ of PyTorch says what it does. */
-static void add_function(const frag_recording *recording, const frag_frame *frame, frag_text *text)
-{
-    const char *function = string_of(recording, frame->name);
-    size_t length = 0;
-    const char *node = node_of(function, &length);
-    const char *operator_name = node == NULL ? operator_of(function, &length) : NULL;
-    if (node != NULL && length == 14 && memcmp(node, "AccumulateGrad", length) == 0)
-        frag_text_add(text, "accumulation of gradients");
-    else if (node != NULL)
-        add_node(text, node, length);
-    else if (is_engine(function))
-        frag_text_add(text, "autograd thread");
-    else if (operator_name != NULL)
-        frag_text_add(text, "operator %.*s", (int)length, operator_name);
-    else
-        frag_text_add(text, "%s", function);
-}
-
 /* Where the name of a file begins: without folders, but for those files that are called alike
  * everywhere. "": none is recorded. */
 static const char *file_of(const frag_recording *recording, const frag_frame *frame)
@@ -215,6 +196,27 @@ static const char *file_of(const frag_recording *recording, const frag_frame *fr
     bool is_alike = strcmp(name, "__init__.py") == 0 || strcmp(name, "__main__.py") == 0 ||
                     strncmp(folder, "ipykernel_", 10) == 0;
     return is_alike ? folder : name;
+}
+
+/* What a frame's function is called: its own name but where C++ of PyTorch says what it does. */
+static void add_function(const frag_recording *recording, const frag_frame *frame, frag_text *text)
+{
+    const char *function = string_of(recording, frame->name);
+    size_t length = 0;
+    const char *node = node_of(function, &length);
+    const char *operator_name = node == NULL ? operator_of(function, &length) : NULL;
+    if (node != NULL && length == 14 && memcmp(node, "AccumulateGrad", length) == 0)
+        frag_text_add(text, "accumulation of gradients");
+    else if (node != NULL)
+        add_node(text, node, length);
+    else if (is_engine(function))
+        frag_text_add(text, "autograd thread");
+    else if (operator_name != NULL)
+        frag_text_add(text, "operator %.*s", (int)length, operator_name);
+    else
+        frag_text_add(text, "%s",
+                      *function == '\0' && *file_of(recording, frame) == '\0' ? "no name"
+                                                                              : function);
 }
 
 void frag_frame_add(const frag_recording *recording, uint32_t frame, frag_text *text)
@@ -244,7 +246,7 @@ static bool is_control(const char *bytes, size_t length)
 /* Calls for each character; what is no UTF-8 is one '?' a byte, a control character a space. */
 static const char *next_character(const char *bytes, const char **shown, size_t *length)
 {
-    size_t count = frag_text_sequence((const unsigned char *)bytes, strlen(bytes));
+    size_t count = frag_text_sequence((const unsigned char *)bytes, strnlen(bytes, 4));
     *shown = count == 0 ? "?" : is_control(bytes, count) ? " " : bytes;
     *length = *shown == bytes ? count : 1;
     return bytes + (count > 0 ? count : 1);

@@ -286,6 +286,20 @@ CSV
     [[ "$output" == *"--at"*"'step' is not in the trace, which has no marks; expected peak, end"* ]]
 }
 
+@test "a flame graph takes names that are empty or long, and many frames of one caller" {
+    python3 - >"$out/trace" <<'END'
+print('# fraglab trace 1\nframe "" "" 0\nsite 0\nalloc 0 1500 site=1')
+print('frame "%s" "" 0\nsite 1\nalloc 1 500 site=2' % ("n" * 300000))
+for i in range(60000):
+    print('frame "f%d" "" 0\nsite %d\nalloc %d 1 site=%d' % (i, i + 2, i + 2, i + 3))
+END
+    # A fraction of a second of the processor, where the square of these would take minutes.
+    (ulimit -t 20 && ./fraglab plot flame "$out/trace" --format csv) >"$out/csv"
+    grep -q ',1500,0.024[0-9]*,[0-9]*,no name,' "$out/csv"
+    grep -q '^1,.*,500,0.008[0-9]*,[0-9]*,nnnn' "$out/csv"
+    grep -q '^1,.*,60000,0.96[0-9]*,0,small ones,' "$out/csv"
+}
+
 @test "a treemap gives each frame an area in its caller's" {
     for at in 500 3146 9000; do
         ./fraglab plot treemap $S/gpt-train.pickle.zst --at $at --format csv >"$out/csv"
