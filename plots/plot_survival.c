@@ -37,6 +37,7 @@ typedef struct survival_figure {
     frag_device_spec device;
     frag_recording recording;
     const frag_trace *trace;
+    frag_repeats repeats; /* of the trace */
     uint64_t samples;
     uint64_t first; /* the least capacity drawn */
     uint64_t page_bytes;
@@ -56,8 +57,10 @@ static bool add_interval(const survival_figure *state, curve *line, const frag_p
 {
     frag_device_spec device = state->device;
     device.capacity_bytes = capacity;
-    frag_run_options run = {
-        .is_layout_skipped = true, .context = state->plot.request->context, .plan = line->plan};
+    frag_run_options run = {.is_layout_skipped = true,
+                            .context = state->plot.request->context,
+                            .plan = line->plan,
+                            .repeats = &state->repeats};
     frag_run_result result;
     if (!frag_run(
             &(frag_run_setup){&state->recording, state->trace, spec->ops, spec->values, &device},
@@ -95,7 +98,8 @@ static bool follow(const survival_figure *state, curve *line, const frag_policy_
             &line->plan, &line->error) ||
         !frag_find_capacity(&(frag_run_setup){&state->recording, state->trace, spec->ops,
                                               spec->values, &state->device},
-                            NULL, state->plot.request->context, &line->least, &line->error))
+                            &state->repeats, state->plot.request->context, &line->least,
+                            &line->error))
         return false;
     uint64_t end = least->is_found ? settled(least, state->page_bytes) : state->first;
     uint64_t span = end > state->first ? end - state->first : 0;
@@ -211,11 +215,13 @@ static bool fill(void *context, frag_error *error)
     state->page_bytes = frag_device_page(&state->device, state->trace);
     state->first = frag_round_up(least > 0 ? least : 1, state->page_bytes);
     state->curves = frag_alloc(state->policies.count, sizeof *state->curves);
+    frag_repeats_find(state->trace, &state->repeats);
     state->progress = frag_progress_start(state->plot.request->context, "searching", "policies",
                                           state->policies.count);
     frag_for_each(frag_context_threads(state->plot.request->context), state->policies.count,
                   follow_job, state);
     frag_progress_end(state->progress);
+    frag_repeats_destroy(&state->repeats);
     if (frag_is_cancelled(state->plot.request->context))
         return true;
     frag_row_packing packing = {0};

@@ -43,7 +43,8 @@ static bool replay_on(const ideal_runs *runs, uint64_t capacity_bytes, frag_repl
     frag_device_spec device = {.capacity_bytes = capacity_bytes};
     frag_run_setup setup = {search->recording, &search->trace, runs->spec.ops, runs->spec.values,
                             &device};
-    frag_replay_options options = {.stop_after = FRAG_UNLIMITED, .context = search->context};
+    frag_replay_options options = {
+        .stop_after = FRAG_UNLIMITED, .context = search->context, .repeats = &search->repeats};
     frag_error error = {0};
     return !frag_is_cancelled(search->context) &&
            frag_run_look_planned(&setup, runs->plan, runs->spare, &options, look, result, &error) &&
@@ -133,6 +134,7 @@ void frag_ideals_begin(frag_ideal_search *search, const frag_context *context,
         .context = context, .recording = recording, .trace = *trace, .ideals = ideals};
     search->served_events = serve_last(&search->trace);
     search->demand_bytes = find_demand(&search->trace);
+    frag_repeats_find(&search->trace, &search->repeats);
     frag_error error = {0};
     search->lifetimes =
         frag_lifetimes_find(recording, &search->trace, &search->lifetime_count, &error);
@@ -146,6 +148,7 @@ void frag_ideals_end(frag_ideal_search *search)
     for (size_t i = 0; i < FRAG_IDEAL_COUNT; i++)
         if (search->live_bytes[i] > ideals->live_bytes)
             ideals->live_bytes = search->live_bytes[i];
+    frag_repeats_destroy(&search->repeats);
     frag_free(search->lifetimes);
     frag_free(search->served_events);
 }

@@ -5,6 +5,7 @@
 
 #include "base/context.h"
 #include "sim/policy_engine.h"
+#include "sim/trace/repeats.h"
 #include "sim/trace/trace.h"
 
 enum { FRAG_IDEAL_COUNT = 3 };
@@ -32,6 +33,7 @@ typedef struct frag_ideal_search {
     const frag_recording *recording;
     frag_trace trace;          /* with its last request served */
     frag_event *served_events; /* of it; NULL: borrowed */
+    frag_repeats repeats;      /* of it */
     uint64_t demand_bytes;     /* most bytes asked for at once: whoever has less fails */
     frag_lifetime *lifetimes;  /* of its requests; NULL: the state at the start does not fit */
     uint64_t lifetime_count;

@@ -49,8 +49,10 @@ typedef struct explain_run {
     frag_recording loaded;         /* from the path of the options */
     const frag_recording *whole;   /* loaded, or that of the options */
     const frag_trace *whole_trace; /* NULL: not given */
-    frag_trace cut;                /* shares the columns of the recording's trace */
-    frag_event *asked_events;      /* of cut, with the size that was asked for; NULL: shared too */
+    frag_repeats repeats;          /* of the explanation's trace */
+    frag_repeats whole_repeats;
+    frag_trace cut;           /* shares the columns of the recording's trace */
+    frag_event *asked_events; /* of cut, with the size that was asked for; NULL: shared too */
     frag_event *halved_events;
     const char *fraction; /* set_per_process_memory_fraction; NULL: not called */
     frag_ideal_search ideals;
@@ -250,13 +252,24 @@ static void know_failure(explain_run *state, const frag_policy_met *met)
             known->sizes[known->size_count++] = trace->events[i].bytes;
 }
 
+/* NULL: of a trace that was made from one of the two, such as one with other sizes. */
+static const frag_repeats *repeats_of(const explain_run *state, const frag_trace *trace)
+{
+    return trace == state->explanation->trace ? &state->repeats
+           : trace == state->whole_trace      ? &state->whole_repeats
+                                              : NULL;
+}
+
 /* false: the release refuses the settings, or the policy cannot replay this. */
 static bool run(const explain_run *state, const frag_recording *recording, const frag_trace *trace,
                 frag_candidate *candidate, candidate_view *looker, frag_error *error)
 {
     frag_device_spec device = {.capacity_bytes = state->explanation->capacity_bytes};
-    frag_replay_options replay = {
-        .stop_after = FRAG_UNLIMITED, .is_attempt_kept = true, .context = state->context};
+    frag_replay_options replay = {.stop_after = FRAG_UNLIMITED,
+                                  .is_attempt_kept = true,
+                                  .context = state->context,
+                                  .repeats = looker->explanation == NULL ? repeats_of(state, trace)
+                                                                         : NULL};
     const char *fraction = state->fraction != NULL ? state->fraction : candidate->fraction;
     uint64_t allowed = limit_of(fraction, device.capacity_bytes);
     const char *option = candidate->spec.ops->fraction_option;
@@ -445,7 +458,7 @@ static bool find_least(explain_run *state, frag_error *error)
     const frag_trace *trace = state->whole_trace != NULL ? state->whole_trace : explanation->trace;
     return frag_find_least_capacity(
         &(frag_run_setup){recording, trace, recorded->spec.ops, recorded->spec.values, &device},
-        NULL, FRAG_UNLIMITED, state->context, &explanation->least, error);
+        repeats_of(state, trace), FRAG_UNLIMITED, state->context, &explanation->least, error);
 }
 
 static void begin_ideals(explain_run *state)
@@ -673,8 +686,12 @@ static bool try_all(explain_run *state, frag_error *error)
 static bool explain(explain_run *state, frag_error *error)
 {
     frag_trace_explanation *explanation = state->explanation;
-    if (!load_whole(state, error) || !list_candidates(state, error) ||
-        !look_at_failure(state, error))
+    if (!load_whole(state, error) || !list_candidates(state, error))
+        return false;
+    frag_repeats_find(explanation->trace, &state->repeats);
+    if (state->whole_trace != NULL)
+        frag_repeats_find(state->whole_trace, &state->whole_repeats);
+    if (!look_at_failure(state, error))
         return false;
     if (!explanation->oom.has_happened) {
         say_nothing_failed(explanation);
@@ -706,6 +723,8 @@ static void destroy(explain_run *state)
     frag_sites_destroy(&explanation->sites);
     frag_diagnosis_destroy(&explanation->diagnosis);
     frag_advice_destroy(&explanation->advice);
+    frag_repeats_destroy(&state->repeats);
+    frag_repeats_destroy(&state->whole_repeats);
     frag_recording_destroy(&state->loaded);
     frag_free(state->asked_events);
     frag_free(state->halved_events);
