@@ -71,23 +71,30 @@ static bool judge(void *context, const frag_fix_choice *choice, frag_fix_score *
 }
 
 /* Whether it fits, without what it needs, where a run at the card's size says so. */
+static bool try_fits(planner *of, const frag_fit_setting *setting, bool *fits)
+{
+    frag_fit_attempt attempt;
+    frag_plan_trial trial;
+    if (!frag_fit_try(of->fitter, setting, &of->plan->base.card, of->plan->usable_bytes, &attempt,
+                      of->error))
+        return false;
+    *fits = attempt.fits;
+    if (!attempt.fits || attempt.most_bytes != FRAG_UNLIMITED)
+        return true;
+    bool ok = try_setting(of, setting, &trial);
+    *fits = ok && trial.fits;
+    return ok;
+}
+
 static bool check(void *context, const frag_fix_choice *choice, bool *fits)
 {
-    const planner *of = context;
+    planner *of = context;
     frag_fit_setting setting;
-    frag_fit_attempt attempt;
-    frag_fix_score score = {.fits = false};
     *fits = false;
     if (is_choice_refused(of->plan, choice))
         return true;
     frag_fix_apply_all(&of->plan->base, choice, &setting);
-    if (!frag_fit_try(of->fitter, &setting, &of->plan->base.card, of->plan->usable_bytes, &attempt,
-                      of->error))
-        return false;
-    bool is_read = attempt.fits && attempt.most_bytes == FRAG_UNLIMITED;
-    bool ok = !is_read || judge(context, choice, &score);
-    *fits = is_read ? score.fits : attempt.fits;
-    return ok;
+    return try_fits(of, &setting, fits);
 }
 
 /* ---- what is tried on several threads */
@@ -151,16 +158,13 @@ static bool try_fix(planner *of, uint32_t level_max, size_t fix)
  */
 static bool try_draw(planner *of, const frag_workload *longest, uint64_t draw, bool *fits)
 {
-    frag_plan_trial trial;
     frag_fit_setting setting;
     memcpy(&setting, &of->plan->base.setting, sizeof setting);
     if (draw < SEEDS)
         setting.workload.seed += draw;
     else
         setting.workload = *longest;
-    bool ok = try_setting(of, &setting, &trial);
-    *fits = ok && trial.fits;
-    return ok;
+    return try_fits(of, &setting, fits);
 }
 
 /* ---- workspaces of convolutions and singular value decompositions, taken at their most */

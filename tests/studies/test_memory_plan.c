@@ -185,6 +185,7 @@ static frag_plan_trial replay_all(const frag_memory_plan *plan, const frag_fit_s
         assert_true(frag_run_count(&setup, &options, &run, &error));
         if (i == 0 || least.capacity_bytes > trial.result.needed_bytes) {
             trial.result.needed_bytes = least.capacity_bytes;
+            trial.result.rank = i;
             unlimited->peak = run.replay.peak;
         }
         device.capacity_bytes = plan->usable_bytes;
@@ -201,6 +202,7 @@ static void expect_as_replayed(const frag_memory_plan *plan, const frag_plan_tri
     frag_fit_result unlimited;
     frag_plan_trial all = replay_all(plan, &trial->setting, &unlimited);
     assert_int_equal(trial->result.needed_bytes, all.result.needed_bytes);
+    assert_int_equal(trial->result.rank, all.result.rank);
     assert_int_equal(trial->fits, all.fits);
     assert_memory_equal(&trial->result.peak, &unlimited.peak, sizeof unlimited.peak);
 }
@@ -213,6 +215,8 @@ static void expect_rest_as_replayed(const frag_memory_plan *plan)
     uint64_t requested = 0;
     for (size_t i = 0; i < FRAG_REQUEST_KIND_COUNT; i++)
         requested += plan->parts.bytes[i];
+    bool is_pipeline = plan->base.setting.workload.parallel == FRAG_PARALLEL_PIPELINE;
+    uint64_t unit = is_pipeline ? plan->base.setting.workload.devices : 1;
     (void)replay_all(plan, &plan->base.setting, &unlimited);
     assert_int_equal(requested, unlimited.peak.requested_bytes);
     assert_int_equal(requested + plan->parts.rounding_bytes, unlimited.peak.allocated_bytes);
@@ -220,7 +224,7 @@ static void expect_rest_as_replayed(const frag_memory_plan *plan)
                      unlimited.peak.reserved_bytes);
     for (uint64_t more = plan->largest.batch > 0 ? 0 : 1; more < 2; more++) {
         memcpy(&setting, &plan->base.setting, sizeof setting);
-        setting.workload.batch = plan->largest.batch + more;
+        setting.workload.batch = plan->largest.batch + more * unit;
         assert_int_equal(replay_all(plan, &setting, &unlimited).fits, more == 0);
     }
 }
@@ -252,7 +256,8 @@ static void a_plan_says_what_whole_replays_say(void **state)
     } cases[] = {
         {"gpt2-tiny", {{"batch", "8"}}, 40},
         {"gpt2-tiny", {{"batch", "8"}}, 50000},
-        {"gpt2-tiny", {{"batch", "8"}, {"parallel", "ddp"}, {"devices", "2"}}, 60},
+        {"gpt2-tiny", {{"batch", "8"}, {"parallel", "pipeline"}, {"devices", "2"}}, 60},
+        {"gpt2-tiny", {{"tokens", "9..64"}, {"parallel", "ddp"}, {"devices", "4"}}, 90},
         {"llama-tiny", {{"task", "generate"}, {"new_tokens", "24"}, {"batch", "16"}}, 90},
         {"qwen2-tiny", {{"task", "rlhf"}, {"new_tokens", "16"}, {"batch", "8"}}, 80},
         {"qwen2-tiny", {{"task", "evaluate"}, {"tokens", "16..200"}, {"batch", "4"}}, 110},
