@@ -136,21 +136,19 @@ static bool run_jobs(const planner *of, take_job *take, void *context, uint64_t 
 }
 
 /* ---- each fix alone */
+/* The least level that fits, or the strongest, which is not refused. What it needs is asked of that
+ * one only. */
 static bool try_fix(planner *of, uint32_t level_max, size_t fix)
 {
     frag_fix_choice choice = {{0}};
     frag_plan_fix *kept = &of->plan->fixes[fix];
-    kept->trial.fits = false;
+    bool fits = level_max == 0;
     kept->fix = fix;
-    for (uint32_t level = 1; level <= level_max && !kept->trial.fits; level++) {
-        choice.levels[fix] = level;
-        if (is_choice_refused(of->plan, &choice)) /* the last is not */
-            continue;
-        kept->level = level;
-        if (!try_choice(of, &choice, &kept->trial))
+    while (!fits && ++choice.levels[fix] < level_max)
+        if (!check(of, &choice, &fits))
             return false;
-    }
-    return true;
+    kept->level = choice.levels[fix];
+    return level_max == 0 || try_choice(of, &choice, &kept->trial);
 }
 
 /* ---- lengths that are drawn */
