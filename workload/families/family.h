@@ -58,7 +58,7 @@ typedef struct frag_model {
     bool has_packed;          /* one at least */
     bool is_frozen;           /* requires_grad_(False) */
     frag_tensor logits_bias;  /* a buffer (BART) */
-    frag_tensor scale;        /* of a replica's embedding, in a buffer that came; 0: none */
+    frag_tensor scale;        /* of a replica's embedding; 0: the first buffer is it */
 } frag_model;
 
 /* What a model returns besides its loss, where the program keeps it: logits first. */

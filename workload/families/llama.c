@@ -90,9 +90,8 @@ static frag_tensor embed(frag_tape *tape, const frag_model *model, frag_tensor w
         return made;
     bool is_typed = frag_model_loaded_type(model) == frag_tape_dtype(tape, words);
     frag_tensor scale = is_typed ? 0 : frag_tape_empty(tape, 1, frag_tape_dtype(tape, words));
-    frag_tape_set(tape, &made,
-                  model->scale != 0 ? frag_aten_mul(tape, made, model->scale)
-                                    : frag_aten_mul_scalar(tape, made));
+    frag_tensor buffer = model->scale != 0 ? model->scale : model->buffers[0];
+    frag_tape_set(tape, &made, frag_aten_mul(tape, made, scale != 0 ? scale : buffer));
     frag_tape_drop(tape, scale);
     return made;
 }
