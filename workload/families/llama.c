@@ -158,15 +158,24 @@ static frag_tensor rms_norm(frag_tape *tape, frag_tensor x, frag_tensor weight, 
 /* Gemma's: (x * rsqrt(mean of squares)) * (1 + weight), in fp32 to the end. */
 static frag_tensor wide_norm(frag_tape *tape, frag_tensor x, frag_tensor weight, uint64_t width)
 {
+    bool is_strided = frag_tape_is_strided(tape, x);
     frag_tensor hidden = frag_tape_to(tape, x, FRAG_F32);
+    if (is_strided)
+        frag_tape_set_strided(tape, hidden);
+    frag_family_will_save(tape, hidden);
     frag_tensor made = frag_aten_pow(tape, hidden);
     frag_tape_set(tape, &made, frag_aten_mean_last(tape, made, width));
     frag_tape_set(tape, &made, frag_aten_add_scalar(tape, made));
     frag_tape_set(tape, &made, frag_aten_rsqrt(tape, made));
+    frag_family_will_save(tape, hidden);
     frag_tape_set(tape, &made, frag_aten_mul(tape, hidden, made));
+    if (is_strided)
+        frag_tape_set_strided(tape, made);
     frag_tape_drop(tape, hidden);
     frag_tensor factor = frag_tape_to(tape, weight, FRAG_F32);
     frag_tape_set(tape, &factor, frag_aten_add_scalar(tape, factor));
+    if (frag_tape_needs_gradient(tape, factor))
+        frag_tape_will_save(tape, made);
     frag_tensor product = frag_aten_mul(tape, made, factor);
     frag_tape_drop(tape, factor); /* has no name, and goes before the old output */
     frag_tape_set(tape, &made, product);
@@ -285,8 +294,11 @@ static frag_tensor project(frag_tape *tape, const frag_network *of, const block 
     for (uint32_t i = 0; i < 3; i++) {
         if (of->has_whole_norms)
             qkv[i] = frag_walk_split_heads(tape, qkv[i], is_copied[i]);
-        else if (of->has_late_norms)
+        else if (of->has_late_norms) {
+            if (norms[i] != 0 && counts[i] > 1 && rows > 1) /* heads lie between tokens */
+                frag_tape_set_strided(tape, qkv[i]);
             normalise_heads(tape, of, norms[i], &qkv[i]);
+        }
     }
     return fused;
 }
