@@ -8,6 +8,7 @@ typedef struct matmul {
     bool is_self_copied;
     bool is_other_copied;
     bool is_other_expanded; /* one head as several: it is copied where no cast has */
+    bool is_other_turned;   /* matrices the other way around, where they are not copied */
     bool is_gradient_copied;
 } matmul;
 
@@ -22,7 +23,12 @@ static frag_tensor multiply(frag_tape *tape, frag_tensor self, frag_tensor other
     frag_tensor typed_self = frag_tape_cast(tape, self);
     frag_tensor laid_self = lay_out(tape, typed_self, how->is_self_copied);
     bool is_spread = how->is_other_expanded && typed_other == other;
-    frag_tensor laid_other = lay_out(tape, typed_other, how->is_other_copied || is_spread);
+    bool is_copied = how->is_other_copied || is_spread;
+    frag_tensor laid_other = lay_out(tape, typed_other, is_copied);
+    if (how->is_other_turned && !is_copied)
+        frag_tape_set_strided(tape, laid_other);
+    if (frag_tape_needs_gradient(tape, laid_self))
+        frag_tape_will_save(tape, laid_other);
     frag_tensor made = frag_aten_bmm(tape, laid_self, laid_other, how->count);
     frag_tape_drop(tape, laid_other);
     frag_tape_drop(tape, laid_self);
@@ -69,6 +75,7 @@ static frag_tensor score(frag_tape *tape, frag_tensor query, frag_tensor key,
         .is_self_copied = is_apart && shape->queries > 1,
         .is_other_copied = is_apart && shape->keys > 1 && !is_grouped && !how->is_cached,
         .is_other_expanded = is_apart && is_grouped && shape->key_heads == 1,
+        .is_other_turned = shape->keys > 1,
     };
     frag_tensor made = multiply(tape, query, key, &product);
     frag_tape_set(tape, &made, frag_aten_mul_scalar(tape, made));
