@@ -95,7 +95,8 @@ void frag_replay_wait(frag_replay *replay, uint32_t number, uint32_t stream)
     replay->waiting = frag_grow(replay->waiting, &replay->waiting_capacity, replay->waiting_end + 1,
                                 sizeof *replay->waiting);
     if (replay->wait_numbers == NULL)
-        replay->wait_numbers = frag_alloc(replay->trace->slot_count, sizeof *replay->wait_numbers);
+        replay->wait_numbers =
+            frag_alloc((size_t)replay->trace->slot_count + 1, sizeof *replay->wait_numbers);
     replay->wait_numbers[number] = ++replay->wait_count;
     replay->waiting[replay->waiting_end++] = (frag_wait){replay->wait_count, number, stream};
     replay->waiting_count++;

@@ -240,7 +240,7 @@ static bool skip_if_same(frag_replay *replay, const layout *before, const layout
 static bool advance_repeat(frag_replay *replay, uint64_t period, uint64_t end,
                            const frag_replay_advancer *advancer, frag_error *error)
 {
-    uint64_t *born = frag_alloc(replay->trace->slot_count, sizeof *born);
+    uint64_t *born = frag_alloc((size_t)replay->trace->slot_count + 1, sizeof *born);
     layout layouts[2] = {{.born = born}, {.born = born}};
     layout *before = &layouts[0];
     layout *after = &layouts[1];

@@ -42,7 +42,7 @@ struct frag_use_keeper {
 static frag_use_keeper *create_keeper(const frag_trace *trace)
 {
     frag_use_keeper *uses = frag_alloc(1, sizeof *uses);
-    uses->slots = frag_alloc(trace->slot_count, sizeof *uses->slots);
+    uses->slots = frag_alloc((size_t)trace->slot_count + 1, sizeof *uses->slots);
     uses->stream_count = trace->stream_count > 0 ? trace->stream_count : 1;
     uses->waiting = frag_alloc(uses->stream_count, sizeof *uses->waiting);
     memset(uses->waiting, 0xff, uses->stream_count * sizeof *uses->waiting);
@@ -69,7 +69,8 @@ void frag_use_keep(const frag_replay *replay, frag_image *image)
 {
     const frag_use_keeper *uses = replay->uses;
     frag_image_add(image, uses, sizeof *uses);
-    frag_image_add(image, uses->slots, replay->trace->slot_count * sizeof *uses->slots);
+    frag_image_add(image, uses->slots,
+                   ((size_t)replay->trace->slot_count + 1) * sizeof *uses->slots);
     frag_image_add(image, uses->nodes, uses->node_count * sizeof *uses->nodes);
     frag_image_add(image, uses->held, uses->held_count * sizeof *uses->held);
     frag_image_add(image, uses->held_of, uses->handle_count * sizeof *uses->held_of);
@@ -82,7 +83,8 @@ void frag_use_return(frag_replay *replay, frag_image *image)
     frag_use_keeper now = *uses;
     frag_image_take(image, uses, sizeof *uses);
     uses->slots = now.slots;
-    frag_image_take(image, uses->slots, replay->trace->slot_count * sizeof *uses->slots);
+    frag_image_take(image, uses->slots,
+                    ((size_t)replay->trace->slot_count + 1) * sizeof *uses->slots);
     uses->nodes = now.nodes;
     uses->node_capacity = now.node_capacity;
     frag_image_take(image, uses->nodes, uses->node_count * sizeof *uses->nodes);
