@@ -164,6 +164,14 @@ trace() {
     ./fraglab diff "$out/from" "$out/to" --format jsonl | head -1 | grep '"site":"a (x.py)"'
 }
 
+@test "of a real pair the mended function is first, though most of the change is in the backward pass" {
+    run ./fraglab diff tests/data/recordings/upsampled-{before,after}.txt.zst
+    echo "$output"
+    [[ "$(grep -A1 '^held there' <<<"$output")" =~ "head (segment.py)"\ +"256.00 MiB"\ +"0 B"\ +"-256.00 MiB"\ +"1 then 0"\ +10$ ]]
+    [[ "$output" == *"without a line of code, so last: -516.26 MiB in all"* ]]
+    [[ "$(grep -A1 '^most it held' <<<"$output")" =~ "head (segment.py)"\ +"528.01 MiB"\ +"12.26 MiB"\ +"-515.75 MiB"\ +"6 then 6"$ ]]
+}
+
 @test "two moments of one recording: what a step left behind" {
     run ./fraglab diff "$after" --at 1 --at end
     [ "$status" -eq 0 ]
