@@ -59,29 +59,25 @@ static uint32_t function_of(const frag_recording *recording, const frag_site *si
     return i;
 }
 
-/* What a function is called to be matched. A frame of the forward pass that a backward pass is
- * linked to counts as the forward pass where is_caller. */
-static void add_frame_name(const frag_recording *recording, const frag_frame *frame, bool is_caller,
-                           frag_text *text)
-{
-    static const char prefix[] = "backward of ";
-    const char *file = file_of(file_text(recording, frame));
-    const char *function = frag_strings_get(&recording->strings, frame->name);
-    if (is_caller && file[0] != '\0' && strncmp(function, prefix, sizeof prefix - 1) == 0)
-        function += sizeof prefix - 1;
-    frag_text_add(text, "%s", function);
-    if (file[0] != '\0')
-        frag_text_add(text, " (%s)", file);
-    frag_text_make_plain(text->bytes);
-}
-
-/* The name of frame i of a stack; the caller frees it. */
+/* The name of frame i of a stack, to be matched; the caller frees it. A frame of the forward pass
+ * that a backward pass is linked to counts as the forward pass where is_caller. */
 static char *name_frame(const frag_recording *recording, const frag_site *site, uint32_t i,
                         bool is_caller)
 {
+    static const char prefix[] = "backward of ";
+    uint32_t id = recording->site_frames[site->first + function_of(recording, site, i)];
+    const frag_frame *frame = &recording->frames[id];
+    const char *file = file_of(file_text(recording, frame));
+    const char *function = frag_strings_get(&recording->strings, frame->name);
     frag_text text = {0};
-    uint32_t frame = recording->site_frames[site->first + function_of(recording, site, i)];
-    add_frame_name(recording, &recording->frames[frame], is_caller, &text);
+    if (file[0] == '\0' || strcmp(file, "??") == 0) {
+        frag_frame_add(recording, id, &text); /* "backward of Mm" of C++ */
+    } else {
+        if (is_caller && strncmp(function, prefix, sizeof prefix - 1) == 0)
+            function += sizeof prefix - 1;
+        frag_text_add(&text, "%s (%s)", function, file);
+    }
+    frag_text_make_plain(text.bytes);
     return text.bytes;
 }
 
@@ -101,16 +97,6 @@ static char *name_stack(const frag_recording *recording, const frag_site *site)
     return text.bytes;
 }
 
-static uint32_t innermost_frame(const frag_recording *recording, const frag_site *site)
-{
-    for (uint32_t i = 0; i < site->count; i++) {
-        uint32_t frame = recording->site_frames[site->first + i];
-        if (!frag_frame_is_wrapper(file_text(recording, &recording->frames[frame])))
-            return i;
-    }
-    return 0;
-}
-
 /* The first place of a frame in a stack that has it. */
 static uint32_t place_of(const frag_recording *recording, const frag_site *site, uint32_t frame)
 {
@@ -118,6 +104,21 @@ static uint32_t place_of(const frag_recording *recording, const frag_site *site,
     while (recording->site_frames[site->first + i] != frame)
         i++;
     return i;
+}
+
+/* Of Python: in a stack with frames of C++ the innermost ones are the same everywhere. */
+static uint32_t innermost_frame(const frag_recording *recording, const frag_site *site,
+                                uint32_t named)
+{
+    for (uint32_t i = 0; i < site->count; i++) {
+        const frag_frame *frame = &recording->frames[recording->site_frames[site->first + i]];
+        const char *file = file_text(recording, frame);
+        const char *function = frag_strings_get(&recording->strings, frame->name);
+        if (!frag_frame_is_wrapper(file) &&
+            frag_frame_owner_of(file, function) != FRAG_OWNER_NATIVE)
+            return i;
+    }
+    return named;
 }
 
 static void name_site(const frag_recording *recording, frag_use_grouping grouping, uint32_t id,
@@ -137,8 +138,9 @@ static void name_site(const frag_recording *recording, frag_use_grouping groupin
         name->caller = name_stack(recording, site);
     } else {
         uint32_t named = frag_site_frame(recording, id);
-        name->caller = name_frame(recording, site, place_of(recording, site, named - 1), true);
-        name->inner = name_frame(recording, site, innermost_frame(recording, site), false);
+        uint32_t place = place_of(recording, site, named - 1);
+        name->caller = name_frame(recording, site, place, true);
+        name->inner = name_frame(recording, site, innermost_frame(recording, site, place), false);
     }
     if (name->inner == NULL)
         name->inner = frag_copy_text("");

@@ -137,6 +137,13 @@ trace() {
     grep -qx 'a (x.py) 4096 8192' "$out/stacks"
 }
 
+@test "frames of C++ change nothing but for the names of the backward pass" {
+    run ./fraglab diff tests/data/recordings/stacks-{all,python}-2.9.pickle.zst
+    echo "$output"
+    [[ "$output" =~ "backward of Addmm"\ +"8.39 MiB"\ +"0 B"\ +"-8.39 MiB" ]]
+    [[ "$output" != *unwind* && "$output" != *.py* ]]
+}
+
 @test "a program in a file of another name is compared as the same" {
     sed 's|/opt/b/train.py|/opt/b/train_mended.py|' "$after" >"$out/renamed.txt"
     run ./fraglab diff "$before" "$out/renamed.txt"
