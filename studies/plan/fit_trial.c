@@ -213,93 +213,47 @@ static bool is_repeated(const made_trace *made, uint32_t rank)
            memcmp(trace->events, trace[-1].events, trace->event_count * sizeof *trace->events) == 0;
 }
 
-/* What one device needs, as far as it is known. */
-typedef struct rank_need {
-    bool is_repeated;
-    uint64_t enough_bytes; /* FRAG_UNLIMITED: not known */
-} rank_need;
-
-static bool find_enough(const rank_run *of, rank_need *need, frag_error *error)
+/* Does the device need no more than that? true is proved, false says nothing. */
+static bool needs_no_more(const rank_run *of, uint64_t bytes, uint64_t *enough_bytes, bool *is_less,
+                          frag_error *error)
 {
-    const frag_device_spec device = {.capacity_bytes = FRAG_UNLIMITED};
     frag_run_result run;
     if (!count_run(of, FRAG_UNLIMITED, &run, error))
         return false;
+    *enough_bytes = frag_round_up(run.need_max_bytes, FRAG_DEVICE_PAGE_BYTES);
     bool is_known = !run.is_capacity_read && !run.replay.oom.has_happened &&
-                    !run.replay.is_interrupted && run.refused_need_min_bytes == FRAG_UNLIMITED;
-    uint64_t page = frag_device_page(&device, &of->made->recording.traces[of->rank]);
-    need->enough_bytes = is_known ? frag_round_up(run.need_max_bytes, page) : FRAG_UNLIMITED;
-    return true;
-}
-
-/* Does the device need no more than that? true is proved, false says nothing. */
-static bool needs_no_more(const rank_run *of, const rank_need *need, uint64_t bytes, bool *is_less,
-                          frag_error *error)
-{
-    frag_run_result run;
-    *is_less = need->enough_bytes <= bytes;
-    if (*is_less || need->enough_bytes == FRAG_UNLIMITED || bytes == FRAG_UNLIMITED)
+                    !run.replay.is_interrupted && bytes != FRAG_UNLIMITED;
+    *is_less = is_known && *enough_bytes <= bytes;
+    if (*is_less || !is_known)
         return true;
-    if (!count_run(of, bytes, &run, error))
-        return false;
-    *is_less = !run.is_capacity_read && !run.replay.oom.has_happened && !run.replay.is_interrupted;
-    return true;
+    bool ok = count_run(of, bytes, &run, error);
+    *is_less = ok && !run.replay.oom.has_happened && !run.replay.is_interrupted;
+    return ok;
 }
 
-/* The first of those that need the most decides. Only for it, and for who may need more, is it
- * searched for what is needed. */
-static bool measure_ranks(rank_run *of, rank_need *needs, frag_fit_result *result,
-                          frag_error *error)
-{
-    uint32_t most = 0;
-    uint64_t enough = 0;
-    for (of->rank = 0; of->rank < of->made->recording.trace_count; of->rank++) {
-        rank_need *need = &needs[of->rank];
-        need->is_repeated = is_repeated(of->made, of->rank);
-        if (need->is_repeated)
-            continue;
-        if (!find_enough(of, need, error))
-            return false;
-        most = need->enough_bytes > needs[most].enough_bytes ? of->rank : most;
-        enough = need->enough_bytes > enough ? need->enough_bytes : enough;
-    }
-    of->rank = most;
-    if (!measure_rank(of, result, error))
-        return false;
-    for (of->rank = 0; of->rank < of->made->recording.trace_count; of->rank++) {
-        const rank_need *need = &needs[of->rank];
-        bool is_before = of->rank < result->rank;
-        uint64_t page_bytes = FRAG_DEVICE_PAGE_BYTES;
-        bool is_less = false;
-        frag_fit_result one;
-        if (need->is_repeated || of->rank == most)
-            continue;
-        if (!needs_no_more(of, need, result->needed_bytes - (is_before ? page_bytes : 0), &is_less,
-                           error))
-            return false;
-        if (is_less)
-            continue;
-        if (!measure_rank(of, &one, error))
-            return false;
-        if (one.needed_bytes > result->needed_bytes ||
-            (is_before && one.needed_bytes == result->needed_bytes))
-            *result = one;
-    }
-    result->enough_bytes = enough;
-    return true;
-}
-
+/* The first of those that need the most. Only those that may need more than the ones before are
+ * searched for what they need. */
 static bool measure_trace(const frag_fitter *fitter, const frag_fit_setting *setting,
                           const made_trace *made, frag_fit_result *result, frag_error *error)
 {
     rank_run of = {fitter, made, 0, setting->is_expandable};
-    uint32_t count = made->recording.trace_count;
-    if (count == 1)
-        return measure_rank(&of, result, error);
-    rank_need *needs = frag_alloc(count, sizeof *needs);
-    bool ok = measure_ranks(&of, needs, result, error);
-    frag_free(needs);
-    return ok;
+    if (!measure_rank(&of, result, error))
+        return false;
+    for (of.rank = 1; of.rank < made->recording.trace_count; of.rank++) {
+        frag_fit_result one = {.needed_bytes = 0};
+        bool is_less = is_repeated(made, of.rank);
+        if (!is_less &&
+            !needs_no_more(&of, result->needed_bytes, &one.enough_bytes, &is_less, error))
+            return false;
+        if (!is_less && !measure_rank(&of, &one, error))
+            return false;
+        uint64_t enough =
+            one.enough_bytes > result->enough_bytes ? one.enough_bytes : result->enough_bytes;
+        if (one.needed_bytes > result->needed_bytes)
+            *result = one;
+        result->enough_bytes = enough;
+    }
+    return true;
 }
 
 static bool is_same_card(const frag_tape_card *a, const frag_tape_card *b)
