@@ -314,13 +314,11 @@ static bool find_surplus(planner *of, const bisection *over, const probe *low, s
     frag_fit_setting setting;
     frag_fit_result result;
     frag_workload longest;
-    bool is_set = set_value(over, low->value, &setting);
-    if (!is_set || low->bound_bytes == 0)
-        return true;
     double bound = (double)low->bound_bytes;
+    if (low->bound_bytes == 0 || !set_value(over, low->value, &setting))
+        return true;
     if (!frag_workload_is_drawn(&setting.workload, &longest)) {
-        more->most =
-            low->most_bytes == FRAG_UNLIMITED ? (double)INFINITY : (double)low->most_bytes / bound;
+        more->most = (double)low->most_bytes / bound;
         return true;
     }
     if (!frag_fit_measure(of->fitter, &setting, &of->plan->base.card, &result, of->error))

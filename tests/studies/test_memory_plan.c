@@ -53,28 +53,34 @@ static void a_doubt_says_what_it_hangs_on(void **state)
     }
 }
 
-/* Of a small model on a card of so many MiB. The caller frees it. */
-static frag_memory_plan *plan_of(uint64_t positions, uint64_t tokens, uint64_t card_mib)
+/* The caller frees it. */
+static frag_memory_plan *plan_on(const char *yaml, const char *card)
 {
-    char yaml[200];
-    char card[32];
     frag_workload workload;
     frag_dryrun_gpu gpu;
     frag_error error = {0};
     frag_workload_init(&workload);
-    snprintf(yaml, sizeof yaml,
-             "model: {family: llama, vocabulary: 512, width: 64, inner: 256, layers: 1, heads: 4, "
-             "positions: %llu}\nrun: {task: evaluate, tokens: %llu}\n",
-             (unsigned long long)positions, (unsigned long long)tokens);
     if (!frag_workload_parse(yaml, strlen(yaml), &workload, NULL, &error))
         fail_msg("%s", error.sentence);
-    snprintf(card, sizeof card, "%lluMiB", (unsigned long long)card_mib);
     assert_true(frag_dryrun_gpu_find(card, &gpu, NULL, &error));
     frag_fitter *fitter = frag_fitter_create(NULL, NULL, &error);
     frag_memory_plan *plan = frag_alloc(1, sizeof *plan);
     assert_true(frag_memory_plan_make(fitter, &workload, NULL, &gpu, "model", plan, &error));
     frag_fitter_destroy(fitter);
     return plan;
+}
+
+/* Of a small model on a card of so many MiB. The caller frees it. */
+static frag_memory_plan *plan_of(uint64_t positions, uint64_t tokens, uint64_t card_mib)
+{
+    char yaml[200];
+    char card[32];
+    snprintf(yaml, sizeof yaml,
+             "model: {family: llama, vocabulary: 512, width: 64, inner: 256, layers: 1, heads: 4, "
+             "positions: %llu}\nrun: {task: evaluate, tokens: %llu}\n",
+             (unsigned long long)positions, (unsigned long long)tokens);
+    snprintf(card, sizeof card, "%lluMiB", (unsigned long long)card_mib);
+    return plan_on(yaml, card);
 }
 
 static frag_plan_largest largest_of(uint64_t positions)
@@ -221,34 +227,24 @@ static void expect_best(const frag_memory_plan *plan)
 static void a_plan_says_what_whole_replays_say(void **state)
 {
     (void)state;
+#define MODEL(FAMILY) "model: {family: " FAMILY ", layers: 2, heads: 4, width: 64}\nrun: "
     static const struct {
-        const char *model;
-        const char *knobs[3][2];
+        const char *yaml;
         uint64_t percent; /* of what it needs, as the card's size */
     } cases[] = {
-        {"gpt2-tiny", {{"batch", "8"}, {"steps", "2"}, {"steps", "3"}}, 40},
-        {"gpt2-tiny", {{"batch", "8"}, {"steps", "2"}, {"steps", "3"}}, 50000},
-        {"gpt2-tiny", {{"tokens", "9..64"}, {"parallel", "ddp"}, {"devices", "4"}}, 90},
-        {"llama-tiny", {{"task", "generate"}, {"new_tokens", "24"}, {"batch", "16"}}, 90},
-        {"qwen2-tiny", {{"task", "rlhf"}, {"new_tokens", "16"}, {"batch", "8"}}, 80},
+        {MODEL("gpt2") "{batch: 8}", 40},
+        {MODEL("gpt2") "{batch: 8}", 5000},
+        {MODEL("gpt2") "{tokens: 9..64, parallel: ddp, devices: 4}", 90},
+        {MODEL("llama") "{task: generate, new_tokens: 24, batch: 16}", 90},
+        {MODEL("qwen2") "{task: rlhf, new_tokens: 16, batch: 8}", 80},
     };
-    frag_memory_plan *plan = frag_alloc(1, sizeof *plan);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        frag_error error = {0};
-        frag_workload workload;
-        frag_dryrun_gpu gpu;
-        char path[64];
-        frag_workload_init(&workload);
-        snprintf(path, sizeof path, "tests/workload/models/%s.json", cases[i].model);
-        assert_true(frag_workload_load(path, &workload, NULL, &error));
-        for (size_t k = 0; k < 3; k++)
-            assert_true(
-                frag_workload_set(&workload, cases[i].knobs[k][0], cases[i].knobs[k][1], &error));
-        frag_fitter *fitter = frag_fitter_create(NULL, NULL, &error);
-        assert_true(frag_dryrun_gpu_find("80GiB", &gpu, NULL, &error));
-        assert_true(frag_memory_plan_make(fitter, &workload, NULL, &gpu, "m", plan, &error));
-        gpu.memory.capacity_bytes = plan->as_is.result.needed_bytes / 100 * cases[i].percent;
-        assert_true(frag_memory_plan_make(fitter, &workload, NULL, &gpu, "m", plan, &error));
+        char card[32];
+        frag_memory_plan *plan = plan_on(cases[i].yaml, "80GiB");
+        uint64_t bytes = plan->as_is.result.needed_bytes / 100 * cases[i].percent;
+        snprintf(card, sizeof card, "%lluB", (unsigned long long)bytes);
+        frag_free(plan);
+        plan = plan_on(cases[i].yaml, card);
         expect_as_replayed(plan, &plan->as_is);
         for (size_t k = 0; k < plan->fix_count; k++)
             expect_as_replayed(plan, &plan->fixes[k].trial);
@@ -256,9 +252,8 @@ static void a_plan_says_what_whole_replays_say(void **state)
             expect_as_replayed(plan, &plan->steps[k]);
         expect_as_replayed(plan, &plan->fixed);
         expect_best(plan);
-        frag_fitter_destroy(fitter);
+        frag_free(plan);
     }
-    frag_free(plan);
 }
 
 int main(void)
