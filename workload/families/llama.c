@@ -283,7 +283,8 @@ static frag_tensor project(frag_tape *tape, const frag_network *of, const block 
         bool is_math = of->is_eager || (!is_flash && of->heads != of->key_heads) ||
                        frag_aten_is_unknown(tape, frag_tape_dtype(tape, qkv[i]));
         is_copied[i] = counts[i] > 1 && ((i < 2 && how->is_turned) || is_math ||
-                                         (i > 0 && how->is_cached && is_flash));
+                                         (i > 0 && how->is_cached && is_flash) ||
+                                         (is_flash && frag_tape_saves_on_host(tape)));
         if (of->has_whole_norms)
             normalise_heads(tape, of, norms[i], &qkv[i]);
         else if (norms[i] != 0 && !of->has_late_norms)

@@ -109,9 +109,14 @@ static void lay_out(frag_tape *tape, frag_tensor id)
         frag_tape_drop(tape, frag_tape_empty(tape, of->count, of->dtype));
 }
 
+bool frag_tape_saves_on_host(const frag_tape *tape)
+{
+    return tape->is_offloading && tape->frame == NULL && tape->is_recording;
+}
+
 void frag_tape_will_save(frag_tape *tape, frag_tensor id)
 {
-    if (tape->is_offloading && tape->frame == NULL && tape->is_recording)
+    if (frag_tape_saves_on_host(tape))
         lay_out(tape, id);
 }
 

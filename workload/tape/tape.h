@@ -210,6 +210,8 @@ void frag_tape_tell_gradient(frag_tape *tape, frag_tensor parameter); /* for bac
 /* From here on, or no more, what is saved goes to pinned memory of the host and comes back when its
  * node runs: torch.autograd.graph.save_on_cpu. Returns what it was. */
 bool frag_tape_set_offloading(frag_tape *tape, bool is_offloading);
+/* Does what is saved now go to the host, from where it comes back in one piece? */
+bool frag_tape_saves_on_host(const frag_tape *tape);
 /* An operator that is about to run will save this input: what is strided is laid out for the host
  * before anything is made. */
 void frag_tape_will_save(frag_tape *tape, frag_tensor tensor);
