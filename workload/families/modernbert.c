@@ -112,12 +112,13 @@ static frag_tensor attend(frag_tape *tape, const block_call *call, frag_tensor x
         frag_tape_set(tape, &qkv[i], frag_aten_view(tape, qkv[i]));
     turn(tape, qkv, call->angles);
     frag_attention_shape shape = frag_model_attention(model, &call->batch);
-    frag_tensor made = frag_decoder_attend(tape, qkv, shape, call->seen);
-    frag_tape_set(tape, &made, frag_aten_view(tape, made));
-    frag_tape_set(tape, &made, frag_walk_apply(tape, made, &call->at.out));
+    frag_tensor attended = frag_decoder_attend(tape, qkv, shape, call->seen);
+    frag_tape_set(tape, &attended, frag_aten_view(tape, attended));
+    frag_tensor made = frag_walk_apply(tape, attended, &call->at.out);
     frag_tape_set(
         tape, &made,
         frag_model_drop_out(tape, model, made, model->workload->network.attention_dropout));
+    frag_tape_drop(tape, attended);
     for (uint32_t i = 0; i < 3; i++)
         frag_tape_drop(tape, qkv[i]);
     frag_tape_drop(tape, mixed);
