@@ -8,8 +8,11 @@ frag_tensor frag_encoder_attend(frag_tape *tape, const frag_model *model,
     frag_tensor qkv[3];
     for (uint32_t i = 0; i < 3; i++) {
         qkv[i] = frag_walk_apply(tape, x, &at->qkv[i]);
-        qkv[i] =
-            frag_walk_split_heads(tape, qkv[i], frag_aten_is_turned(tape, qkv[i], i, batch->count));
+        /* Flash's gradients lie as its inputs do, which come back from the host in one piece. */
+        bool is_laid = frag_aten_is_flash(tape, frag_tape_dtype(tape, qkv[i])) &&
+                       frag_tape_saves_on_host(tape);
+        bool is_turned = frag_aten_is_turned(tape, qkv[i], i, batch->count);
+        qkv[i] = frag_walk_split_heads(tape, qkv[i], is_laid || is_turned);
     }
     const frag_attention_shape shape = frag_model_attention(model, batch);
     return frag_walk_attend(tape, qkv, &shape, out);
