@@ -316,6 +316,9 @@ static const frag_command_option dryrun_options[] = {
     {"selected", "PERCENT",
      .help = "how many elements a mask selects that only a GPU would know (default: 100, all)",
      .max = 100},
+    {"follow", "SIZE",
+     .help = "compute on the host what the script makes of numbers that it wrote to the GPU, in "
+             "tensors of up to this size (default: 64KiB; at most 64MiB)"},
     {"rounds", "N",
      .help = "end a loop whose condition has read such a value N times (default: 1000)", .min = 2,
      .max = UINT32_MAX},

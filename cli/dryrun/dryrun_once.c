@@ -1,6 +1,7 @@
 /* One run of a command as a dry run: what it needs, and what it leaves. */
 #include <dirent.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -121,10 +122,12 @@ bool frag_dryrun_prepare(frag_dryrun *dryrun, char *const *command, size_t count
                          const char *python, frag_error *error)
 {
     const frag_arguments *arguments = dryrun->arguments;
+    uint64_t followed_bytes = 0;
     frag_text note = {0};
     copy_command(dryrun, command, count);
     if (!frag_dryrun_gpu_find(frag_arguments_value(arguments, "gpu"), &dryrun->gpu, &note, error) ||
         !read_timeout(dryrun, error) ||
+        !frag_dryrun_read_followed(arguments, &followed_bytes, error) ||
         !frag_dryrun_ranks_read(arguments, command[0], &dryrun->ranks, error) ||
         !frag_dryrun_check_options(dryrun->command, error) ||
         !frag_dryrun_parts_find(&dryrun->parts, error) ||
@@ -144,6 +147,9 @@ bool frag_dryrun_prepare(frag_dryrun *dryrun, char *const *command, size_t count
     uint64_t cards = dryrun->ranks.count > 0 ? dryrun->ranks.local_count : 1;
     frag_dryrun_gpu_settings(&dryrun->gpu, frag_arguments_number(arguments, "gpus", cards),
                              &dryrun->settings);
+    if (followed_bytes > 0)
+        frag_text_add(&dryrun->settings, ",shadow=%" PRIu64 "/%" PRIu64, followed_bytes,
+                      followed_bytes * 1024);
     dryrun->has_low_workspaces = frag_arguments_is(arguments, "workspaces", "low");
     dryrun->has_stacks = dryrun->has_stacks || frag_arguments_has(arguments, "stacks");
     return true;

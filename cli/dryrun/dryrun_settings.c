@@ -7,6 +7,9 @@
 #include "base/json.h"
 #include "base/text.h"
 
+/* Larger tensors take longer to compute on the host than a dry run should. */
+#define FOLLOWED_BYTES_MAX (64 * FRAG_MIB)
+
 /* "torch:Tensor.backward=3": after that function has returned three times. */
 static bool add_until(const frag_arguments *arguments, frag_json *json, frag_error *error)
 {
@@ -82,6 +85,18 @@ static bool write_file(frag_json *json, const char *folder, frag_error *error)
            frag_fail(error, FRAG_E_SYSTEM, "the settings cannot be written (%s)", strerror(errno));
 }
 
+bool frag_dryrun_read_followed(const frag_arguments *arguments, uint64_t *bytes, frag_error *error)
+{
+    *bytes = 0;
+    const char *text = frag_arguments_value(arguments, "follow");
+    if (!frag_arguments_bytes(arguments, "follow", bytes, error))
+        return false;
+    if (text != NULL && (*bytes == 0 || *bytes > FOLLOWED_BYTES_MAX))
+        return frag_fail_in(error, FRAG_E_USAGE, "--follow",
+                            "'%s' is not a size from 1 byte to 64MiB", text);
+    return true;
+}
+
 bool frag_dryrun_settings_write(const frag_arguments *arguments, const frag_dryrun_wishes *wishes,
                                 const char *folder, frag_error *error)
 {
@@ -96,9 +111,12 @@ bool frag_dryrun_settings_write(const frag_arguments *arguments, const frag_dryr
     frag_json_flag(json, "defaults", !frag_arguments_has(arguments, "no-defaults"));
     frag_json_number(json, "selected", frag_arguments_number(arguments, "selected", 100));
     frag_json_number(json, "rounds", frag_arguments_number(arguments, "rounds", 1000));
+    uint64_t followed_bytes = 0;
+    bool ok = frag_dryrun_read_followed(arguments, &followed_bytes, error);
+    frag_json_number(json, "follow", followed_bytes);
     frag_json_number(json, "ranks", frag_arguments_number(arguments, "ranks", 0));
     frag_json_array(json, "values");
-    bool ok = add_until(arguments, json, error);
+    ok = ok && add_until(arguments, json, error);
     for (size_t i = 0; ok && i < frag_arguments_value_count(arguments, "value"); i++)
         ok = add_value(frag_arguments_value_at(arguments, "value", i), json, error);
     if (ok)

@@ -9,7 +9,11 @@ typedef struct frag_dryrun_wishes {
     bool has_progress; /* processes write how far they are */
 } frag_dryrun_wishes;
 
-/* false: --steps, --until, --value or --rounds cannot be read, or the file cannot be written. */
+/* --follow; 0: it is not given. false: it cannot be read, or is too large. */
+bool frag_dryrun_read_followed(const frag_arguments *arguments, uint64_t *bytes, frag_error *error);
+
+/* false: --steps, --until, --value, --follow or --rounds cannot be read, or the file cannot be
+ * written. */
 bool frag_dryrun_settings_write(const frag_arguments *arguments, const frag_dryrun_wishes *wishes,
                                 const char *folder, frag_error *error);
 

@@ -354,6 +354,7 @@ print("\n".join(line.strip() for step in steps for line in step.removeprefix("|"
     refused 2 "MI300X is a card for ROCm" --gpu mi300x -- python3 x.py
     refused 2 "--gpu" --gpu rtx9999 -- python3 x.py
     refused 2 "--until: 'backward' names no function" --until backward -- python3 "$out/train.py"
+    refused 2 "--follow: '1GiB' is not a size from 1 byte to 64MiB" --follow 1GiB -- python3 x.py
     refused 2 "--value: 'x=3' is not a value" --value x=3 -- python3 "$out/train.py"
     refused 2 "stdout is the script's own" -o - -- python3 x.py
     refused 2 "python3 -I leaves out what a dry run puts before the script's own modules" -- python3 -I "$out/train.py"

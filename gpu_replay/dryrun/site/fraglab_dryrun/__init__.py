@@ -81,7 +81,7 @@ def begin(torch, settings):
     run = recorder.Run(torch, settings, folder)
     steps.watch(torch, run, after_import)
     values.watch(torch, run)
-    objects.install(torch, after_import)
+    objects.install(torch, run, after_import)
     backward.install(torch)
     if ranks.is_wanted(settings):
         ranks.use_fake_group(torch, run)

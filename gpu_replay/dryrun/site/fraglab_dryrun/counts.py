@@ -11,7 +11,7 @@ from . import values
 
 
 # Of a view with gaps: the most elements between its first and its last.
-SPAN_MAX = 32768
+span_max = 32768
 
 
 def address_of(tensor):
@@ -68,7 +68,7 @@ def span_of(view):
 def strided(torch, view):
     """A view with gaps, by way of all between its first and its last byte."""
     span = span_of(view)
-    flat = on_host(torch, torch.as_strided(view.detach(), (span,), (1,))) if span <= SPAN_MAX else None
+    flat = on_host(torch, torch.as_strided(view.detach(), (span,), (1,))) if span <= span_max else None
     return torch.as_strided(flat, view.shape, view.stride()).clone() if flat is not None else None
 
 
@@ -84,6 +84,12 @@ def on_host(torch, tensor):
     held = torch.empty(tensor.shape, dtype=tensor.dtype, device="cpu")
     size = tensor.numel() * tensor.element_size()
     return held if address != 0 and read(address, held.data_ptr(), size) == size else None
+
+
+def large(tensor):
+    """Bytes of the most whole numbers that it is, or is made of."""
+    size = 0 if tensor.is_floating_point() else tensor.numel() * tensor.element_size()
+    return max(size, getattr(tensor, "_fraglab_large", 0))
 
 
 def most_of(tensor):
@@ -120,7 +126,7 @@ class Counts:
         most = most_of(tensor) if tensor is not None else None
         if most is not None:
             return values.Choice(most, elements, False)
-        return values.Choice(math.ceil(elements * self.share), elements, False)
+        return values.Choice(math.ceil(elements * self.share), elements, False, large(tensor) if tensor is not None else 0)
 
     def of_mask(self, mask):
         if self.parts and most_of(mask) is None:

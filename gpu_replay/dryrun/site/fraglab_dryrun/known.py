@@ -7,8 +7,8 @@ import importlib
 
 from . import counts, ranks, values
 
-# The most bytes of a tensor that is looked at.
-BYTES_MAX = 65536
+# The most bytes of a tensor that is looked at (--follow).
+bytes_max = 65536
 OPERATORS = ("sum", "prod", "max", "min", "amax", "amin", "any", "all", "count_nonzero", "cumsum", "argmax", "argmin",
              "eq", "ne", "lt", "le", "gt", "ge", "logical_not", "logical_and", "logical_or", "clamp", "flip", "abs",
              "diff", "isin", "sort", "argsort", "bitwise_and", "bitwise_or", "bitwise_not", "add", "sub", "mul", "cat", "stack",
@@ -52,7 +52,7 @@ RANDOM = {"normal_", "exponential_", "cauchy_", "log_normal_", "geometric_"}
 
 
 def is_small(tensor):
-    return tensor.numel() * tensor.element_size() <= BYTES_MAX
+    return tensor.numel() * tensor.element_size() <= bytes_max
 
 
 class Unknown(Exception):
@@ -252,9 +252,17 @@ class Known:
                 self.keep(result, held)
             elif name in CHANGED_COPIES:
                 self.forget_all(result)
+            if not is_wanted:
+                self.note_large(first, result)
             return result
 
         setattr(owner, name, computed)
+
+    def note_large(self, first, result):
+        """What is made of whole numbers that are too many to be followed."""
+        if type(first) in self.plain and first.dtype in self.whole and first.is_cuda and not is_small(first) and \
+                type(result) is self.torch.Tensor and not self.is_inside:
+            result._fraglab_large = counts.large(first)
 
     def settle_zeros(self, tensor):
         """What a script adds to, place by place: until then zeros are likelier to be filled by a kernel that nobody sees."""
@@ -300,6 +308,8 @@ class Known:
                 host = self.held(lambda numbers: numbers, arguments, {})
                 if host is not None and host.numel() > 0:
                     named[word] = max(given, int(host.max()) + 1)
+            elif given < 0 and arguments and self.is_plain(arguments[0]):
+                self.run.note_large("%s:%d" % self.watch.name_of(values.caller_of(1)), counts.large(arguments[0]))
             return function(*arguments, **named)
 
         setattr(owner, name, classed)
@@ -557,12 +567,15 @@ def keep_device_contexts():
 
 
 def install(torch, run):
+    global bytes_max
     if not hasattr(torch, "int64"):
         return None  # a PyTorch of the tests, whose tensors have no type
     known = Known(torch, run)
     if known.write is None or known.forget is None:
         return None
     keep_device_contexts()
+    bytes_max = run.followed
+    counts.span_max = bytes_max // 2
     known.write.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]
     known.forget.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
     known.write.restype = known.forget.restype = None

@@ -17,7 +17,6 @@ NAMES = ("all_gather_object", "gather_object", "broadcast_object_list", "scatter
 OF_ZERO = "torch.distributed.optim.zero_redundancy_optimizer"
 # Pieces and all of them: more than an object that is sent will have.
 KEPT = b"shadow=1GiB/16GiB"
-KEPT_BEFORE = b"shadow=64KiB/64MiB"
 
 
 class Shadow:
@@ -109,7 +108,7 @@ def make_mode(torch, shadow):
     return OnHostToo
 
 
-def install(torch, after_import):
+def install(torch, run, after_import):
     distributed = getattr(torch, "distributed", None)
     if distributed is None or not distributed.is_available():
         return
@@ -118,6 +117,7 @@ def install(torch, after_import):
         return
     c10d = importlib.import_module("torch.distributed.distributed_c10d")
     mode = make_mode(torch, shadow)
+    before = b"shadow=%d/%d" % (run.followed, run.followed * 1024)
 
     def wrap(function, mode=mode):
         @functools.wraps(function)
@@ -127,7 +127,7 @@ def install(torch, after_import):
                 with mode():
                     return function(*arguments, **named)
             finally:
-                shadow.set(KEPT_BEFORE, None, 0)
+                shadow.set(before, None, 0)
 
         return carried
 

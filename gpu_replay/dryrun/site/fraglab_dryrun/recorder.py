@@ -49,7 +49,10 @@ class Requests:
         return reset_and_keep
 
     def count(self, device):
-        stats = self.torch.cuda.memory_stats_as_nested_dict(device)
+        try:
+            stats = self.torch.cuda.memory_stats_as_nested_dict(device)
+        except RuntimeError:  # an allocator that the script has written (CUDAPluggableAllocator) keeps none
+            stats = {}
         return self.before.get(device, 0) + stats.get("allocation", {}).get("all", {}).get("allocated", 0)
 
 
@@ -75,6 +78,8 @@ class Run:
         self.selections = {}  # "train.py:15": how many elements masks were said to select there
         self.decisions = {}  # "train.py:16": how often the script decided there by a value nobody knows
         self.sentences = []
+        self.followed = settings.get("follow") or 65536
+        self.large = {}  # "train.py:18": bytes of the whole numbers asked for there, if too many to be followed
         self.shown_at = 0.0
         self.has_shown = False
         self.peak_bytes = 0
@@ -118,6 +123,19 @@ class Run:
         if sentence not in self.sentences:
             self.sentences.append(sentence)
 
+    def note_large(self, where, size):
+        """A value that is unknown because of how many numbers it is made of, if the host wrote them."""
+        if size and size > self.followed and self.settings.get("defaults", True):
+            self.large[where] = max(size, self.large.get(where, 0))
+
+    def large_sentences(self):
+        if not self.large:
+            return []
+        places, size = list(self.large), max(self.large.values())
+        more = " and %d more places" % (len(places) - 3) if len(places) > 3 else ""
+        return ["%s%s: whole numbers of up to %d bytes are asked for, but those of tensors above %d bytes are not followed; if the "
+                "host wrote them, --follow %dKiB makes them known" % (", ".join(places[:3]), more, size, self.followed, -(-size // 1024))]
+
     def note_selection(self, where, choice):
         elements, count = self.selections.get(where, (0, 0))
         self.selections[where] = (max(elements, choice.elements), count + 1)
@@ -136,6 +154,8 @@ class Run:
         if not self.settings.get("progress") or not self.is_recording() or time.monotonic() < self.shown_at + 0.1:
             return
         self.shown_at = time.monotonic()
+        if self.no_history is not None:
+            return
         self.peak_bytes = max([self.peak_bytes] + [self.torch.cuda.max_memory_reserved(device)
                                                    for device in range(self.torch.cuda.device_count())])
         line = "%d %d %d " % (self.steps, sum(self.request_counts()), self.peak_bytes)
@@ -221,7 +241,7 @@ class Run:
                  "selections": [{"where": where, "elements": elements, "count": count}
                                 for where, (elements, count) in self.selections.items()],
                  "decisions": [{"where": where, "count": count} for where, count in self.decisions.items()],
-                 "notes": self.sentences}
+                 "notes": self.sentences + self.large_sentences()}
         facts["limit"] = self.limits.pop() if len(self.limits) == 1 else None
         for name in RANKS:
             text = os.environ.get(name, "")

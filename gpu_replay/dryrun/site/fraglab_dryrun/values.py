@@ -22,10 +22,11 @@ READERS = ("item", "__bool__", "__int__", "__float__", "__index__", "__complex__
 class Choice:
     """How many of some elements a mask is said to select (counts.py)."""
 
-    def __init__(self, count, elements, is_known):
+    def __init__(self, count, elements, is_known, large=0):
         self.count = count
         self.elements = elements
         self.is_known = is_known  # by the host; else --value may say otherwise
+        self.large = large  # bytes of whole numbers that are chosen from
 
 
 class Scalar(ctypes.Structure):
@@ -281,6 +282,7 @@ class Watch:
             if frame is not None and not choice.is_known:
                 choice.count = int(value) if value is not None else choice.count
                 self.run.note_selection("%s:%d" % self.name_of(frame), choice)
+                self.run.note_large("%s:%d" % self.name_of(frame), choice.large)
             raw = choice.count.to_bytes(scalar.bytes, "little", signed=True)
             ctypes.memmove(scalar.host_address, raw, len(raw))
             return True
@@ -310,6 +312,7 @@ class Watch:
         name = where.encode()[:max(scalar.where_bytes - 1, 0)] + b"\0"
         ctypes.memmove(scalar.where, name, min(len(name), scalar.where_bytes))
         self.count(where, frame)
+        self.run.note_large(where, getattr(self.reading, "large", None))
         return False
 
     def marked(self, frame):
@@ -394,7 +397,11 @@ class Watch:
 
     def gathered(self, name, tensor, result):
         """What is read of a view with gaps, which a kernel gathers first."""
-        if name not in ("tolist", "cpu") or type(tensor) not in self.plain or tensor.is_contiguous() or tensor.requires_grad:
+        if name not in ("tolist", "cpu") or type(tensor) not in self.plain:
+            return result
+        if tensor.numel() > 16:
+            self.run.note_large("%s:%d" % self.name_of(caller_of(2)), counts.large(tensor))
+        if tensor.is_contiguous() or tensor.requires_grad:
             return result
         held = counts.on_host(self.torch, tensor)
         return result if held is None else held if name == "cpu" else held.tolist()
@@ -413,11 +420,12 @@ class Watch:
                 self.refresh(self_tensor)
             self.reading.dtype = self_tensor.dtype
             self.reading.value = getattr(self_tensor, "_fraglab_value", None)
+            self.reading.large = getattr(self_tensor, "_fraglab_large", None)
             try:
                 result = read(self_tensor, *arguments, **named)
                 return self.gathered(name, self_tensor, result)
             finally:
-                self.reading.dtype = self.reading.value = None
+                self.reading.dtype = self.reading.value = self.reading.large = None
                 self.leave()
 
         setattr(tensor, name, reader)
