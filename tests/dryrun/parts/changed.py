@@ -46,6 +46,35 @@ assert norm.running_var[0].item() == 1
 norm(torch.randn(4, 2, device=cuda))
 assert norm.running_var[0].item() == 0 and norm.num_batches_tracked.item() == 1
 
+
+
+@torch.library.custom_op("fraglab::twice_", mutates_args=("x",))
+def twice_(x: torch.Tensor) -> None:
+    x[1:].mul_(2)
+
+
+@torch.library.custom_op("fraglab::by_kernel_", mutates_args=("x",))
+def by_kernel_(x: torch.Tensor) -> None:
+    pass
+
+
+whole.copy_(torch.tensor([5, 6, 7]))
+twice_(whole)
+torch.ops.fraglab.twice_(whole)
+assert whole.tolist() == [5, 24, 28]
+by_kernel_(whole)
+assert whole.tolist() == [0, 0, 0]
+whole.copy_(torch.tensor([5, 6, 7]))
+for more in ({"fused": True}, {"capturable": True}):
+    optimizer = torch.optim.Adam(layer.parameters(), **more)
+    for _ in range(3):
+        layer(torch.randn(2, 2, device="cuda")).sum().backward()
+        optimizer.step()
+    assert [state["step"].item() for state in optimizer.state.values()] == [3, 3]
+infinite = [torch.full((3,), float("inf"), device="cuda"), torch.full((2,), 1.0, device="cuda")]
+assert torch.stack(list(torch._foreach_norm(infinite))).isinf().any().item()
+assert (torch.nn.utils.rnn.pad_sequence([three[:1].long(), three[:2].long()], True, -1) == -1).sum().item() == 1
+
 assert not torch.equal(whole, whole + 1) and not torch.allclose(three, three + 1) and torch.equal(whole, whole.clone())
 drawn = torch.randn(2, 2, device=cuda)
 assert drawn.tolist() == [[0, 0], [0, 0]] and drawn[0].long().tolist() == [0, 0]

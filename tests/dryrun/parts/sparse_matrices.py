@@ -29,6 +29,17 @@ optimizer = torch.optim.SparseAdam(table.parameters())
 table(torch.tensor([7, 3, 7, 7]).cuda()).sum().backward()
 optimizer.step()
 assert optimizer.state[table.weight]["step"] == 1 and table.weight.grad.coalesce()._nnz() == 2
+# Places and values of the host are followed through sums, turns and conversions; CUDA puts the elements of one behind the other's.
+places = torch.randint(0, 60, (2, 300)).unique(dim=1)
+graph = torch.sparse_coo_tensor(places, torch.ones(places.shape[1]), (60, 60)).cuda().coalesce()
+double = (graph + graph).coalesce()
+assert (graph + graph)._nnz() == 2 * graph._nnz() and double.indices().tolist() == places.tolist() and double.values().max().item() == 2
+assert (graph + graph.t()).coalesce()._nnz() == torch.cat([places, places.flip(0)], 1).unique(dim=1).shape[1]
+assert torch.sparse.sum(graph, 1).to_dense().tolist() == places[0].bincount(minlength=60).tolist()
+assert torch.eye(3, device="cuda").to_sparse().indices().tolist() == [[0, 1, 2]] * 2
+unknown = torch.sparse_coo_tensor(places.cuda(), torch.randn(places.shape[1], device="cuda"), (60, 60)).coalesce()
+assert unknown.indices().tolist() == places.tolist() and unknown.values().sum().item() == 0
+assert torch.sparse_coo_tensor(torch.randn(2, 9, device="cuda").long(), torch.ones(9, device="cuda")[:9], (4, 4)).index_select(0, places[0, :1].cuda() % 4)._nnz() == 9
 torch.cuda.synchronize()
 print("done")
 # expect: fits=true

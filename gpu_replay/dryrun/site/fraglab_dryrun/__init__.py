@@ -81,14 +81,16 @@ def begin(torch, settings):
     run = recorder.Run(torch, settings, folder)
     steps.watch(torch, run, after_import)
     values.watch(torch, run)
-    objects.install(torch, run, after_import)
+    follow = known.make(torch, run)
+    objects.install(torch, run, follow, after_import)
     backward.install(torch)
     if ranks.is_wanted(settings):
         ranks.use_fake_group(torch, run)
     if settings.get("defaults", True):
         counts.install(torch, run, after_import)
         defaults.install(torch, run, after_import)
-        draws.install(torch, known.install(torch, run))
+        known.install(torch, run, follow, after_import)
+        draws.install(torch, follow)
     keep_scriptable(torch)
     keep_no_sequence(torch)
 

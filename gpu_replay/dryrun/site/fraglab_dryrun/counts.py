@@ -34,9 +34,9 @@ def version_of(tensor):
     return 0 if tensor.is_inference() else tensor._version
 
 
-def note_version(tensor):
-    """All changes of a tensor until now are known."""
-    owner, version = owner_of(tensor), version_of(tensor)
+def note_version(tensor, more=0):
+    """All changes of a tensor until now are known, and as many more."""
+    owner, version = owner_of(tensor), version_of(tensor) + more
     if version != 0:
         owner._fraglab_seen = (version, address_of(owner))
 
@@ -46,6 +46,20 @@ def is_unchanged(tensor):
     owner = owner_of(tensor)
     version, address = getattr(owner, "_fraglab_seen", (0, 0))
     return version_of(tensor) == (version if version == 0 or address == address_of(owner) else 0)
+
+
+def expect_change(tensor):
+    """A change that PyTorch has counted before it is made."""
+    owner = owner_of(tensor)
+    if version_of(tensor) == getattr(owner, "_fraglab_seen", (0, 0))[0] + 1:
+        note_version(tensor)
+
+
+def storage_of(tensor):
+    try:
+        return tensor.untyped_storage().data_ptr()
+    except (RuntimeError, NotImplementedError):
+        return 0
 
 
 def refresh(tensor):
@@ -310,6 +324,7 @@ def install(torch, run, after_import):
         for name in ("unique", "unique_consecutive"):
             counts.wrap(owner, name, counts.of_unique(name), words=("dim",))
         counts.wrap_masked(owner, "masked_select")
+        counts.wrap(owner, "index_select", lambda tensor: counts.choose(tensor._nnz()), lambda arguments: arguments[0].is_sparse)
     if not counts.watch_sums():
         counts.wrap(torch.Tensor, "coalesce", lambda tensor: counts.choose(tensor._nnz()),
                     lambda arguments: not arguments[0].is_coalesced())

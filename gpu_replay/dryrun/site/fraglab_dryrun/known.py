@@ -5,7 +5,7 @@ import ctypes
 import functools
 import importlib
 
-from . import counts, ranks, values
+from . import counts, further, ranks, values
 
 # The most bytes of a tensor that is looked at (--follow).
 bytes_max = 65536
@@ -19,7 +19,10 @@ OPERATORS = ("sum", "prod", "max", "min", "amax", "amin", "any", "all", "count_n
              "bucketize", "aminmax", "cummax", "cummin", "sign", "neg", "square", "sqrt", "rsqrt", "reciprocal", "pow", "exp", "log",
              "log2", "trunc", "frac", "fmod", "lerp", "clip", "clamp_min", "clamp_max", "gcd", "lcm", "bitwise_xor",
              "bitwise_left_shift", "bitwise_right_shift", "logical_xor", "take", "take_along_dim", "diag", "trace", "kron", "outer",
-             "block_diag", "cartesian_prod", "tile", "hstack", "vstack", "concat", "rot90", "unravel_index", "diag_embed")
+             "block_diag", "cartesian_prod", "tile", "hstack", "vstack", "concat", "rot90", "unravel_index", "diag_embed",
+             "greater", "greater_equal", "less", "less_equal", "not_equal", "multiply", "subtract", "divide", "true_divide", "negative",
+             "absolute", "log1p", "expm1", "exp2", "log10", "sin", "cos", "atan2", "hypot", "logsumexp", "dist", "cdist", "float_power",
+             "heaviside", "dstack", "column_stack", "var_mean", "std_mean", "cov", "logaddexp", "nextafter", "copysign", "signbit")
 # These copy a tensor whole and then change the copy.
 CHANGED_COPIES = ("sort", "msort", "argsort", "cumsum", "cumprod", "scatter", "scatter_add", "scatter_reduce", "index_add", "index_copy",
                   "index_fill", "index_put", "index_reduce", "masked_fill", "masked_scatter", "put", "select_scatter", "slice_scatter",
@@ -27,7 +30,8 @@ CHANGED_COPIES = ("sort", "msort", "argsort", "cumsum", "cumprod", "scatter", "s
 METHODS = ("long", "int", "bool", "clone", "contiguous", "float", "mean", "__eq__", "__ne__", "__lt__", "__le__", "__gt__",
            "__ge__", "__and__", "__or__", "__xor__", "__invert__", "__add__", "__radd__", "__sub__", "__rsub__", "__mul__",
            "__rmul__", "__truediv__", "__floordiv__", "__mod__", "__neg__", "__pow__", "__rpow__", "__rtruediv__", "__rfloordiv__",
-           "__rmod__", "__lshift__", "__rshift__", "__abs__", "double", "half", "byte", "short", "reshape", "repeat", "to")
+           "__rmod__", "__lshift__", "__rshift__", "__abs__", "double", "half", "byte", "short", "char", "bfloat16", "type", "type_as", "__rand__", "__ror__",
+           "__rxor__", "reshape", "repeat", "to")
 CREATORS = ("zeros", "ones", "full", "arange", "zeros_like", "ones_like", "full_like", "eye", "tril_indices", "triu_indices",
             "linspace", "logspace")
 NEW = ("new_zeros", "new_ones", "new_full")
@@ -72,6 +76,9 @@ class Known:
         self.read = values.software("frag_software_read")
         self.first_byte = ctypes.create_string_buffer(1)
         self.is_inside = False
+        self.is_partial = False  # of some argument on the host the values were not known, but the places of a sparse one were
+        self.written = None  # storages that were changed while a custom operator runs
+        self.further = further.Further(self)
         self.functorch = getattr(torch._C, "_functorch", None)
         self.is_batched = getattr(self.functorch, "is_batchedtensor", lambda tensor: False)
 
@@ -90,8 +97,11 @@ class Known:
         tensors = [value for part in arguments for value in (part if isinstance(part, (tuple, list)) else (part,))]
         return any(isinstance(value, self.torch.Tensor) and value.requires_grad for value in tensors)
 
+    def is_sparse(self, tensor):
+        return type(tensor) in self.plain and tensor.is_cuda and tensor.layout is self.torch.sparse_coo and tensor._nnz() > 0
+
     def is_watched(self, tensor):
-        return self.is_plain(tensor) and is_small(tensor) and self.is_followed(tensor)
+        return self.is_sparse(tensor) or self.is_plain(tensor) and is_small(tensor) and self.is_followed(tensor)
 
     def on_host(self, value):
         """An argument as it is on the host."""
@@ -101,6 +111,8 @@ class Known:
             return self.torch.device("cpu")
         if not isinstance(value, self.torch.Tensor) or not value.is_cuda:
             return value
+        if self.is_sparse(value):
+            return self.sparse_on_host(value)
         if not self.is_watched(value):
             raise Unknown
         if self.is_batched(value):  # by vmap
@@ -113,16 +125,37 @@ class Known:
             return self.torch.empty(value.shape, dtype=value.dtype, device="cpu")
         return held
 
+    def sparse_on_host(self, tensor):
+        """Its places are known; its values may not be."""
+        places, found = self.on_host(tensor._indices()), tensor._values()
+        try:
+            found = self.on_host(found)
+        except Unknown:
+            self.is_partial = True
+            found = self.torch.ones(found.shape, dtype=found.dtype, device="cpu")
+        found = found.repeat_interleave(2, 0)[::2]  # not in a row, so that sums have the elements of both behind each other, as with CUDA
+        return self.torch.sparse_coo_tensor(places, found, tensor.shape, is_coalesced=tensor.is_coalesced())
+
     def is_kept(self, result):
         """Two small tensors may make a large one, of which nothing is noted."""
         return any(self.is_kept(one) for one in result) if isinstance(result, (tuple, list)) else \
-            not isinstance(result, self.torch.Tensor) or is_small(result)
+            not isinstance(result, self.torch.Tensor) or self.is_sparse(result) or is_small(result)
 
     def keep(self, result, held):
         """Notes what the bytes of a result on the device are."""
-        if isinstance(result, tuple):
+        if isinstance(result, (tuple, list)):
             for one, other in zip(result, held):
                 self.keep(one, other)
+        elif not isinstance(result, self.torch.Tensor):
+            pass  # a number, a name
+        elif self.is_sparse(result):
+            is_partial, self.is_partial = self.is_partial, False
+            if held.is_sparse and result._nnz() == held._nnz():
+                self.keep(result._indices(), held._indices())
+                if not is_partial:
+                    self.keep(result._values(), held._values())
+        elif self.is_partial:
+            self.is_partial = False
         elif self.is_batched(result):
             if self.is_batched(held):
                 inner, place = self.functorch.get_unwrapped(held), self.functorch.maybe_get_bdim(held)
@@ -133,6 +166,12 @@ class Known:
                 self.torch.empty_strided(result.shape, result.stride(), dtype=held.dtype, device="cpu").copy_(held)
             self.write(result.data_ptr(), laid.data_ptr(), laid.numel() * laid.element_size())
             counts.note_version(result)
+
+    def pad(self, tensor):
+        """What a tensor got at its end when it was made longer: any value will do."""
+        held = self.torch.empty(tensor.shape, dtype=tensor.dtype, device="cpu")
+        self.read(tensor.data_ptr(), held.data_ptr(), held.numel() * held.element_size())
+        self.keep(tensor, held)
 
     def first_tensor(self, arguments):
         first = arguments[0] if arguments else None
@@ -156,7 +195,7 @@ class Known:
         """What the function gives on the host; None: not known."""
         if self.is_watched_by_others():
             return None
-        self.is_inside = True
+        self.is_inside, self.is_partial = True, False
         threads = self.torch.get_num_threads()
         try:
             self.torch.set_num_threads(1)  # of OpenMP, which takes longer to wake than numbers so few to compute
@@ -190,7 +229,7 @@ class Known:
 
     def picked(self, source, index, result):
         """Elements that an unknown index picks from known ones: evenly from all of them."""
-        if source.dim() != 1 or index.dim() != 1 or result.numel() == 0 or not is_small(result) or self.is_watched_by_others():
+        if not self.is_plain(source) or source.dim() != 1 or index.dim() != 1 or result.numel() == 0 or not is_small(result) or self.is_watched_by_others():
             return
         held = self.held(lambda host: host, (source,), {})
         if held is None:
@@ -218,6 +257,18 @@ class Known:
 
         setattr(self.torch.Tensor, name, pick)
 
+    def wrap_sparse(self, name):
+        """A method that is only followed for sparse tensors, whose numbers it moves."""
+        plain = getattr(self.torch.Tensor, name)
+        self.wrap(self.torch.Tensor, name)
+        followed = getattr(self.torch.Tensor, name)
+
+        @functools.wraps(plain)
+        def turned(tensor, *arguments, **named):
+            return (followed if tensor.is_sparse else plain)(tensor, *arguments, **named)
+
+        setattr(self.torch.Tensor, name, turned)
+
     def names_device(self, arguments, named):
         """to() with a device as a word or a number."""
         return any(isinstance(value, (int, str)) and not isinstance(value, bool) for value in (*arguments[1:], *named.values()))
@@ -233,7 +284,11 @@ class Known:
             if self.is_compiling() or self.is_inside:
                 return function(*arguments, **named)
             first = self.first_tensor(arguments)
-            self.refresh(first)
+            if self.is_plain(first):
+                if not self.is_watched_by_others():
+                    counts.refresh(first)
+            elif hasattr(first, "_local_tensor"):
+                return self.further.call(function, arguments, named)
             if is_union and getattr(first, "_fraglab_most", None) is not None:
                 return self.unite(function, name, arguments, named)
             if "out" in named:
@@ -242,7 +297,7 @@ class Known:
                 return result
             if name in COUNTED:
                 self.settle_zeros(first)
-            is_wanted = self.is_wanted(arguments) and not (name == "to" and self.names_device(arguments, named)) and \
+            is_wanted = self.is_wanted(arguments) and not (name in ("to", "type") and self.names_device(arguments, named)) and \
                 not (is_product and self.is_trained(arguments))
             result = function(*arguments, **named)
             held = self.held(function, arguments, named) if is_wanted and self.is_kept(result) else None
@@ -330,6 +385,8 @@ class Known:
 
         def change(tensor, *arguments, **named):
             if not self.is_plain(tensor) or self.is_inside or self.is_compiling() or self.is_watched_by_others():
+                if hasattr(tensor, "_local_tensor") and not self.is_compiling():
+                    return self.further.call(function, (tensor, *arguments), named)
                 return function(tensor, *arguments, **named)
             for value in (tensor, *arguments[:1]):
                 self.refresh(value)
@@ -353,6 +410,8 @@ class Known:
                 except RuntimeError:
                     pass
             counts.note_version(tensor)
+            if self.written is not None:
+                self.written.add(counts.storage_of(tensor))
             return result
 
         setattr(self.torch.Tensor, name, changed)
@@ -566,19 +625,27 @@ def keep_device_contexts():
         pass
 
 
-def install(torch, run):
-    global bytes_max
+def make(torch, run):
+    """None: not over the software CUDA."""
     if not hasattr(torch, "int64"):
         return None  # a PyTorch of the tests, whose tensors have no type
     known = Known(torch, run)
     if known.write is None or known.forget is None:
         return None
-    keep_device_contexts()
-    bytes_max = run.followed
-    counts.span_max = bytes_max // 2
     known.write.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]
     known.forget.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
     known.write.restype = known.forget.restype = None
+    known.read.argtypes, known.read.restype = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t], ctypes.c_size_t
+    return known
+
+
+def install(torch, run, known, after_import):
+    global bytes_max
+    if known is None:
+        return
+    keep_device_contexts()
+    bytes_max = run.followed
+    counts.span_max = bytes_max // 2
     counts.forget, known.watch.refresh = known.forget, known.refresh
     for owner in (torch, torch.Tensor):
         known.wrap_classes(owner, "bincount", "minlength")
@@ -590,6 +657,13 @@ def install(torch, run):
         known.wrap(torch.Tensor, name)
     for name in METHODS:
         known.wrap(torch.Tensor, name)
+    for owner, name in ((torch.nn.utils.rnn, "pad_sequence"), (torch.linalg, "norm"), (torch.linalg, "vector_norm"),
+                        (torch, "_foreach_norm"), (torch.sparse, "sum")):
+        known.wrap(owner, name)
+    for name in ("coalesce", "to_dense", "to_sparse", "to_sparse_coo"):
+        known.wrap(torch.Tensor, name)
+    for name in ("t", "transpose"):
+        known.wrap_sparse(name)
     known.wrap_picks("__getitem__", 1)
     known.wrap_picks("index_select", 2)
     methods = {name for name in dir(torch.Tensor) if name.endswith("_") and not name.startswith("_")}
@@ -613,4 +687,4 @@ def install(torch, run):
         known.wrap_creator(torch, name)
     for name in NEW:
         known.wrap_creator(torch.Tensor, name)
-    return known
+    further.install(known, after_import)

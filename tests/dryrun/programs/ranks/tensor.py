@@ -5,6 +5,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import Replicate, Shard, distribute_tensor
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 
 
@@ -20,10 +21,24 @@ def tensor_parallel():
         optimizer.step()
 
 
+def values():
+    """What the host wrote is followed on the local tensors."""
+    mesh = init_device_mesh("cuda", (2,))
+    numbers = distribute_tensor(torch.arange(12.0).view(4, 3).cuda(), mesh, [Shard(0)])
+    assert numbers.sum().full_tensor().item() == 66 and (numbers > 5).sum().full_tensor().item() == 6
+    assert (numbers * 2 + 1).full_tensor()[3, 2].item() == 23 and numbers.max().full_tensor().item() == 11
+    assert numbers.redistribute(mesh, [Replicate()]).to_local().sum().item() == 66
+    numbers.add_(1)
+    assert numbers.full_tensor()[0, 0].item() == 1
+    torch._foreach_mul_([numbers], 2.0)
+    assert numbers.full_tensor().sum().item() == 0  # unknown
+
+
 rank = int(os.environ["LOCAL_RANK"])
 torch.cuda.set_device(rank)
 dist.init_process_group("nccl", device_id=torch.device("cuda", rank))
 tensor_parallel()
+values()
 dist.destroy_process_group()
 print("done")
 # options: --gpus 2

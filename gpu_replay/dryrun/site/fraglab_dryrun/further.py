@@ -1,0 +1,138 @@
+"""What known.py follows beyond calls of Python with plain tensors: operators that PyTorch itself calls, on the local
+tensors of DTensors or with objects that are sent; operators that a script writes; steps that optimizers count on the device."""
+import functools
+import sys
+
+from . import counts, known
+
+OUTER = "_fraglab_outer"
+
+
+def make_mode(follow):
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class OnHostToo(TorchDispatchMode):
+        def __init__(self, is_counted=False):
+            super().__init__()
+            self.is_counted = is_counted  # by PyTorch, after each operator that changes a tensor in place
+
+        def __torch_dispatch__(self, operator, types, arguments=(), named=None):
+            named, schema = named or {}, operator._schema
+            name = schema.name.split(":")[-1]
+            if any(hasattr(kind, "full_tensor") for kind in types):
+                return NotImplemented  # a DTensor, which comes again as its local one
+            is_view = any(value.alias_info is not None and not value.alias_info.is_write for value in schema.returns)
+            if operator.namespace != "aten" or is_view or "empty" in name or any(kind not in follow.plain for kind in types):
+                return operator(*arguments, **named)
+            is_shaped = name in known.NO_VALUES
+            targets = [value for value, part in zip(arguments, schema.arguments) if part.alias_info is not None and follow.is_plain(value)]
+            held = follow.held(operator, arguments, named) if not is_shaped and follow.is_wanted(arguments) else None
+            result = operator(*arguments, **named)
+            if held is not None and follow.is_kept(result):
+                follow.keep(result, held)
+            elif is_shaped and "resize" in name and follow.is_plain(result):
+                follow.pad(result)
+            elif not is_shaped and not (name == "copy_" and follow.is_plain_copy(*arguments[:2])):
+                follow.forget_all(targets)
+            for tensor in targets:
+                counts.note_version(tensor, self.is_counted and not is_shaped and not tensor.is_inference())
+            return result
+
+    return OnHostToo
+
+
+class Further:
+    def __init__(self, follow):
+        self.follow = follow
+
+    @functools.cached_property
+    def mode(self):
+        return make_mode(self.follow)
+
+    def call(self, function, arguments, named):
+        """A function whose first tensor may be a DTensor. What changed that in place without being watched, as an optimizer does,
+        PyTorch counts at the local one, or at the outer one alone."""
+        outer = self.follow.first_tensor(arguments)
+        local = getattr(outer, "_local_tensor", None)
+        if local is None or self.follow.is_compiling() or self.follow.is_watched_by_others():
+            return function(*arguments, **named)
+        if counts.version_of(outer) != getattr(outer, OUTER, 0):
+            self.follow.forget_all(local)
+        self.follow.refresh(local)
+        try:
+            with self.mode():
+                return function(*arguments, **named)
+        finally:
+            setattr(outer, OUTER, counts.version_of(outer))
+
+    def watch_distributed(self, module):
+        """torch.distributed.tensor"""
+        def wrap(function):
+            return functools.wraps(function)(lambda *arguments, **named: self.call(function, arguments, named))
+
+        for name in ("to_local", "full_tensor", "redistribute"):
+            setattr(module.DTensor, name, wrap(getattr(module.DTensor, name)))
+
+    def watch_operators(self):
+        """An operator of torch.library.custom_op is one change to PyTorch, counted before it runs. What it does is watched; if nothing
+        of that changes what the operator says it changes, a kernel does."""
+        kind = getattr(sys.modules.get("torch._library.custom_ops"), "CustomOpDef", None)
+        if kind is None:
+            return
+        register = kind.register_kernel
+
+        @functools.wraps(register)
+        def register_kernel(operator, device_types, fn=None, /):
+            def inner(fn):
+                register(operator, device_types, self.watched(operator, fn))
+                return fn
+
+            return inner if fn is None else inner(fn)
+
+        kind.register_kernel = register_kernel
+
+    def watched(self, operator, function):
+        follow = self.follow
+
+        @functools.wraps(function)
+        def run(*arguments, **named):
+            targets = [value for value, part in zip(arguments, operator._opoverload._schema.arguments)
+                       if part.alias_info is not None and follow.is_plain(value) and counts.address_of(value) != 0]
+            for tensor in targets:
+                counts.expect_change(tensor)
+            outer, follow.written = follow.written, set()
+            try:
+                return function(*arguments, **named)
+            finally:
+                follow.forget_all([tensor for tensor in targets if counts.storage_of(tensor) not in follow.written])
+                follow.written = outer and outer | follow.written
+
+        return run
+
+    def count_steps(self, name):
+        """Fused optimizers and those for graphs count their steps in tensors of one number on the device."""
+        function, follow = getattr(self.follow.torch, name, None), self.follow
+        if function is None:
+            return
+
+        def on_host(hosts, *rest):
+            function(hosts, *rest)
+            return hosts
+
+        @functools.wraps(function)
+        def counted(tensors, *rest, **named):
+            is_step = not named and len(tensors) > 0 and tensors[0].numel() == 1 and follow.is_wanted((tensors,))
+            held = follow.held(on_host, (tensors, *rest), {}) if is_step else None
+            result = function(tensors, *rest, **named)
+            if held is not None:
+                follow.keep(tensors, held)
+            return result
+
+        setattr(self.follow.torch, name, counted)
+
+
+def install(follow, after_import):
+    follow.further.watch_operators()
+    for name in ("_foreach_add_", "_foreach_sub_"):
+        follow.further.count_steps(name)
+    after_import.call("torch.distributed.tensor", follow.further.watch_distributed)
