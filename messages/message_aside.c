@@ -114,6 +114,27 @@ bool frag_message_is_table_row(const frag_message_split_line *read)
     return (bars >= 2 && is_quoted) || (bars >= 1 && has_bar);
 }
 
+/* "2. GPU memory exhausted", below a line that begins with 1, or above one with 3 */
+static size_t item_number(const frag_message_text *text, size_t line)
+{
+    const char *bytes = text->bytes + line;
+    size_t digits = strspn(bytes, "0123456789");
+    bool is_item = digits > 0 && digits < 3 && bytes[digits] == '.' &&
+                   (text->marks[line + digits + 1] & FRAG_MESSAGE_WORD) != 0;
+    return !is_item     ? 0
+           : digits > 1 ? (size_t)(bytes[0] - '0') * 10 + (size_t)(bytes[1] - '0')
+                        : (size_t)(bytes[0] - '0');
+}
+
+static bool is_numbered(const frag_message_text *text, size_t line)
+{
+    size_t number = item_number(text, line);
+    size_t end = frag_message_text_line_end(text, line, BEHIND);
+    size_t above = line > 0 ? frag_message_text_line_start(text, line - 1) : line;
+    return number > 0 && ((above < line && item_number(text, above) + 1 == number && number > 1) ||
+                          (text->bytes[end] == '\n' && item_number(text, end + 1) == number + 1));
+}
+
 /* "- RTX 3060 (too little VRAM)", "### VRAM exhausted", "**Cause:** ...": of a list or a page, and
  * no error. */
 bool frag_message_is_item(const frag_message_split_line *read)
@@ -124,7 +145,8 @@ bool frag_message_is_item(const frag_message_split_line *read)
     size_t signs = strspn(text, "-*#");
     bool is_set_off = (read->text->marks[start + signs] & FRAG_MESSAGE_WORD) != 0;
     bool is_bold = signs == 2 && *text == '*';
-    return signs > 0 && (is_set_off || is_bold) && (read->kinds & FRAG_WORD_ERROR) == 0;
+    bool is_listed = (signs > 0 && (is_set_off || is_bold)) || is_numbered(read->text, start);
+    return is_listed && (read->kinds & FRAG_WORD_ERROR) == 0;
 }
 
 static bool has_within(const frag_message_text *text, size_t from, size_t to, const char *sign)

@@ -2,7 +2,12 @@
 
 #include <string.h>
 
-enum { NEAR = 200 }; /* how far a mark may stand away */
+enum {
+    NEAR = 200,      /* how far a mark may stand away */
+    LINE = 400,      /* of a long line so much is read */
+    LABEL_LINES = 2, /* so far above the name of an error in a page stands "**Symptom**:", */
+    GUIDE_LINES = 8  /* and so far below it what to do */
+};
 
 static bool is_digit(char byte)
 {
@@ -111,4 +116,140 @@ bool frag_message_is_error(const char *text, size_t at, size_t end)
     bool is_form =
         (has_error_before(text, at) && is_at_end(text, end)) || has_place_behind(text, end);
     return is_form && has_near(text, at, end, gpu) && !has_near(text, at, end, host);
+}
+
+/* ---- sources and pages */
+/* Does the line from on begin with one of the words? Behind it a word or a parenthesis begins. */
+static size_t first_word(const frag_message_text *text, size_t from, const char *const *words)
+{
+    for (size_t i = 0; words[i] != NULL; i++) {
+        size_t end = from + strlen(words[i]);
+        if (strncmp(text->bytes + from, words[i], end - from) == 0 &&
+            ((text->marks[end] & FRAG_MESSAGE_WORD) != 0 || text->bytes[end] == '('))
+            return end;
+    }
+    return 0;
+}
+
+/* "raise RuntimeError("out of memory", but not "return code 2: "out of memory"" */
+static bool is_statement(const frag_message_text *text, size_t from)
+{
+    static const char *const conditions[] = {"if",    "elif", "else", "default", "case",
+                                             "const", "let",  "var",  NULL};
+    static const char *const acts[] = {"raise", "throw", "return", "assert", "print", NULL};
+    size_t end = first_word(text, from, acts);
+    size_t quote = end + strcspn(text->bytes + end, "\"'`\n");
+    return (end > 0 && (quote == end || text->bytes[quote - 1] == '(')) ||
+           first_word(text, from, conditions) > 0;
+}
+
+/* Is a quotation open at the byte at? */
+static bool is_quoted(const frag_message_text *text, size_t from, size_t at)
+{
+    char open = '\0';
+    for (size_t i = from; i < at; i++) {
+        char byte = text->bytes[i];
+        if (open != '\0' ? byte == open : byte == '"' || byte == '\'' || byte == '`')
+            open = open != '\0' ? '\0' : byte;
+    }
+    return open != '\0';
+}
+
+/* "result = classify("out of memory": a name, a sign of assignment, a call and its argument */
+static bool is_assigned(const frag_message_text *text, size_t from, size_t at)
+{
+    const char *bytes = text->bytes;
+    size_t sign = from;
+    while (is_word(bytes[sign]) || bytes[sign] == '.')
+        sign += sign == from || (text->marks[sign] & FRAG_MESSAGE_WORD) == 0 ? 1 : LINE;
+    if (sign == from || sign >= at || bytes[sign] != '=' ||
+        (text->marks[sign] & FRAG_MESSAGE_WORD) == 0 ||
+        (text->marks[sign + 1] & FRAG_MESSAGE_WORD) == 0)
+        return false;
+    size_t call = sign + 1;
+    while (is_word(bytes[call]) || bytes[call] == '.')
+        call++;
+    return call > sign + 1 && bytes[call] == '(' && strchr("\"'", bytes[call + 1]) != NULL &&
+           bytes[call + 1] != '\0';
+}
+
+/* "error: 'out of memory'," below "const payload = {": a member of an object in a source */
+static bool is_member(const frag_message_text *text, size_t from, size_t at)
+{
+    static const char *const opens[] = {"={", ">{", "({", "=["};
+    const char *bytes = text->bytes;
+    size_t name = from;
+    while (is_word(bytes[name]))
+        name++;
+    if (name == from || name + 1 >= at || bytes[name] != ':' ||
+        (bytes[name + 1] != '\'' && bytes[name + 1] != '"'))
+        return false;
+    for (size_t i = 0; i < GUIDE_LINES && from > 1; i++) {
+        for (size_t j = 0; j < sizeof opens / sizeof *opens; j++)
+            if (strncmp(bytes + from - 3, opens[j], 2) == 0)
+                return true;
+        from = frag_message_text_line_start(text, from - 1);
+        if (from < 3)
+            return false;
+    }
+    return false;
+}
+
+bool frag_message_is_literal(const frag_message_text *text, size_t at)
+{
+    size_t from = frag_message_text_line_start(text, at);
+    from += strspn(text->bytes + from, "+-");
+    bool is_raw = text->bytes[from] == 'r' && strchr("\"'", text->bytes[from + 1]) != NULL &&
+                  (text->marks[from + 1] & FRAG_MESSAGE_WORD) == 0;
+    return at < from + LINE && is_quoted(text, from, at) &&
+           (is_raw || is_statement(text, from) || is_assigned(text, from, at) ||
+            is_member(text, from, at));
+}
+
+/* What a page puts before a heading, an item or a row. */
+static size_t markup_at(const frag_message_text *text, size_t from)
+{
+    size_t signs = strspn(text->bytes + from, "#*-|");
+    size_t digits = strspn(text->bytes + from, "0123456789");
+    return signs > 0 ? signs : digits > 0 && text->bytes[from + digits] == '.' ? digits + 1 : 0;
+}
+
+/* A page names an error in short; what a program printed has several figures. */
+static bool has_sizes(const frag_message_text *text, size_t from)
+{
+    size_t end = frag_message_text_line_end(text, from, LINE);
+    size_t sizes = 0;
+    for (size_t i = from + 1; i < end; i++)
+        sizes += is_digit(text->bytes[i - 1]) && strchr("gm", text->bytes[i]) != NULL &&
+                 (text->bytes[i + 1] == 'b' || text->bytes[i + 1] == 'i');
+    return sizes > 1;
+}
+
+bool frag_message_is_of_guide(const frag_message_text *text, size_t at)
+{
+    static const char *const remedies[] = {"solution", "fix:",   "fix*",  "fixes",     "howtofix",
+                                           "remedy",   "remedi", "mitig", "resolution"};
+    size_t line = frag_message_text_line_start(text, at);
+    bool has_bar = (text->marks[line] & FRAG_MESSAGE_BAR) != 0;
+    size_t above = line;
+    for (size_t i = 0; i < LABEL_LINES && above > 0 && markup_at(text, above) == 0; i++)
+        above = frag_message_text_line_start(text, above - 1);
+    bool is_below = above < line && strchr("#*", text->bytes[above]) != NULL;
+    if ((markup_at(text, line) == 0 && !has_bar && !is_below) || has_sizes(text, line))
+        return false;
+    size_t end_of_row = frag_message_text_line_end(text, line, LINE);
+    if (has_bar && (text->bytes[line] == '*' || text->bytes[line] == '`') &&
+        memchr(text->bytes + line, '|', end_of_row - line) != NULL)
+        return true; /* "| **OOM** | RuntimeError: out of memory |": of a table of errors */
+    for (size_t i = 0; i < GUIDE_LINES; i++) {
+        size_t end = frag_message_text_line_end(text, line, LINE);
+        if (text->bytes[end] != '\n')
+            return false;
+        line = end + 1;
+        size_t from = line + markup_at(text, line);
+        for (size_t j = 0; j < sizeof remedies / sizeof *remedies; j++)
+            if (strncmp(text->bytes + from, remedies[j], strlen(remedies[j])) == 0)
+                return true;
+    }
+    return false;
 }

@@ -4,6 +4,7 @@
 
 #include "messages/message_aside.h"
 #include "messages/message_failure.h"
+#include "messages/message_form.h"
 #include "messages/message_line.h"
 #include "messages/message_presume.h"
 #include "messages/message_words.h"
@@ -339,12 +340,14 @@ bool frag_message_guess_next(const frag_message_text *text, size_t from, frag_me
         narrow_to_quote(&read, text);
         frag_message_failure found =
             is_presumed ? frag_message_presume(&read) : frag_message_find_failure(&read);
-        bool is_meant = found.is_found && !follows_fault(text, at) &&
-                        !is_one_of_causes(&read, found.at) &&
-                        !frag_message_is_sought(&read, found.at) &&
-                        (is_presumed                       ? !is_in_prose(&read, found.at, at)
-                         : rigour == FRAG_MESSAGE_REPORTED ? is_reported(&read, &found)
-                                                           : is_likely(&read, &found));
+        size_t word = found.is_found ? read.words[found.at].at : at;
+        bool is_meant =
+            found.is_found && !follows_fault(text, at) && !frag_message_is_literal(text, word) &&
+            !frag_message_is_of_guide(text, word) && !is_one_of_causes(&read, found.at) &&
+            !frag_message_is_sought(&read, found.at) &&
+            (is_presumed                       ? !is_in_prose(&read, found.at, at)
+             : rigour == FRAG_MESSAGE_REPORTED ? is_reported(&read, &found)
+                                               : is_likely(&read, &found));
         *has_failure |= found.is_found && (read.kinds & FRAG_WORD_CODE) == 0;
         if (is_meant) {
             *guess = (frag_message_guess){.start = start,

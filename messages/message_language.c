@@ -65,11 +65,25 @@ static const struct {
     {"也会", "often"},
     {"将会", "often"},
     {"解决", "help"},
+    {"解决方案", "solution"},
+    {"解决方法", "solution"},
+    {"解决办法", "solution"},
+    {"自动切换", "retrying"},
+    {"自动降低", "retrying"},
+    {"重试", "retry"},
+    {"回退到", "fallback"},
+    {"跳过", "skip"},
     {"设备上没有空间", "no space left on device"},
     {"页面文件太小", "swap too small"},
 
     /* Japanese */
     {"ビデオメモリ", "vram"},
+    {"解決策", "solution"},
+    {"解決方法", "solution"},
+    {"再試行", "retrying"},
+    {"スキップ", "skipping"},
+    {"切り替え", "retrying"},
+    {"調整します", "retrying"},
     {"共有メモリ", "shm"},
     {"メモリ不足", "OutOfMemory"},
     {"メモリー", "memory"},
@@ -95,6 +109,12 @@ static const struct {
 
     /* Korean */
     {"비디오 메모리", "vram"},
+    {"해결 방법", "solution"},
+    {"해결책", "solution"},
+    {"재시도", "retrying"},
+    {"건너뜁니다", "skipping"},
+    {"전환합니다", "retrying"},
+    {"조정합니다", "retrying"},
     {"그래픽 메모리", "vram"},
     {"공유 메모리", "shm"},
     {"메모리", "memory"},
@@ -115,6 +135,9 @@ static const struct {
 
     /* Russian */
     {"недостаточн*", "not enough"},
+    {"решение", "solution"},
+    {"повторная попытка", "retrying"},
+    {"переключ*", "retrying"},
     {"не хватает", "lack"},
     {"не хватило", "lack"},
     {"нехватк*", "lack"},
@@ -153,6 +176,8 @@ static const struct {
 
     /* German */
     {"nicht genügend", "not enough"},
+    {"lösung*", "fixes"},
+    {"stattdessen", "instead"},
     {"nicht genug", "not enough"},
     {"nicht ausreichend*", "not enough"},
     {"unzureichend*", "lack"},
@@ -230,6 +255,9 @@ static const struct {
 
     /* Spanish, Portuguese, Italian */
     {"insuficiente*", "lack"},
+    {"solución", "solution"},
+    {"solução", "solution"},
+    {"soluções", "solution"},
     {"insufficiente", "lack"},
     {"suficiente*", "enough"},
     {"sufficiente", "enough"},

@@ -317,9 +317,9 @@ static bool is_numbered(const frag_message_text *text, const frag_message_word *
 static bool is_counted(const frag_message_text *text, const frag_message_word *words, size_t count,
                        size_t index)
 {
-    static const char *const counted[] = {"seq",    "sequence", "len",     "tokens",
-                                          "batch",  "blocks",   "layers",  "slots",
-                                          "images", "steps",    "context", "pages"};
+    static const char *const counted[] = {"seq",     "sequence", "len",   "tokens", "batch",
+                                          "blocks",  "layers",   "slots", "images", "steps",
+                                          "context", "pages",    "tile",  "tiles"};
     if (index > 0 && (frag_message_word_is(text, &words[index - 1], "process") ||
                       frag_message_word_is(text, &words[index - 1], "pid")))
         return true;
