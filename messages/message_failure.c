@@ -286,7 +286,9 @@ static bool is_exceeding(const frag_message_split_line *read, size_t i)
         frag_message_line_is(read, i + 1, "than") || frag_message_line_is(read, i, "exceeds") ||
         frag_message_line_is(read, i, "exceeded") || frag_message_line_is(read, i, "exceed");
     bool is_plain = (read->kinds & (FRAG_WORD_MEMORY | FRAG_WORD_ALLOCATE)) != 0;
-    bool is_denied = i > 0 && frag_message_line_is(read, i - 1, "never");
+    static frag_word_list denials = {"never", "not", "cannot", NULL};
+    bool is_denied = i > 0 && frag_message_line_is_any(read, i - 1, denials) &&
+                     (read->kinds & (FRAG_WORD_ERROR | FRAG_WORD_LACK)) == 0;
     return is_about && is_than && !is_denied && (is_plain || has_big_figure(read)) &&
            (read->kinds & (FRAG_WORD_ALLOCATE | FRAG_WORD_UNIT | FRAG_WORD_DEVICE)) != 0;
 }

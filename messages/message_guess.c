@@ -306,11 +306,13 @@ static void narrow_to_quote(frag_message_split_line *read, const frag_message_te
     frag_message_split_line quoted;
     frag_text_range quote;
     for (size_t i = 0; i < read->count; i++) {
-        if (!frag_message_line_has(read, i, FRAG_WORD_MEMORY | FRAG_WORD_ALLOCATE) ||
+        bool is_status = frag_message_is_status(read, i);
+        if ((!frag_message_line_has(read, i, FRAG_WORD_MEMORY | FRAG_WORD_ALLOCATE) &&
+             !is_status) ||
             !frag_message_find_quote(read, i, &quote))
             continue;
         frag_message_line_read(&quoted, text, quote.from, quote.to);
-        if (frag_message_has_mark(&quoted, quoted.count))
+        if (is_status || frag_message_has_mark(&quoted, quoted.count))
             *read = quoted;
         return;
     }

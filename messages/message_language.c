@@ -176,6 +176,9 @@ static const struct {
 
     /* German */
     {"nicht genügend", "not enough"},
+    {"ist voll", "is full"},
+    {"erschöpft", "lack"},
+    {"reicht nicht", "lack"},
     {"lösung*", "fixes"},
     {"stattdessen", "instead"},
     {"nicht genug", "not enough"},
@@ -216,6 +219,12 @@ static const struct {
 
     /* French */
     {"insuffisant*", "lack"},
+    {"est saturée", "is full"},
+    {"saturée", "full"},
+    {"est pleine", "is full"},
+    {"à court de", "out of"},
+    {"manque de", "lack"},
+    {"épuisée", "lack"},
     {"pas assez", "lack"},
     {"plus assez", "lack"},
     {"mémoire vidéo", "vram"},
@@ -255,6 +264,17 @@ static const struct {
 
     /* Spanish, Portuguese, Italian */
     {"insuficiente*", "lack"},
+    {"agotad*", "lack"},
+    {"esgotad*", "lack"},
+    {"esaurit*", "lack"},
+    {"sin memoria", "lack memory"},
+    {"sem memória", "lack memory"},
+    {"está llena", "is full"},
+    {"está cheia", "is full"},
+    {"è piena", "full"},
+    {"allocazione", "alloc"},
+    {"asignación", "alloc"},
+    {"alocação", "alloc"},
     {"solución", "solution"},
     {"solução", "solution"},
     {"soluções", "solution"},
@@ -315,6 +335,7 @@ static const struct {
 
     /* Polish */
     {"za mało", "lack"},
+    {"wyczerpan*", "lack"},
     {"brak pamięci", "out of memory"},
     {"pamięci wideo", "vram"},
     {"pamięci karty graficznej", "vram"},
@@ -322,6 +343,34 @@ static const struct {
     {"błąd", "err"},
     {"nie można", "unable"},
     {"przydzielić", "alloc"},
+
+    /* Turkish, Vietnamese, Ukrainian, Dutch, Czech, Indonesian */
+    {"bellek", "memory"},
+    {"belleğ*", "memory"},
+    {"yetersiz*", "lack"},
+    {"hata", "err:"},
+    {"bộ nhớ", "memory"},
+    {"không đủ", "lack"},
+    {"hết", "lack"},
+    {"lỗi", "err"},
+    {"недостатньо", "not enough"},
+    {"не вистачає", "lack"},
+    {"пам'ят*", "memory"},
+    {"відеопам'ят*", "vram"},
+    {"помилк*", "error"},
+    {"onvoldoende", "lack"},
+    {"te weinig", "lack"},
+    {"geheugen", "memory"},
+    {"videogeheugen", "vram"},
+    {"fout", "err"},
+    {"nedostatek", "lack"},
+    {"paměť*", "memory"},
+    {"paměti", "memory"},
+    {"chyba", "err"},
+    {"memori", "memory"},
+    {"tidak cukup", "not enough"},
+    {"kehabisan", "lack"},
+    {"gagal", "fail"},
 };
 
 enum { COUNT = sizeof phrases / sizeof *phrases };

@@ -94,6 +94,14 @@ static bool is_kept(const frag_message_split_line *read, size_t i)
            strchr("),.;\n", *behind) != NULL;
 }
 
+/* "the crash in this case is": no line of a switch */
+static bool is_that_case(const frag_message_split_line *read, size_t i)
+{
+    static frag_word_list before = {"this", "that", "the", "which", "my", "each", NULL};
+    return i > 0 && frag_message_line_is(read, i, "case") &&
+           frag_message_line_is_any(read, i - 1, before);
+}
+
 /* "insufficient memory, reducing the batch size": what the program does now, at the start of a
  * clause; "try reducing" is advice */
 static bool is_lowered(const frag_message_split_line *read, size_t i)
@@ -124,6 +132,8 @@ void frag_message_line_read(frag_message_split_line *read, const frag_message_te
             read->words[i].kinds &= ~(uint32_t)FRAG_WORD_FAIL;
         if (is_of_name(text, &read->words[i]))
             read->words[i].kinds &= ~(uint32_t)(FRAG_WORD_WARNING | FRAG_WORD_CODE);
+        if (is_that_case(read, i))
+            read->words[i].kinds &= ~(uint32_t)FRAG_WORD_CODE;
         if (is_lowered(read, i))
             read->words[i].kinds |= FRAG_WORD_WARNING;
         if (is_kept(read, i))

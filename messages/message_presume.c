@@ -244,6 +244,27 @@ static bool is_beyond_maximum(const frag_message_split_line *read, size_t i,
            frag_message_line_has_within(read, sentence.from, sentence.to, FRAG_WORD_UNIT);
 }
 
+/* "newLength: 2248163328 must not exceed 256 MB": and it does */
+static bool is_forbidden(const frag_message_split_line *read, size_t i, frag_word_range sentence)
+{
+    static frag_word_list must = {"must", "should", "can", "may", NULL};
+    static frag_word_list excess = {"exceed", "surpass", NULL};
+    if (i < 2 || !frag_message_line_is_any(read, i, excess) || !is_negation(read, i - 1) ||
+        !frag_message_line_is_any(read, i - 2, must))
+        return false;
+    uint64_t asked = 0;
+    uint64_t allowed = 0;
+    for (size_t j = sentence.from; j < sentence.to; j++) {
+        const frag_message_word *word = &read->words[j];
+        if (!frag_message_line_has(read, j, FRAG_WORD_SIZE | FRAG_WORD_NUMBER) ||
+            !word->amount.is_known)
+            continue;
+        asked = j < i ? word->amount.bytes : asked;
+        allowed = j > i && allowed == 0 ? word->amount.bytes : allowed;
+    }
+    return asked >= BIG && allowed > 0 && asked > allowed;
+}
+
 /* ---- words of failing, which need an allocation beside them */
 /* "could not allocate device number", "failed to allocate a port" */
 static bool is_of_other_things(const frag_message_split_line *read, size_t i)
@@ -257,7 +278,10 @@ static bool is_of_other_things(const frag_message_split_line *read, size_t i)
 static bool has_allocation(const frag_message_split_line *read, size_t from, size_t to)
 {
     for (size_t i = from; i < to && i < read->count; i++)
-        if (frag_message_line_has(read, i, FRAG_WORD_ALLOCATE) && !is_of_other_things(read, i))
+        if ((frag_message_line_has(read, i, FRAG_WORD_ALLOCATE) ||
+             (i > from && frag_message_line_is(read, i - 1, "be") &&
+              frag_message_line_is(read, i, "allocated"))) &&
+            !is_of_other_things(read, i))
             return true;
     return false;
 }
@@ -574,9 +598,10 @@ static bool is_told_at(const frag_message_split_line *read, size_t i)
            ((is_scarce(read, i) || is_over(read, i)) && has_memory(read, around)) ||
            (is_compared(read, i) && has_memory(read, around) && has_big_figure(read, sentence)) ||
            is_oversized(read, i, sentence) || is_unmade(read, i, around) ||
-           is_beyond_maximum(read, i, sentence) || is_device_size_over(read, i, sentence) ||
-           is_without_room(read, i) || is_unfit(read, i, sentence) || is_not_got(read, i) ||
-           is_bare_failure(read, i) || (is_about && is_failing(read, i, around));
+           is_beyond_maximum(read, i, sentence) || is_forbidden(read, i, sentence) ||
+           is_device_size_over(read, i, sentence) || is_without_room(read, i) ||
+           is_unfit(read, i, sentence) || is_not_got(read, i) || is_bare_failure(read, i) ||
+           (is_about && is_failing(read, i, around));
 }
 
 /* "policy   peak reserved   utilisation   OOM": of a table */

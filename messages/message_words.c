@@ -474,6 +474,16 @@ static bool is_glued_size(const frag_message_text *text, size_t at, const frag_m
            strspn(text->bytes + at, "0123456789") >= DIGITS;
 }
 
+/* The "i" of "belleği": a letter of a word of another language */
+static bool is_foreign_letter(const frag_message_text *text, size_t at, size_t taken)
+{
+    bool is_behind = at > 0 && text->bytes[at - 1] == FRAG_MESSAGE_FOREIGN &&
+                     (text->marks[at] & FRAG_MESSAGE_WORD) == 0;
+    bool is_before = text->bytes[at + taken] == FRAG_MESSAGE_FOREIGN &&
+                     (text->marks[at + taken] & FRAG_MESSAGE_WORD) == 0;
+    return taken == 1 && is_letter(text->bytes[at]) && (is_behind || is_before);
+}
+
 size_t frag_message_words(const frag_message_text *text, size_t from, size_t to,
                           frag_message_word *words)
 {
@@ -492,6 +502,7 @@ size_t frag_message_words(const frag_message_text *text, size_t from, size_t to,
                    (!is_name || (count > 0 && is_glued_size(text, at, &words[count - 1])))) {
             taken = number_at(text, at, &word);
         }
+        taken = is_foreign_letter(text, at, taken) ? 0 : taken;
         if (taken == 0) {
             at++;
             continue;
