@@ -475,7 +475,8 @@ typedef struct status {
     bool is_negative;
 } status;
 
-static frag_word_list cuda = {"cuda", "hip", "cu", "cufft", "cusolver", "cusparse", "musa", NULL};
+static frag_word_list cuda = {"cuda",     "hip",  "cu",       "cufft", "cusolver",
+                              "cusparse", "musa", "curesult", NULL};
 static frag_word_list cublas = {"cublas", "hipblas", "blas", NULL};
 static frag_word_list cl = {"opencl", "cl", NULL};
 static frag_word_list vulkan = {"vk", "vulkan", "vma", "vkresult", NULL};

@@ -260,13 +260,31 @@ static frag_message_split_line contrasted(const frag_message_split_line *read, s
     return part;
 }
 
+/* "no pinned memory left; GPU memory exhausted": behind the semicolon a device's ran out, too. */
+static bool is_of_device_too(const frag_message_split_line *read)
+{
+    frag_message_split_line part;
+    for (size_t i = 1; i < read->count; i++) {
+        size_t from = read->words[i].at;
+        if (memchr(read->text->bytes + read->words[i - 1].end, ';',
+                   from - read->words[i - 1].end) == NULL)
+            continue;
+        frag_message_line_read(&part, read->text, from, read->words[read->count - 1].end);
+        if (frag_message_find_failure(&part).is_found &&
+            (part.kinds & (FRAG_WORD_DEVICE | FRAG_WORD_HOST)) == FRAG_WORD_DEVICE &&
+            !is_of_computer(&part))
+            return true;
+    }
+    return false;
+}
+
 static frag_message_kind kind_of(const frag_message_split_line *read,
                                  const frag_message_failure *found, size_t at)
 {
     frag_message_split_line part = contrasted(read, found->at);
-    return is_harmless(read, at)       ? FRAG_MESSAGE_HARMLESS
-           : is_host(&part, found, at) ? FRAG_MESSAGE_HOST
-                                       : FRAG_MESSAGE_OOM;
+    return is_harmless(read, at)                                  ? FRAG_MESSAGE_HARMLESS
+           : is_host(&part, found, at) && !is_of_device_too(read) ? FRAG_MESSAGE_HOST
+                                                                  : FRAG_MESSAGE_OOM;
 }
 
 /* Does a text of sentences surround that line: a page, a letter, a comment? What it says of memory
