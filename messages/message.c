@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "messages/message_aside.h"
 #include "messages/message_escape.h"
 #include "messages/message_form.h"
 #include "messages/message_guess.h"
@@ -304,8 +305,6 @@ static void collect_sizes(reader *state, frag_message *message)
  */
 static bool is_survived(const reader *state, const frag_message *message)
 {
-    static frag_word_list goes = {"retrying", "falling",    "fallback", "skipping",  "reducing",
-                                  "lowering", "decreasing", "halving",  "shrinking", NULL};
     frag_message_split_line read;
     if (message->kind != FRAG_MESSAGE_OOM || figure_count(message) > 0)
         return false;
@@ -313,11 +312,10 @@ static bool is_survived(const reader *state, const frag_message *message)
     from = from + HOST_REACH < state->current_at ? state->current_at : from;
     size_t to = frag_message_text_line_end(&state->text, state->last_at, HOST_REACH);
     frag_message_line_read(&read, &state->text, from, to);
-    for (size_t i = 1; i < read.count && (read.kinds & FRAG_WORD_ERROR) == 0; i++)
-        if (read.words[i].at >= state->current_at && frag_message_line_is_any(&read, i, goes) &&
-            frag_message_line_has(&read, i, FRAG_WORD_WARNING))
-            return true;
-    return false;
+    size_t word = 0;
+    while (word < read.count && read.words[word].at < state->current_at)
+        word++;
+    return frag_message_goes_on(&read, word);
 }
 
 static void close_message(reader *state)

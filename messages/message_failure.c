@@ -340,6 +340,20 @@ frag_message_failure frag_message_find_failure(const frag_message_split_line *re
     return found;
 }
 
+/* "cuMemAlloc failed: 700", "cudaMalloc returned status 999": a number of three digits is a fault
+ * of another kind. */
+static bool is_fault_number(const frag_message_split_line *read, size_t i)
+{
+    static frag_word_list calls = {"cu", "cuda", "curesult", "hip", NULL};
+    static frag_word_list heads = {"failed", "error", "status", "result", "code", "returned", NULL};
+    uint64_t number =
+        frag_message_line_has(read, i, FRAG_WORD_NUMBER) ? read->words[i].amount.bytes : 0;
+    return i > 1 && number >= 100 && number <= 999 &&
+           frag_message_line_is_any(read, i - 1, heads) &&
+           frag_message_line_has_any(read, i > NEAR ? i - NEAR : 0, i, calls) &&
+           (i + 1 == read->count || !frag_message_line_has(read, i + 1, FRAG_WORD_UNIT));
+}
+
 /* "(unknown error) in allocate", but not "unknown error: out of memory" */
 static bool is_unknown(const frag_message_split_line *read, size_t i)
 {
@@ -375,8 +389,9 @@ bool frag_message_is_other(const frag_message_split_line *read)
         bool is_failure = false;
         for (size_t j = from; is_launch && j < i + 4 && j < read->count; j++)
             is_failure |= (read->words[j].kinds & (FRAG_WORD_FAIL | FRAG_WORD_ERROR)) != 0;
-        if (is_unknown(read, i) || ((read->words[i].kinds & FRAG_WORD_OTHER) != 0 &&
-                                    !is_any_class(read, i) && (!is_launch || is_failure)))
+        if (is_unknown(read, i) || is_fault_number(read, i) ||
+            ((read->words[i].kinds & FRAG_WORD_OTHER) != 0 && !is_any_class(read, i) &&
+             (!is_launch || is_failure)))
             return true;
     }
     return false;

@@ -155,22 +155,44 @@ static bool is_quoted(const frag_message_text *text, size_t from, size_t at)
     return open != '\0';
 }
 
+/* Behind the name from on, which has no blanks in it. */
+static size_t name_end(const frag_message_text *text, size_t from)
+{
+    size_t end = from;
+    while ((is_word(text->bytes[end]) || text->bytes[end] == '.') &&
+           (end == from || (text->marks[end] & FRAG_MESSAGE_WORD) == 0))
+        end++;
+    return end;
+}
+
+/* A sign of assignment, between blanks. */
+static bool is_assignment(const frag_message_text *text, size_t sign)
+{
+    return text->bytes[sign] == '=' && (text->marks[sign] & FRAG_MESSAGE_WORD) != 0 &&
+           (text->marks[sign + 1] & FRAG_MESSAGE_WORD) != 0;
+}
+
 /* "result = classify("out of memory": a name, a sign of assignment, a call and its argument */
 static bool is_assigned(const frag_message_text *text, size_t from, size_t at)
 {
-    const char *bytes = text->bytes;
-    size_t sign = from;
-    while (is_word(bytes[sign]) || bytes[sign] == '.')
-        sign += sign == from || (text->marks[sign] & FRAG_MESSAGE_WORD) == 0 ? 1 : LINE;
-    if (sign == from || sign >= at || bytes[sign] != '=' ||
-        (text->marks[sign] & FRAG_MESSAGE_WORD) == 0 ||
-        (text->marks[sign + 1] & FRAG_MESSAGE_WORD) == 0)
+    size_t sign = name_end(text, from);
+    if (sign == from || sign >= at || !is_assignment(text, sign))
         return false;
-    size_t call = sign + 1;
-    while (is_word(bytes[call]) || bytes[call] == '.')
-        call++;
-    return call > sign + 1 && bytes[call] == '(' && strchr("\"'", bytes[call + 1]) != NULL &&
-           bytes[call + 1] != '\0';
+    size_t call = name_end(text, sign + 1);
+    char quote = text->bytes[call] == '(' ? text->bytes[call + 1] : '\0';
+    return call > sign + 1 && (quote == '"' || quote == '\'');
+}
+
+/* "texts[E_ALLOC_FAILED] = "out of memory";": of a table of texts */
+static bool is_element(const frag_message_text *text, size_t from)
+{
+    size_t end = frag_message_text_line_end(text, from, LINE);
+    size_t open = name_end(text, from);
+    if (open == from || text->bytes[open] != '[' || end < from + 2 || text->bytes[end - 1] != ';')
+        return false;
+    const char *close = memchr(text->bytes + open, ']', end - open);
+    return close != NULL && is_assignment(text, (size_t)(close - text->bytes) + 1) &&
+           close[2] == '"';
 }
 
 /* "error: 'out of memory'," below "const payload = {": a member of an object in a source */
@@ -201,6 +223,8 @@ bool frag_message_is_literal(const frag_message_text *text, size_t at)
     from += strspn(text->bytes + from, "+-");
     bool is_raw = text->bytes[from] == 'r' && strchr("\"'", text->bytes[from + 1]) != NULL &&
                   (text->marks[from + 1] & FRAG_MESSAGE_WORD) == 0;
+    if (is_element(text, from))
+        return true;
     return at < from + LINE && is_quoted(text, from, at) &&
            (is_raw || is_statement(text, from) || is_assigned(text, from, at) ||
             is_member(text, from, at));

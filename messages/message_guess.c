@@ -179,7 +179,9 @@ static bool is_of_computer(const frag_message_split_line *read)
             frag_message_line_is(read, i, "hostalloc") || frag_message_line_is(read, i, "ram") ||
             (is_host &&
              (was_allocation || frag_message_is_out_of(read, i + 1) ||
-              frag_message_line_has(read, i + 1, FRAG_WORD_MEMORY | FRAG_WORD_ALLOCATE))))
+              frag_message_line_has(read, i + 1, FRAG_WORD_MEMORY | FRAG_WORD_ALLOCATE) ||
+              (frag_message_line_is(read, i, "host") &&
+               frag_message_line_has(read, i + 2, FRAG_WORD_MEMORY)))))
             return true;
     }
     return false;
@@ -282,9 +284,9 @@ static frag_message_kind kind_of(const frag_message_split_line *read,
                                  const frag_message_failure *found, size_t at)
 {
     frag_message_split_line part = contrasted(read, found->at);
-    return is_harmless(read, at)                                  ? FRAG_MESSAGE_HARMLESS
-           : is_host(&part, found, at) && !is_of_device_too(read) ? FRAG_MESSAGE_HOST
-                                                                  : FRAG_MESSAGE_OOM;
+    return is_harmless(read, at) || frag_message_goes_on(read, found->at) ? FRAG_MESSAGE_HARMLESS
+           : is_host(&part, found, at) && !is_of_device_too(read)         ? FRAG_MESSAGE_HOST
+                                                                          : FRAG_MESSAGE_OOM;
 }
 
 /* Does a text of sentences surround that line: a page, a letter, a comment? What it says of memory
