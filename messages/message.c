@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "messages/message_aside.h"
 #include "messages/message_escape.h"
 #include "messages/message_form.h"
 #include "messages/message_guess.h"
@@ -167,7 +166,7 @@ static bool is_in_place(const reader *state, const frag_wording *wording, size_t
                    (state->text.marks[start + strlen("case")] & FRAG_MESSAGE_WORD) != 0;
     if (wording->role == FRAG_WORDING_OPENS &&
         ((!has_figures && (is_case || is_in_table(state, at))) ||
-         frag_message_is_literal(&state->text, at) || frag_message_is_of_guide(&state->text, at)))
+         frag_message_is_of_page(&state->text, at)))
         return false;
     return is_of_one(state, at, end) &&
            ((wording->place & FRAG_WORDING_AT_START) == 0 || is_at_start(state, at)) &&
@@ -301,23 +300,6 @@ static void collect_sizes(reader *state, frag_message *message)
     }
 }
 
-/* "CUDA out of memory, retrying with tiles": the line says no more than that the program goes on.
- */
-static bool is_survived(const reader *state, const frag_message *message)
-{
-    frag_message_split_line read;
-    if (message->kind != FRAG_MESSAGE_OOM || figure_count(message) > 0)
-        return false;
-    size_t from = frag_message_text_line_start(&state->text, state->current_at);
-    from = from + HOST_REACH < state->current_at ? state->current_at : from;
-    size_t to = frag_message_text_line_end(&state->text, state->last_at, HOST_REACH);
-    frag_message_line_read(&read, &state->text, from, to);
-    size_t word = 0;
-    while (word < read.count && read.words[word].at < state->current_at)
-        word++;
-    return frag_message_goes_on(&read, word);
-}
-
 static void close_message(reader *state)
 {
     frag_message *message = state->current;
@@ -331,8 +313,6 @@ static void close_message(reader *state)
         state->messages->count--;
         return;
     }
-    if ((message->says & FRAG_SAYS_GUESS) == 0 && is_survived(state, message))
-        message->kind = FRAG_MESSAGE_HARMLESS;
     collect_sizes(state, message);
     if (message->framework == FRAG_FRAMEWORK_UNKNOWN && message->release != NULL)
         message->framework = FRAG_FRAMEWORK_PYTORCH;

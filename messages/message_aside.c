@@ -86,66 +86,6 @@ bool frag_message_has_placeholder(const frag_message_split_line *read)
     return false;
 }
 
-/* Does a clause begin at the word i? Not behind a colon: "out of memory: allocating 5 GiB". */
-static bool begins_clause(const frag_message_split_line *read, size_t i)
-{
-    const frag_message_text *text = read->text;
-    for (size_t at = read->words[i - 1].end; at < read->words[i].at; at++)
-        if (strchr(",;(-", text->bytes[at]) != NULL ||
-            (text->bytes[at] == '"' && (text->marks[at] & FRAG_MESSAGE_WORD) != 0)) /* a dash */
-            return (text->marks[read->words[i].at] & FRAG_MESSAGE_WORD) != 0 ||
-                   text->bytes[at] == '(';
-    return false;
-}
-
-/* "rendering stopped", "loading it would fail": a name of something, not what the program does */
-static bool is_subject(const frag_message_split_line *read, size_t i)
-{
-    enum { REACH = 6 };
-    static frag_word_list verbs = {"is",  "was",  "will", "would", "may",  "might", "can", "could",
-                                   "did", "does", "has",  "helps", "help", "must",  NULL};
-    for (size_t j = i + 1; j < read->count && j <= i + REACH; j++) {
-        const frag_message_word *word = &read->words[j];
-        bool is_past =
-            word->end - word->at > 3 && memcmp(read->text->bytes + word->end - 2, "ed", 2) == 0;
-        if (is_past || frag_message_line_is_any(read, j, verbs))
-            return true;
-    }
-    return false;
-}
-
-/* "streaming", "unloading", but no word for an end, a wish or what failed */
-static bool is_act(const frag_message_split_line *read, size_t i)
-{
-    enum { LETTERS = 5 };
-    static frag_word_list others = {
-        "allocat*",  "request*", "need*",   "requir*", "abort*",   "exit*",     "terminat*",
-        "stop*",     "quit*",    "shut*",   "kill*",   "fail*",    "clos*",     "cancel*",
-        "bail*",     "crash*",   "giv*",    "try*",    "attempt*", "consider*", "caus*",
-        "leav*",     "exceed*",  "remain*", "return*", "rais*",    "throw*",    "dump*",
-        "panic*",    "restart*", "reject*", "refus*",  "deny*",    "drop*",     "discard*",
-        "abandon*",  "reserv*",  "miss*",   "accord*", "includ*",  "during",    "nothing",
-        "something", "ending",   "using",   "being",   "having",   NULL};
-    static frag_word_list places = {"cpu", "host", "system", "disk", "smaller", "fewer", NULL};
-    const frag_message_word *word = &read->words[i];
-    size_t letters = word->end - word->at;
-    if (frag_message_line_is(read, i, "using"))
-        return frag_message_line_has_any(read, i + 1, i + 3, places);
-    return letters > LETTERS && memcmp(read->text->bytes + word->end - 3, "ing", 3) == 0 &&
-           !frag_message_line_is_any(read, i, others) && !is_subject(read, i) &&
-           !frag_message_line_has_within(read, i + 1, i + 1 + LETTERS, FRAG_WORD_FAIL);
-}
-
-bool frag_message_goes_on(const frag_message_split_line *read, size_t failure)
-{
-    if ((read->kinds & FRAG_WORD_ERROR) != 0)
-        return false;
-    for (size_t i = failure + 1; i < read->count; i++)
-        if (begins_clause(read, i) && is_act(read, i))
-            return true;
-    return false;
-}
-
 /* Where the line begins, or a little before the words of a line without end: a log of one line is
  * read in linear time. */
 static size_t near_start(const frag_message_split_line *read)

@@ -24,10 +24,6 @@ bool frag_message_is_question(const frag_message_split_line *read);
 bool frag_message_is_handled(const frag_message_split_line *read); /* "handles out of memory" */
 bool frag_message_is_sought(const frag_message_split_line *read, size_t at); /* "look for OOM" */
 
-/* "not enough VRAM, streaming blocks from the host": behind the failure at the word failure the
- * line says what the program does instead. Not where the line says that it is an error. */
-bool frag_message_goes_on(const frag_message_split_line *read, size_t failure);
-
 /* A line of a source whatever it says; a line that looks like one, but may be an error. */
 bool frag_message_is_statement(const frag_message_split_line *read);
 bool frag_message_is_source(const frag_message_split_line *read);

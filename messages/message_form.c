@@ -138,7 +138,9 @@ static bool is_statement(const frag_message_text *text, size_t from)
                                              "const", "let",  "var",  NULL};
     static const char *const acts[] = {"raise", "throw", "return", "assert", "print", NULL};
     size_t end = first_word(text, from, acts);
-    size_t quote = end + strcspn(text->bytes + end, "\"'`\n");
+    size_t quote = end;
+    while (quote < end + LINE && strchr("\"'`\n", text->bytes[quote]) == NULL)
+        quote++;
     return (end > 0 && (quote == end || text->bytes[quote - 1] == '(')) ||
            first_word(text, from, conditions) > 0;
 }
@@ -155,79 +157,29 @@ static bool is_quoted(const frag_message_text *text, size_t from, size_t at)
     return open != '\0';
 }
 
-/* Behind the name from on, which has no blanks in it. */
-static size_t name_end(const frag_message_text *text, size_t from)
-{
-    size_t end = from;
-    while ((is_word(text->bytes[end]) || text->bytes[end] == '.') &&
-           (end == from || (text->marks[end] & FRAG_MESSAGE_WORD) == 0))
-        end++;
-    return end;
-}
-
-/* A sign of assignment, between blanks. */
-static bool is_assignment(const frag_message_text *text, size_t sign)
-{
-    return text->bytes[sign] == '=' && (text->marks[sign] & FRAG_MESSAGE_WORD) != 0 &&
-           (text->marks[sign + 1] & FRAG_MESSAGE_WORD) != 0;
-}
-
 /* "result = classify("out of memory": a name, a sign of assignment, a call and its argument */
 static bool is_assigned(const frag_message_text *text, size_t from, size_t at)
 {
-    size_t sign = name_end(text, from);
-    if (sign == from || sign >= at || !is_assignment(text, sign))
-        return false;
-    size_t call = name_end(text, sign + 1);
-    char quote = text->bytes[call] == '(' ? text->bytes[call + 1] : '\0';
-    return call > sign + 1 && (quote == '"' || quote == '\'');
-}
-
-/* "texts[E_ALLOC_FAILED] = "out of memory";": of a table of texts */
-static bool is_element(const frag_message_text *text, size_t from)
-{
-    size_t end = frag_message_text_line_end(text, from, LINE);
-    size_t open = name_end(text, from);
-    if (open == from || text->bytes[open] != '[' || end < from + 2 || text->bytes[end - 1] != ';')
-        return false;
-    const char *close = memchr(text->bytes + open, ']', end - open);
-    return close != NULL && is_assignment(text, (size_t)(close - text->bytes) + 1) &&
-           close[2] == '"';
-}
-
-/* "error: 'out of memory'," below "const payload = {": a member of an object in a source */
-static bool is_member(const frag_message_text *text, size_t from, size_t at)
-{
-    static const char *const opens[] = {"={", ">{", "({", "=["};
     const char *bytes = text->bytes;
-    size_t name = from;
-    while (is_word(bytes[name]))
-        name++;
-    if (name == from || name + 1 >= at || bytes[name] != ':' ||
-        (bytes[name + 1] != '\'' && bytes[name + 1] != '"'))
+    size_t sign = from;
+    while (is_word(bytes[sign]) && (sign == from || (text->marks[sign] & FRAG_MESSAGE_WORD) == 0))
+        sign++;
+    size_t call = sign + 1;
+    if (sign == from || sign >= at || bytes[sign] != '=' ||
+        (text->marks[call] & FRAG_MESSAGE_WORD) == 0)
         return false;
-    for (size_t i = 0; i < GUIDE_LINES && from > 1; i++) {
-        for (size_t j = 0; j < sizeof opens / sizeof *opens; j++)
-            if (strncmp(bytes + from - 3, opens[j], 2) == 0)
-                return true;
-        from = frag_message_text_line_start(text, from - 1);
-        if (from < 3)
-            return false;
-    }
-    return false;
+    while (is_word(bytes[call]) || bytes[call] == '.')
+        call++;
+    return bytes[call] == '(' && (bytes[call + 1] == '"' || bytes[call + 1] == '\'');
 }
 
-bool frag_message_is_literal(const frag_message_text *text, size_t at)
+static bool is_literal(const frag_message_text *text, size_t at)
 {
     size_t from = frag_message_text_line_start(text, at);
     from += strspn(text->bytes + from, "+-");
-    bool is_raw = text->bytes[from] == 'r' && strchr("\"'", text->bytes[from + 1]) != NULL &&
-                  (text->marks[from + 1] & FRAG_MESSAGE_WORD) == 0;
-    if (is_element(text, from))
-        return true;
+    bool is_raw = strncmp(text->bytes + from, "r\"", 2) == 0;
     return at < from + LINE && is_quoted(text, from, at) &&
-           (is_raw || is_statement(text, from) || is_assigned(text, from, at) ||
-            is_member(text, from, at));
+           (is_raw || is_statement(text, from) || is_assigned(text, from, at));
 }
 
 /* What a page puts before a heading, an item or a row. */
@@ -249,31 +201,40 @@ static bool has_sizes(const frag_message_text *text, size_t from)
     return sizes > 1;
 }
 
-bool frag_message_is_of_guide(const frag_message_text *text, size_t at)
+/* "| **OOM** | RuntimeError: out of memory |": of a table of errors */
+static bool is_row(const frag_message_text *text, size_t line)
+{
+    size_t end = frag_message_text_line_end(text, line, LINE);
+    return (text->bytes[line] == '*' || text->bytes[line] == '`') &&
+           memchr(text->bytes + line, '|', end - line) != NULL;
+}
+
+/* In a heading, an item or a row of a page, or right below a label, and what to do stands below. */
+static bool is_of_guide(const frag_message_text *text, size_t at)
 {
     static const char *const remedies[] = {"solution", "fix:",   "fix*",  "fixes",     "howtofix",
                                            "remedy",   "remedi", "mitig", "resolution"};
     size_t line = frag_message_text_line_start(text, at);
-    bool has_bar = (text->marks[line] & FRAG_MESSAGE_BAR) != 0;
     size_t above = line;
     for (size_t i = 0; i < LABEL_LINES && above > 0 && markup_at(text, above) == 0; i++)
         above = frag_message_text_line_start(text, above - 1);
-    bool is_below = above < line && strchr("#*", text->bytes[above]) != NULL;
-    if ((markup_at(text, line) == 0 && !has_bar && !is_below) || has_sizes(text, line))
+    bool has_bar = (text->marks[line] & FRAG_MESSAGE_BAR) != 0;
+    if ((markup_at(text, above) == 0 && !has_bar) || has_sizes(text, line))
         return false;
-    size_t end_of_row = frag_message_text_line_end(text, line, LINE);
-    if (has_bar && (text->bytes[line] == '*' || text->bytes[line] == '`') &&
-        memchr(text->bytes + line, '|', end_of_row - line) != NULL)
-        return true; /* "| **OOM** | RuntimeError: out of memory |": of a table of errors */
-    for (size_t i = 0; i < GUIDE_LINES; i++) {
+    bool is_told = has_bar && is_row(text, line);
+    for (size_t i = 0; i < GUIDE_LINES && !is_told; i++) {
         size_t end = frag_message_text_line_end(text, line, LINE);
         if (text->bytes[end] != '\n')
             return false;
         line = end + 1;
         size_t from = line + markup_at(text, line);
         for (size_t j = 0; j < sizeof remedies / sizeof *remedies; j++)
-            if (strncmp(text->bytes + from, remedies[j], strlen(remedies[j])) == 0)
-                return true;
+            is_told |= strncmp(text->bytes + from, remedies[j], strlen(remedies[j])) == 0;
     }
-    return false;
+    return is_told;
+}
+
+bool frag_message_is_of_page(const frag_message_text *text, size_t at)
+{
+    return is_literal(text, at) || is_of_guide(text, at);
 }

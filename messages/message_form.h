@@ -17,12 +17,8 @@ bool frag_message_is_reported(const char *text, size_t at, size_t end);
 /* Of plain text (messages/message_text.h) the words from at to end. */
 bool frag_message_is_error(const char *text, size_t at, size_t end);
 
-/* Do the words at stand in quotes in a line of a source: 'raise RuntimeError("out of memory")',
- * 'e = Error("out of memory")', 'r"(oom|out of memory)"'? */
-bool frag_message_is_literal(const frag_message_text *text, size_t at);
-
-/* Do the words at stand in a heading, an item or a row of a page, and below it what to do about
- * them ("**Solution**:")? */
-bool frag_message_is_of_guide(const frag_message_text *text, size_t at);
+/* Do the words at stand in quotes in a line of a source ('raise RuntimeError("out of memory")'), or
+ * in a page that says below what to do about them ("**Solution**:")? */
+bool frag_message_is_of_page(const frag_message_text *text, size_t at);
 
 #endif

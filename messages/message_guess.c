@@ -179,9 +179,7 @@ static bool is_of_computer(const frag_message_split_line *read)
             frag_message_line_is(read, i, "hostalloc") || frag_message_line_is(read, i, "ram") ||
             (is_host &&
              (was_allocation || frag_message_is_out_of(read, i + 1) ||
-              frag_message_line_has(read, i + 1, FRAG_WORD_MEMORY | FRAG_WORD_ALLOCATE) ||
-              (frag_message_line_is(read, i, "host") &&
-               frag_message_line_has(read, i + 2, FRAG_WORD_MEMORY)))))
+              frag_message_line_has(read, i + 1, FRAG_WORD_MEMORY | FRAG_WORD_ALLOCATE))))
             return true;
     }
     return false;
@@ -262,31 +260,13 @@ static frag_message_split_line contrasted(const frag_message_split_line *read, s
     return part;
 }
 
-/* "no pinned memory left; GPU memory exhausted": behind the semicolon a device's ran out, too. */
-static bool is_of_device_too(const frag_message_split_line *read)
-{
-    frag_message_split_line part;
-    for (size_t i = 1; i < read->count; i++) {
-        size_t from = read->words[i].at;
-        if (memchr(read->text->bytes + read->words[i - 1].end, ';',
-                   from - read->words[i - 1].end) == NULL)
-            continue;
-        frag_message_line_read(&part, read->text, from, read->words[read->count - 1].end);
-        if (frag_message_find_failure(&part).is_found &&
-            (part.kinds & (FRAG_WORD_DEVICE | FRAG_WORD_HOST)) == FRAG_WORD_DEVICE &&
-            !is_of_computer(&part))
-            return true;
-    }
-    return false;
-}
-
 static frag_message_kind kind_of(const frag_message_split_line *read,
                                  const frag_message_failure *found, size_t at)
 {
     frag_message_split_line part = contrasted(read, found->at);
-    return is_harmless(read, at) || frag_message_goes_on(read, found->at) ? FRAG_MESSAGE_HARMLESS
-           : is_host(&part, found, at) && !is_of_device_too(read)         ? FRAG_MESSAGE_HOST
-                                                                          : FRAG_MESSAGE_OOM;
+    return is_harmless(read, at)       ? FRAG_MESSAGE_HARMLESS
+           : is_host(&part, found, at) ? FRAG_MESSAGE_HOST
+                                       : FRAG_MESSAGE_OOM;
 }
 
 /* Does a text of sentences surround that line: a page, a letter, a comment? What it says of memory
@@ -362,14 +342,13 @@ bool frag_message_guess_next(const frag_message_text *text, size_t from, frag_me
         narrow_to_quote(&read, text);
         frag_message_failure found =
             is_presumed ? frag_message_presume(&read) : frag_message_find_failure(&read);
-        size_t word = found.is_found ? read.words[found.at].at : at;
-        bool is_meant =
-            found.is_found && !follows_fault(text, at) && !frag_message_is_literal(text, word) &&
-            !frag_message_is_of_guide(text, word) && !is_one_of_causes(&read, found.at) &&
-            !frag_message_is_sought(&read, found.at) &&
-            (is_presumed                       ? !is_in_prose(&read, found.at, at)
-             : rigour == FRAG_MESSAGE_REPORTED ? is_reported(&read, &found)
-                                               : is_likely(&read, &found));
+        bool is_page = found.is_found && frag_message_is_of_page(text, read.words[found.at].at);
+        bool is_meant = found.is_found && !is_page && !follows_fault(text, at) &&
+                        !is_one_of_causes(&read, found.at) &&
+                        !frag_message_is_sought(&read, found.at) &&
+                        (is_presumed                       ? !is_in_prose(&read, found.at, at)
+                         : rigour == FRAG_MESSAGE_REPORTED ? is_reported(&read, &found)
+                                                           : is_likely(&read, &found));
         *has_failure |= found.is_found && (read.kinds & FRAG_WORD_CODE) == 0;
         if (is_meant) {
             *guess = (frag_message_guess){.start = start,

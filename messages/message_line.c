@@ -94,28 +94,6 @@ static bool is_kept(const frag_message_split_line *read, size_t i)
            strchr("),.;\n", *behind) != NULL;
 }
 
-/* "the crash in this case is": no line of a switch */
-static bool is_that_case(const frag_message_split_line *read, size_t i)
-{
-    static frag_word_list before = {"this", "that", "the", "which", "my", "each", NULL};
-    return i > 0 && frag_message_line_is(read, i, "case") &&
-           frag_message_line_is_any(read, i - 1, before);
-}
-
-/* "insufficient memory, reducing the batch size": what the program does now, at the start of a
- * clause; "try reducing" is advice */
-static bool is_lowered(const frag_message_split_line *read, size_t i)
-{
-    static frag_word_list words = {"reducing", "lowering",  "adjusting", "decreasing",
-                                   "halving",  "shrinking", "forcing",   NULL};
-    if (i == 0 || !frag_message_line_is_any(read, i, words))
-        return false;
-    for (size_t at = read->words[i - 1].end; at < read->words[i].at; at++)
-        if (strchr(",;:.!-)(>", read->text->bytes[at]) != NULL)
-            return true;
-    return false;
-}
-
 void frag_message_line_read(frag_message_split_line *read, const frag_message_text *text,
                             size_t from, size_t to)
 {
@@ -132,10 +110,10 @@ void frag_message_line_read(frag_message_split_line *read, const frag_message_te
             read->words[i].kinds &= ~(uint32_t)FRAG_WORD_FAIL;
         if (is_of_name(text, &read->words[i]))
             read->words[i].kinds &= ~(uint32_t)(FRAG_WORD_WARNING | FRAG_WORD_CODE);
-        if (is_that_case(read, i))
+        static frag_word_list before_case = {"this", "that", "the", NULL}; /* no line of a switch */
+        if (i > 0 && frag_message_line_is(read, i, "case") &&
+            frag_message_line_is_any(read, i - 1, before_case))
             read->words[i].kinds &= ~(uint32_t)FRAG_WORD_CODE;
-        if (is_lowered(read, i))
-            read->words[i].kinds |= FRAG_WORD_WARNING;
         if (is_kept(read, i))
             read->words[i].kinds &= ~(uint32_t)FRAG_WORD_HOST;
         read->kinds |= read->words[i].kinds;

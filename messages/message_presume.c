@@ -245,24 +245,13 @@ static bool is_beyond_maximum(const frag_message_split_line *read, size_t i,
 }
 
 /* "newLength: 2248163328 must not exceed 256 MB": and it does */
-static bool is_forbidden(const frag_message_split_line *read, size_t i, frag_word_range sentence)
+static bool is_forbidden(const frag_message_split_line *read, size_t i)
 {
-    static frag_word_list must = {"must", "should", "can", "may", NULL};
-    static frag_word_list excess = {"exceed", "surpass", NULL};
-    if (i < 2 || !frag_message_line_is_any(read, i, excess) || !is_negation(read, i - 1) ||
-        !frag_message_line_is_any(read, i - 2, must))
-        return false;
-    uint64_t asked = 0;
-    uint64_t allowed = 0;
-    for (size_t j = sentence.from; j < sentence.to; j++) {
-        const frag_message_word *word = &read->words[j];
-        if (!frag_message_line_has(read, j, FRAG_WORD_SIZE | FRAG_WORD_NUMBER) ||
-            !word->amount.is_known)
-            continue;
-        asked = j < i ? word->amount.bytes : asked;
-        allowed = j > i && allowed == 0 ? word->amount.bytes : allowed;
-    }
-    return asked >= BIG && allowed > 0 && asked > allowed;
+    return i > 2 && frag_message_line_is(read, i, "exceed") && is_negation(read, i - 1) &&
+           frag_message_line_is(read, i - 2, "must") &&
+           frag_message_line_has(read, i + 1, FRAG_WORD_SIZE | FRAG_WORD_NUMBER) &&
+           read->words[i - 3].amount.bytes >= BIG &&
+           read->words[i - 3].amount.bytes > read->words[i + 1].amount.bytes;
 }
 
 /* ---- words of failing, which need an allocation beside them */
@@ -366,15 +355,11 @@ static bool is_survived(const frag_message_split_line *read)
     static frag_word_list words = {"retry*",   "fallback",   "falling",  "skip*",    "instead",
                                    "swapping", "attempting", "reclaim*", "continu*", "switch*",
                                    "forcing",  "clamp*",     NULL};
-    static frag_word_list lowers = {"reducing", "lowering",  "adjusting", "decreasing",
-                                    "halving",  "shrinking", NULL};
     static frag_word_list allocations = {"alloc*", "reserv*", NULL};
     static frag_word_list others = {"cpu", "host", "system", "managed", "slower", "smaller", NULL};
     for (size_t i = 0; i < read->count; i++)
         if ((frag_message_line_is_any(read, i, words) &&
              !frag_message_line_has_any(read, i + 1, i + 3, allocations)) ||
-            (frag_message_line_is_any(read, i, lowers) &&
-             frag_message_line_has(read, i, FRAG_WORD_WARNING)) ||
             (frag_message_line_is(read, i, "using") &&
              frag_message_line_has_any(read, i + 1, i + 3, others)) ||
             (frag_message_line_is(read, i, "not") && frag_message_line_is(read, i + 1, "a") &&
@@ -598,7 +583,7 @@ static bool is_told_at(const frag_message_split_line *read, size_t i)
            ((is_scarce(read, i) || is_over(read, i)) && has_memory(read, around)) ||
            (is_compared(read, i) && has_memory(read, around) && has_big_figure(read, sentence)) ||
            is_oversized(read, i, sentence) || is_unmade(read, i, around) ||
-           is_beyond_maximum(read, i, sentence) || is_forbidden(read, i, sentence) ||
+           is_beyond_maximum(read, i, sentence) || is_forbidden(read, i) ||
            is_device_size_over(read, i, sentence) || is_without_room(read, i) ||
            is_unfit(read, i, sentence) || is_not_got(read, i) || is_bare_failure(read, i) ||
            (is_about && is_failing(read, i, around));

@@ -299,9 +299,8 @@ static void tell_escapes(frag_text *out, escape_reader *read, const char *begin,
 
 static void tell_all(frag_text *out)
 {
-    static const char *const names[] = {
-        "threads", "more-threads", "programs", "later-programs", "latest-programs",
-        "pastes",  "made",         "ordinary", "unseen",         "fresh"};
+    static const char *const names[] = {"threads", "more-threads", "programs", "pastes",
+                                        "made",    "ordinary",     "unseen",   "fresh"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         tell_messages(out, names[i]);
     for (frag_framework i = 0; i < FRAG_FRAMEWORK_COUNT; i++)

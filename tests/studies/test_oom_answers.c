@@ -169,9 +169,8 @@ static void tell_huge(frag_text *out)
 
 static void tell_all(frag_text *out)
 {
-    static const char *const names[] = {"threads",        "more-threads",    "programs", "made",
-                                        "later-programs", "latest-programs", "pastes",   "unseen",
-                                        "fresh",          "blind",           "sources"};
+    static const char *const names[] = {"threads", "more-threads", "programs", "made",   "pastes",
+                                        "unseen",  "fresh",        "blind",    "sources"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         tell_file(out, names[i]);
     tell_figures(out);
