@@ -349,6 +349,7 @@ static bool is_fault_number(const frag_message_split_line *read, size_t i)
     uint64_t number =
         frag_message_line_has(read, i, FRAG_WORD_NUMBER) ? read->words[i].amount.bytes : 0;
     return i > 1 && number >= 100 && number <= 999 &&
+           read->text->bytes[read->words[i].at - 1] != '-' &&
            frag_message_line_is_any(read, i - 1, heads) &&
            frag_message_line_has_any(read, i > NEAR ? i - NEAR : 0, i, calls) &&
            (i + 1 == read->count || !frag_message_line_has(read, i + 1, FRAG_WORD_UNIT));
