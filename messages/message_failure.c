@@ -344,7 +344,7 @@ frag_message_failure frag_message_find_failure(const frag_message_split_line *re
  * of another kind. */
 static bool is_fault_number(const frag_message_split_line *read, size_t i)
 {
-    static frag_word_list calls = {"cu", "cuda", "curesult", "hip", NULL};
+    static frag_word_list calls = {"cu", "cuda", "hip", NULL};
     static frag_word_list heads = {"failed", "error", "status", "result", "code", "returned", NULL};
     uint64_t number =
         frag_message_line_has(read, i, FRAG_WORD_NUMBER) ? read->words[i].amount.bytes : 0;
@@ -491,8 +491,7 @@ typedef struct status {
     bool is_negative;
 } status;
 
-static frag_word_list cuda = {"cuda",     "hip",  "cu",       "cufft", "cusolver",
-                              "cusparse", "musa", "curesult", NULL};
+static frag_word_list cuda = {"cuda", "hip", "cu", "cufft", "cusolver", "cusparse", "musa", NULL};
 static frag_word_list cublas = {"cublas", "hipblas", "blas", NULL};
 static frag_word_list cl = {"opencl", "cl", NULL};
 static frag_word_list vulkan = {"vk", "vulkan", "vma", "vkresult", NULL};

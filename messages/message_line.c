@@ -110,12 +110,12 @@ void frag_message_line_read(frag_message_split_line *read, const frag_message_te
             read->words[i].kinds &= ~(uint32_t)FRAG_WORD_FAIL;
         if (is_of_name(text, &read->words[i]))
             read->words[i].kinds &= ~(uint32_t)(FRAG_WORD_WARNING | FRAG_WORD_CODE);
+        if (is_kept(read, i))
+            read->words[i].kinds &= ~(uint32_t)FRAG_WORD_HOST;
         static frag_word_list before_case = {"this", "that", "the", NULL}; /* no line of a switch */
         if (i > 0 && frag_message_line_is(read, i, "case") &&
             frag_message_line_is_any(read, i - 1, before_case))
             read->words[i].kinds &= ~(uint32_t)FRAG_WORD_CODE;
-        if (is_kept(read, i))
-            read->words[i].kinds &= ~(uint32_t)FRAG_WORD_HOST;
         read->kinds |= read->words[i].kinds;
     }
 }

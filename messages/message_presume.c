@@ -244,6 +244,13 @@ static bool is_beyond_maximum(const frag_message_split_line *read, size_t i,
            frag_message_line_has_within(read, sentence.from, sentence.to, FRAG_WORD_UNIT);
 }
 
+/* "memory cannot be allocated on the GPU" */
+static bool is_unallocated(const frag_message_split_line *read, size_t i, frag_word_range around)
+{
+    return is_negation(read, i) && frag_message_line_is(read, i + 1, "be") &&
+           frag_message_line_is(read, i + 2, "allocated") && has_memory(read, around);
+}
+
 /* "newLength: 2248163328 must not exceed 256 MB": and it does */
 static bool is_forbidden(const frag_message_split_line *read, size_t i)
 {
@@ -267,10 +274,7 @@ static bool is_of_other_things(const frag_message_split_line *read, size_t i)
 static bool has_allocation(const frag_message_split_line *read, size_t from, size_t to)
 {
     for (size_t i = from; i < to && i < read->count; i++)
-        if ((frag_message_line_has(read, i, FRAG_WORD_ALLOCATE) ||
-             (i > from && frag_message_line_is(read, i - 1, "be") &&
-              frag_message_line_is(read, i, "allocated"))) &&
-            !is_of_other_things(read, i))
+        if (frag_message_line_has(read, i, FRAG_WORD_ALLOCATE) && !is_of_other_things(read, i))
             return true;
     return false;
 }
@@ -584,9 +588,9 @@ static bool is_told_at(const frag_message_split_line *read, size_t i)
            (is_compared(read, i) && has_memory(read, around) && has_big_figure(read, sentence)) ||
            is_oversized(read, i, sentence) || is_unmade(read, i, around) ||
            is_beyond_maximum(read, i, sentence) || is_forbidden(read, i) ||
-           is_device_size_over(read, i, sentence) || is_without_room(read, i) ||
-           is_unfit(read, i, sentence) || is_not_got(read, i) || is_bare_failure(read, i) ||
-           (is_about && is_failing(read, i, around));
+           is_unallocated(read, i, around) || is_device_size_over(read, i, sentence) ||
+           is_without_room(read, i) || is_unfit(read, i, sentence) || is_not_got(read, i) ||
+           is_bare_failure(read, i) || (is_about && is_failing(read, i, around));
 }
 
 /* "policy   peak reserved   utilisation   OOM": of a table */

@@ -372,7 +372,7 @@ static bool is_small(const frag_message_text *text, size_t at)
 /* "GPUassert": the small letters go on with a name that is all capitals. */
 static bool ends_acronym(const frag_message_text *text, size_t at)
 {
-    static const char *const names[] = {"gpu", "cuda", "hip", "vram", "cu"};
+    static const char *const names[] = {"gpu", "cuda", "hip", "vram"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         size_t length = strlen(names[i]);
         if (at + 1 >= length && memcmp(text->bytes + at + 1 - length, names[i], length) == 0)
