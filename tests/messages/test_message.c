@@ -432,6 +432,22 @@ static void a_letter_whose_number_is_cut_off_stays(void **state)
     frag_text_destroy(&text);
 }
 
+static void a_head_that_is_cut_off_and_a_code_before_a_quote_are_no_loss(void **state)
+{
+    (void)state;
+    frag_messages messages;
+    const frag_message *message = read_best(
+        &messages, "PU 0 has a total capacity of 14.56 GiB of which 15.12 MiB is free. Of "
+                   "the allocated memory 13.98 GiB is allocated by PyTorch");
+    assert_non_null(message);
+    assert_int_equal(message->figures[FRAG_FIGURE_ALLOCATED].bytes / FRAG_MIB, 14315);
+    frag_messages_destroy(&messages);
+    assert_non_null(read_best(&messages, "return code 2: \"cudaMalloc failed: out of memory\""));
+    frag_messages_destroy(&messages);
+    assert_null(read_best(&messages, "return \"cudaMalloc failed: out of memory\""));
+    frag_messages_destroy(&messages);
+}
+
 static void words_of_other_languages_are_whole_words(void **state)
 {
     (void)state;
@@ -774,6 +790,7 @@ int main(void)
         cmocka_unit_test(messages_in_other_languages_are_read),
         cmocka_unit_test(a_colour_of_a_terminal_ends_soon),
         cmocka_unit_test(a_letter_whose_number_is_cut_off_stays),
+        cmocka_unit_test(a_head_that_is_cut_off_and_a_code_before_a_quote_are_no_loss),
         cmocka_unit_test(words_of_other_languages_are_whole_words),
         cmocka_unit_test(bytes_that_are_no_text_are_welcome),
         cmocka_unit_test(the_allocator_of_jax_is_not_tensorflows),
