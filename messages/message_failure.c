@@ -385,14 +385,15 @@ static bool is_any_class(const frag_message_split_line *read, size_t i)
 bool frag_message_is_other(const frag_message_split_line *read)
 {
     for (size_t i = 0; i < read->count; i++) {
+        if (is_fault_number(read, i))
+            return true;
         bool is_launch = frag_message_word_is(read->text, &read->words[i], "launch");
         size_t from = i > 2 ? i - 2 : 0;
         bool is_failure = false;
         for (size_t j = from; is_launch && j < i + 4 && j < read->count; j++)
             is_failure |= (read->words[j].kinds & (FRAG_WORD_FAIL | FRAG_WORD_ERROR)) != 0;
-        if (is_unknown(read, i) || is_fault_number(read, i) ||
-            ((read->words[i].kinds & FRAG_WORD_OTHER) != 0 && !is_any_class(read, i) &&
-             (!is_launch || is_failure)))
+        if (is_unknown(read, i) || ((read->words[i].kinds & FRAG_WORD_OTHER) != 0 &&
+                                    !is_any_class(read, i) && (!is_launch || is_failure)))
             return true;
     }
     return false;
