@@ -6,7 +6,8 @@ enum {
     NEAR = 200,      /* how far a mark may stand away */
     LINE = 400,      /* of a long line so much is read */
     LABEL_LINES = 2, /* so far above the name of an error in a page stands "**Symptom**:", */
-    GUIDE_LINES = 8  /* and so far below it what to do */
+    GUIDE_LINES = 8, /* and so far below it what to do */
+    CODE = 5         /* items of a list of codes begin alike, as far as this */
 };
 
 static bool is_digit(char byte)
@@ -234,7 +235,32 @@ static bool is_of_guide(const frag_message_text *text, size_t at)
     return is_told;
 }
 
+/* "- `VK_ERROR_OUT_OF_DEVICE_MEMORY`: ...": an item of a list of codes; 0: it is none. Returns where
+ * the code ends. */
+static size_t code_end(const frag_message_text *text, size_t line)
+{
+    size_t from = line + markup_at(text, line);
+    size_t end = from + strspn(text->bytes + from, "`*");
+    while (is_word(text->bytes[end]))
+        end++;
+    end += strspn(text->bytes + end, "`*");
+    bool is_item = from > line && memchr(text->bytes + from, '_', end - from) != NULL;
+    return is_item && text->bytes[end] == ':' ? end : 0;
+}
+
+static bool is_of_codes(const frag_message_text *text, size_t at)
+{
+    size_t line = frag_message_text_line_start(text, at);
+    size_t below = frag_message_text_line_end(text, line, LINE);
+    size_t end = code_end(text, line);
+    if (end == 0 || text->bytes[below] != '\n' || code_end(text, below + 1) == 0)
+        return false;
+    const char *memory = strstr(text->bytes + line, "memory");
+    return memory != NULL && memory < text->bytes + end &&
+           strncmp(text->bytes + line, text->bytes + below + 1, CODE) == 0;
+}
+
 bool frag_message_is_of_page(const frag_message_text *text, size_t at)
 {
-    return is_literal(text, at) || is_of_guide(text, at);
+    return is_literal(text, at) || is_of_guide(text, at) || is_of_codes(text, at);
 }
