@@ -7,7 +7,7 @@
 enum {
     WORDS_BEFORE = 4,       /* so far off a label may stand before its size */
     WORDS_BEHIND = 3,       /* and behind it, */
-    WORDS_ARGUMENT = 5,     /* so far off the name of a call stands before its last argument */
+    WORDS_ARGUMENT = 10,    /* so far off the name of a call stands before its last argument */
     WORDS_PAREN = 9,        /* and before one in parentheses the allocation that failed */
     BARE_BYTES_MIN = 256,   /* a smaller number without a unit is something else, */
     BARE_SIZE_MIN = 1 << 20 /* and such a one behind mere words of memory, too */
@@ -229,13 +229,15 @@ static bool is_of_memory(const frag_message_text *text, const frag_message_word 
     return false;
 }
 
-/* "hipMalloc((void**)&buffer, 1073741824) = 2" */
+/* "hipMalloc((void**)&buffer, 1073741824) = 2", "clCreateBuffer(context, 1, 48771072, ...)" */
 static bool is_argument(const frag_message_text *text, const frag_message_word *words, size_t index)
 {
-    if (words[index].amount.bytes < BARE_SIZE_MIN || text->bytes[words[index].end] != ')')
+    if (words[index].amount.bytes < BARE_SIZE_MIN ||
+        !has_sign(text, words[index].end, words[index].end + 1, ",)"))
         return false;
     for (size_t i = index; i > 0 && i + WORDS_ARGUMENT > index; i--)
-        if ((words[i - 1].kinds & FRAG_WORD_ALLOCATE) != 0)
+        if ((words[i - 1].kinds & FRAG_WORD_ALLOCATE) != 0 ||
+            frag_message_word_is(text, &words[i - 1], "create"))
             return has_sign(text, words[i - 1].end, words[index].at, "(");
     return false;
 }
@@ -293,10 +295,19 @@ static bool is_of_pair(const frag_message_text *text, const frag_message_word *w
     return (is_first || is_second) && is_big_number(&words[index]);
 }
 
-/* "0x8007000e", a status of Windows */
-static bool is_result(const frag_message_text *text, const frag_message_word *word)
+/* "0x8007000e", a status of Windows; "cuMemAlloc(0x7ffd3, ", an address; "cl::alloc:284", a place */
+static bool is_no_number(const frag_message_text *text, const frag_message_word *words,
+                         size_t index)
 {
-    return word->end - word->at == 10 && memcmp(text->bytes + word->at, "0x8", 3) == 0;
+    const frag_message_word *word = &words[index];
+    const char *bytes = text->bytes + word->at;
+    bool is_address = word->at > 0 && bytes[-1] == '(' && text->bytes[word->end] == ',';
+    size_t name = index > 0 && bytes[-1] == ':' ? word->at - 2 : 0;
+    while (name > 0 && text->bytes[name] >= 'a' && text->bytes[name] <= 'z')
+        name--;
+    bool is_place = name > 0 && memcmp(text->bytes + name - 1, "::", 2) == 0;
+    return (word->end - word->at == 10 && memcmp(bytes, "0x8", 3) == 0) || is_place ||
+           (is_address && memcmp(bytes, "0x", 2) == 0);
 }
 
 /* "#394", "256x256", "7680×4320", "buffer.hpp(360)" */
@@ -355,7 +366,7 @@ void frag_message_quantities(const frag_message_text *text, size_t from, size_t 
         bool is_size = (words[i].kinds & FRAG_WORD_SIZE) != 0;
         bool is_number = (words[i].kinds & FRAG_WORD_NUMBER) != 0;
         if ((!is_size && !is_number) || !quantity.amount.is_known ||
-            (is_number && is_result(text, &words[i])))
+            (is_number && is_no_number(text, words, i)))
             continue;
         bool is_whole = false;
         size_t other = is_amount(&words[i]) ? part_of(text, words, count, i, &is_whole) : i;
