@@ -152,13 +152,17 @@ static bool is_scarce(const frag_message_split_line *read, size_t i)
     static frag_word_list wanted = {"enough",      "sufficient", "available", "possible", "fit",
                                     "accommodate", "satisf*",    "hold",      "left",     NULL};
     static frag_word_list much = {"large", "big", "small", "little", "much", "low", "high", NULL};
+    static frag_word_list queries = {"get", "determine", "query", "read", "detect", "retriev*", NULL};
     static frag_word_list faults = {"leak*", "error*", "issue*", "problem*", "corrupt*", NULL};
     static frag_word_list gone = {"more", "free", "available", "memory",
                                   "vram", "room", "space",     NULL};
     if (frag_message_line_is_any(read, i, plain) && !frag_message_line_is_joined(read, i))
         return true;
+    bool is_query = frag_message_line_is_any(read, i + 1, queries) &&
+                    (frag_message_line_is(read, i + 2, "available") ||
+                     frag_message_line_is(read, i + 3, "available"));
     if (is_negation(read, i) && frag_message_line_has_any(read, i + 1, i + 4, wanted))
-        return true;
+        return !is_query; /* "could not determine available memory" */
     if (frag_message_line_is(read, i, "too") && frag_message_line_is_any(read, i + 1, much))
         return !is_only_used(read, i);
     if (frag_message_line_is(read, i, "no") && frag_message_line_is_any(read, i + 1, gone))
