@@ -295,7 +295,8 @@ static bool is_of_pair(const frag_message_text *text, const frag_message_word *w
     return (is_first || is_second) && is_big_number(&words[index]);
 }
 
-/* "0x8007000e", a status of Windows; "cuMemAlloc(0x7ffd3, ", an address; "cl::alloc:284", a place */
+/* "0x8007000e", a status of Windows; "cuMemAlloc(0x7ffd3, ", an address; "cl::alloc:284", a place;
+ * "GPU ID 0x00000100" */
 static bool is_no_number(const frag_message_text *text, const frag_message_word *words,
                          size_t index)
 {
@@ -307,7 +308,8 @@ static bool is_no_number(const frag_message_text *text, const frag_message_word 
         name--;
     bool is_place = name > 0 && memcmp(text->bytes + name - 1, "::", 2) == 0;
     return (word->end - word->at == 10 && memcmp(bytes, "0x8", 3) == 0) || is_place ||
-           (is_address && memcmp(bytes, "0x", 2) == 0);
+           (is_address && memcmp(bytes, "0x", 2) == 0) ||
+           (index > 0 && frag_message_word_is(text, &words[index - 1], "id"));
 }
 
 /* "#394", "256x256", "7680×4320", "buffer.hpp(360)" */
