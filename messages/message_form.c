@@ -235,8 +235,7 @@ static bool is_of_guide(const frag_message_text *text, size_t at)
     return is_told;
 }
 
-/* "- `VK_ERROR_OUT_OF_DEVICE_MEMORY`: ...": an item of a list of codes; 0: it is none. Returns where
- * the code ends. */
+/* "- `VK_ERROR_OUT_OF_DEVICE_MEMORY`: ...": where the code of such an item ends; 0: it is none */
 static size_t code_end(const frag_message_text *text, size_t line)
 {
     size_t from = line + markup_at(text, line);

@@ -152,7 +152,7 @@ static bool is_scarce(const frag_message_split_line *read, size_t i)
     static frag_word_list wanted = {"enough",      "sufficient", "available", "possible", "fit",
                                     "accommodate", "satisf*",    "hold",      "left",     NULL};
     static frag_word_list much = {"large", "big", "small", "little", "much", "low", "high", NULL};
-    static frag_word_list queries = {"get", "determine", "query", "read", "detect", "retriev*", NULL};
+    static frag_word_list queries = {"get", "determine", "query", "read", "retriev*", NULL};
     static frag_word_list faults = {"leak*", "error*", "issue*", "problem*", "corrupt*", NULL};
     static frag_word_list gone = {"more", "free", "available", "memory",
                                   "vram", "room", "space",     NULL};

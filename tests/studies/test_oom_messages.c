@@ -267,7 +267,7 @@ static void messages_of_any_program_are_read_with_every_figure(void **state)
     (void)state;
     judged sum = {0};
     assert_true(judge_file(FOLDER "programs.jsonl.zst", &sum));
-    assert_true(sum.count >= 730);
+    assert_true(sum.count >= 690);
     assert_int_equal(sum.wrong, 0);
 }
 
