@@ -313,6 +313,11 @@ static void close_message(reader *state)
         state->messages->count--;
         return;
     }
+    if (message->kind == FRAG_MESSAGE_OOM && figures == 0 && state->opener != NULL &&
+        frag_message_is_survived(&state->text, message->at)) {
+        message->kind = FRAG_MESSAGE_HARMLESS;
+        message->says |= FRAG_SAYS_GUESS;
+    }
     collect_sizes(state, message);
     if (message->framework == FRAG_FRAMEWORK_UNKNOWN && message->release != NULL)
         message->framework = FRAG_FRAMEWORK_PYTORCH;

@@ -185,13 +185,79 @@ static bool has_asserted(const frag_message_split_line *read)
     return false;
 }
 
+/* Does the address of a device on a bus stand at at: "0000:3b:00.0", "10003000.pcie:"? */
+static bool is_bus_address(const char *text)
+{
+    enum { HEX_DIGITS = 4 };
+    static const char hex[] = "0123456789abcdef";
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789-_";
+    size_t digits = strspn(text, hex);
+    const char *behind = text + digits;
+    if (digits == HEX_DIGITS && *behind == ':')
+        return strspn(behind + 1, hex) == 2 && behind[3] == ':' && strspn(behind + 4, hex) == 2 &&
+               behind[6] == '.';
+    bool is_name = *behind == '.' && behind[1] >= 'a' && behind[1] <= 'z';
+    return digits > HEX_DIGITS && is_name && behind[1 + strspn(behind + 1, letters)] == ':';
+}
+
+/* "tegra-pcie 10003000.pcie: Failed", "octeon 0000:03:00.0: Unable": a driver of the kernel, which
+ * is of a GPU where it is called so. */
+static bool is_of_kernel(const frag_message_split_line *read)
+{
+    static frag_word_list gpus = {"amdgpu", "radeon", "nvidia",   "nouveau", "drm",  "xe",
+                                  "msm",    "mali",   "panfrost", "etna*",   "lima", "v3d",
+                                  "kgsl",   "nvgpu",  "nvmap",    "habana*", "nvrm", NULL};
+    for (size_t i = 1; i < read->count && i < HEAD; i++) {
+        const frag_message_word *word = &read->words[i];
+        if (!is_bus_address(read->text->bytes +
+                            word->at) && /* "fe800000" is a word from its f on */
+            !is_bus_address(read->text->bytes + read->words[i - 1].end))
+            continue;
+        return !frag_message_line_has_any(read, 0, i, gpus) &&
+               !(frag_message_line_is(read, 0, "i") &&
+                 frag_message_line_has(read, 1, FRAG_WORD_NUMBER)) && /* i915 */
+               !frag_message_line_has_within(read, i, read->count, FRAG_WORD_DEVICE);
+    }
+    return false;
+}
+
+/* "unable to allocate port", "port allocation failed": numbers, names and rights, not memory,
+ * unless it is that of ports. */
+static bool is_of_thing(const frag_message_split_line *read, size_t i)
+{
+    static frag_word_list things = {
+        "port",    "ports",   "pty",   "irq*",   "msi",      "minor", "major",       "id",
+        "ids",     "number*", "name",  "names",  "address*", "ip",    "ips",         "subnet*",
+        "socket*", "inode*",  "pid",   "vlan*",  "license*", "slice", "channel",     "quota*",
+        "gpus",    "job*",    "task*", "struct", "node",     "nodes", "descriptor*", NULL};
+    /* what stands before it is allocated only where the word is "allocation" */
+    size_t from = !frag_message_line_is(read, i, "allocation") ? i : i > 2 ? i - 2 : 0;
+    size_t to = i + 1;
+    while (to < i + 4 && to < read->count &&
+           strchr(",;:.(", read->text->bytes[read->words[to - 1].end]) == NULL)
+        to++;
+    return !frag_message_line_has_within(read, from, to + 1, FRAG_WORD_MEMORY | FRAG_WORD_SIZE) &&
+           frag_message_line_has_any(read, from, to, things);
+}
+
+/* "memory region [0x00f00000-0x00f0ffff]": of the machine's addresses */
+static bool is_address_range(const frag_message_split_line *read, size_t i)
+{
+    if (i == 0 || !frag_message_line_has(read, i, FRAG_WORD_NUMBER))
+        return false;
+    const char *last = read->text->bytes + read->words[i].at;
+    return read->words[i - 1].end + 1 == read->words[i].at && last[-1] == '-' &&
+           strncmp(last, "0x", 2) == 0 &&
+           strncmp(read->text->bytes + read->words[i - 1].at, "0x", 2) == 0;
+}
+
 /* "could not allocate device number", "Unable to allocate device", "Platform device allocation
- * failed": what a kernel keeps of a device; "allocate gpu resource to pod": what a scheduler hands
- * out, as is "allocate GPU quota"; "descriptor heap full": a table */
+ * failed": what a kernel keeps of a device; "allocate gpu resource to pod", "allocate 2 GPUs",
+ * "allocate GPU for job 7": what a scheduler hands out, as is "allocate GPU quota"; "descriptor
+ * heap full": a table */
 bool frag_message_is_of_system(const frag_message_split_line *read)
 {
     static frag_word_list parts = {"number", "numbers", "name", "struct", "private", NULL};
-    static frag_word_list rights = {"quota", "quotas", "license", "licenses", NULL};
     static frag_word_list resources = {"resource", "resources", "gpus", NULL};
     static frag_word_list places = {"pod", "pods", "node", "nodes", NULL};
     static frag_word_list buses = {"platform", "iio", "input", "net", NULL};
@@ -208,14 +274,13 @@ bool frag_message_is_of_system(const frag_message_split_line *read)
         if (is_allocated && frag_message_line_is(read, i + 1, "device") &&
             (i + 2 == read->count || frag_message_line_is_any(read, i + 2, parts)))
             return true;
-        if (is_allocated && frag_message_line_has(read, i + 1, FRAG_WORD_DEVICE) &&
-            frag_message_line_is_any(read, i + 2, rights))
-            return true;
         if (is_allocated && frag_message_line_has_any(read, i + 1, i + 4, resources) &&
             frag_message_line_has_any(read, i + 2, read->count, places))
             return true;
+        if ((is_allocated && is_of_thing(read, i)) || is_address_range(read, i))
+            return true;
     }
-    return false;
+    return is_of_kernel(read);
 }
 
 /* "failed to allocate", "allocation failed", "allocation error", "cannot be allocated" */
@@ -498,7 +563,7 @@ static frag_word_list cl = {"opencl", "cl", NULL};
 static frag_word_list vulkan = {"vk", "vulkan", "vma", "vkresult", NULL};
 static frag_word_list gl = {"gl", "opengl", "glerror", NULL};
 static frag_word_list ze = {"ze", "zeresult", "level", "ur", NULL};
-static frag_word_list drivers = {"drm", "gem", "ttm", "nvmap", "amdgpu", "rga",
+static frag_word_list drivers = {"drm", "gem", "ttm", "nvmap", "amdgpu", "nouveau", "rga",
                                  "npu", "gpu", "mpp", "kgsl",  "rknpu",  NULL};
 static frag_word_list mfx = {"mfx", "qsv", NULL};
 static frag_word_list nvenc = {"nvenc", "nvencapi", NULL};

@@ -129,22 +129,66 @@ static bool is_likely(const frag_message_split_line *read, const frag_message_fa
     return !frag_message_has_prose(read) && (is_failing || (is_short && !found->is_name));
 }
 
+/* ", retrying with batch 16", ": using managed memory instead", ". Will fall back": behind the
+ * failure the program says what it does now. "try reducing the batch" is advice. */
+static bool is_next_act(const frag_message_split_line *read, size_t i)
+{
+    static frag_word_list acts = {
+        "reducing",   "halving",   "shrinking",  "lowering",   "decreasing", "using",
+        "reverting",  "disabling", "continuing", "proceeding", "offloading", "spilling",
+        "splitting",  "deferring", "waiting",    "pausing",    "dropping",   "ignoring",
+        "moving",     "running",   "restarting", "requeu*",    "limiting",   "capping",
+        "truncating", "keeping",   "leaving",    "backing",    NULL};
+    static frag_word_list plain = {"retry",    "fall",   "use", "skip",
+                                   "continue", "switch", "try", NULL};
+    const frag_message_text *text = read->text;
+    if (i == 0)
+        return false;
+    if (frag_message_line_is(read, i - 1, "will") && frag_message_line_is_any(read, i, plain))
+        return true;
+    if (!frag_message_line_is_any(read, i, acts))
+        return false;
+    for (size_t at = read->words[i - 1].end; at < read->words[i].at; at++)
+        if (strchr(",.;:-!(|\x01", text->bytes[at]) != NULL)
+            return true;
+    return frag_message_line_is(read, i - 1, "so") || frag_message_line_is(read, i - 1, "and") ||
+           frag_message_line_is(read, i - 1, "now");
+}
+
 /* The program goes on: a line that says what it does instead, and no end of the program below. */
 static bool is_harmless(const frag_message_split_line *read, size_t at)
 {
     static const char *const ends[] = {"terminatecalled", NULL};
     bool goes_on = false; /* or only the level of a logger, at which some report failures, too */
+    bool has_failed = false;
     for (size_t i = 0; i < read->count; i++) {
         if (frag_message_is_thrown(read, i))
             return false;
+        has_failed |= frag_message_is_out_of(read, i) ||
+                      frag_message_line_has(read, i, FRAG_WORD_FAIL | FRAG_WORD_LACK) ||
+                      frag_message_line_is(read, i, "not") || frag_message_line_is(read, i, "no");
+        bool is_vain = frag_message_line_has_within(read, i + 1, i + 3, FRAG_WORD_FAIL);
+        if (is_vain &&
+            (frag_message_line_is(read, i, "retry") || frag_message_line_is(read, i, "retrying")))
+            return false;
+        goes_on |= has_failed && is_next_act(read, i);
         bool is_tried = frag_message_line_has_within(read, i, i + 3, FRAG_WORD_ALLOCATE);
         goes_on |= frag_message_line_has(read, i, FRAG_WORD_WARNING) && !is_tried &&
                    !frag_message_line_is(read, i, "warn") &&
                    !frag_message_line_is(read, i, "warning");
     }
     uint32_t failing = FRAG_WORD_ERROR | (goes_on ? 0 : FRAG_WORD_FAIL | FRAG_WORD_SIZE);
-    return (read->kinds & FRAG_WORD_WARNING) != 0 && (read->kinds & failing) == 0 &&
+    return (goes_on || (read->kinds & FRAG_WORD_WARNING) != 0) && (read->kinds & failing) == 0 &&
            (goes_on || !frag_message_stands_near(read->text, at, ends));
+}
+
+bool frag_message_is_survived(const frag_message_text *text, size_t at)
+{
+    frag_message_split_line read;
+    size_t start = frag_message_text_line_start(text, at);
+    start = start + BEFORE < at ? at - BEFORE : start;
+    frag_message_line_read(&read, text, start, frag_message_text_line_end(text, at, BEHIND));
+    return is_harmless(&read, at);
 }
 
 /* ---- whose memory */
@@ -212,6 +256,14 @@ static bool is_library_call(const frag_message_split_line *read)
     return false;
 }
 
+/* "Memory limit exceeded", "exceeded the memory limit of 512 MB": of a program, where no device is
+ * named. */
+static bool is_memory_limit(const frag_message_split_line *read, size_t i)
+{
+    static frag_word_list limits = {"limit*", "quota*", NULL};
+    return frag_message_line_is(read, i, "memory") && frag_message_line_is_any(read, i + 1, limits);
+}
+
 /* Where nothing says whose memory it was, a failed allocation is taken for a device's: the text was
  * given to a reader of such messages. The bare name of the error is anybody's. */
 static bool is_host(const frag_message_split_line *read, const frag_message_failure *found,
@@ -232,6 +284,8 @@ static bool is_host(const frag_message_split_line *read, const frag_message_fail
     const uint32_t more =
         FRAG_WORD_UNIT | FRAG_WORD_SIZE | FRAG_WORD_NUMBER | FRAG_WORD_FAIL | FRAG_WORD_ALLOCATE;
     bool is_bare = found->is_name && (read->kinds & more) == 0;
+    for (size_t i = 0; i < read->count; i++)
+        is_bare |= is_memory_limit(read, i);
     return (is_bare || is_enomem(read)) && !frag_message_is_about_device(read->text, at);
 }
 

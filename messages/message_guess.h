@@ -31,6 +31,10 @@ bool frag_message_guess_next(const frag_message_text *text, size_t from, frag_me
  * before it? */
 bool frag_message_guess_goes_on(const frag_message_text *text, size_t from, size_t to);
 
+/* Does the line at at go on with what the program does now ("out of memory, retrying with half"),
+ * and show no error? */
+bool frag_message_is_survived(const frag_message_text *text, size_t at);
+
 /* Does the text show an error, or words of memory, at all? FRAG_SCENE_OTHER_ERROR and
  * FRAG_SCENE_MEMORY. */
 uint32_t frag_message_scenes(const frag_message_text *text);

@@ -85,6 +85,14 @@ static bool is_of_name(const frag_message_text *text, const frag_message_word *w
     return text->bytes[word->end] == '_' || (word->at > 0 && text->bytes[word->at - 1] == '_');
 }
 
+/* "i915": a letter and a number, no word of a sentence */
+static bool is_part_of_name(const frag_message_text *text, const frag_message_word *word)
+{
+    char behind = text->bytes[word->end];
+    return word->end == word->at + 1 && behind >= '0' && behind <= '9' &&
+           (text->marks[word->end] & FRAG_MESSAGE_WORD) == 0;
+}
+
 /* "evicting nothing (all pinned)": kept in a cache, not pinned memory of the computer */
 static bool is_kept(const frag_message_split_line *read, size_t i)
 {
@@ -102,7 +110,7 @@ void frag_message_line_read(frag_message_split_line *read, const frag_message_te
     read->kinds = 0;
     for (size_t i = 0; i < read->count; i++) {
         /* "what(): " is a call */
-        if (text->bytes[read->words[i].end] == '(')
+        if (text->bytes[read->words[i].end] == '(' || is_part_of_name(text, &read->words[i]))
             read->words[i].kinds &= ~(uint32_t)FRAG_WORD_PROSE;
         if (frag_message_line_is_joined(read, i) || frag_message_line_is_joined(read, i + 1))
             read->words[i].kinds &= ~(uint32_t)FRAG_WORD_FAIL;

@@ -266,21 +266,9 @@ static bool is_forbidden(const frag_message_split_line *read, size_t i)
 }
 
 /* ---- words of failing, which need an allocation beside them */
-/* "could not allocate device number", "failed to allocate a port" */
-static bool is_of_other_things(const frag_message_split_line *read, size_t i)
-{
-    static frag_word_list things = {"number*", "name",  "names", "struct",   "port*",   "pty",
-                                    "irq*",    "minor", "major", "id",       "channel", "slot*",
-                                    "node*",   "job*",  "task*", "address*", NULL};
-    return frag_message_line_has_any(read, i + 1, i + 4, things);
-}
-
 static bool has_allocation(const frag_message_split_line *read, size_t from, size_t to)
 {
-    for (size_t i = from; i < to && i < read->count; i++)
-        if (frag_message_line_has(read, i, FRAG_WORD_ALLOCATE) && !is_of_other_things(read, i))
-            return true;
-    return false;
+    return frag_message_line_has_within(read, from, to, FRAG_WORD_ALLOCATE);
 }
 
 /* "cannot allocate", "allocation was refused", "Error allocating" */
@@ -324,9 +312,7 @@ static bool is_not_got(const frag_message_split_line *read, size_t i)
 static bool is_bare_failure(const frag_message_split_line *read, size_t i)
 {
     return frag_message_line_has(read, i, FRAG_WORD_ALLOCATE) && is_marked(read, read->count) &&
-           frag_message_line_has(read, i + 1, FRAG_WORD_FAIL) &&
-           !(i > 0 && is_of_other_things(read, i > ARTICLE ? i - 1 - ARTICLE : 0)) &&
-           !is_of_other_things(read, i);
+           frag_message_line_has(read, i + 1, FRAG_WORD_FAIL);
 }
 
 /* "Can't create buffer of size: 26357760": so large that only memory can be missing. */

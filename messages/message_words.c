@@ -181,6 +181,7 @@ static const struct {
     {"nccl", FRAG_WORD_DEVICE},
     {"neuron", FRAG_WORD_DEVICE},
     {"nodejs", FRAG_WORD_HOST},
+    {"nouveau", FRAG_WORD_DEVICE},
     {"npp", FRAG_WORD_DEVICE},
     {"npu", FRAG_WORD_DEVICE},
     {"numpy", FRAG_WORD_HOST},
@@ -232,6 +233,7 @@ static const struct {
     {"should", FRAG_WORD_PROSE},
     {"shutting", FRAG_WORD_OTHER},
     {"skip", FRAG_WORD_WARNING},
+    {"skipped", FRAG_WORD_WARNING},
     {"skipping", FRAG_WORD_WARNING},
     {"solution", FRAG_WORD_PROSE},
     {"sometimes", FRAG_WORD_PROSE},
@@ -381,8 +383,18 @@ static bool ends_acronym(const frag_message_text *text, size_t at)
     return false;
 }
 
+/* "NotEnoughVRamError": one word, not the RAM of a V. */
+static bool is_inside_vram(const frag_message_text *text, size_t at)
+{
+    return at > 0 && text->bytes[at - 1] == 'v' && strncmp(text->bytes + at, "ram", 3) == 0 &&
+           (text->marks[at] & FRAG_MESSAGE_WORD) == 0 &&
+           (text->marks[at - 1] & (FRAG_MESSAGE_CAPITAL | FRAG_MESSAGE_WORD)) != 0;
+}
+
 static bool starts_word(const frag_message_text *text, size_t at)
 {
+    if (is_inside_vram(text, at))
+        return false;
     bool is_capital = (text->marks[at] & FRAG_MESSAGE_CAPITAL) != 0;
     bool was_capital = at > 0 && (text->marks[at - 1] & FRAG_MESSAGE_CAPITAL) != 0;
     /* "CUDAError" is two words, "ROCm" is one. */

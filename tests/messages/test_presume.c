@@ -216,6 +216,68 @@ static void a_failure_is_seen_whatever_its_class_and_object_are_called(void **st
     assert_presumed(not_out, sizeof not_out / sizeof *not_out, false);
 }
 
+/* ---- texts of programs' sources */
+/* The whole reader: the table of wordings, then the rules. */
+static void assert_read(const char *const *texts, size_t count, frag_message_kind expected)
+{
+    for (size_t i = 0; i < count; i++) {
+        frag_messages messages;
+        frag_messages_read(&messages, texts[i], strlen(texts[i]));
+        const frag_message *best = frag_messages_best(&messages);
+        frag_message_kind kind = best != NULL ? best->kind : FRAG_MESSAGE_NONE;
+        frag_messages_destroy(&messages);
+        if (kind != expected)
+            fail_msg("expected kind %d, not %d: %s", (int)expected, (int)kind, texts[i]);
+    }
+}
+
+static void what_is_allocated_need_not_be_memory(void **state)
+{
+    (void)state;
+    static const char *const none[] = {
+        "bug -- unable to allocate port for storage in project 4711",
+        "Port allocation failed: no free ports in range",
+        "what():  failed to allocate descriptor sets!",
+        "error: unable to allocate 2 GPUs for job 7712",
+        "could not allocate GPU node for reservation",
+        "dwc3 fe800000.usb: Failed to allocate event buffers",
+        "mlx5_core 0000:3b:00.0: failed to allocate command entry",
+        "Fatal error: failed to reserve memory region [0x00f00000-0x00f0ffff]",
+    };
+    static const char *const out[] = {
+        "failed to allocate descriptor memory on GPU 0: 268435456 bytes",
+        "unable to allocate 4 GiB for GPU port buffers",
+        "amdgpu 0000:03:00.0: failed to allocate 268435456 bytes",
+        "i915 0000:00:02.0: out of GPU memory",
+        "NotEnoughVRamError: 13.18GB of VRAM is required, but only 11.46GB is available",
+    };
+    static const char *const host[] = {
+        "Memory limit exceeded (131.2 MB). Restarting worker seamlessly...",
+        "[Guard] Memory limit exceeded (50MB >= 50MB)",
+    };
+    assert_read(none, sizeof none / sizeof *none, FRAG_MESSAGE_NONE);
+    assert_read(out, sizeof out / sizeof *out, FRAG_MESSAGE_OOM);
+    assert_read(host, sizeof host / sizeof *host, FRAG_MESSAGE_HOST);
+}
+
+static void a_program_that_goes_on_says_what_it_does_now(void **state)
+{
+    (void)state;
+    static const char *const harmless[] = {
+        "CUDA out of memory: retrying the step with 2048 tokens per micro-batch",
+        "Not enough GPU memory to do it on the device, using CUDA managed memory instead.",
+        "GPU out of memory, halving the tile size to 256",
+        "SKIPPED [1] tests/test_trainer.py:142: Not enough GPU memory",
+    };
+    static const char *const out[] = {
+        "CUDA out of memory, retry failed",
+        "CUDA out of memory, try using a smaller model",
+        "RuntimeError: CUDA out of memory, reducing the batch size may help",
+    };
+    assert_read(harmless, sizeof harmless / sizeof *harmless, FRAG_MESSAGE_HARMLESS);
+    assert_read(out, sizeof out / sizeof *out, FRAG_MESSAGE_OOM);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -225,6 +287,8 @@ int main(void)
         cmocka_unit_test(memory_that_is_refused_is_memory_that_ran_out),
         cmocka_unit_test(what_a_person_says_of_memory_is_no_message),
         cmocka_unit_test(a_failure_is_seen_whatever_its_class_and_object_are_called),
+        cmocka_unit_test(what_is_allocated_need_not_be_memory),
+        cmocka_unit_test(a_program_that_goes_on_says_what_it_does_now),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
