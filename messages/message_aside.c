@@ -14,9 +14,21 @@ bool frag_message_is_doing(const frag_message_split_line *read, size_t i)
     return frag_message_line_is(read, i, "when") && frag_message_line_ends(read, i + 1, "ing");
 }
 
+bool frag_message_is_reason(const frag_message_split_line *read, size_t i)
+{
+    static frag_word_list people = {"we", "you", "your", "this", NULL};
+    size_t because = frag_message_line_is_any(read, i, people) && i > 0 ? i - 1 : i;
+    static frag_word_list nots = {"not", "t", NULL};
+    return frag_message_line_is(read, because, "because") &&
+           (frag_message_line_has_within(read, 0, because, FRAG_WORD_FAIL) ||
+            frag_message_line_has_any(read, 0, because, nots));
+}
+
 /* "of a request that failed", "a block that does not fit" is told of some request, too. */
 static bool is_of_prose(const frag_message_split_line *read, size_t i)
 {
+    if (frag_message_is_reason(read, i))
+        return false;
     bool is_clause =
         frag_message_line_is(read, i, "that") &&
         (frag_message_line_has(read, i + 1, FRAG_WORD_FAIL) ||

@@ -10,6 +10,10 @@
 bool frag_message_is_prose(const frag_message_split_line *read, const frag_message_failure *found);
 bool frag_message_has_prose(const frag_message_split_line *read);
 
+/* "Failed to create the image because we ran out of memory": does the word i give the reason of a
+ * failure? */
+bool frag_message_is_reason(const frag_message_split_line *read, size_t i);
+
 /* "%s", "XXXX bytes": the form of a message. */
 bool frag_message_has_placeholder(const frag_message_split_line *read);
 

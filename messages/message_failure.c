@@ -384,6 +384,17 @@ bool frag_message_is_thrown(const frag_message_split_line *read, size_t i)
     return is_part && read->text->bytes[end->end] == ':';
 }
 
+/* "OOM(dev=2): asked=3221225472": figures behind the name of the error, each with its own */
+static bool has_keyed_figure(const frag_message_split_line *read, size_t at)
+{
+    for (size_t i = at + 1; i < read->count; i++)
+        if (read->words[i].amount.is_known && read->words[i].amount.bytes >= BIG &&
+            frag_message_line_has(read, i, FRAG_WORD_NUMBER | FRAG_WORD_SIZE) &&
+            read->text->bytes[read->words[i].at - 1] == '=')
+            return true;
+    return false;
+}
+
 frag_message_failure frag_message_find_failure(const frag_message_split_line *read)
 {
     frag_message_failure found = {.is_name = true};
@@ -395,6 +406,7 @@ frag_message_failure frag_message_find_failure(const frag_message_split_line *re
         bool lacks = is_lack(read, i) || is_none_left(read, i) || is_memory_short(read, i) ||
                      is_exceeding(read, i) || is_unfit(read, i) || is_not_kept(read, i) ||
                      is_out_of_device(read, i) || is_more_than(read, i);
+        failed |= frag_message_is_out_of(read, i) && has_keyed_figure(read, i);
         found.is_allocation |= failed;
         found.is_name = found.is_name && !failed && !lacks && !frag_message_is_status(read, i) &&
                         !frag_message_is_thrown(read, i);
@@ -557,7 +569,8 @@ typedef struct status {
     bool is_negative;
 } status;
 
-static frag_word_list cuda = {"cuda", "hip", "cu", "cufft", "cusolver", "cusparse", "musa", NULL};
+static frag_word_list cuda = {"cuda",     "hip",  "cu",    "cufft", "cusolver",
+                              "cusparse", "musa", "cuvid", NULL};
 static frag_word_list cublas = {"cublas", "hipblas", "blas", NULL};
 static frag_word_list cl = {"opencl", "cl", NULL};
 static frag_word_list vulkan = {"vk", "vulkan", "vma", "vkresult", NULL};
@@ -616,6 +629,9 @@ static size_t status_head(const frag_message_split_line *read, size_t i, bool is
 static bool is_of_interface(const frag_message_split_line *read, size_t head, const status *known)
 {
     size_t from = head > HEAD ? head - HEAD : 0;
+    /* a call with its arguments begins farther off */
+    for (size_t at = read->words[0].end; at < read->words[head].at; at++)
+        from = read->text->bytes[at] == ')' ? 0 : from;
     return frag_message_line_has_any(read, from, head + 1, *known->interfaces) ||
            (known->near != NULL &&
             frag_message_stands_near(read->text, read->words[head].at, known->near));

@@ -129,6 +129,32 @@ static bool is_likely(const frag_message_split_line *read, const frag_message_fa
     return !frag_message_has_prose(read) && (is_failing || (is_short && !found->is_name));
 }
 
+/* "Warning: Device memory exhausted.\nfailed to create the image, exiting" */
+static bool is_fatal_below(const frag_message_split_line *read, size_t at)
+{
+    frag_message_split_line below;
+    size_t end = frag_message_text_line_end(read->text, at, BEHIND);
+    if (end >= read->text->length || read->text->bytes[end] != '\n')
+        return false;
+    frag_message_line_read(&below, read->text, end + 1,
+                           frag_message_text_line_end(read->text, end + 1, BEHIND));
+    return (below.kinds & (FRAG_WORD_FAIL | FRAG_WORD_ERROR)) != 0 &&
+           (below.kinds & FRAG_WORD_WARNING) == 0;
+}
+
+/* "fell back to the CPU due to GPU OOM": what it did stands before the failure. */
+static bool has_acted(const frag_message_split_line *read, size_t at)
+{
+    static frag_word_list acts = {"fell",      "switched", "reverted", "moved",     "reduced",
+                                  "retried",   "lowered",  "halved",   "offloaded", "disabled",
+                                  "downgrad*", "skipped",  NULL};
+    static frag_word_list links = {"due", "because", "after", "since", "on", NULL};
+    for (size_t i = 0; i < at; i++)
+        if (frag_message_line_is_any(read, i, acts))
+            return frag_message_line_has_any(read, i + 1, at, links);
+    return false;
+}
+
 /* ", retrying with batch 16", ": using managed memory instead", ". Will fall back": behind the
  * failure the program says what it does now. "try reducing the batch" is advice. */
 static bool is_next_act(const frag_message_split_line *read, size_t i)
@@ -172,6 +198,7 @@ static bool is_harmless(const frag_message_split_line *read, size_t at)
             (frag_message_line_is(read, i, "retry") || frag_message_line_is(read, i, "retrying")))
             return false;
         goes_on |= has_failed && is_next_act(read, i);
+        goes_on |= frag_message_is_out_of(read, i) && has_acted(read, i);
         bool is_tried = frag_message_line_has_within(read, i, i + 3, FRAG_WORD_ALLOCATE);
         goes_on |= frag_message_line_has(read, i, FRAG_WORD_WARNING) && !is_tried &&
                    !frag_message_line_is(read, i, "warn") &&
@@ -179,7 +206,8 @@ static bool is_harmless(const frag_message_split_line *read, size_t at)
     }
     uint32_t failing = FRAG_WORD_ERROR | (goes_on ? 0 : FRAG_WORD_FAIL | FRAG_WORD_SIZE);
     return (goes_on || (read->kinds & FRAG_WORD_WARNING) != 0) && (read->kinds & failing) == 0 &&
-           (goes_on || !frag_message_stands_near(read->text, at, ends));
+           (goes_on ||
+            !(frag_message_stands_near(read->text, at, ends) || is_fatal_below(read, at)));
 }
 
 bool frag_message_is_survived(const frag_message_text *text, size_t at)

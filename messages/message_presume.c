@@ -467,7 +467,8 @@ static bool is_supposed(const frag_message_split_line *read, size_t failure)
         bool is_circumstance =
             i > failure && frag_message_line_is(read, i, "when") && is_marked(read, failure);
         if ((is_condition(read, i) && !is_circumstance) ||
-            (i < failure && (is_that || frag_message_line_is_any(read, i, words))))
+            (i < failure && !frag_message_is_reason(read, i) &&
+             (is_that || frag_message_line_is_any(read, i, words))))
             return true;
     }
     return false;

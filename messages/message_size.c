@@ -171,8 +171,19 @@ size_t frag_message_size(const char *text, frag_amount *amount)
 size_t frag_message_size_named(const char *text, size_t at, frag_amount *amount)
 {
     size_t end = at;
-    while (end > 0 && strchr(":=", text[end - 1]) != NULL)
+    while (end > 0 && strchr(":=\"", text[end - 1]) != NULL)
         end--;
+    /* "free_mb=512", ""free_mb": 512" */
+    for (size_t from = end; end < at && from > 0 && end - from <= sizeof "bytes" - 1; from--) {
+        digits_read key;
+        uint64_t each = 1;
+        if (text[from - 1] != '_' || read_unit(text + from, &each) != end - from ||
+            end - from < sizeof "mb" - 1)
+            continue;
+        size_t digits = read_count(text + at, &key);
+        set_amount(&key, each, amount);
+        return digits;
+    }
     if (end == at || end < sizeof "(mb)" - 1 || strchr(")]", text[end - 1]) == NULL)
         return 0;
     size_t from = end - 1;

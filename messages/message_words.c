@@ -58,6 +58,7 @@ static const struct {
     {"catch", FRAG_WORD_CODE},
     {"cgroup", FRAG_WORD_HOST},
     {"chunk", FRAG_WORD_UNIT},
+    {"cicc", FRAG_WORD_HOST},
     {"cl", FRAG_WORD_DEVICE},
     {"clamping", FRAG_WORD_WARNING},
     {"couldn", FRAG_WORD_FAIL},
@@ -143,6 +144,7 @@ static const struct {
     {"insufficient", FRAG_WORD_LACK},
     {"invalid", FRAG_WORD_OTHER},
     {"java", FRAG_WORD_HOST},
+    {"javac", FRAG_WORD_HOST},
     {"javascript", FRAG_WORD_HOST},
     {"jemalloc", FRAG_WORD_HOST},
     {"jvm", FRAG_WORD_HOST},
@@ -154,10 +156,13 @@ static const struct {
     {"launch", FRAG_WORD_OTHER},
     {"layer", FRAG_WORD_UNIT},
     {"layers", FRAG_WORD_UNIT},
+    {"ld", FRAG_WORD_HOST},
     {"leak", FRAG_WORD_PROSE},
     {"leaks", FRAG_WORD_PROSE},
     {"let", FRAG_WORD_PROSE},
     {"lets", FRAG_WORD_PROSE},
+    {"lld", FRAG_WORD_HOST},
+    {"llvm", FRAG_WORD_HOST},
     {"looks", FRAG_WORD_PROSE},
     {"mach", FRAG_WORD_HOST},
     {"malloc", FRAG_WORD_ALLOCATE},
@@ -185,9 +190,9 @@ static const struct {
     {"npp", FRAG_WORD_DEVICE},
     {"npu", FRAG_WORD_DEVICE},
     {"numpy", FRAG_WORD_HOST},
-    {"nvdec", FRAG_WORD_DEVICE},
-    {"nvenc", FRAG_WORD_DEVICE},
+    {"nv", FRAG_WORD_DEVICE},
     {"nvidia", FRAG_WORD_DEVICE},
+    {"nvme", FRAG_WORD_HOST},
     {"nvrtc", FRAG_WORD_DEVICE},
     {"ocl", FRAG_WORD_DEVICE},
     {"often", FRAG_WORD_PROSE},
@@ -208,6 +213,7 @@ static const struct {
     {"prevent", FRAG_WORD_PROSE},
     {"print", FRAG_WORD_CODE},
     {"printf", FRAG_WORD_CODE},
+    {"ptxas", FRAG_WORD_HOST},
     {"pxg", FRAG_WORD_DEVICE},
     {"question", FRAG_WORD_PROSE},
     {"radeon", FRAG_WORD_DEVICE},
@@ -224,6 +230,7 @@ static const struct {
     {"rlimit", FRAG_WORD_HOST},
     {"rocm", FRAG_WORD_DEVICE},
     {"rt", FRAG_WORD_DEVICE},
+    {"rustc", FRAG_WORD_HOST},
     {"sbrk", FRAG_WORD_HOST},
     {"scratch", FRAG_WORD_UNIT},
     {"seems", FRAG_WORD_PROSE},
@@ -342,6 +349,9 @@ static uint32_t kinds_of_parts(const char *word, size_t length)
         kinds |= begins_with(word, length, heads[i].part) ? heads[i].kinds : 0;
     for (size_t i = 0; i < sizeof tails / sizeof *tails; i++)
         kinds |= ends_in(word, length, tails[i].part) ? tails[i].kinds : 0;
+    /* "nvjpeg", "nvbuf", but not a disk ("nvme") */
+    bool is_nvidia = begins_with(word, length, "nv") && strchr("bcdeijt", word[2]) != NULL;
+    kinds |= is_nvidia ? FRAG_WORD_DEVICE : 0;
     return begins_with(word, length, "dealloc") || begins_with(word, length, "unalloc") ? 0 : kinds;
 }
 

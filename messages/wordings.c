@@ -194,7 +194,7 @@ const frag_wording frag_wordings[] = {
     {OPENS(RMM, "[upstream%][failuremaxpoolsizeexceeded]"), .figures = {R},
      .says = FRAG_SAYS_POOL_FULL},
     {OPENS(RMM, "[upstream%][failure"), .figures = {R}},
-    {OPENS(RMM, "exceededmemorylimit"), .says = FRAG_SAYS_POOL_FULL},
+    {OPENS(RMM, "limiting_resource_adaptor*exceededmemorylimit"), .says = FRAG_SAYS_POOL_FULL},
     {OPENS(RMM, "std::bad_alloc:out_of_memory:cudaerror")},
     {OPENS(RMM, "std::bad_alloc:cudaerror")},
     {OPENS(UNKNOWN, "badallocation:cudaerrormemoryallocation")},

@@ -624,6 +624,11 @@ static void figures_without_a_unit_are_read_beside_an_allocation(void **state)
     assert_non_null(best);
     assert_figure(best, FRAG_FIGURE_REQUESTED, 120);
     frag_messages_destroy(&messages);
+    best = read_best(&messages, "{\"error\":\"GPU OOM\", \"needed_gb\": 20.5, \"free_mib\": 512}");
+    assert_non_null(best);
+    assert_figure(best, FRAG_FIGURE_REQUESTED, (uint64_t)41 << 29);
+    assert_figure(best, FRAG_FIGURE_FREE, 512 << 20);
+    frag_messages_destroy(&messages);
 }
 
 static void memory_of_both_is_not_the_computers(void **state)

@@ -249,11 +249,17 @@ static void what_is_allocated_need_not_be_memory(void **state)
         "unable to allocate 4 GiB for GPU port buffers",
         "amdgpu 0000:03:00.0: failed to allocate 268435456 bytes",
         "i915 0000:00:02.0: out of GPU memory",
+        "nvjpegDecode returned NVJPEG_STATUS_ALLOCATOR_FAILURE (5)",
+        "cuvidCreateDecoder(&decoder, &info) returned error 2 at decoder.cpp:480",
+        "[pool] OOM(dev=2): asked=3221225472 free=1073741824",
+        "Failed to create Image because we ran out of device memory (VRAM)",
         "NotEnoughVRamError: 13.18GB of VRAM is required, but only 11.46GB is available",
     };
     static const char *const host[] = {
         "Memory limit exceeded (131.2 MB). Restarting worker seamlessly...",
-        "[Guard] Memory limit exceeded (50MB >= 50MB)",
+        "errorMessage: 'Sort exceeded memory limit of 33554432 bytes'",
+        "ptxas fatal   : Memory allocation failure",
+        "nvme nvme0: failed to allocate queue memory",
     };
     assert_read(none, sizeof none / sizeof *none, FRAG_MESSAGE_NONE);
     assert_read(out, sizeof out / sizeof *out, FRAG_MESSAGE_OOM);
@@ -266,11 +272,12 @@ static void a_program_that_goes_on_says_what_it_does_now(void **state)
     static const char *const harmless[] = {
         "CUDA out of memory: retrying the step with 2048 tokens per micro-batch",
         "Not enough GPU memory to do it on the device, using CUDA managed memory instead.",
-        "GPU out of memory, halving the tile size to 256",
+        "SAM3 fell back to CPU due to GPU OOM\nSAM3 loaded on cpu",
         "SKIPPED [1] tests/test_trainer.py:142: Not enough GPU memory",
     };
     static const char *const out[] = {
         "CUDA out of memory, retry failed",
+        "Warning: Device memory exhausted.\nfailed to create the image, exiting",
         "CUDA out of memory, try using a smaller model",
         "RuntimeError: CUDA out of memory, reducing the batch size may help",
     };
