@@ -75,7 +75,10 @@ static bool has_format(const frag_message_split_line *read)
         bool is_share = at > 0 && text[at - 1] >= '0' && text[at - 1] <= '9'; /* "99% used" */
         size_t flags = strspn(text + at + 1, ".0123456789lzhj");
         char kind = text[at] == '%' ? text[at + 1 + flags] : '\0';
-        if (!is_share && kind != '\0' && strchr("sdiufgx", kind) != NULL)
+        /* "%flash_attention" is a name, "%dMB" is none */
+        size_t name = strspn(text + at + 1, "abcdefghijklmnopqrstuvwxyz");
+        bool is_name = flags == 0 && name > NAME && text[at + 1 + name] == '_';
+        if (!is_share && !is_name && kind != '\0' && strchr("sdiufgx", kind) != NULL)
             return true;
     }
     return false;

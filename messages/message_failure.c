@@ -615,6 +615,11 @@ static size_t status_head(const frag_message_split_line *read, size_t i, bool is
     for (size_t j = i; is_apart && is_code && j > 0 && j + NEAR > i; j--)
         if (frag_message_line_has(read, j - 1, FRAG_WORD_ERROR | FRAG_WORD_FAIL))
             return i - 1;
+    /* "failed ec=-2" */
+    const frag_message_word *name = &read->words[i - 1];
+    if (is_code && name->end - name->at <= 3 && read->text->bytes[name->end] == '=' && i > 1 &&
+        frag_message_line_has(read, i - 2, FRAG_WORD_FAIL | FRAG_WORD_ERROR))
+        return i - 1;
     while (at > 0 && (frag_message_line_is_any(read, at - 1, between) ||
                       frag_message_line_has(read, at - 1, FRAG_WORD_ERROR | FRAG_WORD_FAIL) ||
                       frag_message_line_is_any(read, at - 1, heads))) {

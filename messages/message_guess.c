@@ -224,11 +224,14 @@ bool frag_message_is_survived(const frag_message_text *text, size_t at)
  * device is named. */
 static bool is_of_computer(const frag_message_split_line *read)
 {
+    static frag_word_list disks = {"sd*", "dm", "md", "loop", "vda", "xvda", "nvme", NULL};
     for (size_t i = 0; i < read->count; i++) {
         bool is_host = frag_message_line_is(read, i, "host") ||
                        frag_message_line_is(read, i, "system") ||
                        frag_message_line_is(read, i, "resident") ||
                        frag_message_line_is(read, i, "cpu") || frag_message_line_is(read, i, "ram");
+        if (frag_message_line_is(read, i, "device") && frag_message_line_is_any(read, i + 1, disks))
+            return true;
         bool was_allocation = i > 0 && frag_message_line_has(read, i - 1, FRAG_WORD_ALLOCATE);
         /* "GPU or CPU memory", "GPU and shared host memory" */
         size_t before = i > 3 ? i - 3 : 0;

@@ -93,6 +93,15 @@ static bool is_part_of_name(const frag_message_text *text, const frag_message_wo
            (text->marks[word->end] & FRAG_MESSAGE_WORD) == 0;
 }
 
+/* "restart the app and retry", "please retry": what a person is to do */
+static bool is_advised(const frag_message_split_line *read, size_t i)
+{
+    static frag_word_list before = {"and", "or", "then", "please", "again", NULL};
+    return i > 0 &&
+           (frag_message_line_is(read, i, "retry") || frag_message_line_is(read, i, "skip")) &&
+           frag_message_line_is_any(read, i - 1, before);
+}
+
 /* "evicting nothing (all pinned)": kept in a cache, not pinned memory of the computer */
 static bool is_kept(const frag_message_split_line *read, size_t i)
 {
@@ -118,6 +127,8 @@ void frag_message_line_read(frag_message_split_line *read, const frag_message_te
             read->words[i].kinds &= ~(uint32_t)FRAG_WORD_FAIL;
         if (is_of_name(text, &read->words[i]))
             read->words[i].kinds &= ~(uint32_t)(FRAG_WORD_WARNING | FRAG_WORD_CODE);
+        if (is_advised(read, i))
+            read->words[i].kinds &= ~(uint32_t)FRAG_WORD_WARNING;
         if (is_kept(read, i))
             read->words[i].kinds &= ~(uint32_t)FRAG_WORD_HOST;
         static frag_word_list before_case = {"this", "that", "the", NULL}; /* no line of a switch */

@@ -352,8 +352,10 @@ static bool is_survived(const frag_message_split_line *read)
     static frag_word_list allocations = {"alloc*", "reserv*", NULL};
     static frag_word_list others = {"cpu", "host", "system", "managed", "slower", "smaller", NULL};
     for (size_t i = 0; i < read->count; i++)
-        if ((frag_message_line_is_any(read, i, words) &&
+        if ((frag_message_line_is_any(read, i, words) && !frag_message_line_is(read, i, "retry") &&
              !frag_message_line_has_any(read, i + 1, i + 3, allocations)) ||
+            (frag_message_line_is(read, i, "retry") &&
+             frag_message_line_has(read, i, FRAG_WORD_WARNING)) ||
             (frag_message_line_is(read, i, "using") &&
              frag_message_line_has_any(read, i + 1, i + 3, others)) ||
             (frag_message_line_is(read, i, "not") && frag_message_line_is(read, i + 1, "a") &&

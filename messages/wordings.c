@@ -167,6 +167,8 @@ const frag_wording frag_wordings[] = {
      .says = FRAG_SAYS_WHOLE},
     {OPENS(JAX, "ranoutofmemoryinmemoryspace*.used%of%"), .figures = {R, L},
      .says = FRAG_SAYS_ON_CHIP},
+    {OPENS(JAX, "scopedallocationwithsize%andlimit%exceededscopedvmemlimitby%"),
+     .figures = {R, L, X}, .says = FRAG_SAYS_ON_CHIP},
     {FIELD("memcapacityby%"), .framework = FRAG_FRAMEWORK_JAX, .figures = {X}},
     {FIELD("%reservable"), .framework = FRAG_FRAMEWORK_JAX, .figures = {B}},
     {OPENS(JAX, "failedtoallocaterequestfor%"), .figures = {R}},

@@ -252,6 +252,9 @@ static void what_is_allocated_need_not_be_memory(void **state)
         "nvjpegDecode returned NVJPEG_STATUS_ALLOCATOR_FAILURE (5)",
         "cuvidCreateDecoder(&decoder, &info) returned error 2 at decoder.cpp:480",
         "[pool] OOM(dev=2): asked=3221225472 free=1073741824",
+        "Image::create: vmaCreateImage failed ec=-2",
+        "It ran out of device memory. Try a shorter chat or restart the app and retry.",
+        "CUDA out of memory in %fused_computation = f32[8,8]",
         "Failed to create Image because we ran out of device memory (VRAM)",
         "NotEnoughVRamError: 13.18GB of VRAM is required, but only 11.46GB is available",
     };
@@ -260,6 +263,7 @@ static void what_is_allocated_need_not_be_memory(void **state)
         "errorMessage: 'Sort exceeded memory limit of 33554432 bytes'",
         "ptxas fatal   : Memory allocation failure",
         "nvme nvme0: failed to allocate queue memory",
+        "NTFS-fs error (device sda1): Not enough memory to allocate buffer for attribute list.",
     };
     assert_read(none, sizeof none / sizeof *none, FRAG_MESSAGE_NONE);
     assert_read(out, sizeof out / sizeof *out, FRAG_MESSAGE_OOM);
