@@ -669,8 +669,9 @@ static size_role role_of_word(const frag_message_split_line *read, size_t i)
 {
     static frag_word_list needs = {"need*",   "requir*", "request*", "want*",
                                    "demand*", "asked",   "asks",     NULL};
-    static frag_word_list haves = {"has",  "have",      "only",  "available", "avail",
-                                   "free", "remaining", "total", "capacity",  NULL};
+    static frag_word_list haves = {"offer*",    "provid*",   "has",      "have",
+                                   "only",      "available", "avail",    "free",
+                                   "remaining", "total",     "capacity", NULL};
     return frag_message_line_is_any(read, i, needs)   ? ROLE_NEED
            : frag_message_line_is_any(read, i, haves) ? ROLE_HAVE
                                                       : ROLE_NONE;

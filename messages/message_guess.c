@@ -199,7 +199,9 @@ static bool is_harmless(const frag_message_split_line *read, size_t at)
             return false;
         goes_on |= has_failed && is_next_act(read, i);
         goes_on |= frag_message_is_out_of(read, i) && has_acted(read, i);
-        bool is_tried = frag_message_line_has_within(read, i, i + 3, FRAG_WORD_ALLOCATE);
+        bool is_tried =
+            frag_message_line_has_within(read, i, i + 3, FRAG_WORD_ALLOCATE) &&
+            strchr("(:", read->text->bytes[read->words[i].end]) == NULL; /* "SKIP (VRAM ..." */
         goes_on |= frag_message_line_has(read, i, FRAG_WORD_WARNING) && !is_tried &&
                    !frag_message_line_is(read, i, "warn") &&
                    !frag_message_line_is(read, i, "warning");
@@ -254,7 +256,10 @@ static bool is_of_computer(const frag_message_split_line *read)
             frag_message_line_is(read, i, "hostalloc") || frag_message_line_is(read, i, "ram") ||
             (is_host &&
              (was_allocation || frag_message_is_out_of(read, i + 1) ||
-              frag_message_line_has(read, i + 1, FRAG_WORD_MEMORY | FRAG_WORD_ALLOCATE))))
+              frag_message_line_has(read, i + 1, FRAG_WORD_MEMORY | FRAG_WORD_ALLOCATE) ||
+              /* "host context memory" */
+              (frag_message_line_is(read, i, "host") &&
+               frag_message_line_has(read, i + 2, FRAG_WORD_MEMORY)))))
             return true;
     }
     return false;
@@ -292,7 +297,10 @@ static bool is_library_call(const frag_message_split_line *read)
 static bool is_memory_limit(const frag_message_split_line *read, size_t i)
 {
     static frag_word_list limits = {"limit*", "quota*", NULL};
-    return frag_message_line_is(read, i, "memory") && frag_message_line_is_any(read, i + 1, limits);
+    return frag_message_line_is(read, i, "memory") &&
+           (frag_message_line_is_any(read, i + 1, limits) ||
+            (frag_message_line_is(read, i + 1, "usage") &&
+             frag_message_line_has(read, i + 2, FRAG_WORD_EXCEED)));
 }
 
 /* Where nothing says whose memory it was, a failed allocation is taken for a device's: the text was
@@ -379,7 +387,7 @@ static bool is_in_prose(const frag_message_split_line *read, size_t failure, siz
     }
     frag_text_range quote;
     return (words >= PAGE_WORDS && smalls * PAGE_SHARE >= words) ||
-           (words >= TALK_WORDS && smalls * TALK_SHARE >= words &&
+           (words >= TALK_WORDS && smalls * TALK_SHARE >= words && failure > 0 &&
             !frag_message_has_mark(read, read->count) &&
             !frag_message_find_quote(read, failure, &quote));
 }

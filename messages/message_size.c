@@ -160,6 +160,12 @@ size_t frag_message_size(const char *text, frag_amount *amount)
     at += text[at] == '.' && is_binary_unit(text + at + 1); /* "117. GiB", as numpy prints */
     at += text[at] == '\n';
     size_t unit_bytes = read_unit(text + at, &unit);
+    /* "30.2 of 33.4 GB" */
+    bool is_of = read.scale > 1 && strncmp(text + at, "of", 2) == 0;
+    if (unit_bytes == 0 && is_of && read_shared_unit(text + at + 2, &unit)) {
+        set_amount(&read, unit, amount);
+        return at;
+    }
     if (unit_bytes == 0 && (text[at] != '/' || !read_shared_unit(text + at + 1, &unit)))
         return 0;
     set_amount(&read, unit, amount);

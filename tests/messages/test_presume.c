@@ -254,6 +254,8 @@ static void what_is_allocated_need_not_be_memory(void **state)
         "[pool] OOM(dev=2): asked=3221225472 free=1073741824",
         "Image::create: vmaCreateImage failed ec=-2",
         "It ran out of device memory. Try a shorter chat or restart the app and retry.",
+        "Not enough VRAM to load this model at the context size. Lower it, or unload what is here.",
+        "Model requires 24.3 GB VRAM but GPU 0 (RTX 4070) offers 11.6 GB",
         "CUDA out of memory in %fused_computation = f32[8,8]",
         "Failed to create Image because we ran out of device memory (VRAM)",
         "NotEnoughVRamError: 13.18GB of VRAM is required, but only 11.46GB is available",
@@ -261,6 +263,8 @@ static void what_is_allocated_need_not_be_memory(void **state)
     static const char *const host[] = {
         "Memory limit exceeded (131.2 MB). Restarting worker seamlessly...",
         "errorMessage: 'Sort exceeded memory limit of 33554432 bytes'",
+        "Memory usage exceeds limit: 612.4 MB > 512 MB",
+        "Failed to allocate GPU host context memory",
         "ptxas fatal   : Memory allocation failure",
         "nvme nvme0: failed to allocate queue memory",
         "NTFS-fs error (device sda1): Not enough memory to allocate buffer for attribute list.",
