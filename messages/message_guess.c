@@ -234,6 +234,10 @@ static bool is_of_computer(const frag_message_split_line *read)
                        frag_message_line_is(read, i, "cpu") || frag_message_line_is(read, i, "ram");
         if (frag_message_line_is(read, i, "device") && frag_message_line_is_any(read, i + 1, disks))
             return true;
+        /* "cannot allocate 8 bytes for USM Host" */
+        if (frag_message_line_is(read, i, "host") && i > 1 &&
+            (frag_message_line_is(read, i - 1, "for") || frag_message_line_is(read, i - 2, "for")))
+            return true;
         bool was_allocation = i > 0 && frag_message_line_has(read, i - 1, FRAG_WORD_ALLOCATE);
         /* "GPU or CPU memory", "GPU and shared host memory" */
         size_t before = i > 3 ? i - 3 : 0;

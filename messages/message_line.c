@@ -125,6 +125,12 @@ void frag_message_line_read(frag_message_split_line *read, const frag_message_te
             read->words[i].kinds &= ~(uint32_t)FRAG_WORD_FAIL;
         if (is_none(read, i))
             read->words[i].kinds &= ~(uint32_t)FRAG_WORD_FAIL;
+        /* "0/4 nodes are available: 2 Insufficient memory" */
+        if (i > 1 && frag_message_line_is(read, i, "insufficient") &&
+            frag_message_line_has(read, i - 1, FRAG_WORD_NUMBER) &&
+            read->words[i].at == read->words[i - 1].end &&
+            strchr(":,", text->bytes[read->words[i - 1].at - 1]) != NULL)
+            read->words[i].kinds &= ~(uint32_t)FRAG_WORD_LACK;
         if (is_of_name(text, &read->words[i]))
             read->words[i].kinds &= ~(uint32_t)(FRAG_WORD_WARNING | FRAG_WORD_CODE);
         if (is_advised(read, i))

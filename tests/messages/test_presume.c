@@ -241,6 +241,8 @@ static void what_is_allocated_need_not_be_memory(void **state)
         "error: unable to allocate 2 GPUs for job 7712",
         "could not allocate GPU node for reservation",
         "dwc3 fe800000.usb: Failed to allocate event buffers",
+        "0/4 nodes are available: 2 Insufficient memory, 4 Insufficient nvidia.com/gpu.",
+        "status = StatusCode.RESOURCE_EXHAUSTED: Received message larger than max (684 vs. 419)",
         "mlx5_core 0000:3b:00.0: failed to allocate command entry",
         "Fatal error: failed to reserve memory region [0x00f00000-0x00f0ffff]",
     };
@@ -265,6 +267,7 @@ static void what_is_allocated_need_not_be_memory(void **state)
         "errorMessage: 'Sort exceeded memory limit of 33554432 bytes'",
         "Memory usage exceeds limit: 612.4 MB > 512 MB",
         "Failed to allocate GPU host context memory",
+        "[GPU] build failed!\n[CL ext] Can not allocate 1474560 bytes for USM Host. error: 0",
         "ptxas fatal   : Memory allocation failure",
         "nvme nvme0: failed to allocate queue memory",
         "NTFS-fs error (device sda1): Not enough memory to allocate buffer for attribute list.",
