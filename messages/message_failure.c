@@ -714,14 +714,21 @@ bool frag_message_falls_short(const frag_message_split_line *read, size_t i,
     for (size_t j = sentence.from; j < i && is_first; j++)
         is_first = !frag_message_line_has(read, j, FRAG_WORD_SIZE);
     /* A log that names both goes on with less. */
+    static frag_word_list only = {"only", NULL};
     static frag_word_list contrasts = {"but", "only", "have", "has", "needs", NULL};
     bool is_contrast = (read->kinds & (FRAG_WORD_FAIL | FRAG_WORD_ERROR | FRAG_WORD_LACK)) != 0 ||
                        frag_message_line_has_any(read, 0, read->count, contrasts) ||
                        read->text->line_count == 1;
     if (!is_first || !is_contrast || frag_message_line_has_any(read, 0, read->count, others))
         return false;
+    /* "needs at least 64 GB" is a page's; "has only 8 GB, needs at least 64 GB" is not */
+    bool is_told = frag_message_line_has_any(read, 0, read->count, only) ||
+                   (read->kinds & FRAG_WORD_ERROR) != 0;
     for (size_t j = 0; j < read->count; j++)
-        if (frag_message_line_is(read, j, "at") && frag_message_line_is(read, j + 1, "least"))
+        if ((frag_message_line_is(read, j, "at") && frag_message_line_is(read, j + 1, "least") &&
+             !is_told) ||
+            (frag_message_line_is(read, j, "space") &&
+             read->text->bytes[read->words[j + 1 < read->count ? j + 1 : j].end] == '/'))
             return false;
     for (size_t j = i; j < read->count; j++) {
         if (!frag_message_line_has(read, j, FRAG_WORD_SIZE) || !read->words[j].amount.is_known)

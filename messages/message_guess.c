@@ -206,8 +206,15 @@ static bool is_harmless(const frag_message_split_line *read, size_t at)
                    !frag_message_line_is(read, i, "warn") &&
                    !frag_message_line_is(read, i, "warning");
     }
+    uint32_t kinds = 0;
+    for (size_t i = 0; i < read->count; i++) /* "OOM error" is the name of it */
+        kinds |= i > 0 && frag_message_line_is(read, i, "error") &&
+                         (frag_message_line_is(read, i - 1, "oom") ||
+                          frag_message_line_is(read, i - 1, "memory"))
+                     ? 0
+                     : read->words[i].kinds;
     uint32_t failing = FRAG_WORD_ERROR | (goes_on ? 0 : FRAG_WORD_FAIL | FRAG_WORD_SIZE);
-    return (goes_on || (read->kinds & FRAG_WORD_WARNING) != 0) && (read->kinds & failing) == 0 &&
+    return (goes_on || (read->kinds & FRAG_WORD_WARNING) != 0) && (kinds & failing) == 0 &&
            (goes_on ||
             !(frag_message_stands_near(read->text, at, ends) || is_fatal_below(read, at)));
 }
@@ -340,7 +347,8 @@ static bool follows_fault(const frag_message_text *text, size_t at)
     static const char *const faults[] = {
         "illegalmemoryaccess", "illegal_address",          "illegaladdress",
         "device-sideassert`",  "device-sideasserttrigger", "otherthanrunningoutof",
-        "otherthanoutof",      "otherthananoutof",         NULL};
+        "otherthanoutof",      "otherthananoutof",         "errorinsufficientdriver",
+        "errornodevice",       "errorinitialization",      NULL};
     static const char *const launches[] = {"launchfail", "launch_fail", NULL};
     return frag_message_stands_near(text, at, faults) ||
            frag_message_stands_before(text, at, launches);

@@ -93,6 +93,20 @@ static bool is_part_of_name(const frag_message_text *text, const frag_message_wo
            (text->marks[word->end] & FRAG_MESSAGE_WORD) == 0;
 }
 
+/* "0/4 nodes are available: 2 Insufficient memory", "InsufficientDriver: the version is
+ * insufficient"
+ */
+static bool is_of_others(const frag_message_split_line *read, size_t i)
+{
+    static frag_word_list others = {"driver*", "permission*", "privilege*", "rights", "funds",
+                                    "credit*", "balance",     "data",       NULL};
+    bool is_count = i > 0 && frag_message_line_has(read, i - 1, FRAG_WORD_NUMBER) &&
+                    read->words[i].at == read->words[i - 1].end &&
+                    strchr(":,", read->text->bytes[read->words[i - 1].at - 1]) != NULL;
+    return is_count || frag_message_line_is_any(read, i + 1, others) ||
+           (i > 1 && frag_message_line_is(read, i - 2, "version"));
+}
+
 /* "restart the app and retry", "please retry": what a person is to do */
 static bool is_advised(const frag_message_split_line *read, size_t i)
 {
@@ -125,11 +139,7 @@ void frag_message_line_read(frag_message_split_line *read, const frag_message_te
             read->words[i].kinds &= ~(uint32_t)FRAG_WORD_FAIL;
         if (is_none(read, i))
             read->words[i].kinds &= ~(uint32_t)FRAG_WORD_FAIL;
-        /* "0/4 nodes are available: 2 Insufficient memory" */
-        if (i > 1 && frag_message_line_is(read, i, "insufficient") &&
-            frag_message_line_has(read, i - 1, FRAG_WORD_NUMBER) &&
-            read->words[i].at == read->words[i - 1].end &&
-            strchr(":,", text->bytes[read->words[i - 1].at - 1]) != NULL)
+        if (frag_message_line_is(read, i, "insufficient") && is_of_others(read, i))
             read->words[i].kinds &= ~(uint32_t)FRAG_WORD_LACK;
         if (is_of_name(text, &read->words[i]))
             read->words[i].kinds &= ~(uint32_t)(FRAG_WORD_WARNING | FRAG_WORD_CODE);

@@ -26,7 +26,7 @@ static const struct {
     {FRAG_FIGURE_TOTAL, " total capacity "},
     {FRAG_FIGURE_LIMIT, " limit max maximum maximal cap capped allowed budget threshold exceed "
                         "exceeds exceeding than "},
-    {FRAG_FIGURE_ALLOCATED, " used using usage occupied allocated consumed inuse "},
+    {FRAG_FIGURE_ALLOCATED, " used using usage occupied allocated consumed inuse live current "},
     {FRAG_FIGURE_RESERVED, " reserved cached "},
     {FRAG_FIGURE_LARGEST, " largest "},
 };

@@ -243,6 +243,8 @@ static void what_is_allocated_need_not_be_memory(void **state)
         "dwc3 fe800000.usb: Failed to allocate event buffers",
         "0/4 nodes are available: 2 Insufficient memory, 4 Insufficient nvidia.com/gpu.",
         "status = StatusCode.RESOURCE_EXHAUSTED: Received message larger than max (684 vs. 419)",
+        "RuntimeError: std::bad_alloc: cudaErrorInsufficientDriver: the version is insufficient",
+        "insufficient space on /srv: 812MiB free, need 2048MiB",
         "mlx5_core 0000:3b:00.0: failed to allocate command entry",
         "Fatal error: failed to reserve memory region [0x00f00000-0x00f0ffff]",
     };
@@ -256,6 +258,7 @@ static void what_is_allocated_need_not_be_memory(void **state)
         "[pool] OOM(dev=2): asked=3221225472 free=1073741824",
         "Image::create: vmaCreateImage failed ec=-2",
         "It ran out of device memory. Try a shorter chat or restart the app and retry.",
+        "ERROR: GPU 3 has only 812MiB free, need at least 20000MiB.",
         "Not enough VRAM to load this model at the context size. Lower it, or unload what is here.",
         "Model requires 24.3 GB VRAM but GPU 0 (RTX 4070) offers 11.6 GB",
         "CUDA out of memory in %fused_computation = f32[8,8]",
@@ -283,6 +286,7 @@ static void a_program_that_goes_on_says_what_it_does_now(void **state)
     static const char *const harmless[] = {
         "CUDA out of memory: retrying the step with 2048 tokens per micro-batch",
         "Not enough GPU memory to do it on the device, using CUDA managed memory instead.",
+        "OOM error, reducing batch size to 16 and retrying",
         "SAM3 fell back to CPU due to GPU OOM\nSAM3 loaded on cpu",
         "SKIPPED [1] tests/test_trainer.py:142: Not enough GPU memory",
     };
