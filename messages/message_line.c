@@ -107,13 +107,14 @@ static bool is_of_others(const frag_message_split_line *read, size_t i)
            (i > 1 && frag_message_line_is(read, i - 2, "version"));
 }
 
-/* "restart the app and retry", "please retry": what a person is to do */
+/* "restart the app and retry", "do not keep retrying": what a person is to do or not */
 static bool is_advised(const frag_message_split_line *read, size_t i)
 {
     static frag_word_list before = {"and", "or", "then", "please", "again", NULL};
-    return i > 0 &&
-           (frag_message_line_is(read, i, "retry") || frag_message_line_is(read, i, "skip")) &&
-           frag_message_line_is_any(read, i - 1, before);
+    static frag_word_list nots = {"not", "t", "never", "stop", "without", NULL};
+    bool is_plain = frag_message_line_is(read, i, "retry") || frag_message_line_is(read, i, "skip");
+    return i > 0 && ((is_plain && frag_message_line_is_any(read, i - 1, before)) ||
+                     frag_message_line_has_any(read, i > 2 ? i - 2 : 0, i, nots));
 }
 
 /* "evicting nothing (all pinned)": kept in a cache, not pinned memory of the computer */
@@ -143,7 +144,7 @@ void frag_message_line_read(frag_message_split_line *read, const frag_message_te
             read->words[i].kinds &= ~(uint32_t)FRAG_WORD_LACK;
         if (is_of_name(text, &read->words[i]))
             read->words[i].kinds &= ~(uint32_t)(FRAG_WORD_WARNING | FRAG_WORD_CODE);
-        if (is_advised(read, i))
+        if ((read->words[i].kinds & FRAG_WORD_WARNING) != 0 && is_advised(read, i))
             read->words[i].kinds &= ~(uint32_t)FRAG_WORD_WARNING;
         if (is_kept(read, i))
             read->words[i].kinds &= ~(uint32_t)FRAG_WORD_HOST;

@@ -346,6 +346,23 @@ static bool is_counted(const frag_message_text *text, const frag_message_word *w
     return false;
 }
 
+/* "required=8589934592 headroom=268435456": of bytes as is the one before it, unless its key is
+ * that of a process or a time */
+static bool is_keyed(const frag_message_text *text, const frag_message_word *words, size_t index)
+{
+    static const char *const others[] = {"pid", "tid",  "id",   "seed", "time", "ts",
+                                         "ptr", "addr", "hash", "step", "at"};
+    frag_figure figure = FRAG_FIGURE_REQUESTED;
+    if (index < 3 || text->bytes[words[index].at - 1] != '=' ||
+        text->bytes[words[index - 2].at - 1] != '=' || !is_big_number(&words[index]) ||
+        strncmp(text->bytes + words[index].at, "0x", 2) == 0 || !is_big_number(&words[index - 2]))
+        return false;
+    for (size_t k = 0; k < sizeof others / sizeof *others; k++)
+        if (frag_message_word_is(text, &words[index - 1], others[k]))
+            return false;
+    return label_of(text, &words[index - 3], &figure);
+}
+
 static void add(frag_message *message, frag_message_quantity quantity)
 {
     for (uint32_t i = 0; i < message->size_count; i++) {
@@ -392,6 +409,7 @@ void frag_message_quantities(const frag_message_text *text, size_t from, size_t 
             quantity.figure = FRAG_FIGURE_REQUESTED;
         bool is_bytes = is_size || (other != i && (words[other].kinds & FRAG_WORD_SIZE) != 0) ||
                         is_of_memory(text, words, i) || is_of_pair(text, words, count, i) ||
+                        is_keyed(text, words, i) ||
                         (quantity.is_labelled && quantity.amount.bytes >= BARE_BYTES_MIN &&
                          !is_numbered(text, words, i) && !is_counted(text, words, count, i));
         if (is_bytes)
