@@ -262,6 +262,7 @@ bool frag_message_is_of_system(const frag_message_split_line *read)
     static frag_word_list places = {"pod", "pods", "node", "nodes", NULL};
     static frag_word_list buses = {"platform", "iio", "input", "net", NULL};
     static frag_word_list tables = {"heap", "pool", NULL};
+    static frag_word_list ends = {"for", "to", "on", "in", "within", "using", "slice", NULL};
     for (size_t i = 0; i < read->count; i++) {
         bool is_allocated = frag_message_line_has(read, i, FRAG_WORD_ALLOCATE);
         if ((frag_message_line_is_any(read, i, buses) &&
@@ -276,6 +277,11 @@ bool frag_message_is_of_system(const frag_message_split_line *read)
             return true;
         if (is_allocated && frag_message_line_has_any(read, i + 1, i + 4, resources) &&
             frag_message_line_has_any(read, i + 2, read->count, places))
+            return true;
+        /* "allocate a GPU for the stage", but not "a GPU buffer" */
+        if (is_allocated && frag_message_line_is(read, i + 1, "a") &&
+            frag_message_line_is(read, i + 2, "gpu") &&
+            (i + 3 == read->count || frag_message_line_is_any(read, i + 3, ends)))
             return true;
         if ((is_allocated && is_of_thing(read, i)) || is_address_range(read, i))
             return true;

@@ -160,22 +160,26 @@ static bool has_acted(const frag_message_split_line *read, size_t at)
 static bool is_next_act(const frag_message_split_line *read, size_t i)
 {
     static frag_word_list acts = {
-        "reducing",   "halving",   "shrinking",  "lowering",   "decreasing", "using",
-        "reverting",  "disabling", "continuing", "proceeding", "offloading", "spilling",
-        "splitting",  "deferring", "waiting",    "pausing",    "dropping",   "ignoring",
-        "moving",     "running",   "restarting", "requeu*",    "limiting",   "capping",
-        "truncating", "keeping",   "leaving",    "backing",    NULL};
+        "reducing",  "halving",   "shrinking",  "lowering",   "decreasing", "using",
+        "reverting", "disabling", "continuing", "proceeding", "offloading", "spilling",
+        "splitting", "deferring", "waiting",    "pausing",    "dropping",   "ignoring",
+        "moving",    "running",   "requeu*",    "limiting",   "capping",    "truncating",
+        "keeping",   "leaving",   "backing",    "caching",    "growing",    "streaming",
+        NULL};
     static frag_word_list plain = {"retry",    "fall",   "use", "skip",
                                    "continue", "switch", "try", NULL};
+    static frag_word_list advice = {"consider*", "try",   "suggest*", "recommend*", "by",
+                                    "options",   "could", "please",   NULL};
     const frag_message_text *text = read->text;
-    if (i == 0)
+    if (i == 0 || frag_message_line_has_any(read, 0, i, advice))
         return false;
     if (frag_message_line_is(read, i - 1, "will") && frag_message_line_is_any(read, i, plain))
         return true;
     if (!frag_message_line_is_any(read, i, acts))
         return false;
     for (size_t at = read->words[i - 1].end; at < read->words[i].at; at++)
-        if (strchr(",.;:-!(|\x01", text->bytes[at]) != NULL)
+        if (strchr(",.;:-!(|\"\x01", text->bytes[at]) !=
+            NULL) /* a quotation mark for a dash, too */
             return true;
     return frag_message_line_is(read, i - 1, "so") || frag_message_line_is(read, i - 1, "and") ||
            frag_message_line_is(read, i - 1, "now");
@@ -190,9 +194,10 @@ static bool is_harmless(const frag_message_split_line *read, size_t at)
     for (size_t i = 0; i < read->count; i++) {
         if (frag_message_is_thrown(read, i))
             return false;
-        has_failed |= frag_message_is_out_of(read, i) ||
-                      frag_message_line_has(read, i, FRAG_WORD_FAIL | FRAG_WORD_LACK) ||
-                      frag_message_line_is(read, i, "not") || frag_message_line_is(read, i, "no");
+        has_failed |=
+            frag_message_is_out_of(read, i) ||
+            frag_message_line_has(read, i, FRAG_WORD_FAIL | FRAG_WORD_LACK | FRAG_WORD_EXCEED) ||
+            frag_message_line_is(read, i, "not") || frag_message_line_is(read, i, "no");
         bool is_vain = frag_message_line_has_within(read, i + 1, i + 3, FRAG_WORD_FAIL);
         if (is_vain &&
             (frag_message_line_is(read, i, "retry") || frag_message_line_is(read, i, "retrying")))

@@ -132,8 +132,10 @@ static bool is_of_device(const frag_message_text *text, const frag_message_word 
     for (size_t k = 0; k < sizeof verbs / sizeof *verbs; k++)
         is_verb |= frag_message_word_is(text, &words[label], verbs[k]) ||
                    (label > 0 && frag_message_word_is(text, &words[label], "than") &&
-                    frag_message_word_is(text, &words[label - 1], than[k]));
-    uint32_t kinds = 0;
+                    (frag_message_word_is(text, &words[label - 1], than[k]) ||
+                     (words[label - 1].kinds & FRAG_WORD_MEMORY) != 0));
+    /* "needs more VRAM than the RTX 3090's 24GB" */
+    uint32_t kinds = label > 0 ? words[label - 1].kinds & FRAG_WORD_MEMORY : 0;
     for (size_t i = label + 1; i < count && i <= index + WORDS_BEHIND; i++) {
         if (i > index && has_sign(text, words[i - 1].end, words[i].at, ".,;:()\n"))
             break;
@@ -312,7 +314,7 @@ static bool is_no_number(const frag_message_text *text, const frag_message_word 
            (index > 0 && frag_message_word_is(text, &words[index - 1], "id"));
 }
 
-/* "#394", "256x256", "7680×4320", "buffer.hpp(360)" */
+/* "#394", "RTX 3090", "[alloc:512]", "256x256", "7680×4320", "buffer.hpp(360)" */
 static bool is_numbered(const frag_message_text *text, const frag_message_word *words, size_t index)
 {
     const frag_message_word *word = &words[index];
@@ -321,7 +323,14 @@ static bool is_numbered(const frag_message_text *text, const frag_message_word *
                      (word->at > 0 && text->bytes[word->at - 1] == FRAG_MESSAGE_FOREIGN);
     if (is_beside && word->amount.bytes < BARE_SIZE_MIN)
         return true;
-    return (word->at > 0 && text->bytes[word->at - 1] == '#') || text->bytes[word->end] == 'x' ||
+    static const char *const products[] = {"rtx", "gtx", "rx", "arc", "geforce", "quadro", "tesla"};
+    for (size_t k = 0; k < sizeof products / sizeof *products && index > 0; k++)
+        if (frag_message_word_is(text, word - 1, products[k]))
+            return true;
+    bool is_line =
+        word->at > 0 && text->bytes[word->at - 1] == ':' && text->bytes[word->end] == ']';
+    return (is_line && word->amount.bytes < BARE_SIZE_MIN) ||
+           (word->at > 0 && text->bytes[word->at - 1] == '#') || text->bytes[word->end] == 'x' ||
            (file->end + 1 == word->at && text->bytes[file->end] == '(' && file->at > 0 &&
             text->bytes[file->at - 1] == '.');
 }

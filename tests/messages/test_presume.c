@@ -245,6 +245,7 @@ static void what_is_allocated_need_not_be_memory(void **state)
         "status = StatusCode.RESOURCE_EXHAUSTED: Received message larger than max (684 vs. 419)",
         "RuntimeError: std::bad_alloc: cudaErrorInsufficientDriver: the version is insufficient",
         "insufficient space on /srv: 812MiB free, need 2048MiB",
+        "Text2CompGPUUnavailableError: Unable to allocate a GPU for the Text2Comp stage",
         "mlx5_core 0000:3b:00.0: failed to allocate command entry",
         "Fatal error: failed to reserve memory region [0x00f00000-0x00f0ffff]",
     };
@@ -288,6 +289,7 @@ static void a_program_that_goes_on_says_what_it_does_now(void **state)
     static const char *const harmless[] = {
         "CUDA out of memory: retrying the step with 2048 tokens per micro-batch",
         "Not enough GPU memory to do it on the device, using CUDA managed memory instead.",
+        "it needs more VRAM than the 3.2 GB free — caching it at 1280x720 instead",
         "OOM error, reducing batch size to 16 and retrying",
         "SAM3 fell back to CPU due to GPU OOM\nSAM3 loaded on cpu",
         "SKIPPED [1] tests/test_trainer.py:142: Not enough GPU memory",
@@ -296,6 +298,7 @@ static void a_program_that_goes_on_says_what_it_does_now(void **state)
         "CUDA out of memory, retry failed",
         "Warning: Device memory exhausted.\nfailed to create the image, exiting",
         "CUDA out of memory, try using a smaller model",
+        "Memory requirement exceeds available VRAM. Consider: reducing batch size, using less",
         "RuntimeError: CUDA out of memory, reducing the batch size may help",
     };
     assert_read(harmless, sizeof harmless / sizeof *harmless, FRAG_MESSAGE_HARMLESS);
