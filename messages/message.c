@@ -19,6 +19,7 @@ enum {
     HINT_REACH = 48,   /* from a hint to the setting that it names */
     HOST_REACH = 200,  /* from the mark of a host message to its size */
     REST_REACH = 400,  /* behind the last wording, where its line may say more */
+    REST_MAX = 8192,   /* of a text without a message so much is read for sizes */
     AROUND = 1500,     /* so far before and behind the message its program may say more of it */
     CAPTURES_MAX = 4,
     TELLING_FIGURES = 3, /* so many make a message without its head */
@@ -836,6 +837,11 @@ static void read_messages(frag_messages *messages, const char *text, size_t leng
         frag_message *best = &messages->items[messages->best];
         collect_around(&state, best);
         messages->scenes |= platforms_near(&state.text, best->at);
+    }
+    for (size_t at = 0, end = 0; messages->count == 0 && at < state.text.length && at < REST_MAX;
+         at = end + 1) {
+        end = frag_message_text_line_end(&state.text, at, AROUND);
+        frag_message_quantities(&state.text, at, end, &messages->rest);
     }
     messages->is_windows = has_windows_path(text, length);
     name_jax(messages);

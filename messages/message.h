@@ -21,6 +21,7 @@ typedef struct frag_messages {
     bool is_windows;                    /* paths of Windows stand in the text */
     uint32_t scenes;                    /* FRAG_SCENE_* */
     bool is_matched[FRAG_WORDINGS_MAX]; /* which wordings of the table were found, by index */
+    frag_message rest;                  /* the sizes of a text without a message */
 } frag_messages;
 
 /* Finds every message of a text, in order; any bytes are welcome. Time is linear in length. */

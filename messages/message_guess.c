@@ -312,7 +312,7 @@ static bool is_library_call(const frag_message_split_line *read)
  * named. */
 static bool is_memory_limit(const frag_message_split_line *read, size_t i)
 {
-    static frag_word_list limits = {"limit*", "quota*", NULL};
+    static frag_word_list limits = {"limit*", "quota*", "capacity", NULL};
     return frag_message_line_is(read, i, "memory") &&
            (frag_message_line_is_any(read, i + 1, limits) ||
             (frag_message_line_is(read, i + 1, "usage") &&

@@ -260,6 +260,9 @@ static bool is_failing(const frag_message_split_line *read, size_t i, frag_word_
 {
     static frag_word_list words = {"refused", "rejected", "denied", "impossible", "unsuccessful",
                                    "bad",     "null",     "nil",    "nullptr",    NULL};
+    static frag_word_list compared = {"within", "equal", "close", "between", "same", NULL};
+    if (frag_message_line_is(read, i, "not") && frag_message_line_is_any(read, i + 1, compared))
+        return false;
     if (frag_message_line_has(read, i, FRAG_WORD_ERROR))
         return has_allocation(read, i > 0 ? i - 1 : 0, i + 1 + ARTICLE);
     return (frag_message_line_has(read, i, FRAG_WORD_FAIL) || is_negation(read, i) ||

@@ -35,18 +35,18 @@ void frag_explain_add_advice(frag_json *json, const frag_advice *advice)
     }
 }
 
-/* Every size of the message, in order, whatever it is about; "as" is what the words say. */
+/* Every size of the message, in order, or of a text without one; "as" is what the words say. */
 static void add_sizes(frag_json *json, const frag_message *message)
 {
     frag_json_array(json, "sizes");
-    for (uint32_t i = 0; message != NULL && i < message->size_count; i++) {
+    for (uint32_t i = 0; i < message->size_count; i++) {
         const frag_message_quantity *size = &message->sizes[i];
         frag_json *item = frag_json_add(json, "sizes");
         frag_json_number(item, "bytes", size->amount.bytes);
         frag_json_text(item, "as", size->is_labelled ? frag_figure_field(size->figure) : NULL);
     }
     frag_json_array(json, "processes");
-    for (uint32_t i = 0; message != NULL && i < message->process_count; i++) {
+    for (uint32_t i = 0; i < message->process_count; i++) {
         frag_json *item = frag_json_add(json, "processes");
         frag_json_number(item, "pid", message->process_ids[i]);
         frag_json_number(item, "bytes", message->processes[i]);
@@ -111,7 +111,7 @@ void frag_explain_print_json(FILE *stream, const frag_explained *explained)
     frag_text_destroy(&path);
     add_amount(json, "figures.outside_bytes", diagnosis->outside);
     add_amount(json, "figures.missing_bytes", diagnosis->missing);
-    add_sizes(json, best);
+    add_sizes(json, best != NULL ? best : &explained->messages->rest);
     frag_explain_add_advice(json, explained->advice);
     add_found(json, explained->messages);
     frag_json_write(json, stream, false);

@@ -629,6 +629,11 @@ static void figures_without_a_unit_are_read_beside_an_allocation(void **state)
     assert_figure(best, FRAG_FIGURE_REQUESTED, (uint64_t)41 << 29);
     assert_figure(best, FRAG_FIGURE_FREE, 512 << 20);
     frag_messages_destroy(&messages);
+    best = read_best(&messages, "insufficient space on /srv: 812MiB free, need 2048MiB");
+    assert_null(best);
+    assert_int_equal(messages.rest.size_count, 2);
+    assert_int_equal(messages.rest.sizes[0].amount.bytes, 812 << 20);
+    frag_messages_destroy(&messages);
 }
 
 static void memory_of_both_is_not_the_computers(void **state)

@@ -105,7 +105,8 @@ static bool judge(const json_t *row, const char *where)
     frag_diagnose_text(&messages, &diagnosis);
     frag_advise(&messages, best, &diagnosis, &advice);
     const char *verdict = frag_oom_verdict_name(diagnosis.verdict);
-    const char *missing = missing_figure(json_object_get(row, "figures"), best, &diagnosis);
+    const char *missing = missing_figure(json_object_get(row, "figures"),
+                                         best != NULL ? best : &messages.rest, &diagnosis);
     const char *named = forbidden(json_object_get(row, "never"), &advice);
     bool is_right = has_text(json_object_get(row, "verdict_accepted"), verdict);
     bool is_helpful = diagnosis.verdict == FRAG_OOM_VERDICT_NOT_AN_OOM || advice.count > 0;
