@@ -240,6 +240,15 @@ static bool is_of_thing(const frag_message_split_line *read, size_t i)
            frag_message_line_has_any(read, from, to, things);
 }
 
+/* "Could not reserve memory region", "reserve memory within 2GB of the exe" */
+static bool is_place(const frag_message_split_line *read, size_t i)
+{
+    static frag_word_list places = {"region*", "range*", "within", "at", NULL};
+    return frag_message_line_is(read, i, "reserve") &&
+           frag_message_line_has(read, i + 1, FRAG_WORD_MEMORY) &&
+           frag_message_line_is_any(read, i + 2, places);
+}
+
 /* "memory region [0x00f00000-0x00f0ffff]": of the machine's addresses */
 static bool is_address_range(const frag_message_split_line *read, size_t i)
 {
@@ -283,7 +292,8 @@ bool frag_message_is_of_system(const frag_message_split_line *read)
             frag_message_line_is(read, i + 2, "gpu") &&
             (i + 3 == read->count || frag_message_line_is_any(read, i + 3, ends)))
             return true;
-        if ((is_allocated && is_of_thing(read, i)) || is_address_range(read, i))
+        if ((is_allocated && (is_of_thing(read, i) || is_place(read, i))) ||
+            is_address_range(read, i))
             return true;
     }
     return is_of_kernel(read);
@@ -463,6 +473,26 @@ static bool is_any_class(const frag_message_split_line *read, size_t i)
            *behind == '{';
 }
 
+/* "driver version is insufficient", "no CUDA-capable device is detected", "initialization error",
+ * "devices are busy or unavailable": why a call fails before there is a device */
+static bool is_unready(const frag_message_split_line *read, size_t i)
+{
+    static frag_word_list devices = {"device", "devices", "gpu", "gpus", NULL};
+    static frag_word_list seen = {"detected", "found", NULL};
+    return (frag_message_line_is(read, i, "version") &&
+            frag_message_line_is(read, i + 2, "insufficient")) ||
+           (frag_message_line_is(read, i, "no") &&
+            frag_message_line_has_any(read, i + 1, i + 4, devices) &&
+            frag_message_line_has_any(read, i + 2, i + 6, seen) &&
+            !frag_message_line_has_within(read, i + 1, i + 5, FRAG_WORD_MEMORY)) ||
+           (frag_message_line_is(read, i, "initialization") &&
+            frag_message_line_has(read, i + 1, FRAG_WORD_ERROR)) ||
+           (frag_message_line_is(read, i, "forward") &&
+            frag_message_line_is(read, i + 1, "compatibility")) ||
+           (frag_message_line_is(read, i, "busy") &&
+            frag_message_line_is(read, i + 2, "unavailable"));
+}
+
 /* "Executor task launch worker" is the name of a thread; only what is said to fail is a failure of
  * another kind. */
 bool frag_message_is_other(const frag_message_split_line *read)
@@ -475,8 +505,9 @@ bool frag_message_is_other(const frag_message_split_line *read)
         bool is_failure = false;
         for (size_t j = from; is_launch && j < i + 4 && j < read->count; j++)
             is_failure |= (read->words[j].kinds & (FRAG_WORD_FAIL | FRAG_WORD_ERROR)) != 0;
-        if (is_unknown(read, i) || ((read->words[i].kinds & FRAG_WORD_OTHER) != 0 &&
-                                    !is_any_class(read, i) && (!is_launch || is_failure)))
+        if (is_unknown(read, i) || is_unready(read, i) ||
+            ((read->words[i].kinds & FRAG_WORD_OTHER) != 0 && !is_any_class(read, i) &&
+             (!is_launch || is_failure)))
             return true;
     }
     return false;

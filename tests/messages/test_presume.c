@@ -248,10 +248,15 @@ static void what_is_allocated_need_not_be_memory(void **state)
         "Text2CompGPUUnavailableError: Unable to allocate a GPU for the Text2Comp stage",
         "mlx5_core 0000:3b:00.0: failed to allocate command entry",
         "Fatal error: failed to reserve memory region [0x00f00000-0x00f0ffff]",
+        "[hot] could not reserve memory within 2GB of the exe",
+        "cudaMalloc failed: CUDA driver version is insufficient for CUDA runtime version",
+        "cuMemAlloc failed: no CUDA-capable device is detected",
     };
     static const char *const out[] = {
         "failed to allocate descriptor memory on GPU 0: 268435456 bytes",
         "unable to allocate 4 GiB for GPU port buffers",
+        "could not reserve memory for the KV cache on the GPU",
+        "AssertionError: No free GPU memory found (>1000)",
         "amdgpu 0000:03:00.0: failed to allocate 268435456 bytes",
         "i915 0000:00:02.0: out of GPU memory",
         "nvjpegDecode returned NVJPEG_STATUS_ALLOCATOR_FAILURE (5)",
