@@ -266,7 +266,7 @@ static bool is_address_range(const frag_message_split_line *read, size_t i)
  * heap full": a table */
 bool frag_message_is_of_system(const frag_message_split_line *read)
 {
-    static frag_word_list parts = {"number", "numbers", "name", "struct", "private", NULL};
+    static frag_word_list parts = {"number*", "name", "struct*", "private", "info", NULL};
     static frag_word_list resources = {"resource", "resources", "gpus", NULL};
     static frag_word_list places = {"pod", "pods", "node", "nodes", NULL};
     static frag_word_list buses = {"platform", "iio", "input", "net", NULL};

@@ -126,6 +126,13 @@ static bool is_kept(const frag_message_split_line *read, size_t i)
            strchr("),.;\n", *behind) != NULL;
 }
 
+/* "no space for [mem size 0x400000000 64bit pref]": addresses on a bus */
+static bool is_window(const frag_message_split_line *read, size_t i)
+{
+    return frag_message_line_is(read, i, "mem") && frag_message_line_is(read, i + 1, "size") &&
+           read->words[i].at > 0 && read->text->bytes[read->words[i].at - 1] == '[';
+}
+
 void frag_message_line_read(frag_message_split_line *read, const frag_message_text *text,
                             size_t from, size_t to)
 {
@@ -146,6 +153,8 @@ void frag_message_line_read(frag_message_split_line *read, const frag_message_te
             read->words[i].kinds &= ~(uint32_t)(FRAG_WORD_WARNING | FRAG_WORD_CODE);
         if ((read->words[i].kinds & FRAG_WORD_WARNING) != 0 && is_advised(read, i))
             read->words[i].kinds &= ~(uint32_t)FRAG_WORD_WARNING;
+        if (is_window(read, i))
+            read->words[i].kinds &= ~(uint32_t)FRAG_WORD_MEMORY;
         if (is_kept(read, i))
             read->words[i].kinds &= ~(uint32_t)FRAG_WORD_HOST;
         static frag_word_list before_case = {"this", "that", "the", NULL}; /* no line of a switch */

@@ -564,10 +564,12 @@ static bool is_told_at(const frag_message_split_line *read, size_t i)
     frag_word_range around = near(sentence, i);
     bool is_about = (read->kinds & (FRAG_WORD_DEVICE | FRAG_WORD_MEMORY | FRAG_WORD_SIZE)) != 0 ||
                     has_big_figure(read, sentence);
+    /* "Strategy allocation limit exceeded": of money */
+    bool is_counted = is_about || !has_allocation(read, around.from, around.to);
     return is_out(read, i) || frag_message_is_out_of(read, i) || is_spent(read, i) ||
            frag_message_is_status_number(read, i) || frag_message_falls_short(read, i, sentence) ||
            frag_message_is_unserved(read, i, sentence) ||
-           ((is_scarce(read, i) || is_over(read, i)) && has_memory(read, around)) ||
+           ((is_scarce(read, i) || (is_over(read, i) && is_counted)) && has_memory(read, around)) ||
            (is_compared(read, i) && has_memory(read, around) && has_big_figure(read, sentence)) ||
            is_oversized(read, i, sentence) || is_unmade(read, i, around) ||
            is_beyond_maximum(read, i, sentence) || is_device_size_over(read, i, sentence) ||

@@ -435,17 +435,18 @@ static uint64_t hex_digit(char byte)
 }
 
 /* "0xc0fb4000": addresses look the same, so the words before it have to say that it is a size. */
-static size_t read_hex(const char *text, frag_amount *amount)
+static size_t read_hex(const frag_message_text *text, size_t from, frag_amount *amount)
 {
-    size_t at = 2;
+    size_t at = from + 2;
     *amount = (frag_amount){.is_known = true};
-    if (text[0] != '0' || text[1] != 'x')
+    if (text->bytes[from] != '0' || text->bytes[from + 1] != 'x')
         return 0;
-    for (; hex_digit(text[at]) < 16; at++) {
+    /* "[mem size 0x400000000 64bit pref]" */
+    for (; hex_digit(text->bytes[at]) < 16 && (text->marks[at] & FRAG_MESSAGE_WORD) == 0; at++) {
         amount->is_known = amount->is_known && amount->bytes >> 60 == 0;
-        amount->bytes = amount->bytes << 4 | hex_digit(text[at]);
+        amount->bytes = amount->bytes << 4 | hex_digit(text->bytes[at]);
     }
-    return at > 2 ? at : 0;
+    return at > from + 2 ? at - from : 0;
 }
 
 /* A unit ends where its word does: "5 MCU" is no size. */
@@ -473,10 +474,13 @@ static bool is_negative(const frag_message_text *text, size_t at)
 static size_t number_at(const frag_message_text *text, size_t at, frag_message_word *word)
 {
     const char *bytes = text->bytes + at;
-    size_t taken = read_hex(bytes, &word->amount);
+    size_t taken = read_hex(text, at, &word->amount);
     word->kinds = FRAG_WORD_NUMBER;
-    if (taken > 0)
+    if (taken > 0) {
+        if (strncmp(bytes + taken, "bytes", 5) == 0)
+            word->kinds = FRAG_WORD_SIZE;
         return taken;
+    }
     taken = frag_message_size(bytes, &word->amount);
     size_t named = taken > 0 ? 0 : frag_message_size_named(text->bytes, at, &word->amount);
     if (named > 0) {

@@ -367,7 +367,7 @@ const frag_wording frag_wordings[] = {
      .figures = {R}},
     {OTHER(HOST, "defaultcpuallocator:notenoughmemory:youtriedtoallocate#bytes"), .figures = {R}},
     {HOST(ON_CHIP, "outofresource:sharedmemory")},
-    {HOST(ON_CHIP, "outofresource:sharedmemory,required:#,hardwarelimit:#"), .figures = {R, L}},
+    {HOST(ON_CHIP, "outofresource:*memory,required:#,hardwarelimit:#"), .figures = {R, L}},
     {HOST(ON_CHIP, "outofresource:sharedmemory,required:#,hardwarelimitation:#"),
      .figures = {R, L}},
     {HOST(ON_CHIP, "outofresource:sharedmemoryrequired:#hardwarelimit:#"), .figures = {R, L}},

@@ -251,6 +251,8 @@ static void what_is_allocated_need_not_be_memory(void **state)
         "[hot] could not reserve memory within 2GB of the exe",
         "cudaMalloc failed: CUDA driver version is insufficient for CUDA runtime version",
         "cuMemAlloc failed: no CUDA-capable device is detected",
+        "Strategy allocation limit exceeded; Concentration limit exceeded",
+        "[PCI] not enough MMIO resources: no space for [mem size 0x400000000 64bit pref]",
     };
     static const char *const out[] = {
         "failed to allocate descriptor memory on GPU 0: 268435456 bytes",
