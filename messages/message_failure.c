@@ -615,10 +615,13 @@ static frag_word_list gl = {"gl", "opengl", "glerror", NULL};
 static frag_word_list ze = {"ze", "zeresult", "level", "ur", NULL};
 static frag_word_list drivers = {"drm", "gem", "ttm", "nvmap", "amdgpu", "nouveau", "rga",
                                  "npu", "gpu", "mpp", "kgsl",  "rknpu",  NULL};
+static frag_word_list nvmap = {"nv", NULL};
 static frag_word_list mfx = {"mfx", "qsv", NULL};
 static frag_word_list nvenc = {"nvenc", "nvencapi", NULL};
 static const char *const near_cl[] = {"opencl", "clenqueue", "clcreate", NULL};
 static const char *const near_vulkan[] = {"vulkan", "vkcreate", "vkallocate", NULL};
+
+static const char *const near_nvmap[] = {"nvmapmemalloc", NULL};
 
 static const status statuses[] = {
     {&cuda, NULL, 2, false},         /* cudaErrorMemoryAllocation, CUFFT_ALLOC_FAILED */
@@ -629,6 +632,7 @@ static const status statuses[] = {
     {&gl, NULL, 0x505, false},       /* GL_OUT_OF_MEMORY */
     {&ze, NULL, 0x70000003, false},  /* ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY */
     {&drivers, NULL, 12, true},      /* ENOMEM */
+    {&nvmap, near_nvmap, 12, false}, /* of Jetson */
     {&mfx, NULL, 4, true},           /* MFX_ERR_MEMORY_ALLOC */
     {&nvenc, NULL, 10, false},       /* NV_ENC_ERR_OUT_OF_MEMORY */
 };

@@ -327,8 +327,8 @@ static bool is_numbered(const frag_message_text *text, const frag_message_word *
     for (size_t k = 0; k < sizeof products / sizeof *products && index > 0; k++)
         if (frag_message_word_is(text, word - 1, products[k]))
             return true;
-    bool is_line =
-        word->at > 0 && text->bytes[word->at - 1] == ':' && text->bytes[word->end] == ']';
+    bool is_line = word->at > 0 && text->bytes[word->at - 1] == ':' &&
+                   (text->bytes[word->end] == ']' || text->bytes[word->end] == '>');
     return (is_line && word->amount.bytes < BARE_SIZE_MIN) ||
            (word->at > 0 && text->bytes[word->at - 1] == '#') || text->bytes[word->end] == 'x' ||
            (file->end + 1 == word->at && text->bytes[file->end] == '(' && file->at > 0 &&

@@ -259,6 +259,8 @@ static void what_is_allocated_need_not_be_memory(void **state)
         "unable to allocate 4 GiB for GPU port buffers",
         "could not reserve memory for the KV cache on the GPU",
         "AssertionError: No free GPU memory found (>1000)",
+        "adreno-gsl: GSL MEM ERROR: kgsl_sharedmem_alloc ioctl failed. errno 12 Out of memory",
+        "NvMapMemAllocInternalTagged: 1075072515 error 12",
         "amdgpu 0000:03:00.0: failed to allocate 268435456 bytes",
         "i915 0000:00:02.0: out of GPU memory",
         "nvjpegDecode returned NVJPEG_STATUS_ALLOCATOR_FAILURE (5)",
