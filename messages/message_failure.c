@@ -236,6 +236,13 @@ static bool is_of_thing(const frag_message_split_line *read, size_t i)
     while (to < i + 4 && to < read->count &&
            strchr(",;:.(", read->text->bytes[read->words[to - 1].end]) == NULL)
         to++;
+    static frag_word_list rooms = {"space", "room", "storage", NULL};
+    /* "could not allocate enough operations" */
+    const uint32_t of_memory =
+        FRAG_WORD_MEMORY | FRAG_WORD_SIZE | FRAG_WORD_UNIT | FRAG_WORD_DEVICE;
+    if (frag_message_line_is(read, i + 1, "enough"))
+        return !frag_message_line_has_within(read, i + 2, to + 1, of_memory) &&
+               !frag_message_line_has_any(read, i + 2, to + 1, rooms);
     return !frag_message_line_has_within(read, from, to + 1, FRAG_WORD_MEMORY | FRAG_WORD_SIZE) &&
            frag_message_line_has_any(read, from, to, things);
 }

@@ -237,6 +237,7 @@ static void what_is_allocated_need_not_be_memory(void **state)
     static const char *const none[] = {
         "bug -- unable to allocate port for storage in project 4711",
         "Port allocation failed: no free ports in range",
+        "Could not allocate enough operations",
         "what():  failed to allocate descriptor sets!",
         "error: unable to allocate 2 GPUs for job 7712",
         "could not allocate GPU node for reservation",
@@ -257,6 +258,7 @@ static void what_is_allocated_need_not_be_memory(void **state)
     static const char *const out[] = {
         "failed to allocate descriptor memory on GPU 0: 268435456 bytes",
         "unable to allocate 4 GiB for GPU port buffers",
+        "Could not allocate enough space for the mesh",
         "could not reserve memory for the KV cache on the GPU",
         "AssertionError: No free GPU memory found (>1000)",
         "adreno-gsl: GSL MEM ERROR: kgsl_sharedmem_alloc ioctl failed. errno 12 Out of memory",
