@@ -279,6 +279,11 @@ bool frag_message_is_of_system(const frag_message_split_line *read)
     static frag_word_list buses = {"platform", "iio", "input", "net", NULL};
     static frag_word_list tables = {"heap", "pool", NULL};
     static frag_word_list ends = {"for", "to", "on", "in", "within", "using", "slice", NULL};
+    static frag_word_list folders = {"directory", "folder", "writable", NULL};
+    /* "Failed to allocate workspace. Ensure the workspace directory is writable." */
+    if (frag_message_line_has_any(read, 0, read->count, folders) &&
+        (read->kinds & (FRAG_WORD_MEMORY | FRAG_WORD_DEVICE | FRAG_WORD_SIZE)) == 0)
+        return true;
     for (size_t i = 0; i < read->count; i++) {
         bool is_allocated = frag_message_line_has(read, i, FRAG_WORD_ALLOCATE);
         if ((frag_message_line_is_any(read, i, buses) &&

@@ -402,9 +402,11 @@ static bool is_in_prose(const frag_message_split_line *read, size_t failure, siz
                       memcmp(text->bytes + start, small[i], end - start) == 0;
         start = end < to && text->bytes[end] == '\n' ? end + 1 : end;
     }
+    /* "You've run out of graphics memory. Reduce the number of photos, or ...": a dialog */
+    bool is_told_you = read->words[0].at == 0 && frag_message_line_is(read, 0, "you");
     frag_text_range quote;
     return (words >= PAGE_WORDS && smalls * PAGE_SHARE >= words) ||
-           (words >= TALK_WORDS && smalls * TALK_SHARE >= words && failure > 0 &&
+           (words >= TALK_WORDS && smalls * TALK_SHARE >= words && failure > 0 && !is_told_you &&
             !frag_message_has_mark(read, read->count) &&
             !frag_message_find_quote(read, failure, &quote));
 }

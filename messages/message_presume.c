@@ -255,6 +255,16 @@ static bool has_allocation(const frag_message_split_line *read, size_t from, siz
     return frag_message_line_has_within(read, from, to, FRAG_WORD_ALLOCATE);
 }
 
+/* "GPU 0: request of 2048MiB refused" */
+static bool is_request(const frag_message_split_line *read, frag_word_range around)
+{
+    for (size_t i = around.from; i < around.to; i++)
+        if (frag_message_line_is(read, i, "request") &&
+            frag_message_line_has_within(read, i + 1, i + 4, FRAG_WORD_SIZE))
+            return (read->kinds & FRAG_WORD_DEVICE) != 0;
+    return false;
+}
+
 /* "cannot allocate", "allocation was refused", "Error allocating" */
 static bool is_failing(const frag_message_split_line *read, size_t i, frag_word_range around)
 {
@@ -267,7 +277,7 @@ static bool is_failing(const frag_message_split_line *read, size_t i, frag_word_
         return has_allocation(read, i > 0 ? i - 1 : 0, i + 1 + ARTICLE);
     return (frag_message_line_has(read, i, FRAG_WORD_FAIL) || is_negation(read, i) ||
             frag_message_line_is_any(read, i, words)) &&
-           has_allocation(read, around.from, around.to);
+           (has_allocation(read, around.from, around.to) || is_request(read, around));
 }
 
 /* "Maximum variable size allowed on the device is exceeded" */
@@ -338,12 +348,14 @@ static bool is_survived(const frag_message_split_line *read)
                                    "forcing",  "clamp*",     NULL};
     static frag_word_list allocations = {"alloc*", "reserv*", NULL};
     static frag_word_list others = {"cpu", "host", "system", "managed", "slower", "smaller", NULL};
+    static frag_word_list advice = {"try", "by", "consider", "please", "or", NULL};
     for (size_t i = 0; i < read->count; i++)
         if ((frag_message_line_is_any(read, i, words) && !frag_message_line_is(read, i, "retry") &&
              !frag_message_line_has_any(read, i + 1, i + 3, allocations)) ||
             (frag_message_line_is(read, i, "retry") &&
              frag_message_line_has(read, i, FRAG_WORD_WARNING)) ||
             (frag_message_line_is(read, i, "using") &&
+             !(i > 0 && frag_message_line_is_any(read, i - 1, advice)) &&
              frag_message_line_has_any(read, i + 1, i + 3, others)) ||
             (frag_message_line_is(read, i, "not") && frag_message_line_is(read, i + 1, "a") &&
              frag_message_line_is(read, i + 2, "failure")))
