@@ -165,6 +165,16 @@ static bool is_of_device(const frag_message_split_line *read, size_t i)
     return is_next && frag_message_is_about_device(read->text, read->words[i].at);
 }
 
+/* "rows activation alloc failed on card 1" */
+static bool is_on_card(const frag_message_split_line *read, size_t i)
+{
+    for (size_t j = i + 1; j < i + NAME; j++)
+        if (frag_message_line_is(read, j, "card") &&
+            frag_message_line_has(read, j + 1, FRAG_WORD_NUMBER))
+            return true;
+    return false;
+}
+
 /* "memory isn't enough", "memory is full" */
 static bool is_memory_short(const frag_message_split_line *read, size_t i)
 {
@@ -294,7 +304,7 @@ bool frag_message_is_of_system(const frag_message_split_line *read)
              frag_message_line_is(read, i + 2, "full")))
             return true;
         if (is_allocated && frag_message_line_is(read, i + 1, "device") &&
-            (i + 2 == read->count || frag_message_line_is_any(read, i + 2, parts)))
+            (i + 2 == read->count || frag_message_line_has_any(read, i + 2, i + 4, parts)))
             return true;
         if (is_allocated && frag_message_line_has_any(read, i + 1, i + 4, resources) &&
             frag_message_line_has_any(read, i + 2, read->count, places))
@@ -379,9 +389,10 @@ static bool is_exceeding(const frag_message_split_line *read, size_t i)
         frag_message_line_is(read, i + 1, "than") || frag_message_line_is(read, i, "exceeds") ||
         frag_message_line_is(read, i, "exceeded") || frag_message_line_is(read, i, "exceed");
     bool is_plain = (read->kinds & (FRAG_WORD_MEMORY | FRAG_WORD_ALLOCATE)) != 0;
-    static frag_word_list denials = {"never", "not", "cannot", NULL};
-    bool is_denied = i > 0 && frag_message_line_is_any(read, i - 1, denials) &&
-                     (read->kinds & (FRAG_WORD_ERROR | FRAG_WORD_LACK)) == 0;
+    static frag_word_list others = {"body", "line", "message", "packet", "payload", "header", NULL};
+    bool is_denied = (i > 0 && frag_message_line_is(read, i - 1, "never")) ||
+                     ((read->kinds & FRAG_WORD_DEVICE) == 0 &&
+                      frag_message_line_has_any(read, i > NEAR ? i - NEAR : 0, i, others));
     return is_about && is_than && !is_denied && (is_plain || has_big_figure(read)) &&
            (read->kinds & (FRAG_WORD_ALLOCATE | FRAG_WORD_UNIT | FRAG_WORD_DEVICE)) != 0;
 }
@@ -427,10 +438,10 @@ frag_message_failure frag_message_find_failure(const frag_message_split_line *re
 {
     frag_message_failure found = {.is_name = true};
     for (size_t i = 0; i < read->count; i++) {
-        bool failed =
-            is_failed(read, i) && ((read->kinds & (FRAG_WORD_MEMORY | FRAG_WORD_SIZE |
-                                                   FRAG_WORD_DEVICE | FRAG_WORD_UNIT)) != 0 ||
-                                   is_of_device(read, i) || is_runtime_call(read, i));
+        bool failed = is_failed(read, i) &&
+                      ((read->kinds & (FRAG_WORD_MEMORY | FRAG_WORD_SIZE | FRAG_WORD_DEVICE |
+                                       FRAG_WORD_UNIT)) != 0 ||
+                       is_of_device(read, i) || is_runtime_call(read, i) || is_on_card(read, i));
         bool lacks = is_lack(read, i) || is_none_left(read, i) || is_memory_short(read, i) ||
                      is_exceeding(read, i) || is_unfit(read, i) || is_not_kept(read, i) ||
                      is_out_of_device(read, i) || is_more_than(read, i);
@@ -443,21 +454,6 @@ frag_message_failure frag_message_find_failure(const frag_message_split_line *re
         found.is_found |= is_here;
     }
     return found;
-}
-
-/* "cuMemAlloc failed: 700", "cudaMalloc returned status 999": a number of three digits is a fault
- * of another kind. */
-static bool is_fault_number(const frag_message_split_line *read, size_t i)
-{
-    static frag_word_list calls = {"cu", "cuda", "hip", NULL};
-    static frag_word_list heads = {"failed", "error", "status", "result", "code", "returned", NULL};
-    uint64_t number =
-        frag_message_line_has(read, i, FRAG_WORD_NUMBER) ? read->words[i].amount.bytes : 0;
-    return i > 1 && number >= 100 && number <= 999 &&
-           read->text->bytes[read->words[i].at - 1] != '-' &&
-           frag_message_line_is_any(read, i - 1, heads) &&
-           frag_message_line_has_any(read, i > NEAR ? i - NEAR : 0, i, calls) &&
-           (i + 1 == read->count || !frag_message_line_has(read, i + 1, FRAG_WORD_UNIT));
 }
 
 /* "(unknown error) in allocate", but not "unknown error: out of memory" */
@@ -501,6 +497,9 @@ static bool is_unready(const frag_message_split_line *read, size_t i)
             frag_message_line_has(read, i + 1, FRAG_WORD_ERROR)) ||
            (frag_message_line_is(read, i, "forward") &&
             frag_message_line_is(read, i + 1, "compatibility")) ||
+           (frag_message_line_is(read, i, "operation") &&
+            frag_message_line_is(read, i + 1, "not") &&
+            frag_message_line_is(read, i + 2, "supported")) ||
            (frag_message_line_is(read, i, "busy") &&
             frag_message_line_is(read, i + 2, "unavailable"));
 }
@@ -510,8 +509,6 @@ static bool is_unready(const frag_message_split_line *read, size_t i)
 bool frag_message_is_other(const frag_message_split_line *read)
 {
     for (size_t i = 0; i < read->count; i++) {
-        if (is_fault_number(read, i))
-            return true;
         bool is_launch = frag_message_word_is(read->text, &read->words[i], "launch");
         size_t from = i > 2 ? i - 2 : 0;
         bool is_failure = false;
@@ -540,8 +537,9 @@ static bool is_placed(const frag_message_split_line *read, size_t i)
  * what it reports. */
 bool frag_message_has_mark(const frag_message_split_line *read, size_t to)
 {
-    size_t start = frag_message_text_line_start(read->text, read->words[0].at);
-    if ((read->text->marks[start] & FRAG_MESSAGE_ERROR) != 0)
+    if (read->count > 0 &&
+        (read->text->marks[frag_message_text_line_start(read->text, read->words[0].at)] &
+         FRAG_MESSAGE_ERROR) != 0)
         return true;
     for (size_t i = 0; i < to && i < read->count; i++) {
         char behind = read->text->bytes[read->words[i].end];
@@ -741,8 +739,10 @@ static bool ends_part(const frag_message_split_line *read, size_t i)
 /* "needs 5 GB", "free: 5 GB", "5 GB available" */
 static size_role role_of_size(const frag_message_split_line *read, size_t size)
 {
-    for (size_t i = size; i > 0 && i + LABEL_BEFORE > size && !(ends_part(read, i) && i < size);
-         i--) {
+    /* "3 GB free, 8 GB required": the label before a comma is that of the size before it */
+    bool is_listed = size > 0 && read->text->bytes[read->words[size - 1].end] == ',';
+    for (size_t i = size;
+         !is_listed && i > 0 && i + LABEL_BEFORE > size && !(ends_part(read, i) && i < size); i--) {
         size_role role = role_of_word(read, i - 1);
         if (role != ROLE_NONE)
             return role;

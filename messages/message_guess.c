@@ -215,7 +215,9 @@ static bool is_harmless(const frag_message_split_line *read, size_t at)
     for (size_t i = 0; i < read->count; i++) /* "OOM error" is the name of it */
         kinds |= i > 0 && frag_message_line_is(read, i, "error") &&
                          (frag_message_line_is(read, i - 1, "oom") ||
-                          frag_message_line_is(read, i - 1, "memory"))
+                          frag_message_line_is(read, i - 1, "memory") ||
+                          /* "falling back to CPU error="out of memory"" */
+                          (goes_on && read->text->bytes[read->words[i].end] == '='))
                      ? 0
                      : read->words[i].kinds;
     uint32_t failing = FRAG_WORD_ERROR | (goes_on ? 0 : FRAG_WORD_FAIL | FRAG_WORD_SIZE);

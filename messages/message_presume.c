@@ -335,7 +335,8 @@ static bool is_documentation(const frag_message_split_line *read)
                                    "condition",       "guide",    "solution*",  NULL};
     for (size_t i = 0; i < read->count; i++)
         if (frag_message_line_is(read, i, "assertion") &&
-            !frag_message_line_is(read, i + 1, "error")) /* the name of an exception of Python */
+            !frag_message_line_is(read, i + 1, "error") && /* the name of an exception of Python */
+            !is_unmade(read, i + 1, (frag_word_range){i + 2, read->count}))
             return true;
     return frag_message_line_has_any(read, 0, read->count, words);
 }
