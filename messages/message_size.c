@@ -106,12 +106,6 @@ static bool read_shared_unit(const char *text, uint64_t *unit)
     return at > 0 && read_unit(text + at, unit) > 0;
 }
 
-/* "1984585910/1.8gb": the same size twice, first in bytes */
-static bool is_rounded(const char *text)
-{
-    return strspn(text, "0123456789") < sizeof "1024" - 1;
-}
-
 /* unit * decimals / scale, which is below the unit. A scale has at most six digits. */
 static uint64_t fraction_of(uint64_t unit, uint64_t decimals, uint64_t scale)
 {
@@ -156,6 +150,17 @@ static void set_amount(const digits_read *read, uint64_t unit, frag_amount *amou
         multiply_add(&amount->bytes, unit, fraction_of(unit, read->decimals, read->scale));
 }
 
+/* "1984585910/1.8gb": the same size twice, first in bytes */
+static bool is_rounded(const char *text, uint64_t unit, uint64_t bytes)
+{
+    digits_read second;
+    frag_amount rounded;
+    read_count(text, &second);
+    set_amount(&second, unit, &rounded);
+    return bytes >= unit && bytes + rounded.slack_bytes >= rounded.bytes &&
+           bytes <= rounded.bytes + 2 * rounded.slack_bytes;
+}
+
 size_t frag_message_size(const char *text, frag_amount *amount)
 {
     digits_read read;
@@ -174,7 +179,7 @@ size_t frag_message_size(const char *text, frag_amount *amount)
     }
     if (unit_bytes == 0 && (text[at] != '/' || !read_shared_unit(text + at + 1, &unit)))
         return 0;
-    if (unit_bytes == 0 && is_rounded(text + at + 1) && read.whole >= unit)
+    if (unit_bytes == 0 && is_rounded(text + at + 1, unit, read.whole))
         unit = 1;
     set_amount(&read, unit, amount);
     if (amount->is_known && unit > 1)

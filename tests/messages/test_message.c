@@ -51,6 +51,7 @@ static void sizes_are_read_as_frameworks_print_them(void **state)
     assert_size("21.5gof", 21 * FRAG_GIB + FRAG_GIB / 2, 5);
     assert_size("22.\n50gib", 22 * FRAG_GIB + FRAG_GIB / 2, 9);
     assert_size("22.50\ngib", 22 * FRAG_GIB + FRAG_GIB / 2, 9);
+    assert_size("1984585910/1.8gb", 1984585910, 10);
     assert_size("22.50g\nib", 22 * FRAG_GIB + FRAG_GIB / 2, 9);
     assert_int_equal(frag_message_size("17179869184.00gib", &amount), 17);
     assert_false(amount.is_known);
