@@ -189,10 +189,16 @@ static bool is_memory_short(const frag_message_split_line *read, size_t i)
 /* "assertion 'allocs == 0' failed" is a failure of another kind. */
 static bool has_asserted(const frag_message_split_line *read)
 {
+    size_t to = read->count > 0 ? read->words[read->count - 1].at : 0;
+    bool is_found = false;
     for (size_t i = 0; i < read->count; i++)
-        if (frag_message_line_is(read, i, "assertion") || frag_message_line_is(read, i, "assert"))
-            return true;
-    return false;
+        is_found |=
+            frag_message_line_is(read, i, "assertion") || frag_message_line_is(read, i, "assert");
+    /* "`p != NULL && "unable to allocate"' failed": what its author says of it */
+    for (size_t at = is_found ? read->words[0].at : to; at < to; at++)
+        if (strncmp(read->text->bytes + at, "&&\"", 3) == 0)
+            return false;
+    return is_found;
 }
 
 /* Does the address of a device on a bus stand at at: "0000:3b:00.0", "10003000.pcie:"? */
@@ -478,7 +484,9 @@ static bool is_any_class(const frag_message_split_line *read, size_t i)
         return false;
     const char *behind = read->text->bytes + read->words[i + 1].end;
     return frag_message_line_is_any(read, i + 2, ends) || strncmp(behind, "(\"", 2) == 0 ||
-           *behind == '{';
+           *behind == '{' ||
+           /* "InvalidInput: " is the name of a class, "invalid input: " an error */
+           (*behind == ':' && (read->text->marks[read->words[i + 1].at] & FRAG_MESSAGE_WORD) == 0);
 }
 
 /* "driver version is insufficient", "no CUDA-capable device is detected", "initialization error",

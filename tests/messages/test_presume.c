@@ -265,6 +265,8 @@ static void what_is_allocated_need_not_be_memory(void **state)
         "could not reserve memory for the KV cache on the GPU",
         "AssertionError: No free GPU memory found (>1000)",
         "Low GPU memory: 3.12 GB free, 8.00 GB required",
+        "CudaNamaError::InvalidInput: not enough free device memory",
+        "Assertion `p != NULL && \"unable to allocate buffer on device\"' failed.",
         "request lanes: rows activation alloc failed on card 1",
         "Assertion failed: [MetalBuffer.cpp:214] Failed to create buffer of size 67108864",
         "You've run out of graphics memory. Reduce the photos, or try using smaller photos",
