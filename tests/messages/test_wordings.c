@@ -1,5 +1,5 @@
-/* Each wording of the table has an example, tests/data/oom-messages/wordings.tsv: the pattern, the
- * figures that the example shows, and the example. It must be found by that very wording, with
+/* Each wording of the table has an example, tests/data/oom-messages/wordings.tsv.zst: the pattern,
+ * the figures that the example shows, and the example. It must be found by that very wording, with
  * those figures and no others. */
 #include "messages/message.h"
 #include "messages/wordings.h"
@@ -16,7 +16,7 @@
 
 #include "base/formats/lines.h"
 
-#define EXAMPLES "tests/data/oom-messages/wordings.tsv"
+#define EXAMPLES "tests/data/oom-messages/wordings.tsv.zst"
 
 typedef struct examples {
     bool has_one[FRAG_WORDINGS_MAX];
