@@ -9,12 +9,9 @@ enum {
 };
 
 /* "out of memory when allocating": what the program did, not when that happens. */
-static bool is_doing(const frag_message_split_line *read, size_t i)
+bool frag_message_is_doing(const frag_message_split_line *read, size_t i)
 {
-    if (!frag_message_line_is(read, i, "when") || i + 1 >= read->count)
-        return false;
-    const frag_message_word *next = &read->words[i + 1];
-    return next->end - next->at > 3 && memcmp(read->text->bytes + next->end - 3, "ing", 3) == 0;
+    return frag_message_line_is(read, i, "when") && frag_message_line_ends(read, i + 1, "ing");
 }
 
 bool frag_message_is_reason(const frag_message_split_line *read, size_t i)
@@ -57,7 +54,7 @@ bool frag_message_is_prose(const frag_message_split_line *read, const frag_messa
         /* "Not enough VRAM to load this model" */
         bool is_object = i > found->at && frag_message_line_is(read, i, "this");
         if (is_of_prose(read, i) && !is_addressed && !is_object &&
-            !(i > found->at && is_doing(read, i)))
+            !(i > found->at && frag_message_is_doing(read, i)))
             return true;
     }
     return false;
@@ -118,8 +115,6 @@ static size_t near_start(const frag_message_split_line *read)
  */
 bool frag_message_is_table_row(const frag_message_split_line *read)
 {
-    if (read->count == 0)
-        return false;
     const frag_message_text *text = read->text;
     size_t from = frag_message_text_line_start(text, read->words[0].at);
     size_t to = frag_message_text_line_end(text, read->words[0].at, BEHIND);
@@ -136,6 +131,27 @@ bool frag_message_is_table_row(const frag_message_split_line *read)
     return (bars >= 2 && is_quoted) || (bars >= 1 && has_bar);
 }
 
+/* "2. GPU memory exhausted", below a line that begins with 1, or above one with 3 */
+static size_t item_number(const frag_message_text *text, size_t line)
+{
+    const char *bytes = text->bytes + line;
+    size_t digits = strspn(bytes, "0123456789");
+    bool is_item = digits > 0 && digits < 3 && bytes[digits] == '.' &&
+                   (text->marks[line + digits + 1] & FRAG_MESSAGE_WORD) != 0;
+    return !is_item     ? 0
+           : digits > 1 ? (size_t)(bytes[0] - '0') * 10 + (size_t)(bytes[1] - '0')
+                        : (size_t)(bytes[0] - '0');
+}
+
+static bool is_numbered(const frag_message_text *text, size_t line)
+{
+    size_t number = item_number(text, line);
+    size_t end = frag_message_text_line_end(text, line, BEHIND);
+    size_t above = line > 0 ? frag_message_text_line_start(text, line - 1) : line;
+    return number > 0 && ((above < line && item_number(text, above) + 1 == number && number > 1) ||
+                          (text->bytes[end] == '\n' && item_number(text, end + 1) == number + 1));
+}
+
 /* "- RTX 3060 (too little VRAM)", "### VRAM exhausted", "**Cause:** ...": of a list or a page, and
  * no error. */
 bool frag_message_is_item(const frag_message_split_line *read)
@@ -146,7 +162,8 @@ bool frag_message_is_item(const frag_message_split_line *read)
     size_t signs = strspn(text, "-*#");
     bool is_set_off = (read->text->marks[start + signs] & FRAG_MESSAGE_WORD) != 0;
     bool is_bold = signs == 2 && *text == '*';
-    return signs > 0 && (is_set_off || is_bold) && (read->kinds & FRAG_WORD_ERROR) == 0;
+    bool is_listed = (signs > 0 && (is_set_off || is_bold)) || is_numbered(read->text, start);
+    return is_listed && (read->kinds & FRAG_WORD_ERROR) == 0;
 }
 
 static bool has_within(const frag_message_text *text, size_t from, size_t to, const char *sign)
@@ -164,8 +181,6 @@ bool frag_message_is_statement(const frag_message_split_line *read)
 {
     static const char *const keywords[] = {"class", "throw", "return", "struct"};
     static const char *const starts[] = {"//", "/*", "#["};
-    if (read->count == 0)
-        return false;
     const frag_message_text *text = read->text;
     size_t from = frag_message_text_line_start(text, read->words[0].at);
     size_t to = frag_message_text_line_end(text, read->words[0].at, BEHIND);
@@ -190,8 +205,6 @@ bool frag_message_is_source(const frag_message_split_line *read)
     for (size_t i = 0; i < read->count; i++)
         if (frag_message_is_status(read, i))
             return false;
-    if (read->count == 0)
-        return false;
     const frag_message_text *text = read->text;
     size_t from = near_start(read);
     size_t to = frag_message_text_line_end(text, read->words[read->count - 1].end, BEHIND);

@@ -395,11 +395,14 @@ static bool is_exceeding(const frag_message_split_line *read, size_t i)
         frag_message_line_is(read, i + 1, "than") || frag_message_line_is(read, i, "exceeds") ||
         frag_message_line_is(read, i, "exceeded") || frag_message_line_is(read, i, "exceed");
     bool is_plain = (read->kinds & (FRAG_WORD_MEMORY | FRAG_WORD_ALLOCATE)) != 0;
+    static frag_word_list denials = {"never", "not", "cannot", NULL};
     static frag_word_list others = {"body", "line", "message", "packet", "payload", "header", NULL};
-    bool is_denied = (i > 0 && frag_message_line_is(read, i - 1, "never")) ||
-                     ((read->kinds & FRAG_WORD_DEVICE) == 0 &&
-                      frag_message_line_has_any(read, i > NEAR ? i - NEAR : 0, i, others));
-    return is_about && is_than && !is_denied && (is_plain || has_big_figure(read)) &&
+    bool is_denied = i > 0 && frag_message_line_is_any(read, i - 1, denials) &&
+                     (read->kinds & (FRAG_WORD_ERROR | FRAG_WORD_LACK)) == 0;
+    bool is_of_others = (read->kinds & FRAG_WORD_DEVICE) == 0 &&
+                        frag_message_line_has_any(read, i > NEAR ? i - NEAR : 0, i, others);
+    return is_about && is_than && !is_denied && !is_of_others &&
+           (is_plain || has_big_figure(read)) &&
            (read->kinds & (FRAG_WORD_ALLOCATE | FRAG_WORD_UNIT | FRAG_WORD_DEVICE)) != 0;
 }
 
@@ -462,6 +465,21 @@ frag_message_failure frag_message_find_failure(const frag_message_split_line *re
     return found;
 }
 
+/* "cuMemAlloc failed: 700", "cudaMalloc returned status 999": a number of three digits is a fault
+ * of another kind. */
+static bool is_fault_number(const frag_message_split_line *read, size_t i)
+{
+    static frag_word_list calls = {"cu", "cuda", "hip", NULL};
+    static frag_word_list heads = {"failed", "error", "status", "result", "code", "returned", NULL};
+    uint64_t number =
+        frag_message_line_has(read, i, FRAG_WORD_NUMBER) ? read->words[i].amount.bytes : 0;
+    return i > 1 && number >= 100 && number <= 999 &&
+           read->text->bytes[read->words[i].at - 1] != '-' &&
+           frag_message_line_is_any(read, i - 1, heads) &&
+           frag_message_line_has_any(read, i > NEAR ? i - NEAR : 0, i, calls) &&
+           (i + 1 == read->count || !frag_message_line_has(read, i + 1, FRAG_WORD_UNIT));
+}
+
 /* "(unknown error) in allocate", but not "unknown error: out of memory" */
 static bool is_unknown(const frag_message_split_line *read, size_t i)
 {
@@ -517,6 +535,8 @@ static bool is_unready(const frag_message_split_line *read, size_t i)
 bool frag_message_is_other(const frag_message_split_line *read)
 {
     for (size_t i = 0; i < read->count; i++) {
+        if (is_fault_number(read, i))
+            return true;
         bool is_launch = frag_message_word_is(read->text, &read->words[i], "launch");
         size_t from = i > 2 ? i - 2 : 0;
         bool is_failure = false;
@@ -545,9 +565,8 @@ static bool is_placed(const frag_message_split_line *read, size_t i)
  * what it reports. */
 bool frag_message_has_mark(const frag_message_split_line *read, size_t to)
 {
-    if (read->count > 0 &&
-        (read->text->marks[frag_message_text_line_start(read->text, read->words[0].at)] &
-         FRAG_MESSAGE_ERROR) != 0)
+    size_t start = frag_message_text_line_start(read->text, read->words[0].at);
+    if ((read->text->marks[start] & FRAG_MESSAGE_ERROR) != 0)
         return true;
     for (size_t i = 0; i < to && i < read->count; i++) {
         char behind = read->text->bytes[read->words[i].end];

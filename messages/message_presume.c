@@ -152,14 +152,18 @@ static bool is_scarce(const frag_message_split_line *read, size_t i)
     static frag_word_list wanted = {"enough",      "sufficient", "available", "possible", "fit",
                                     "accommodate", "satisf*",    "hold",      "left",     NULL};
     static frag_word_list much = {"large", "big", "small", "little", "much", "low", "high", NULL};
+    static frag_word_list queries = {"get", "determine", "query", "read", "retriev*", NULL};
     static frag_word_list faults = {"leak*", "error*", "issue*", "problem*", "corrupt*", NULL};
     static frag_word_list gone = {"more", "free", "available", "memory",
                                   "vram", "room", "space",     NULL};
     if (frag_message_line_is_any(read, i, plain) && !frag_message_line_is_joined(read, i))
         return !frag_message_line_is(read, i, "insufficient") ||
                frag_message_line_has(read, i, FRAG_WORD_LACK);
+    bool is_query = frag_message_line_is_any(read, i + 1, queries) &&
+                    (frag_message_line_is(read, i + 2, "available") ||
+                     frag_message_line_is(read, i + 3, "available"));
     if (is_negation(read, i) && frag_message_line_has_any(read, i + 1, i + 4, wanted))
-        return true;
+        return !is_query; /* "could not determine available memory" */
     if (frag_message_line_is(read, i, "too") && frag_message_line_is_any(read, i + 1, much))
         return !is_only_used(read, i);
     if (frag_message_line_is(read, i, "no") && frag_message_line_is_any(read, i + 1, gone))
@@ -247,6 +251,23 @@ static bool is_beyond_maximum(const frag_message_split_line *read, size_t i,
     frag_word_range behind = {.from = i, .to = sentence.to};
     return is_compared(read, i) && has_big_figure(read, before) && has_big_figure(read, behind) &&
            frag_message_line_has_within(read, sentence.from, sentence.to, FRAG_WORD_UNIT);
+}
+
+/* "memory cannot be allocated on the GPU" */
+static bool is_unallocated(const frag_message_split_line *read, size_t i, frag_word_range around)
+{
+    return is_negation(read, i) && frag_message_line_is(read, i + 1, "be") &&
+           frag_message_line_is(read, i + 2, "allocated") && has_memory(read, around);
+}
+
+/* "newLength: 2248163328 must not exceed 256 MB": and it does */
+static bool is_forbidden(const frag_message_split_line *read, size_t i)
+{
+    return i > 2 && frag_message_line_is(read, i, "exceed") && is_negation(read, i - 1) &&
+           frag_message_line_is(read, i - 2, "must") &&
+           frag_message_line_has(read, i + 1, FRAG_WORD_SIZE | FRAG_WORD_NUMBER) &&
+           read->words[i - 3].amount.bytes >= BIG &&
+           read->words[i - 3].amount.bytes > read->words[i + 1].amount.bytes;
 }
 
 /* ---- words of failing, which need an allocation beside them */
@@ -415,7 +436,7 @@ static bool is_of_page(const frag_message_split_line *read, size_t failure)
 static bool is_code(const frag_message_split_line *read)
 {
     const frag_message_text *text = read->text;
-    if (read->count == 0 || !frag_message_is_source(read))
+    if (!frag_message_is_source(read))
         return false;
     size_t end = frag_message_text_line_end(text, read->words[read->count - 1].at, NEAR * NEAR);
     bool is_ended = strchr(";{", text->bytes[end - 1]) != NULL;
@@ -440,13 +461,10 @@ static bool is_condition(const frag_message_split_line *read, size_t i)
     static frag_word_list words = {"if",     "maybe",     "may",     "might",     "whenever",
                                    "until",  "often",     "depends", "sometimes", "usually",
                                    "likely", "typically", "issue*",  "normally",  NULL};
-    const frag_message_word *next = &read->words[i + 1];
-    bool is_doing = i + 1 < read->count && next->end - next->at > 3 &&
-                    memcmp(read->text->bytes + next->end - 3, "ing", 3) == 0;
     bool is_can =
         (frag_message_line_is(read, i, "can") || frag_message_line_is(read, i, "could")) &&
         !is_negation(read, i + 1);
-    return is_can || (frag_message_line_is(read, i, "when") && !is_doing) ||
+    return is_can || (frag_message_line_is(read, i, "when") && !frag_message_is_doing(read, i)) ||
            frag_message_line_is_any(read, i, words);
 }
 
@@ -585,7 +603,8 @@ static bool is_told_at(const frag_message_split_line *read, size_t i)
            ((is_scarce(read, i) || (is_over(read, i) && is_counted)) && has_memory(read, around)) ||
            (is_compared(read, i) && has_memory(read, around) && has_big_figure(read, sentence)) ||
            is_oversized(read, i, sentence) || is_unmade(read, i, around) ||
-           is_beyond_maximum(read, i, sentence) || is_device_size_over(read, i, sentence) ||
+           is_beyond_maximum(read, i, sentence) || is_forbidden(read, i) ||
+           is_unallocated(read, i, around) || is_device_size_over(read, i, sentence) ||
            is_without_room(read, i) || is_unfit(read, i, sentence) || is_not_got(read, i) ||
            is_bare_failure(read, i) || (is_about && is_failing(read, i, around));
 }
