@@ -29,7 +29,8 @@ bool frag_gnuplot_read_picture(const frag_gnuplot *gnuplot, frag_text *bytes, fr
 bool frag_gnuplot_script(const frag_gnuplot *gnuplot, const frag_plot *plot, frag_text *script,
                          frag_error *error);
 /* Draws the plot, whose data and definitions are whole, and writes the figure to stream. A pdf has
- * no date in it: equal figures are equal bytes. When the context is cancelled, gnuplot is ended and
+ * no date in it, so that equal figures are equal bytes, but that of cairo 1.17.6 and newer, which
+ * keeps the date inside a compressed stream. When the context is cancelled, gnuplot is ended and
  * nothing is written. */
 bool frag_gnuplot_draw(frag_gnuplot *gnuplot, const frag_plot *plot, FILE *stream,
                        frag_error *error);

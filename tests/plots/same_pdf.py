@@ -7,9 +7,8 @@ import zlib
 STREAM = re.compile(rb"<<(?P<head>(?:(?!<<).)*?)>>\s*stream\r?\n(?P<bytes>.*?)\r?\nendstream", re.S)
 
 
-def streams(path):
-    with open(path, "rb") as file:
-        pdf = file.read()
+def streams(pdf):
+    """What its streams hold, without the time."""
     found = []
     for match in STREAM.finditer(pdf):
         if b"/XRef" in match["head"]:
@@ -23,6 +22,6 @@ def streams(path):
 
 
 if __name__ == "__main__":
-    first, second = streams(sys.argv[1]), streams(sys.argv[2])
+    first, second = (streams(open(path, "rb").read()) for path in sys.argv[1:])
     if not first or first != second:
         sys.exit(f"{sys.argv[1]} and {sys.argv[2]} differ")
