@@ -193,9 +193,7 @@ static void begin_repeats(repeat_state *state, uint64_t repeats)
     find_owners(state);
     /* What the recorded steps themselves took, for the first repetition to give back. */
     for (uint64_t i = 0; i < length; i++)
-        state->slot_now[i] = frag_use_is_served(&trace->events[state->first + i])
-                                 ? trace->events[state->first + i].slot
-                                 : FRAG_SLOT_NONE;
+        state->slot_now[i] = trace->events[state->first + i].slot;
     for (uint64_t i = 0; i < length; i++) {
         const frag_event *event = &trace->events[state->first + i];
         if (event->op == FRAG_OP_FREE && state->took[i] > 0 && !state->is_before[i])
@@ -217,7 +215,7 @@ static uint64_t needed_repeats(const repeat_state *state, double bytes_per_step,
 {
     double steps = 1.1 * (double)capacity / bytes_per_step + 16;
     uint64_t room = EVENTS_MAX > state->end ? (EVENTS_MAX - state->end) / length_of(state) : 0;
-    double repeats = steps / (double)state->together;
+    double repeats = steps / (double)state->together + 1;
     return repeats < (double)room ? (uint64_t)repeats : room;
 }
 

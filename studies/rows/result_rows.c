@@ -33,7 +33,7 @@ static bool is_same_text(const frag_json *one, const frag_json *other, const cha
 {
     const char *a = text_at(one, path);
     const char *b = text_at(other, path);
-    return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
+    return strcmp(a != NULL ? a : "", b != NULL ? b : "") == 0;
 }
 
 static bool is_same_group(const frag_json *one, const frag_json *other)

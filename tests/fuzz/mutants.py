@@ -46,7 +46,7 @@ WORD = re.compile(r"(?<=return )(true|false)(?=;)|\b(continue|break)(?=;)")
 AUDIT = re.compile(r"^(?:static )?bool (?:check_\w+|\w+_check(?:_\w+)?)\((?:const frag_(?:policy|page_space|block_space|free_index_store"
                    r"|bit_lists|vma_lists|address_index|composed|ranges) |index_audit )\*.*?^}", re.M | re.S)
 # "a < b ? a : b": where both are equal either is taken, so that "<=" is the same.
-OPERAND = r"(?:\w+(?:->|\.))*\w+(?:\[\w+\])?(?:\([^()]*\))?"
+OPERAND = r"(?:\w+(?:\[\w+\])?(?:->|\.))*\w+(?:\[\w+\])?(?:\([^()]*\))?"
 # A function that stands in a file: 1 its head, 2 its name, 3 its parameters.
 FUNCTION = re.compile(r"^([A-Za-z_][^;{}=#]*?\b(\w+)\(([^;{}]*)\))\n\{\n.*?^\}", re.M | re.S)
 PARAMETER = re.compile(r"\(\*(\w+)\)|(\w+)(?:\[[^]]*\])*$")
