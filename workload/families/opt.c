@@ -77,17 +77,19 @@ static frag_tensor attend(frag_tape *tape, const frag_model *model, const block 
         qkv[i] = frag_walk_apply(tape, x, layers[i]);
         if (i == 0) {
             frag_tape_set(tape, &qkv[i], frag_aten_mul_scalar(tape, qkv[i]));
-            qkv[i] = frag_walk_split_heads(tape, qkv[i],
-                                           frag_aten_is_turned(tape, qkv[i], i, batch->count));
+            bool is_laid = frag_aten_is_flash(tape, frag_tape_dtype(tape, qkv[i])) &&
+                           frag_tape_saves_on_host(tape);
+            bool is_turned = frag_aten_is_turned(tape, qkv[i], i, batch->count);
+            qkv[i] = frag_walk_split_heads(tape, qkv[i], is_laid || is_turned);
         } else if (i == 1 && frag_aten_is_turned(tape, qkv[i], i, batch->count)) {
             frag_tape_set(tape, &qkv[i], frag_aten_view_copied(tape, qkv[i]));
         }
     }
     /* Gradients of keys and values that went through the cache lie as they do there. */
-    bool is_turned = past != NULL && frag_aten_is_flash(tape, frag_tape_dtype(tape, qkv[1]));
-    qkv[1] = frag_walk_split_heads(tape, qkv[1], is_turned);
+    bool is_kept = past != NULL && frag_aten_is_flash(tape, frag_tape_dtype(tape, qkv[1]));
+    qkv[1] = frag_walk_split_heads(tape, qkv[1], is_kept);
     qkv[2] = frag_walk_split_heads(tape, qkv[2],
-                                   is_turned || frag_aten_is_turned(tape, qkv[2], 2, batch->count));
+                                   is_kept || frag_aten_is_turned(tape, qkv[2], 2, batch->count));
     if (past != NULL)
         frag_cache_append(tape, of, past, &qkv[1], &qkv[2]);
     frag_attention_shape shape = frag_model_attention(model, batch);
