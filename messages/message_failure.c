@@ -395,10 +395,11 @@ static bool is_exceeding(const frag_message_split_line *read, size_t i)
         frag_message_line_is(read, i + 1, "than") || frag_message_line_is(read, i, "exceeds") ||
         frag_message_line_is(read, i, "exceeded") || frag_message_line_is(read, i, "exceed");
     bool is_plain = (read->kinds & (FRAG_WORD_MEMORY | FRAG_WORD_ALLOCATE)) != 0;
-    static frag_word_list denials = {"never", "not", "cannot", NULL};
+    static frag_word_list denials = {"not", "cannot", NULL};
     static frag_word_list others = {"body", "line", "message", "packet", "payload", "header", NULL};
-    bool is_denied = i > 0 && frag_message_line_is_any(read, i - 1, denials) &&
-                     (read->kinds & (FRAG_WORD_ERROR | FRAG_WORD_LACK)) == 0;
+    bool is_harmless = (read->kinds & (FRAG_WORD_ERROR | FRAG_WORD_LACK)) == 0;
+    bool is_denied = i > 0 && (frag_message_line_is(read, i - 1, "never") ||
+                               (is_harmless && frag_message_line_is_any(read, i - 1, denials)));
     bool is_of_others = (read->kinds & FRAG_WORD_DEVICE) == 0 &&
                         frag_message_line_has_any(read, i > NEAR ? i - NEAR : 0, i, others);
     return is_about && is_than && !is_denied && !is_of_others &&
