@@ -332,12 +332,15 @@ bool frag_message_find_quote(const frag_message_split_line *read, size_t at, fra
         codes += text->bytes[i] == '`';
         open = text->bytes[i] == '`' ? i : open;
     }
+    if (codes % 2 == 0)
+        return false;
     size_t blanks = 0;
     size_t end = open + 1;
-    for (; text->bytes[end] != '\0' && strchr("`\n", text->bytes[end]) == NULL; end++)
+    size_t to = frag_message_text_line_end(text, open + 1, BEHIND);
+    for (; end < to && text->bytes[end] != '`'; end++)
         blanks += (text->marks[end] & FRAG_MESSAGE_WORD) != 0;
     *quote = (frag_text_range){.from = open + 1, .to = end};
-    return codes % 2 == 1 && blanks >= 2;
+    return blanks >= 2;
 }
 
 /* "One more update: dug into `f`'s `Alloc` failure": names set in code amid a sentence are a
