@@ -5,7 +5,8 @@
 enum {
     NEAR = 8,    /* words between two that belong together */
     NAME = 4,    /* words of the name of an error */
-    BEHIND = 240 /* of a long line so much is read */
+    BEHIND = 240, /* of a long line so much is read */
+    QUOTED = 4096 /* of a quote */
 };
 
 /* "out of memory when allocating": what the program did, not when that happens. */
@@ -336,7 +337,7 @@ bool frag_message_find_quote(const frag_message_split_line *read, size_t at, fra
         return false;
     size_t blanks = 0;
     size_t end = open + 1;
-    size_t to = frag_message_text_line_end(text, open + 1, BEHIND);
+    size_t to = frag_message_text_line_end(text, open + 1, QUOTED);
     for (; end < to && text->bytes[end] != '`'; end++)
         blanks += (text->marks[end] & FRAG_MESSAGE_WORD) != 0;
     *quote = (frag_text_range){.from = open + 1, .to = end};
