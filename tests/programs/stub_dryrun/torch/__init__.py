@@ -29,6 +29,12 @@ class Tensor:
     def numel(self):
         return 64
 
+    def element_size(self):
+        return 1
+
+    def is_floating_point(self):
+        return False
+
     def is_contiguous(self):
         return False
 
