@@ -78,9 +78,10 @@ static uint64_t length_of(const repeat_state *state)
     return state->end - state->first;
 }
 
+/* The slot of other events is a pool or a string. */
 static bool speaks_of_block(const frag_event *event)
 {
-    return frag_op_has_slot(event->op) && event->op != FRAG_OP_ALLOC;
+    return event->op == FRAG_OP_FREE || event->op == FRAG_OP_USE || event->op == FRAG_OP_COMPLETE;
 }
 
 /* Which request of the steps, or of those before at the same place, each event speaks of. */

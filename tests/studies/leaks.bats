@@ -33,6 +33,10 @@ for step in range(steps):
         print(f"use {slot} stream=7\nfree {slot} deferred\ncomplete {slot}")
     if kind == "kept" or kind == "late" and step >= steps // 2 or kind == "third" and step % 3 == 0:
         alloc(262144)
+    elif kind == "pools": # their numbers are those of slots, too
+        print("pool_begin 6")
+        alloc(262144)
+        print("pool_end 6")
     elif kind == "scalar":
         alloc(4)
     elif kind == "growing":
@@ -130,7 +134,7 @@ print(json.dumps(value))' "$1" "$2"; }
 }
 
 @test "the step in which the device is full is that of a longer run" {
-    for kind in kept growing third streams; do
+    for kind in kept growing third streams pools; do
         capacity=64MiB
         [ $kind != streams ] || capacity=400MiB # many times what the recording requests
         loop "$kind" 24 marks
