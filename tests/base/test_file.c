@@ -238,7 +238,7 @@ static void what_cannot_be_opened_is_named(void **state)
     assert_non_null(strstr(error.sentence, "empty"));
     error = (frag_error){.code = FRAG_E_NONE};
     assert_null(frag_input_open(folder, &error));
-    assert_non_null(strstr(error.sentence, "directory"));
+    assert_non_null(strstr(error.sentence, "it is a folder"));
 }
 
 static void output_appears_whole_or_not_at_all(void **state)
