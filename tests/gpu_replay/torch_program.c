@@ -20,7 +20,6 @@
 #include "sim/replay/replay.h"
 #include "traces/load.h"
 
-#if defined(__SANITIZE_ADDRESS__)
 /* At the end of a program that loaded a library, LeakSanitizer follows variables of ended threads
  * into memory that is gone, where its guess of their places is wrong ("Tracer caught signal 11").
  */
@@ -29,7 +28,6 @@ const char *__asan_default_options(void)
 {
     return "intercept_tls_get_addr=0";
 }
-#endif
 
 static char build_folder[4096];
 static char scratch[64];
