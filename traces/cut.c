@@ -62,8 +62,7 @@ static void add_event(cut_state *cutter, uint64_t index, uint8_t more_flags)
         event.block_bytes = cutter->start_block_bytes;
     bool is_release = event.op == FRAG_OP_COMPLETE ||
                       (event.op == FRAG_OP_FREE && (event.flags & FRAG_EVENT_DEFERRED) == 0);
-    bool has_block =
-        event.op == FRAG_OP_FREE || event.op == FRAG_OP_USE || event.op == FRAG_OP_COMPLETE;
+    bool has_block = frag_op_is_of_block(event.op);
     if (event.op == FRAG_OP_ALLOC && event.slot != FRAG_SLOT_NONE) {
         uint32_t slot = frag_builder_slot_take(cutter->builder);
         cutter->slots[event.slot] = slot;

@@ -45,10 +45,8 @@ static void add_rank(frag_text_table *table, const frag_world *world, size_t ind
 
 static void add_steps_begin(frag_text *text, const frag_world_rank *rank)
 {
-    frag_text_add(text, "%s %s%s%s",
-                  rank->steps_by == FRAG_STEPS_BY_MARKS ? "each mark" : "each request of",
-                  rank->steps_by == FRAG_STEPS_BY_MARKS ? "'" : "", rank->steps_name,
-                  rank->steps_by == FRAG_STEPS_BY_MARKS ? "'" : "");
+    bool is_mark = rank->steps_by == FRAG_STEPS_BY_MARKS;
+    frag_text_add(text, is_mark ? "each mark '%s'" : "each request of %s", rank->steps_name);
 }
 
 /* Where steps begin, as what comes before the first mark is a step of the program as well. */

@@ -54,6 +54,11 @@ bool frag_op_has_slot(uint32_t op)
            (op >= FRAG_OP_POOL_CREATE && op <= FRAG_OP_POOL_NO_SPLIT);
 }
 
+bool frag_op_is_of_block(uint32_t op)
+{
+    return op == FRAG_OP_FREE || op == FRAG_OP_USE || op == FRAG_OP_COMPLETE;
+}
+
 uint8_t frag_op_flags(uint32_t op)
 {
     FRAG_ASSERT(op < FRAG_OP_COUNT);

@@ -193,6 +193,8 @@ static inline bool frag_op_is_observed(uint32_t op)
  * have 0 there. */
 bool frag_op_has_stream(uint32_t op);
 bool frag_op_has_slot(uint32_t op);
+/* Is its slot that of a block which an alloc before it took: free, use and complete? */
+bool frag_op_is_of_block(uint32_t op);
 
 /* The flags that may stand beside an op. */
 uint8_t frag_op_flags(uint32_t op);

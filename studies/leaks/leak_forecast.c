@@ -78,12 +78,6 @@ static uint64_t length_of(const repeat_state *state)
     return state->end - state->first;
 }
 
-/* The slot of other events is a pool or a string. */
-static bool speaks_of_block(const frag_event *event)
-{
-    return event->op == FRAG_OP_FREE || event->op == FRAG_OP_USE || event->op == FRAG_OP_COMPLETE;
-}
-
 /* Which request of the steps, or of those before at the same place, each event speaks of. */
 static void find_owners(repeat_state *state)
 {
@@ -93,7 +87,8 @@ static void find_owners(repeat_state *state)
         const frag_event *event = &trace->events[i];
         if (frag_use_is_served(event)) {
             taken_at[event->slot] = i + 1;
-        } else if (i >= state->first && speaks_of_block(event) && taken_at[event->slot] > 0) {
+        } else if (i >= state->first && frag_op_is_of_block(event->op) &&
+                   taken_at[event->slot] > 0) {
             uint64_t at = taken_at[event->slot] - 1;
             bool is_before = at < state->first;
             at += is_before ? length_of(state) : 0;
@@ -136,7 +131,7 @@ static void repeat_once(repeat_state *state)
         if (frag_use_is_served(&event)) {
             event.slot = state->slot_now[i] = trace->slot_count++;
             event.bytes = grown(state, state->first + i, state->repeats);
-        } else if (speaks_of_block(&event)) {
+        } else if (frag_op_is_of_block(event.op)) {
             uint32_t *slots = state->is_before[i] ? state->slot_before : state->slot_now;
             uint64_t at = state->took[i];
             if (at == 0 || slots[at - 1] == FRAG_SLOT_NONE)

@@ -231,8 +231,7 @@ static void renumber_slots(frag_trace *trace)
         if (frag_fgt_takes_slot(event->op, event->flags)) {
             number = free_count > 0 ? free_slots[--free_count] : next++;
             frag_number_map_set(&numbers, slot, number);
-        } else if (event->op == FRAG_OP_FREE || event->op == FRAG_OP_USE ||
-                   event->op == FRAG_OP_COMPLETE) {
+        } else if (frag_op_is_of_block(event->op)) {
             frag_number_map_get(&numbers, slot, &number);
         } else {
             continue;
