@@ -46,6 +46,10 @@ uint64_t frag_input_offset(const frag_input *input);     /* decompressed bytes r
 uint64_t frag_input_raw_offset(const frag_input *input); /* bytes taken from the file itself */
 uint64_t
 frag_input_raw_bytes(const frag_input *input); /* size of the file, 0 when not known (pipe) */
+/* As frag_grow, for an array whose items are made of the input in its order: a large one grows to
+ * what the rest of the file is likely to add, not to twice what it has. */
+void *frag_input_grow(const frag_input *input, void *items, size_t *capacity, size_t count,
+                      size_t item_bytes);
 bool frag_input_is_compressed(const frag_input *input);
 /* Has a compressed file grown to more than so many items, those that are free and so many for each
  * byte taken from it? No real one does. Never true of another file. */

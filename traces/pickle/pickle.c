@@ -224,8 +224,8 @@ static bool memo_put(frag_pickle_machine *reader, uint64_t name, const unsigned 
                 "the %llu. name is given in a file that cannot hold as many; it is damaged",
                 (unsigned long long)name);
         if (name >= reader->memo_capacity)
-            reader->memo = frag_grow(reader->memo, &reader->memo_capacity, (size_t)name + 1,
-                                     sizeof *reader->memo);
+            reader->memo = frag_input_grow(reader->input, reader->memo, &reader->memo_capacity,
+                                           (size_t)name + 1, sizeof *reader->memo);
         while (reader->memo_count < name)
             reader->memo[reader->memo_count++] = FRAG_PICKLE_UNNAMED;
         reader->memo_count = (size_t)name + 1;

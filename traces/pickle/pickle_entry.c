@@ -468,8 +468,8 @@ static bool read_pairs(entry_reader *reader, frag_pickle_machine *machine, size_
 static void make_room(frag_pickle_machine *machine)
 {
     if (FRAG_UNLIKELY(machine->memo_capacity < machine->memo_count + NAMES_MAX))
-        machine->memo = frag_grow(machine->memo, &machine->memo_capacity,
-                                  machine->memo_count + NAMES_MAX, sizeof *machine->memo);
+        machine->memo = frag_input_grow(machine->input, machine->memo, &machine->memo_capacity,
+                                        machine->memo_count + NAMES_MAX, sizeof *machine->memo);
     if (FRAG_UNLIKELY(machine->stack_count == machine->stack_capacity))
         machine->stack = frag_grow(machine->stack, &machine->stack_capacity,
                                    machine->stack_count + 1, sizeof *machine->stack);

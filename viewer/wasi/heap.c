@@ -263,7 +263,8 @@ void free(void *block)
         give(chunk_of(block));
 }
 
-/* Makes the chunk larger with what is free behind it, also new memory; false: there is too little. */
+/* Makes the chunk larger with what is free behind it, also new memory; false: there is too little.
+ */
 static bool extend(chunk *one, uint32_t bytes)
 {
     chunk *next = after(one);

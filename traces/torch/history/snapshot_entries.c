@@ -298,8 +298,9 @@ static bool read_alike(frag_snapshot *snapshot, const frag_pickle *pickle,
 static frag_snapshot_entry *next_entry(frag_snapshot *snapshot)
 {
     if (snapshot->entry_count == snapshot->entry_capacity)
-        snapshot->entries = frag_grow(snapshot->entries, &snapshot->entry_capacity,
-                                      snapshot->entry_count + 1, sizeof *snapshot->entries);
+        snapshot->entries =
+            frag_input_grow(snapshot->input, snapshot->entries, &snapshot->entry_capacity,
+                            snapshot->entry_count + 1, sizeof *snapshot->entries);
     return &snapshot->entries[snapshot->entry_count];
 }
 

@@ -175,6 +175,7 @@ typedef struct frag_snapshot_shape {
 } frag_snapshot_shape;
 
 typedef struct frag_snapshot {
+    const frag_input *input;
     frag_pickle *pickle;
     frag_strings pools;   /* 16 bytes each, a frag_pool_id; 0 is {0, 0} */
     frag_strings origins; /* each a frag_snapshot_origin */
