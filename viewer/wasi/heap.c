@@ -16,6 +16,7 @@
 #define STEP 16u /* of all sizes and of the places of blocks */
 #define USED 1u
 #define GROW_PAGES_MIN 16u
+#define SETTLED_MIN (1u << 20)
 #define REQUEST_MAX 0xfff00000u
 
 /* Bins of free chunks: one for each size below 1 KiB, eight for each power of two from there on. */
@@ -298,6 +299,20 @@ static chunk *move_down(chunk *one, uint32_t bytes)
     return before;
 }
 
+/* A large block that gets its last size goes to where others were, so that what is free lies in one
+ * piece above it: a replay asks for that. NULL: there is no such place. */
+static void *settle(chunk *one, uint32_t bytes)
+{
+    chunk *lower = size_of(one) >= bytes && bytes >= SETTLED_MIN ? find_free(bytes) : NULL;
+    if (lower == NULL || lower > one)
+        return NULL;
+    unlink_free(lower);
+    void *block = memcpy(take(lower, bytes), block_of(one), bytes - HEAD_BYTES);
+    touch(lower);
+    give(one);
+    return block;
+}
+
 void *realloc(void *block, size_t bytes)
 {
     if (block == NULL)
@@ -306,6 +321,9 @@ void *realloc(void *block, size_t bytes)
     if (whole == 0)
         return NULL;
     chunk *one = chunk_of(block);
+    void *settled = settle(one, whole);
+    if (settled != NULL)
+        return settled;
     chunk *grown = size_of(one) >= whole || extend(one, whole) ? one : move_down(one, whole);
     if (grown != NULL) {
         block = take(grown, whole);
