@@ -10,12 +10,16 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#include "base/bits.h"
 
 #define PAGE_BYTES 65536u
 #define HEAD_BYTES 8u
 #define STEP 16u /* of all sizes and of the places of blocks */
 #define USED 1u
 #define GROW_PAGES_MIN 16u
+#define GROW_PAGES_MAX 16384u
 #define SETTLED_MIN (1u << 20)
 #define REQUEST_MAX 0xfff00000u
 
@@ -71,7 +75,7 @@ static uint32_t bin_of(uint32_t bytes)
 {
     if (bytes < 1u << EXACT_BITS)
         return bytes / STEP;
-    uint32_t high = 31u - (uint32_t)__builtin_clz(bytes);
+    uint32_t high = frag_bit_high(bytes);
     return EXACT_BINS + (high - EXACT_BITS) * 8 + ((bytes >> (high - 3)) & 7);
 }
 
@@ -150,38 +154,46 @@ static chunk *find_free(uint32_t bytes)
             bin = (bin / 64 + 1) * 64;
             continue;
         }
-        bin += (uint32_t)__builtin_ctzll(above);
+        bin += frag_bit_low(above);
         found = smallest_in(bin, bytes);
     }
     return found;
 }
 
-/* More memory behind the last chunk, at least so many bytes, as a free chunk. */
-static bool grow(uint32_t bytes)
+/* So many pages more behind the last chunk, as a free chunk. */
+static bool add_pages(uint32_t pages)
 {
-    uint32_t pages = bytes / PAGE_BYTES + 1;
-    uint32_t wanted = pages < GROW_PAGES_MIN ? GROW_PAGES_MIN : pages;
-    if (__builtin_wasm_memory_grow(0, wanted) == SIZE_MAX) {
-        wanted = pages;
-        if (__builtin_wasm_memory_grow(0, wanted) == SIZE_MAX)
-            return false;
-    }
+    if (sbrk((intptr_t)pages * PAGE_BYTES) == (void *)-1)
+        return false;
     chunk *old = last;
-    last = at(old, (int64_t)wanted * PAGE_BYTES);
+    last = at(old, (int64_t)pages * PAGE_BYTES);
     last->bytes = USED;
     bool is_joined = !is_used(at(old, -(int64_t)old->before));
-    set_size(old, wanted * PAGE_BYTES, USED);
+    set_size(old, pages * PAGE_BYTES, USED);
     give(old);
     if (is_joined)
         memset(old, 0, HEAD_BYTES);
     return true;
 }
 
+/* At least so many bytes more, of which the system is asked for no more at once than it can count.
+ */
+static bool grow(uint32_t bytes)
+{
+    uint32_t pages = bytes / PAGE_BYTES + 1;
+    if (pages < GROW_PAGES_MIN && add_pages(GROW_PAGES_MIN))
+        return true;
+    for (; pages > GROW_PAGES_MAX; pages -= GROW_PAGES_MAX)
+        if (!add_pages(GROW_PAGES_MAX))
+            return false;
+    return add_pages(pages);
+}
+
 /* What the memory has behind the program's own data is the first free chunk. */
 static void begin(void)
 {
     uintptr_t start = ((uintptr_t)&__heap_base + STEP - 1) / STEP * STEP + HEAD_BYTES;
-    uintptr_t end = __builtin_wasm_memory_size(0) * PAGE_BYTES - HEAD_BYTES;
+    uintptr_t end = (uintptr_t)sbrk(0) - HEAD_BYTES;
     chunk *first = (chunk *)start;
     fresh = (unsigned char *)start + sizeof(chunk);
     first->before = 0;
@@ -242,11 +254,12 @@ void *malloc(size_t bytes)
 
 void *calloc(size_t count, size_t item_bytes)
 {
-    size_t bytes = 0;
-    if (__builtin_mul_overflow(count, item_bytes, &bytes)) {
+    uint64_t wanted = 0;
+    if (!frag_multiply(count, item_bytes, &wanted) || wanted > REQUEST_MAX) {
         errno = ENOMEM;
         return NULL;
     }
+    size_t bytes = (size_t)wanted;
     if (last == NULL)
         begin();
     unsigned char *zero_from = fresh;
