@@ -2,6 +2,7 @@
 #include "api/api_run.h"
 #include "base/memory.h"
 #include "base/text_stream.h"
+#include "studies/explain/explain_trace.h"
 #include "studies/ranks/world_json.h"
 
 typedef struct ranks_call {
@@ -12,6 +13,7 @@ typedef struct ranks_call {
     frag_replay_call replay; /* its context and device */
     frag_world_rank *ranks;
     frag_rank_list *stages;
+    frag_policy_list tried;
     char *json;
 } ranks_call;
 
@@ -34,6 +36,7 @@ static bool measure(ranks_call *call, frag_error *error)
         .context = call->replay.below,
         .spec = call->options.policy != NULL ? &call->options.policy->spec : NULL,
         .device = &call->replay.device,
+        .tried = call->options.tries_settings != 0 ? &call->tried : NULL,
     };
     uint32_t *numbers = number(call);
     bool ok = true;
@@ -49,6 +52,25 @@ static bool measure(ranks_call *call, frag_error *error)
     }
     frag_free(numbers);
     return ok;
+}
+
+static bool list_tries(ranks_call *call, frag_error *error)
+{
+    const frag_explain_options none = {.capacity_bytes = FRAG_UNLIMITED};
+    uint64_t *capacity = &call->replay.device.capacity_bytes;
+    bool is_given = *capacity != FRAG_UNLIMITED;
+    if (call->options.tries_settings == 0)
+        return true;
+    for (size_t i = 0; i < call->count && !is_given; i++) {
+        const frag_trace *trace = frag_recording_main_trace(&call->recordings[i]->recording);
+        uint64_t recorded = trace != NULL ? frag_explain_capacity(trace, &none) : FRAG_UNLIMITED;
+        *capacity = recorded < *capacity ? recorded : *capacity;
+    }
+    if (*capacity == FRAG_UNLIMITED)
+        return frag_fail(error, FRAG_E_USAGE,
+                         "tries_settings: no rank ran out of memory on a device whose size is "
+                         "recorded; give a capacity");
+    return frag_world_list_tries(NULL, &call->tried, error);
 }
 
 static bool read_stages(ranks_call *call, frag_error *error)
@@ -71,7 +93,9 @@ static bool conclude(ranks_call *call, frag_error *error)
                          error))
         return false;
     frag_text_stream *stream = frag_text_stream_open();
-    frag_world_print_json(frag_text_stream_file(stream), &world);
+    frag_world_print_json(frag_text_stream_file(stream), &world,
+                          call->options.tries_settings != 0 ? &call->tried : NULL,
+                          call->replay.device.capacity_bytes);
     call->json = frag_call_hand_out(frag_text_stream_close(stream, NULL));
     return true;
 }
@@ -87,7 +111,8 @@ static bool ranks_work(void *arguments, frag_error *error)
         return frag_fail(error, FRAG_E_USAGE,
                          "there is %s; expected the recordings of several ranks",
                          call->count == 0 ? "no recording" : "one recording");
-    if (!frag_replay_call_device(&call->replay, error) || !read_stages(call, error))
+    if (!frag_replay_call_device(&call->replay, error) || !read_stages(call, error) ||
+        !list_tries(call, error))
         return false;
     bool ok = measure(call, error);
     return frag_replay_call_goes_on(&call->replay, error) && ok && conclude(call, error);

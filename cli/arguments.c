@@ -6,8 +6,10 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/folder.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "studies/ranks/job.h"
 
 typedef struct frag_given {
     const frag_command_option *option;
@@ -352,6 +354,36 @@ static bool check_stdin(const frag_arguments *arguments, frag_error *error)
     return true;
 }
 
+/* A folder stands for the recordings in it. */
+static bool expand_folders(frag_arguments *arguments, frag_error *error)
+{
+    if (strstr(last_command(arguments)->operands, "FOLDER") == NULL)
+        return true;
+    for (size_t i = 0; i < arguments->operand_count; i++) {
+        size_t count = 0;
+        char **paths = NULL;
+        if (!frag_is_folder(arguments->operands[i]))
+            continue;
+        if ((paths = frag_job_folder(arguments->operands[i], &count, error)) == NULL)
+            return false;
+        size_t behind = arguments->operand_count - i - 1;
+        size_t owned = arguments->folder_path_count;
+        arguments->operand_count += count - 1;
+        arguments->operands = frag_realloc(arguments->operands, arguments->operand_count,
+                                           sizeof *arguments->operands);
+        arguments->folder_path_count += count;
+        arguments->folder_paths = frag_realloc(
+            arguments->folder_paths, arguments->folder_path_count, sizeof *arguments->folder_paths);
+        memmove(&arguments->operands[i + count], &arguments->operands[i + 1],
+                behind * sizeof *arguments->operands);
+        for (size_t k = 0; k < count; k++)
+            arguments->operands[i + k] = arguments->folder_paths[owned + k] = paths[k];
+        frag_free(paths);
+        i += count - 1;
+    }
+    return true;
+}
+
 bool frag_arguments_parse(frag_arguments *arguments, int argc, char **argv, frag_error *error)
 {
     char path[96];
@@ -373,12 +405,14 @@ bool frag_arguments_parse(frag_arguments *arguments, int argc, char **argv, frag
         ok = frag_fail(error, FRAG_E_USAGE, "%s is missing; see '%s --help'", command->operands,
                        path_text(arguments, path));
     arguments->context = frag_context_make(arguments->is_quiet, &arguments->status);
-    return ok && check_stdin(arguments, error);
+    return ok && check_stdin(arguments, error) &&
+           (command->operands == NULL || expand_folders(arguments, error));
 }
 
 void frag_arguments_destroy(frag_arguments *arguments)
 {
     frag_free(arguments->operands);
+    frag_folder_names_destroy(arguments->folder_paths, arguments->folder_path_count);
     frag_free(arguments->given);
     *arguments = (frag_arguments){0};
 }
@@ -391,6 +425,11 @@ const frag_command *frag_arguments_command(const frag_arguments *arguments)
 size_t frag_arguments_operand_count(const frag_arguments *arguments)
 {
     return arguments->operand_count;
+}
+
+bool frag_arguments_has_folder(const frag_arguments *arguments)
+{
+    return arguments->folder_path_count > 0;
 }
 
 const char *frag_arguments_operand(const frag_arguments *arguments, size_t index)

@@ -18,6 +18,8 @@ struct frag_arguments {
     size_t path_length;
     const char **operands;
     size_t operand_count;
+    char **folder_paths; /* of the operands, those that come from folders; owned */
+    size_t folder_path_count;
     struct frag_given *given; /* options in order of the command line */
     size_t given_count;
     size_t given_capacity;

@@ -41,6 +41,8 @@ extern const frag_command *const frag_commands[];
 const frag_command *frag_arguments_command(const frag_arguments *arguments);
 size_t frag_arguments_operand_count(const frag_arguments *arguments);
 const char *frag_arguments_operand(const frag_arguments *arguments, size_t index);
+/* Does one of the operands come from a folder that was named? */
+bool frag_arguments_has_folder(const frag_arguments *arguments);
 bool frag_arguments_has(const frag_arguments *arguments, const char *option);
 /* The last value given, or NULL. */
 const char *frag_arguments_value(const frag_arguments *arguments, const char *option);

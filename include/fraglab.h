@@ -804,6 +804,9 @@ typedef struct fraglab_ranks_options {
     size_t stage_count;
     const fraglab_policy *policy; /* of the replays; NULL: pytorch, with the settings of each
                                      recording where it holds some */
+    int32_t tries_settings; /* 1: which of the usual settings keeps all ranks going, too, as
+                               `fraglab explain` of a job: on the device of the run options, or the
+                               one on which the first of the recordings ran out */
 } fraglab_ranks_options;
 
 /* What each rank needs at its peak, which request the same, how uneven they are, and which is out

@@ -6,6 +6,7 @@
 #include "base/bytes.h"
 #include "base/file.h"
 #include "base/threads.h"
+#include "cli/explain/explain_job.h"
 #include "cli/inputs.h"
 #include "studies/explain/explain_recording.h"
 #include "studies/explain/explain_text.h"
@@ -140,6 +141,29 @@ static int explain_operand(const char *operand, const request *given)
     return 0;
 }
 
+/* The ranks of a job, and behind them the one that runs out of memory first. */
+static int explain_job(const frag_arguments *arguments, request *given)
+{
+    frag_error error = {0};
+    const char *first = NULL;
+    frag_input *input = frag_input_open(frag_arguments_operand(arguments, 0), &error);
+    if (input == NULL) {
+        error = (frag_error){0};
+        frag_fail(
+            &error, FRAG_E_USAGE,
+            "unexpected argument '%s'; put a message of several words in quotes; see 'fraglab "
+            "explain --help'",
+            frag_arguments_operand(arguments, 1));
+        return frag_report(&error);
+    }
+    frag_input_close(input);
+    bool ok = frag_explain_job(arguments, &given->context, given->format, &given->options,
+                               given->stream, &first, &error);
+    if (frag_is_cancelled(&given->context))
+        return 130;
+    return !ok ? frag_report(&error) : first != NULL ? explain_operand(first, given) : 0;
+}
+
 static bool read_options(const frag_arguments *arguments, request *given, frag_error *error)
 {
     uint64_t threads = frag_core_count();
@@ -147,7 +171,12 @@ static bool read_options(const frag_arguments *arguments, request *given, frag_e
     given->options.capacity_bytes = FRAG_UNLIMITED;
     given->options.fraction = frag_arguments_value(arguments, "memory-fraction");
     given->options.whole_path = frag_arguments_value(arguments, "with");
-    if (frag_arguments_operand_count(arguments) > 1) {
+    if (frag_explain_is_job(arguments)) {
+        if (given->options.whole_path != NULL || given->options.fraction != NULL)
+            return frag_fail(error, FRAG_E_USAGE,
+                             "--with and --memory-fraction are for one recording; the ranks of a "
+                             "job take --capacity");
+    } else if (frag_arguments_operand_count(arguments) > 1) {
         if (given->options.whole_path != NULL)
             return frag_fail_in(error, FRAG_E_USAGE, "--with",
                                 "the rest is given twice; leave the second file out");
@@ -184,7 +213,9 @@ static int explain_command(const frag_arguments *arguments)
         code = frag_report(&error);
     } else {
         given.stream = frag_output_stream(output);
-        code = explain_operand(frag_arguments_operand(arguments, 0), &given);
+        code = frag_explain_is_job(arguments)
+                   ? explain_job(arguments, &given)
+                   : explain_operand(frag_arguments_operand(arguments, 0), &given);
         if (!frag_output_end(output, code == 0, &error))
             code = frag_report(&error);
     }
@@ -194,7 +225,7 @@ static int explain_command(const frag_arguments *arguments)
 
 const frag_command frag_command_explain = {
     .name = "explain",
-    .operands = "MESSAGE|FILE|TRACE|- [WHOLE]",
+    .operands = "MESSAGE|FILE|TRACE|FOLDER|- [WHOLE]...",
     .summary = "explain a CUDA out of memory: what happened, what would have fit, what to do",
     .description =
         "Reads an out-of-memory message of PyTorch, TensorFlow, JAX, CuPy, RMM, ggml and others, "
@@ -207,14 +238,20 @@ const frag_command frag_command_explain = {
         "and policies: which of them get past the request that failed, and with how much memory "
         "left. What the program would have requested after that is not in the recording: as "
         "WHOLE, or with --with, give a recording of the same program that did not run out of "
-        "memory.",
-    .examples = "fraglab explain train.log  # finds the message in it\n"
-                "fraglab explain --format jsonl -  # one JSON object for a message on stdin\n"
-                "fraglab explain oom.pickle  # which settings get past the request that failed\n"
-                "fraglab explain oom.pickle whole.pickle  # which fit to the end\n"
-                "fraglab explain train.pickle --capacity 8GiB  # if the card were smaller",
+        "memory.\n"
+        "\n"
+        "A folder, three recordings or more, or two with different numbers behind 'rank' in their "
+        "names are the ranks of one job: what each needs, which runs out of memory first and in "
+        "which step, one setting for all of them, and the explanation of the first rank.",
+    .examples =
+        "fraglab explain train.log  # finds the message in it\n"
+        "fraglab explain --format jsonl -  # one JSON object for a message on stdin\n"
+        "fraglab explain oom.pickle  # which settings get past the request that failed\n"
+        "fraglab explain oom.pickle whole.pickle  # which fit to the end\n"
+        "fraglab explain job/  # the ranks of a job: which runs out first, one setting for all\n"
+        "fraglab explain train.pickle --capacity 8GiB  # if the card were smaller",
     .options = options,
     .operand_min = 1,
-    .operand_max = 2,
+    .operand_max = UINT32_MAX,
     .run = explain_command,
 };

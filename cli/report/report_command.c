@@ -223,7 +223,7 @@ static int report_command(const frag_arguments *arguments)
 
 const frag_command frag_command_report = {
     .name = "report",
-    .operands = "TRACE|RESULT...",
+    .operands = "TRACE|RESULT|FOLDER...",
     .summary = "one HTML page: results, timeline, memory map at any event, verdict",
     .description =
         "Replays each trace through each policy and writes one page that holds everything: the "

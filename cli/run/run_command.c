@@ -321,7 +321,7 @@ static int run_command(const frag_arguments *arguments)
 
 const frag_command frag_command_run = {
     .name = "run",
-    .operands = "TRACE...",
+    .operands = "TRACE|FOLDER...",
     .summary = "replay traces through policies; one row per trace and policy",
     .description = "Replays each trace through each policy on the simulated device and prints a "
                    "row for each: peak reserved bytes, how far above the bound, utilisation, "

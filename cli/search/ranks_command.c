@@ -132,7 +132,7 @@ static int ranks_command(const frag_arguments *arguments)
          frag_world_make(state.job.ranks, state.job.count, state.stages, state.stage_count,
                          &state.world, &error);
     if (ok && frag_arguments_is(arguments, "format", "jsonl"))
-        frag_world_print_json(frag_output_stream(output), &state.world);
+        frag_world_print_json(frag_output_stream(output), &state.world, NULL, 0);
     else if (ok)
         frag_world_print(frag_output_stream(output), &state.world, &state.device,
                          frag_arguments_number(arguments, "rows", ROWS_SHOWN));

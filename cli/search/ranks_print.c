@@ -37,6 +37,8 @@ static void add_rank(frag_text_table *table, const frag_world *world, size_t ind
     add_step(frag_text_table_cell(table), rank, rank->peak_step, rank->peak_event);
     if (!has_oom)
         return;
+    if (rank->needed_bytes > 0)
+        frag_text_add(frag_text_table_cell(table), "%s", FRAG_BYTES(rank->needed_bytes));
     if (replay->oom.has_happened)
         add_step(frag_text_table_cell(table), rank, rank->oom_step, replay->oom.event);
     else
@@ -100,10 +102,15 @@ static void print_gaps(FILE *stream, const frag_world *world)
 /* A line for all ranks whose requests are the same. */
 static void print_ranks(FILE *stream, const frag_world *world, uint64_t rows)
 {
-    static const char *const titles[] = {"rank",          "requests", "requested",    "allocated",
-                                         "peak reserved", "peak in",  "out of memory"};
+    const char *titles[] = {"rank",          "requests", "requested",     "allocated",
+                            "peak reserved", "peak in",  "out of memory", NULL};
     frag_text_table table = {.columns = world->oom_count > 0 ? 7 : 6};
     size_t lines = 0;
+    if (world->oom_count > 0 && world->ranks[0].needed_bytes > 0) {
+        table.columns++;
+        titles[6] = "with room";
+        titles[7] = "out of memory";
+    }
     add_titles(&table, titles);
     for (size_t i = 0; i < world->count; i++)
         if (world->alike[i] == i && lines++ < rows)

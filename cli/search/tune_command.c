@@ -141,7 +141,7 @@ static int tune_command(const frag_arguments *arguments)
 
 const frag_command frag_command_tune = {
     .name = "tune",
-    .operands = "TRACE...",
+    .operands = "TRACE|FOLDER...",
     .summary = "find the settings of a policy that need the least memory",
     .description =
         "Searches the options of a policy for the least peak of reserved bytes, or the least "

@@ -163,7 +163,7 @@ class LeaksOptions(Sized):
 
 
 class RanksOptions(Sized):
-    _fields_ = [("size", c_size_t), ("numbers", POINTER(c_uint32)), ("stages", POINTER(c_char_p)), ("stage_count", c_size_t), ("policy", c_void_p)]
+    _fields_ = [("size", c_size_t), ("numbers", POINTER(c_uint32)), ("stages", POINTER(c_char_p)), ("stage_count", c_size_t), ("policy", c_void_p), ("tries_settings", c_int32)]
 
 
 class ExplainOptions(Sized):

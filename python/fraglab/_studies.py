@@ -135,14 +135,15 @@ def diff(before: Recording, after: Recording, *, by: str = "site", at: str | Non
     return Fields(json.loads(stored_by(library.diff, arguments=arguments, threads=1)))
 
 
-def ranks(recordings: Sequence[Recording] | str | os.PathLike, *, numbers: Sequence[int] | None = None, stages: Sequence[str] = (), policy: str | None = None, **device: Any) -> Fields:
+def ranks(recordings: Sequence[Recording] | str | os.PathLike, *, numbers: Sequence[int] | None = None, stages: Sequence[str] = (), policy: str | None = None, settings: bool = False, **device: Any) -> Fields:
     """The ranks of one job side by side: what each needs, how uneven they are, which is out of memory first (docs/ranks.md).
 
     recordings: open ones, or a folder of .pickle, .pkl and .fgt files. numbers: of the ranks; None: those in the names of the
     recordings, else their order. stages: ranks that are to be alike, as those of a pipeline stage ("0-3,8"); those in none are one
     too. policy: of the replays; None: pytorch, with the settings of each recording where it holds some. device: options as of ``run``.
     Fields: ``ranks``, ``stages`` (``requested_bytes`` and ``peak``: least, mean, most, ``imbalance_ratio``; ``sites``: what the rank
-    with the highest peak holds and the one with the lowest does not) and ``first_oom_rank``.
+    with the highest peak holds and the one with the lowest does not) and ``first_oom_rank``. settings: try the usual ones on all ranks,
+    too: ``tried``, and ``best_policy``, with which none runs out of memory.
     """
     opened = _folder(recordings) if isinstance(recordings, (str, os.PathLike)) else list(recordings)
     handles_of = [_recording_handle(item) for item in opened]
@@ -152,7 +153,7 @@ def ranks(recordings: Sequence[Recording] | str | os.PathLike, *, numbers: Seque
     names = _texts(stages, "stages")
     parsed = parse_policy(policy) if policy is not None else None
     run = run_options(**device)
-    options = _native.RanksOptions(numbers=given, stages=names, stage_count=len(names) - 1, policy=parsed.value if parsed else None)
+    options = _native.RanksOptions(numbers=given, stages=names, stage_count=len(names) - 1, policy=parsed.value if parsed else None, tries_settings=flag(settings, "settings"))
     return Fields(json.loads(stored_by(library.ranks, arguments=(handles(handles_of), len(opened), byref(run), byref(options)), threads=1)))
 
 

@@ -33,6 +33,14 @@ static const trial trials[] = {
     {.policy = "tlsf"},
 };
 
+const char *frag_explain_setting(size_t index)
+{
+    for (size_t i = 0; i < sizeof trials / sizeof *trials; i++)
+        if (trials[i].conf != NULL && trials[i].fraction == NULL && index-- == 0)
+            return trials[i].conf;
+    return NULL;
+}
+
 /* The run of the recorded settings that ended at an OOM, to find those that must end the same. */
 typedef struct known_failure {
     frag_policy_terms terms;

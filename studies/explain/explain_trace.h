@@ -68,6 +68,9 @@ typedef struct frag_trace_explanation {
     frag_candidate halved; /* recorded settings, the biggest call sites asking for half */
 } frag_trace_explanation;
 
+/* The settings that are tried without a memory fraction, literal, from 0; NULL: no more. */
+const char *frag_explain_setting(size_t index);
+
 /* The request that failed when recorded; event_count when none did. */
 uint64_t frag_explain_failed_event(const frag_trace *trace);
 /* The capacity given, or what the recording tells of its device where a request failed;

@@ -34,25 +34,56 @@ static bool take_recording(char *name)
            strstr(name, ".fgt") != NULL;
 }
 
-static bool add_folder(job_files *files, const char *folder, frag_error *error)
+static void sort_by_number(char **paths, size_t count)
 {
-    size_t count = 0;
-    char **names = frag_folder_names(folder, take_recording, &count);
-    if (names == NULL)
+    uint32_t *numbers = frag_alloc(count, sizeof *numbers);
+    frag_rank_numbers((const char *const *)paths, count, numbers);
+    for (size_t i = 1; i < count; i++)
+        for (size_t j = i; j > 0 && numbers[j] < numbers[j - 1]; j--) {
+            char *path = paths[j];
+            uint32_t number = numbers[j];
+            paths[j] = paths[j - 1];
+            numbers[j] = numbers[j - 1];
+            paths[j - 1] = path;
+            numbers[j - 1] = number;
+        }
+    frag_free(numbers);
+}
+
+char **frag_job_folder(const char *folder, size_t *count, frag_error *error)
+{
+    *count = 0;
+    char **paths = frag_folder_names(folder, take_recording, count);
+    if (paths == NULL)
         frag_fail(error, FRAG_E_SYSTEM, "the folder cannot be read: %s", strerror(errno));
-    else if (count == 0)
+    else if (*count == 0)
         frag_fail(error, FRAG_E_INPUT,
                   "no recording is in the folder; expected files with .pickle, .pkl or .fgt in "
                   "their names");
-    for (size_t i = 0; i < count; i++) {
+    if (paths == NULL || *count == 0) {
+        frag_folder_names_destroy(paths, *count);
+        frag_error_in(error, folder);
+        return NULL;
+    }
+    for (size_t i = 0; i < *count; i++) {
         frag_text path = {0};
         frag_text_add(&path, "%s%s%s", folder, folder[strlen(folder) - 1] == '/' ? "" : "/",
-                      names[i]);
-        add_path(files, path.bytes);
+                      paths[i]);
+        frag_free(paths[i]);
+        paths[i] = path.bytes;
     }
-    if (names != NULL)
-        frag_folder_names_destroy(names, count);
-    return count > 0 || frag_error_in(error, folder);
+    sort_by_number(paths, *count);
+    return paths;
+}
+
+static bool add_folder(job_files *files, const char *folder, frag_error *error)
+{
+    size_t count = 0;
+    char **paths = frag_job_folder(folder, &count, error);
+    for (size_t i = 0; i < count && paths != NULL; i++)
+        add_path(files, paths[i]);
+    frag_free(paths);
+    return paths != NULL;
 }
 
 static bool list(job_files *files, frag_error *error)

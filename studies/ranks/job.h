@@ -6,6 +6,11 @@
 #include "studies/ranks/world_rank.h"
 #include "traces/load.h"
 
+/* Paths of the files in a folder that have .pickle, .pkl or .fgt in their names, by the numbers of
+ * their ranks. The caller destroys with frag_folder_names_destroy. NULL: a folder that cannot be
+ * read or holds none. */
+char **frag_job_folder(const char *folder, size_t *count, frag_error *error);
+
 typedef struct frag_job_sources {
     const char *const *operands; /* files and folders */
     size_t operand_count;

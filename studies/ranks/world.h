@@ -57,6 +57,27 @@ void frag_world_destroy(frag_world *world);
  * about as many were found in both. */
 bool frag_world_steps_compare(const frag_world_rank *a, const frag_world_rank *b);
 
+/* One of the policies that were tried, on all ranks. */
+typedef struct frag_world_try {
+    size_t run_count;        /* ranks whose release does not refuse it */
+    size_t failed_count;     /* ranks that run out of memory with it, or whose release refuses it */
+    size_t rank;             /* the first of those, else the one that reserves most */
+    uint64_t reserved_bytes; /* the most of a rank */
+    uint64_t device_calls;   /* of all ranks */
+} frag_world_try;
+frag_world_try frag_world_try_of(const frag_world *world, size_t index);
+
+/* Of those with which no rank fails, the one that reserves least on its largest rank, then with the
+ * fewest calls; count: there is none. */
+size_t frag_world_best_try(const frag_world *world, size_t count);
+
+/* Makes the list of what is tried: the settings of explain, and the caller's own (NULL: none). */
+bool frag_world_list_tries(const frag_policy_list *own, frag_policy_list *list, frag_error *error);
+
+/* The least that a device of one of the ranks is known to have had where memory ran out;
+ * FRAG_UNLIMITED: none did. */
+uint64_t frag_world_recorded_capacity(const frag_world_rank *ranks, size_t count);
+
 /* Adds "0-3,8": the numbers of a rank, the first of its kind, and of all that request the same. */
 void frag_world_add_alike(frag_text *text, const frag_world *world, size_t first);
 

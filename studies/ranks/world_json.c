@@ -31,6 +31,8 @@ static void add_rank(frag_json *json, const frag_world *world, size_t index)
     frag_json_number(item, "peak_event", rank->peak_event);
     add_step(item, "peak_step", rank, rank->peak_step);
     frag_json_number(item, "device_calls", frag_run_memory_calls(&rank->run));
+    if (rank->needed_bytes > 0)
+        frag_json_number(item, "needed_bytes", rank->needed_bytes);
     if (replay->oom.has_happened) {
         frag_json_number(item, "oom.event", replay->oom.event);
         frag_json_number(item, "oom.requested_bytes", replay->oom.requested_bytes);
@@ -95,7 +97,21 @@ static void add_stage(frag_json *json, const frag_world *world, const frag_world
     add_sites(item, world, stage);
 }
 
-void frag_world_print_json(FILE *stream, const frag_world *world)
+static void add_try(frag_json *json, const frag_world *world, const char *label, size_t index)
+{
+    frag_world_try one = frag_world_try_of(world, index);
+    if (one.run_count == 0)
+        return;
+    frag_json *item = frag_json_add(json, "tried");
+    frag_json_text(item, "policy", label);
+    frag_json_number(item, "failed_ranks", one.failed_count);
+    frag_json_number(item, "rank", world->ranks[one.rank].number);
+    frag_json_number(item, "peak_reserved_bytes", one.reserved_bytes);
+    frag_json_number(item, "device_calls", one.device_calls);
+}
+
+void frag_world_print_json(FILE *stream, const frag_world *world, const frag_policy_list *tried,
+                           uint64_t capacity_bytes)
 {
     frag_json *json = frag_json_create();
     frag_json_number(json, "schema", 1);
@@ -110,5 +126,13 @@ void frag_world_print_json(FILE *stream, const frag_world *world)
         frag_json_number(json, "first_oom_rank", world->ranks[world->first_oom].number);
     else
         frag_json_null(json, "first_oom_rank");
+    if (tried != NULL) {
+        size_t best = frag_world_best_try(world, tried->count);
+        frag_json_number(json, "capacity_bytes", capacity_bytes);
+        frag_json_array(json, "tried");
+        for (size_t i = 0; i < tried->count; i++)
+            add_try(json, world, tried->specs[i].text, i);
+        frag_json_text(json, "best_policy", best < tried->count ? tried->specs[best].text : NULL);
+    }
     frag_json_write(json, stream, false);
 }

@@ -6,6 +6,8 @@
 
 #include "studies/ranks/world.h"
 
-void frag_world_print_json(FILE *stream, const frag_world *world);
+/* tried: the policies that were tried on a device of the capacity; NULL: none were. */
+void frag_world_print_json(FILE *stream, const frag_world *world, const frag_policy_list *tried,
+                           uint64_t capacity_bytes);
 
 #endif

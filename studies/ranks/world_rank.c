@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "studies/explain/explain_trace.h"
 #include "studies/leaks/steps.h"
 #include "studies/usual_policies.h"
 
@@ -52,6 +53,50 @@ static bool replay(const frag_world_options *options, const frag_recording *reco
     return ok;
 }
 
+/* Up to the request that failed when recorded: what was requested after it is not the program's. */
+static bool try_one(const frag_world_options *options, const frag_recording *recording,
+                    const frag_trace *trace, const frag_policy_spec *spec,
+                    const frag_device_spec *device, frag_rank_try *into, frag_error *error)
+{
+    const frag_run_options run = {.context = options->context, .is_layout_skipped = true};
+    frag_policy_spec resolved = {0};
+    frag_run_result result = {0};
+    frag_trace cut = *trace;
+    uint64_t failed = frag_explain_failed_event(trace);
+    cut.event_count = failed < trace->event_count ? failed + 1 : failed;
+    if (!frag_usual_policy_resolve(options->context, spec, recording, &resolved, error))
+        return false;
+    into->is_run =
+        frag_run(&(frag_run_setup){recording, &cut, resolved.ops, resolved.values, device}, &run,
+                 &result, error);
+    into->is_oom = result.replay.oom.has_happened;
+    into->reserved_bytes = result.replay.peak.reserved_bytes;
+    into->device_calls = frag_run_memory_calls(&result);
+    frag_policy_spec_destroy(&resolved);
+    return into->is_run;
+}
+
+static bool try_all(const frag_world_options *options, const frag_recording *recording,
+                    const frag_trace *trace, frag_world_rank *rank, frag_error *error)
+{
+    const frag_device_spec roomy = {.capacity_bytes = FRAG_UNLIMITED};
+    const frag_explain_options none = {.capacity_bytes = FRAG_UNLIMITED};
+    frag_rank_try needed = {0};
+    rank->recorded_capacity = frag_explain_capacity(trace, &none);
+    if (options->tried == NULL)
+        return true;
+    if (!try_one(options, recording, trace, options->spec, &roomy, &needed, error))
+        return false;
+    rank->needed_bytes = needed.reserved_bytes;
+    rank->tries = frag_alloc(options->tried->count, sizeof *rank->tries);
+    for (size_t i = 0; i < options->tried->count && !frag_is_cancelled(options->context); i++) {
+        frag_error refused = {0};
+        try_one(options, recording, trace, &options->tried->specs[i], options->device,
+                &rank->tries[i], &refused);
+    }
+    return true;
+}
+
 static uint64_t step_of(const frag_steps *steps, uint64_t event)
 {
     uint64_t step = 0;
@@ -93,7 +138,8 @@ bool frag_world_rank_measure(const frag_world_options *options, const frag_recor
     find_holders(recording, trace, rank);
     if (frag_is_cancelled(options->context))
         return false;
-    if (!replay(options, recording, trace, rank, error))
+    if (!replay(options, recording, trace, rank, error) ||
+        !try_all(options, recording, trace, rank, error))
         return frag_error_in(error, recording->name);
     find_steps(recording, trace, rank);
     return true;
@@ -105,6 +151,7 @@ void frag_world_rank_destroy(frag_world_rank *rank)
     if (rank->timeline != NULL)
         frag_timeline_destroy(rank->timeline);
     frag_free(rank->name);
+    frag_free(rank->tries);
     frag_free(rank->policy);
     frag_free(rank->steps_name);
     *rank = (frag_world_rank){0};

@@ -15,8 +15,17 @@ typedef struct frag_world_options {
     const frag_policy_spec *spec;   /* what with; NULL: pytorch, with the settings of each recording
                                        where it holds some */
     const frag_device_spec *device; /* of the replays, the same for every rank */
+    const frag_policy_list *tried;  /* others to replay each rank with; NULL: none */
     uint64_t samples;               /* of each rank's timeline; 0: none is made */
 } frag_world_options;
+
+/* What came of one of the policies that are tried. */
+typedef struct frag_rank_try {
+    bool is_run; /* false: the recorded release refuses it */
+    bool is_oom;
+    uint64_t reserved_bytes; /* at their peak */
+    uint64_t device_calls;
+} frag_rank_try;
 
 typedef struct frag_world_rank {
     uint32_t number;
@@ -37,6 +46,10 @@ typedef struct frag_world_rank {
     uint64_t oom_step;
     char *policy; /* what it was replayed with */
     frag_run_result run;
+    uint64_t
+        recorded_capacity;   /* as of frag_explain_capacity; FRAG_UNLIMITED: it ran out on none */
+    frag_rank_try *tries;    /* of each that is tried */
+    uint64_t needed_bytes;   /* peak reserved where there is room; 0: nothing is tried */
     frag_timeline *timeline; /* of the replay; NULL: none was asked for */
 } frag_world_rank;
 

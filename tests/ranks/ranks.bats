@@ -137,3 +137,45 @@ print(json.dumps(value))' "$1" "$2"; }
     refuses 3 "rank2.fgt" "$job" -o "$BATS_TEST_TMPDIR/out" -f
     [ "$(cat "$BATS_TEST_TMPDIR/out")" = old ]
 }
+
+@test "a job is explained: who is out first, and the setting with which no rank is" {
+    for i in 0 1 10; do rank "rank$i.fgt" 1024; done
+    rank rank2.fgt 1024+ 12
+    run ./fraglab explain "$job" --capacity 40MiB
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"all ranks fit in 40.00 MiB"* && "$output" != *"verdict"* ]]
+    run ./fraglab explain "$job" --capacity 20MiB -p best-fit
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"4 of 4 ranks run out of memory, rank 2 first: step 1"*"rank 2, the first"*"recording  rank2.fgt"* ]]
+    [[ "$output" == *$'\npytorch:max_split_size_mb:128 '*" rank 0 and 3 more "* ]]
+    [[ "$output" == *"on all ranks: best-fit, 0 B to spare on rank 2;"* ]]
+    run ./fraglab explain "$job" --capacity 20MiB -p best-fit --format jsonl
+    [ "${#lines[@]}" -eq 2 ]
+    [ "$(field "${lines[0]}" best_policy)" = '"best-fit"' ]
+    [ "$(field "${lines[0]}" ranks.2.needed_bytes)" = 23068672 ]
+    [ "$(field "${lines[1]}" source.name)" = '"rank2.fgt"' ]
+    # Two ranks are a job, a recording and the whole program are not.
+    run ./fraglab explain "$job/rank0.fgt" "$job/rank2.fgt" --capacity 40MiB
+    [[ "$output" == "2 ranks, "* ]]
+    cp "$job/rank2.fgt" "$BATS_TEST_TMPDIR/whole.fgt"
+    run ./fraglab explain "$job/rank2.fgt" "$BATS_TEST_TMPDIR/whole.fgt" --capacity 40MiB
+    [[ "$output" == "verdict "* ]]
+    run ./fraglab explain "$job"
+    [ "$status" -eq 2 ]
+    [[ "$output" == *"no rank ran out of memory"*"--capacity"* ]]
+    run ./fraglab explain "$job" --capacity 40MiB --memory-fraction 0.5
+    [ "$status" -eq 2 ]
+}
+
+@test "run and tune take a folder, in the order of ranks, and refuse an empty one" {
+    for i in 10 2; do rank "rank$i.fgt" 1024; done
+    run ./fraglab run "$job" -p best-fit --format jsonl
+    [ "$status" -eq 0 ]
+    [[ "${lines[0]}" == *'"rank2.fgt"'* && "${lines[1]}" == *'"rank10.fgt"'* ]]
+    run ./fraglab tune "$job" --runs 5
+    [[ "$output" == *"tried on 2 traces"* ]]
+    rm "$job"/*
+    run ./fraglab run "$job" -p best-fit
+    [ "$status" -eq 3 ]
+    [[ "$output" == *"no recording is in the folder"* ]]
+}
