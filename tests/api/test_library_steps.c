@@ -51,7 +51,8 @@ static int ranks(const fraglab_recording *recording, const char *stage, size_t c
     const fraglab_ranks_options options = {.size = sizeof options,
                                            .numbers = numbers,
                                            .stages = &stage,
-                                           .stage_count = stage != NULL ? 1 : 0};
+                                           .stage_count = stage != NULL ? 1 : 0,
+                                           .tries_settings = 1};
     const fraglab_run_options run = {.size = sizeof run, .capacity_bytes = 20 << 20};
     int code = fraglab_ranks(NULL, recordings, count, &run, &options, json, error);
     assert_int_equal(*json != NULL, code == FRAGLAB_OK);
@@ -77,6 +78,8 @@ static void answers_are_objects(void **state)
     assert_non_null(strstr(json, "\"alike_with\":1"));
     assert_non_null(strstr(json, "\"stages\":[{\"ranks\":[1],"));
     assert_non_null(strstr(json, "\"first_oom_rank\":1"));
+    assert_non_null(strstr(json, "\"tried\":[{\"policy\":\"pytorch\",\"failed_ranks\":2,"));
+    assert_non_null(strstr(json, "\"best_policy\":"));
     fraglab_free(json);
     fraglab_recording_close(recording);
 }
