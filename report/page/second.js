@@ -151,11 +151,13 @@ class SecondRecording {
     byId('second-name').textContent = traces === PAGE.explorers[0].traces ? name : `Beside it: ${name}`;
     const explorer = new Explorer(traces, '-2');
     PAGE.explorers = [PAGE.explorers[0], explorer];
-    for (const one of PAGE.explorers) one.onSelect = (moved) => this.follow(moved);
     byId('second-bar').hidden = false;
     await explorer.open(wanted);
+    for (const one of PAGE.explorers) one.onSelect = (moved) => this.follow(moved);
     byId('pick-sync').value = explorer.trace.events === PAGE.explorers[0].trace.events ? 'event' : 'share';
-    this.follow(PAGE.explorers[0]);
+    // Another recording of the page stays at its own peak until a cursor is moved.
+    if (wanted.trace === undefined) this.follow(PAGE.explorers[0]);
+    for (const one of PAGE.explorers) one.redraw();
     byId('second-bar').scrollIntoView();
   }
 

@@ -307,8 +307,8 @@ def flame_graphs_of_large_recordings_add_up():
 
 
 def write_version(name, lines, forward, step):
-    """A program whose lines moved: forward() and step() are called by main()."""
-    frames = [f'frame "forward" "/{name}/model.py" {forward}', f'frame "step" "/{name}/model.py" {step}', f'frame "main" "/{name}/train.py" 7']
+    """A program whose lines moved, and whose script has another name: forward() and step() are called by it."""
+    frames = [f'frame "forward" "/{name}/model.py" {forward}', f'frame "step" "/{name}/model.py" {step}', f'frame "<module>" "/{name}/{name}.py" 7']
     with open(place(f"{name}.txt"), "w", encoding="utf-8") as file:
         file.write("\n".join(["# fraglab trace 1", *frames, "site 0 2", "site 1 2", *lines]) + "\n")
     return place(f"{name}.txt")
@@ -317,7 +317,7 @@ def write_version(name, lines, forward, step):
 def two_views_show_what_changed():
     mib = 1 << 20
     before = write_version("before", [f"alloc 0 {8 * mib} site=1", f"alloc 1 {4 * mib} site=2", "free 1"], 42, 60)
-    after = write_version("after", [f"alloc 0 {8 * mib} site=1", f"alloc 1 {6 * mib} site=2", "free 1"], 43, 60)
+    after = write_version("after", [f"alloc 0 {8 * mib} site=1", f"alloc 1 {6 * mib} site=2", f"alloc 2 {64 * mib} site=2", "free 2", "free 1"], 43, 60)
     subprocess.run(["./fraglab", "report", before, after, "-q", "-f", "-p", "pytorch,best-fit", "-o", place("page.html")], check=True)
     with Page(place("page.html")) as page:
         page.wait_loaded()
@@ -325,6 +325,9 @@ def two_views_show_what_changed():
         page.press("open-view")
         page.wait("PAGE.explorers.length === 2 && PAGE.explorers[1].state !== undefined")
         assert page.run("PAGE.explorers.map((one) => one.trace.number).join()") == "0,1"
+        # Each stands at its own peak until a cursor is moved.
+        assert page.run("PAGE.explorers.map((one) => one.event).join()") == "0,2"
+        page.choose("pick-sync", "event")
         select(page, 1)
         assert page.run("PAGE.explorers[1].event") == 1  # the cursors go together
         flame(page)
@@ -332,7 +335,7 @@ def two_views_show_what_changed():
             for (const box of flame.boxes) { const { here, there } = flame.changeOf(box); found[flame.tree.name(box.node)] = here - there; }
             return found; })()""")
         # forward() moved by a line and holds as much; step() holds 2 MiB less here than in what is beside.
-        assert changes == {"all that is held": -2 * mib, "train.py:7 main": -2 * mib, "model.py:42 forward": 0, "model.py:60 step": -2 * mib}, changes
+        assert changes == {"all that is held": -2 * mib, "before.py:7 <module>": -2 * mib, "model.py:42 forward": 0, "model.py:60 step": -2 * mib}, changes
         colours = page.run("PAGE.explorers[0].flame.boxes.map((box) => PAGE.explorers[0].flame.changeFill(box)[0])")
         assert colours[2] == page.run("styleColour('other')") and colours[3] == page.run("styleColour('good')"), colours
         page.press("close-second")

@@ -47,15 +47,26 @@ class StackTree {
   }
 
   // Numbers by which frames of two recordings are told to be the same: `line`, in the same line, and `role`, the
-  // same function of the same file, wherever its lines and its folder are.
+  // same function of the same file, wherever its lines and its folder are. The script that was started is the same
+  // file under any name.
   keysOf(node) {
     const frame = this.frame[node];
     if (this.keys[frame] === undefined) {
       const [place, ...name] = this.name(node).split(' ');
-      const role = [place.replace(/:\d+$/, ''), ...name].join(' ');
-      this.keys[frame] = { line: FRAME_NUMBERS.of(this.name(node)), role: FRAME_NUMBERS.of(role) };
+      const [, file, line = ''] = /^(.*?)(:\d+)?$/.exec(place);
+      const role = [file === this.script() ? '' : file, ...name].join(' ');
+      this.keys[frame] = { line: FRAME_NUMBERS.of(`${role}${line}`), role: FRAME_NUMBERS.of(role) };
     }
     return this.keys[frame];
+  }
+
+  // "train.py", the file of the outermost frame that is a script's; null: there is none.
+  script() {
+    if (this.scriptFile === undefined) {
+      const outermost = this.children[0].map((node) => this.name(node)).find((name) => name.endsWith(' <module>'));
+      this.scriptFile = outermost === undefined ? null : outermost.split(' ')[0].replace(/:\d+$/, '');
+    }
+    return this.scriptFile;
   }
 
   // What these nodes call.
