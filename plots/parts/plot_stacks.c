@@ -192,6 +192,8 @@ uint32_t frag_stacks_colour(const frag_stacks *state, const frag_stack_node *at)
     const frag_recording *recording = &state->recording;
     const char *file = frag_strings_get(&recording->strings, recording->frames[at->frame].file);
     const char *name = frag_path_name(file);
+    if (*name == '\0')
+        return 0; /* a thread of the backward pass is in no file */
     for (; *name != '\0'; name++)
         hash = (hash ^ (unsigned char)*name) * 16777619u;
     return 1 + (hash >> 8) % COLOURS;
