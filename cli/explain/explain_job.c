@@ -37,12 +37,12 @@ static job_paths find_paths(const frag_arguments *arguments)
 
 bool frag_explain_is_job(const frag_arguments *arguments)
 {
-    job_paths paths = find_paths(arguments);
-    bool is_named = paths.count == 2 && strstr(paths.items[0], "rank") != NULL &&
-                    strstr(paths.items[1], "rank") != NULL && paths.numbers[0] != paths.numbers[1];
-    destroy(&paths);
-    return paths.count > 2 ||
-           (paths.count == 2 && (is_named || frag_arguments_has_folder(arguments)));
+    size_t count = frag_arguments_operand_count(arguments);
+    uint32_t first = 0, second = 0;
+    if (count != 2 || frag_arguments_has_folder(arguments))
+        return count > 1;
+    return frag_rank_number_named(frag_arguments_operand(arguments, 0), &first) &&
+           frag_rank_number_named(frag_arguments_operand(arguments, 1), &second) && first != second;
 }
 
 static void print_try(frag_text_table *table, const frag_world *world, const char *label,

@@ -43,6 +43,11 @@ static bool read_behind_word(const char *path, size_t skipped, uint32_t *number)
     return is_found;
 }
 
+bool frag_rank_number_named(const char *path, uint32_t *number)
+{
+    return read_behind_word(path, 0, number);
+}
+
 /* How many letters all paths begin with; a number is not cut in two. */
 static size_t common_start(const char *const *paths, size_t count)
 {

@@ -13,6 +13,9 @@
  * differ in more, their order, from 0. */
 void frag_rank_numbers(const char *const *paths, size_t count, uint32_t *numbers);
 
+/* The number behind the last "rank" of a path that has one behind it. */
+bool frag_rank_number_named(const char *path, uint32_t *number);
+
 typedef struct frag_rank_list {
     uint32_t (*ranges)[2]; /* first and last */
     size_t count;

@@ -157,8 +157,10 @@ print(json.dumps(value))' "$1" "$2"; }
     # Two ranks are a job, a recording and the whole program are not.
     run ./fraglab explain "$job/rank0.fgt" "$job/rank2.fgt" --capacity 40MiB
     [[ "$output" == "2 ranks, "* ]]
-    cp "$job/rank2.fgt" "$BATS_TEST_TMPDIR/whole.fgt"
-    run ./fraglab explain "$job/rank2.fgt" "$BATS_TEST_TMPDIR/whole.fgt" --capacity 40MiB
+    mkdir "$BATS_TEST_TMPDIR/rank2"
+    cp "$job/rank2.fgt" "$BATS_TEST_TMPDIR/rank2/oom8.fgt"
+    cp "$job/rank2.fgt" "$BATS_TEST_TMPDIR/rank2/whole9.fgt"
+    run ./fraglab explain "$BATS_TEST_TMPDIR/rank2/oom8.fgt" "$BATS_TEST_TMPDIR/rank2/whole9.fgt" --capacity 40MiB
     [[ "$output" == "verdict "* ]]
     run ./fraglab explain "$job"
     [ "$status" -eq 2 ]
