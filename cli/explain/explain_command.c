@@ -147,15 +147,17 @@ static int explain_job(const frag_arguments *arguments, request *given)
     frag_error error = {0};
     const char *first = NULL;
     frag_input *input = frag_input_open(frag_arguments_operand(arguments, 0), &error);
-    if (input == NULL) {
+    if (input == NULL && strpbrk(frag_arguments_operand(arguments, 0), "./") == NULL) {
+        bool are_many = frag_arguments_operand_count(arguments) > 2;
         error = (frag_error){0};
         frag_fail(
             &error, FRAG_E_USAGE,
             "unexpected argument '%s'; put a message of several words in quotes; see 'fraglab "
             "explain --help'",
-            frag_arguments_operand(arguments, 1));
-        return frag_report(&error);
+            frag_arguments_operand(arguments, are_many ? 2 : 1));
     }
+    if (input == NULL)
+        return frag_report(&error);
     frag_input_close(input);
     bool ok = frag_explain_job(arguments, &given->context, given->format, &given->options,
                                given->stream, &first, &error);

@@ -59,7 +59,7 @@ fails() {
     fails 2 "option '--quiet' takes no value; leave out what follows the '='" policies --quiet=yes
     fails 2 "unexpected argument 'extra'; see 'fraglab doctor --help'" doctor extra
     fails 2 "unexpected argument '--format'; see 'fraglab policies --help'" policies best-fit -- --format
-    fails 2 "TRACE... is missing; see 'fraglab run --help'" run
+    fails 2 "TRACE|FOLDER... is missing; see 'fraglab run --help'" run
 }
 
 @test "options may stand before, between and behind operands, and the last of two wins" {
