@@ -217,14 +217,17 @@ static void print_most(FILE *stream, const frag_diff *diff, const frag_site_chan
     frag_site_change *changes = NULL;
     size_t count = 0;
     size_t all = frag_site_uses_compare_most(&diff->sides[0].uses, &diff->sides[1].uses, &changes);
-    while (count < all && changes[count].has_place)
+    const frag_site_change *lines = changes;
+    for (; all > 0 && !lines->has_place; all--)
+        lines++;
+    while (count < all && lines[count].has_place)
         count++;
-    bool is_same = first != NULL && count > 0 && strcmp(first->caller, changes[0].caller) == 0 &&
-                   first->before.live_bytes == changes[0].before.live_bytes &&
-                   first->after.live_bytes == changes[0].after.live_bytes;
+    bool is_same = first != NULL && count > 0 && strcmp(first->caller, lines[0].caller) == 0 &&
+                   first->before.live_bytes == lines[0].before.live_bytes &&
+                   first->after.live_bytes == lines[0].after.live_bytes;
     if (count > 0 && !is_same) {
         fputc('\n', stream);
-        print_changes(stream, titles, changes, count, rows);
+        print_changes(stream, titles, lines, count, rows);
     }
     frag_free(changes);
 }

@@ -215,12 +215,13 @@ static uint64_t size_of(const frag_site_change *change)
 }
 
 /* Places first, then the largest, the rest by name: an order that no address decides. What has no
- * place, mostly the backward pass, changes along with what the forward pass was given. */
+ * place, mostly the backward pass, changes along with what the forward pass was given, but not
+ * where that moves against it and is small beside it, as where gradients become sparse. */
 static int compare_changes(const void *left, const void *right)
 {
     const frag_site_change *a = left, *b = right;
-    if (a->has_place != b->has_place)
-        return a->has_place ? -1 : 1;
+    if (a->is_behind != b->is_behind)
+        return a->is_behind ? 1 : -1;
     if (size_of(a) != size_of(b))
         return size_of(a) > size_of(b) ? -1 : 1;
     if (a->is_against != b->is_against)
@@ -258,26 +259,37 @@ static size_t sum_callers(frag_site_change *pairs, size_t pair_count, caller_cha
     return count;
 }
 
-static bool is_growth(const frag_site_change *changes, size_t count)
+/* Which way changes go together, and whether those with a place are worth being first. */
+typedef struct drift {
+    bool is_growth;
+    bool are_places_first;
+} drift;
+
+static drift drift_of(const frag_site_change *changes, size_t count)
 {
-    uint64_t before = 0, after = 0;
+    double sums[2] = {0}, sizes[2] = {0}; /* without and with a place */
     for (size_t i = 0; i < count; i++) {
-        before += changes[i].before.live_bytes;
-        after += changes[i].after.live_bytes;
+        double change = (double)changes[i].after.live_bytes - (double)changes[i].before.live_bytes;
+        sums[changes[i].has_place] += change;
+        sizes[changes[i].has_place] += change < 0 ? -change : change;
     }
-    return after > before;
+    double whole = sums[false] + sums[true];
+    bool is_against = whole > 0 ? sums[true] <= 0 : sums[true] >= 0;
+    return (drift){.is_growth = whole > 0,
+                   .are_places_first = !is_against || 4 * sizes[true] >= sizes[false]};
 }
 
-static void mark_against(frag_site_change *change, bool is_all_growth)
+static void place_in(frag_site_change *change, drift all)
 {
-    change->is_against = (change->after.live_bytes > change->before.live_bytes) != is_all_growth;
+    change->is_against = (change->after.live_bytes > change->before.live_bytes) != all.is_growth;
+    change->is_behind = change->has_place != all.are_places_first;
 }
 
 void frag_site_changes_sort(frag_site_change *changes, size_t count)
 {
-    bool is_all_growth = is_growth(changes, count);
+    drift all = drift_of(changes, count);
     for (size_t i = 0; i < count; i++)
-        mark_against(&changes[i], is_all_growth);
+        place_in(&changes[i], all);
     qsort(changes, count, sizeof *changes, compare_changes);
 }
 
@@ -290,9 +302,9 @@ size_t frag_site_uses_compare(const frag_site_uses *before, const frag_site_uses
     size_t caller_count = sum_callers(pairs, pair_count, callers);
     size_t count = 0;
     *changes = frag_alloc(2 * pair_count, sizeof **changes);
-    bool is_all_growth = is_growth(pairs, pair_count);
+    drift all = drift_of(pairs, pair_count);
     for (size_t i = 0; i < caller_count; i++)
-        mark_against(&callers[i].sum, is_all_growth);
+        place_in(&callers[i].sum, all);
     qsort(callers, caller_count, sizeof *callers, compare_changes);
     for (size_t i = 0; i < caller_count; i++) {
         frag_site_change *own = callers[i].pairs;

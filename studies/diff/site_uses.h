@@ -47,6 +47,7 @@ typedef struct frag_site_change {
     const char *inner;
     bool has_place;
     bool is_against;      /* when sorted: it moved against the changes that it was sorted with */
+    bool is_behind;       /* when sorted: it stands behind all that are not */
     frag_site_use before; /* without names */
     frag_site_use after;
 } frag_site_change;
@@ -66,7 +67,8 @@ size_t frag_site_uses_compare_most(const frag_site_uses *before, const frag_site
 size_t frag_site_uses_pair(const frag_site_uses *before, const frag_site_uses *after,
                            frag_site_change **pairs);
 
-/* Those with a place first, of these and of the others the largest change of live bytes first. Of
+/* Those with a place first (last, where together they move against the whole and are less than a
+ * fourth of the others), of these and of the others the largest change of live bytes first. Of
  * equal ones, what goes the way of all together first (what shrank, if they come to nothing), then
  * by name. */
 void frag_site_changes_sort(frag_site_change *changes, size_t count);

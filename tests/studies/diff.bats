@@ -171,6 +171,18 @@ trace() {
     ./fraglab diff "$out/from" "$out/to" --format jsonl | head -1 | grep '"site":"a (x.py)"'
 }
 
+@test "lines that move little and against the whole stand behind what has none" {
+    trace from 'alloc 0 2097152 site=1' 'alloc 1 20971520 site=3'
+    trace to 'alloc 0 3145728 site=1' 'alloc 1 4194304 site=3'
+    first() { ./fraglab diff "$out/from" "$out/to" | grep -A1 '^held there' | tail -1; }
+    [[ "$(first)" == "autograd thread "*"-16.00 MiB"* ]]
+    # A fourth of it is a change of its own; so is one that goes the same way.
+    trace to 'alloc 0 6291456 site=1' 'alloc 1 4194304 site=3'
+    [[ "$(first)" == "a (x.py) "*"+4.00 MiB"* ]]
+    trace to 'alloc 0 1048576 site=1' 'alloc 1 4194304 site=3'
+    [[ "$(first)" == "a (x.py) "*"-1.00 MiB"* ]]
+}
+
 @test "of a real pair the mended function is first, though most of the change is in the backward pass" {
     run ./fraglab diff tests/data/recordings/upsampled-{before,after}.txt.zst
     echo "$output"
