@@ -103,13 +103,13 @@ def check_packages(row, environment):
         raise Skip("it needs " + run.stdout.strip())
 
 
-def dry_run(row, fraglab, tree, environment, recording):
+def dry_run(row, fraglab, tree, environment, recording, *options):
     words = shlex.split(row.command)
     settings = dict(os.environ, PATH=os.path.join(os.path.abspath(environment), "bin") + ":" + os.environ["PATH"])
     while "=" in words[0]:
         name, value = words.pop(0).split("=", 1)
         settings[name] = value
-    command = [fraglab, "dryrun", "-q", "--gpu", row.card, "--timeout", str(SECONDS)]
+    command = [fraglab, "dryrun", "-q", "--gpu", row.card, "--timeout", str(SECONDS), *options]
     command += ["-o", recording] if row.writes == "-" else []
     run = subprocess.run([*command, "--", *words], cwd=os.path.join(tree, row.folder), env=settings, capture_output=True, text=True, check=False)
     if not os.path.isfile(recording):
@@ -124,6 +124,24 @@ def compare(row, fraglab, folder, real, dry):
     return json.loads(run.stdout)
 
 
+def read_figures(path):
+    with open(path, encoding="utf-8") as file:
+        return [(" ".join(r[k] for k in ("model", "operation", "dtype", "resolution")), r["max_allocated_mb"]) for r in json.load(file)]
+
+
+def compare_figures(row, fraglab, tree, environment, real, written):
+    """Peaks allocated, MiB: those published, and those of dry runs with the smallest and the largest workspaces."""
+    every = [read_figures(real)]
+    for end in ("low", "high"):
+        os.unlink(written)
+        dry_run(row, fraglab, tree, environment, written, "--workspaces", end)
+        every.append(read_figures(written))
+    if any([name for name, _ in figures] != [name for name, _ in every[0]] for figures in every):
+        raise RuntimeError("the script measures other things than were published")
+    rows = [(of[0][0], *(value for _, value in of)) for of in zip(*every)]
+    return {"figures": rows, "differences": [r for r in rows if not r[2] <= r[1] <= r[3]]}
+
+
 def do(row, fraglab, folder, scratch, environments):
     if row.release not in environments:
         raise Skip(f"torch {row.release} cannot be had")
@@ -134,6 +152,9 @@ def do(row, fraglab, folder, scratch, environments):
     real, dry = os.path.join(scratch, "real.pickle"), os.path.join(scratch, "dry.pickle")
     shutil.copyfile(os.path.join(tree, row.recording), real)
     written = os.path.join(tree, row.writes) if row.writes != "-" else dry
+    if row.writes.endswith(".json"):
+        row.found = compare_figures(row, fraglab, tree, environment, real, written)
+        return
     if os.path.exists(written):
         os.unlink(written)
     dry_run(row, fraglab, tree, environment, written)
@@ -143,6 +164,13 @@ def do(row, fraglab, folder, scratch, environments):
 def show(row):
     if row.found is None:
         print(f"{row.name:86} {'skipped: ' + row.skipped if row.skipped else 'did not run: ' + row.error}")
+        return
+    if "figures" in row.found:
+        for name, real, low, high in row.found["figures"]:
+            print(f"{name:50} {real:12.4f} MiB {low:12.4f} {high:12.4f} {'outside' if not low <= real <= high else '= high' if real == high else 'inside'}")
+        inside, equal = len(row.found["figures"]) - len(row.found["differences"]), sum(f[1] == f[3] for f in row.found["figures"])
+        print(f"{row.name:86} {inside} of {len(row.found['figures'])} peaks inside the interval, {equal} equal to its upper end"
+              f"{'' if row.is_expected() else ', NOT EXPECTED'}: {row.expected}")
         return
     requests, frees, reserved = row.found["requests"], row.found["frees"], row.found["peaks"]["reserved"]
     line = (f"{row.name:86} {row.release:6} {row.card:10} {requests['equal']:>6,} of {requests['real']:<6,} {frees['equal']:>6,} of {frees['real']:<6,} "
@@ -164,8 +192,9 @@ def main(fraglab, folder, scratch, word, *places):
         show(row)
         sys.stdout.flush()
     ran = [row for row in rows if not row.skipped]
-    exact = sum(row.found is not None and not row.found["differences"] for row in ran)
-    print(f"recordings: {exact} of {len(ran)} equal in every request and free, {len(rows) - len(ran)} skipped")
+    whole = [row for row in ran if not row.writes.endswith(".json")]
+    exact = sum(row.found is not None and not row.found["differences"] for row in whole)
+    print(f"recordings: {exact} of {len(whole)} equal in every request and free, {len(rows) - len(ran)} skipped")
     if not ran:
         return 77
     return 0 if all(row.is_expected() for row in ran) else 1

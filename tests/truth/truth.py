@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 ENOUGH = 0.95
-ONE_PROCESS = ("liger.py", "linear.py", "bert_large.py")  # all X of a series in one run
+ONE_PROCESS = ("liger.py", "linear.py", "bert_large.py", "qwen_vae.py", "conv3d.py")  # all X of a series in one run
 UNITS = {"gb": 1e9, "mib": 2**20}
 
 
@@ -17,7 +17,7 @@ class Series:
         self.name, self.card, self.release, self.measure, command, points = line.rstrip("\n").split("\t")
         self.program, *self.arguments = command.split(" ")
         self.figures = dict(point.split("=") for point in points.split(" "))
-        self.found = {}  # X: bytes
+        self.found, self.low = {}, {}  # X: bytes, with the largest workspaces and, of an interval, with the smallest
         self.error = ""
 
 
@@ -27,27 +27,29 @@ def read_series(path, word, releases):
     return [s for s in every if word in s.name and s.release in releases]
 
 
-def dry_run(fraglab, folder, environment, series, arguments):
+def dry_run(fraglab, folder, environment, series, arguments, found, *options):
     environment, _, packages = environment.partition(",")
     python = os.path.join(environment, "bin", "python")
     program = os.path.join(folder, "programs", series.program)
-    command = [fraglab, "dryrun", "--gpu", series.card, "--", python, program, *series.arguments, *arguments]
+    command = [fraglab, "dryrun", "--gpu", series.card, *options, "--", python, program, *series.arguments, *arguments]
     variables = dict(os.environ, PYTHONPATH=packages) if packages else None
     run = subprocess.run(command, capture_output=True, text=True, check=False, env=variables)
     for line in run.stdout.splitlines():
         words = line.split(" ")
         if words[0] == "peak" and len(words) == 3:
-            series.found[words[1]] = int(words[2])
-    if any(x not in series.found for x in (arguments or series.figures)):
+            found[words[1]] = int(words[2])
+    if any(x not in found for x in (arguments or series.figures)):
         series.error = (run.stderr.strip().splitlines() or ["no output"])[-1]
 
 
 def run(fraglab, folder, environment, series):
     if series.program in ONE_PROCESS:
-        dry_run(fraglab, folder, environment, series, list(series.figures))
+        dry_run(fraglab, folder, environment, series, list(series.figures), series.found)
+        if series.measure == "interval-gib":
+            dry_run(fraglab, folder, environment, series, list(series.figures), series.low, "--workspaces", "low")
         return
     for x in series.figures:
-        dry_run(fraglab, folder, environment, series, [x])
+        dry_run(fraglab, folder, environment, series, [x], series.found)
 
 
 def in_mebibytes(count):
@@ -92,6 +94,17 @@ def rough_rows(every):
             )
 
 
+def interval_rows(every):
+    print(f"\n{'series':44} {'X':>10} {'published':>10} {'low':>10} {'high':>10}  GiB allocated")
+    inside = []
+    for s in every:
+        for x, y in s.figures.items():
+            low, high = (round(f[x] / 2**30, len(y.partition(".")[2])) for f in (s.low, s.found))
+            inside.append(low <= float(y) <= high)
+            print(f"{s.name:44} {x:>10} {y:>10} {low:>10} {high:>10}  {'inside' if inside[-1] else 'outside'}")
+    print(f"inside the interval: {sum(inside)} of {len(inside)}")
+
+
 def oom_rows(every):
     for s in every:
         for x in s.figures:
@@ -117,6 +130,9 @@ def main(fraglab, folder, word, *places):
     rough = [s for s in ran if s.measure.split("-")[-1] in UNITS]
     if rough:
         rough_rows(rough)
+    intervals = [s for s in ran if s.measure == "interval-gib"]
+    if intervals:
+        interval_rows(intervals)
     oom_rows([s for s in ran if s.measure == "oom"])
     for series in every:
         if series.error:
