@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 ENOUGH = 0.95
-ONE_PROCESS = ("liger.py", "linear.py", "bert_large.py", "qwen_vae.py", "conv3d.py")  # all X of a series in one run
+ONE_PROCESS = ("liger.py", "linear.py", "bert_large.py", "qwen_vae.py")  # all X of a series in one run
 UNITS = {"gb": 1e9, "mib": 2**20}
 
 
