@@ -166,11 +166,10 @@ def show(row):
         print(f"{row.name:86} {'skipped: ' + row.skipped if row.skipped else 'did not run: ' + row.error}")
         return
     if "figures" in row.found:
-        for name, real, low, high in row.found["figures"]:
-            print(f"{name:50} {real:12.4f} MiB {low:12.4f} {high:12.4f} {'outside' if not low <= real <= high else '= high' if real == high else 'inside'}")
-        inside, equal = len(row.found["figures"]) - len(row.found["differences"]), sum(f[1] == f[3] for f in row.found["figures"])
-        print(f"{row.name:86} {inside} of {len(row.found['figures'])} peaks inside the interval, {equal} equal to its upper end"
-              f"{'' if row.is_expected() else ', NOT EXPECTED'}: {row.expected}")
+        for figure in row.found["figures"]:
+            print("{:50} {:12.4f} MiB {:12.4f} {:12.4f}".format(*figure), "outside" if figure in row.found["differences"] else "")
+        print(f"{row.name}: {sum(f[1] == f[3] for f in row.found['figures'])} of {len(row.found['figures'])} equal to the upper end,"
+              f" {len(row.found['differences'])} outside{'' if row.is_expected() else ', NOT EXPECTED'}")
         return
     requests, frees, reserved = row.found["requests"], row.found["frees"], row.found["peaks"]["reserved"]
     line = (f"{row.name:86} {row.release:6} {row.card:10} {requests['equal']:>6,} of {requests['real']:<6,} {frees['equal']:>6,} of {frees['real']:<6,} "

@@ -9,7 +9,7 @@ import sys
 
 ENOUGH = 0.95
 ONE_PROCESS = ("liger.py", "linear.py", "bert_large.py", "qwen_vae.py")  # all X of a series in one run
-UNITS = {"gb": 1e9, "mib": 2**20}
+UNITS = {"gb": 1e9, "mib": 2**20, "gib": 2**30}
 
 
 class Series:
@@ -17,7 +17,7 @@ class Series:
         self.name, self.card, self.release, self.measure, command, points = line.rstrip("\n").split("\t")
         self.program, *self.arguments = command.split(" ")
         self.figures = dict(point.split("=") for point in points.split(" "))
-        self.found, self.low = {}, {}  # X: bytes, with the largest workspaces and, of an interval, with the smallest
+        self.found, self.low = {}, {}  # X: bytes; with the smallest workspaces
         self.error = ""
 
 
@@ -88,21 +88,12 @@ def rough_rows(every):
         for x, y in s.figures.items():
             digits = len(y.partition(".")[2])
             found = round(s.found[x] / UNITS[unit], digits)
+            low = round(s.low[x] / UNITS[unit], digits) if s.low else None
+            interval = "" if low is None else f"  {'inside' if low <= float(y) <= found else 'outside'} from {low:.{digits}f}"
             print(
                 f"{s.name:44} {s.card:10} {s.release:15} {x:>9} {s.measure:>14} {y:>10} {found:>10.{digits}f}"
-                f" {100 * (found - float(y)) / float(y):+6.1f} %"
+                f" {100 * (found - float(y)) / float(y):+6.1f} %{interval}"
             )
-
-
-def interval_rows(every):
-    print(f"\n{'series':44} {'X':>10} {'published':>10} {'low':>10} {'high':>10}  GiB allocated")
-    inside = []
-    for s in every:
-        for x, y in s.figures.items():
-            low, high = (round(f[x] / 2**30, len(y.partition(".")[2])) for f in (s.low, s.found))
-            inside.append(low <= float(y) <= high)
-            print(f"{s.name:44} {x:>10} {y:>10} {low:>10} {high:>10}  {'inside' if inside[-1] else 'outside'}")
-    print(f"inside the interval: {sum(inside)} of {len(inside)}")
 
 
 def oom_rows(every):
@@ -130,9 +121,6 @@ def main(fraglab, folder, word, *places):
     rough = [s for s in ran if s.measure.split("-")[-1] in UNITS]
     if rough:
         rough_rows(rough)
-    intervals = [s for s in ran if s.measure == "interval-gib"]
-    if intervals:
-        interval_rows(intervals)
     oom_rows([s for s in ran if s.measure == "oom"])
     for series in every:
         if series.error:

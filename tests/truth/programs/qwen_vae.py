@@ -1,5 +1,4 @@
-"""The autoencoder of Qwen-Image in 16 bits: what one call allocates at most, measured as InvokeAI's scripts/calibrate_qwen_vae_working_memory.py does.
-Arguments: decode or encode, HEIGHTxWIDTH..."""
+"""The autoencoder of Qwen-Image, measured as InvokeAI's scripts/calibrate_qwen_vae_working_memory.py does: decode or encode, HEIGHTxWIDTH..."""
 import sys
 
 import torch
