@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include "base/bytes.h"
 #include "base/memory.h"
 #include "workload/data_parallel.h"
 #include "workload/ddp.h"
@@ -267,7 +268,7 @@ static void generate_tokens(program *running)
     frag_tensor logits = 0;
     frag_batch pass = *batch;
     frag_tape_set_autocast(tape, frag_model_autocast_type(running->workload));
-    for (uint64_t i = 0; i < running->workload->new_tokens; i++) {
+    for (uint64_t i = 0; i < running->workload->new_tokens && !frag_tape_is_over(tape); i++) {
         const char *phase = i == 0 ? "prefill" : "decode";
         frag_tape_begin(tape, phase);
         pass.ids = next;
@@ -338,7 +339,9 @@ static void train_step(program *running)
             load_batch(running);
         frag_pipeline_step(tape, running->pipeline, running->batch.ids);
     }
-    for (uint64_t i = 0; i < running->workload->accumulate && running->pipeline == NULL; i++) {
+    for (uint64_t i = 0; i < running->workload->accumulate && running->pipeline == NULL &&
+                         (i == 0 || !frag_tape_is_over(tape));
+         i++) {
         if (running->rlhf != NULL)
             run_alternation(running);
         else
@@ -381,7 +384,7 @@ static void run_steps(program *running)
         frag_serve(tape, running->family, &running->model);
         return;
     }
-    for (uint64_t step = 1; step <= workload->steps; step++) {
+    for (uint64_t step = 1; step <= workload->steps && !frag_tape_is_over(tape); step++) {
         char name[32];
         snprintf(name, sizeof name, "step %llu", (unsigned long long)step);
         frag_tape_begin(tape, name);
@@ -476,6 +479,7 @@ typedef struct generating {
     frag_builder *builder;
     frag_request_kinds *kinds; /* NULL: nobody asks */
     frag_event_room room;
+    uint64_t limit_bytes;
 } generating;
 
 static void run_rank(const generating *of, uint32_t rank)
@@ -499,6 +503,7 @@ static void run_rank(const generating *of, uint32_t rank)
         .rank = rank,
     };
     frag_tape_watch_kinds(running.tape, of->kinds);
+    frag_tape_set_limit(running.tape, of->limit_bytes);
     run_program(&running);
     if (workload->offload != FRAG_OFFLOAD_NONE) {
         char bytes[32];
@@ -534,21 +539,24 @@ bool frag_workload_generate(const frag_workload *workload, const frag_tape_card 
 {
     if (!check_card(workload, card, error))
         return false;
-    const generating of = {
-        .workload = workload, .card = card, .builder = frag_builder_create(recording)};
+    const generating of = {.workload = workload,
+                           .card = card,
+                           .builder = frag_builder_create(recording),
+                           .limit_bytes = FRAG_UNLIMITED};
     run_ranks(&of);
     return frag_builder_finish(of.builder, name, error);
 }
 
 bool frag_workload_generate_marked(const frag_workload *workload, const frag_tape_card *card,
-                                   frag_event_room room, frag_recording *recording,
-                                   frag_request_kinds *kinds, frag_error *error)
+                                   frag_event_room room, uint64_t limit_bytes,
+                                   frag_recording *recording, frag_request_kinds *kinds,
+                                   frag_error *error)
 {
     if (!check_card(workload, card, error)) {
         frag_free(room.events);
         return false;
     }
-    const generating of = {workload, card, frag_builder_create(recording), kinds, room};
+    const generating of = {workload, card, frag_builder_create(recording), kinds, room, limit_bytes};
     frag_builder_skip_digest(of.builder);
     run_ranks(&of);
     return frag_builder_finish(of.builder, "plan", error);

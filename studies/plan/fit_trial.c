@@ -14,6 +14,7 @@ enum { SPARES = 2 };
 /* What is known of a setting. */
 typedef struct known_trial {
     uint64_t bound_bytes;
+    bool is_bound_part;      /* the bound is that of a trace that did not go on: it can be more */
     uint64_t enough_bytes;   /* FRAG_UNLIMITED: not known */
     uint64_t survived_bytes; /* with this it survives; FRAG_UNLIMITED: not known */
     bool is_measured;        /* result is there */
@@ -127,19 +128,22 @@ static frag_event_room take_room(frag_fitter *fitter)
     return room;
 }
 
+/* limit_bytes: of frag_workload_generate_marked */
 static bool make_trace(frag_fitter *fitter, const frag_fit_setting *setting,
-                       const frag_tape_card *card, made_trace *made, frag_error *error)
+                       const frag_tape_card *card, uint64_t limit_bytes, made_trace *made,
+                       frag_error *error)
 {
     *made = (made_trace){.kinds = {0}};
     if (frag_is_cancelled(fitter->context))
         return frag_fail(error, FRAG_E_SYSTEM, "interrupted");
     if (!frag_workload_check(&setting->workload, error) ||
-        !frag_workload_generate_marked(&setting->workload, card, take_room(fitter),
+        !frag_workload_generate_marked(&setting->workload, card, take_room(fitter), limit_bytes,
                                        &made->recording, &made->kinds, error))
         return false;
     frag_lock_take(fitter->lock);
     fitter->trace_count++;
-    fitter->event_count = made->recording.traces[0].event_count;
+    if (limit_bytes == FRAG_UNLIMITED)
+        fitter->event_count = made->recording.traces[0].event_count;
     frag_lock_give(fitter->lock);
     return true;
 }
@@ -370,10 +374,11 @@ bool frag_fit_measure(frag_fitter *fitter, const frag_fit_setting *setting,
     if (known.is_measured)
         return true;
     made_trace made;
-    bool ok = make_trace(fitter, setting, card, &made, error) &&
+    bool ok = make_trace(fitter, setting, card, FRAG_UNLIMITED, &made, error) &&
               measure_trace(fitter, setting, &made, result, error);
     if (ok) {
         known.bound_bytes = find_bound(&made);
+        known.is_bound_part = false;
         known.enough_bytes = result->enough_bytes;
         known.is_measured = true;
         known.result = *result;
@@ -426,21 +431,39 @@ bool frag_fit_try(frag_fitter *fitter, const frag_fit_setting *setting, const fr
 {
     known_trial known = find_known(fitter, setting, card);
     *attempt = (frag_fit_attempt){usable_bytes >= known.enough_bytes, known.bound_bytes,
-                                  most_needed(&known)};
+                                  most_needed(&known), known.is_bound_part};
     if (attempt->fits || usable_bytes < known.bound_bytes ||
         (known.is_measured && usable_bytes < known.result.needed_bytes))
         return true;
     /* Not known; or between both, where more memory can fail where less did not. */
     made_trace made;
-    bool ok = make_trace(fitter, setting, card, &made, error);
+    bool ok = make_trace(fitter, setting, card, usable_bytes, &made, error);
     if (ok) {
         known.bound_bytes = attempt->bound_bytes = find_bound(&made);
+        known.is_bound_part = attempt->is_bound_part = usable_bytes < known.bound_bytes;
         ok = usable_bytes < known.bound_bytes ||
              run_all(fitter, setting, &made, usable_bytes, &known, &attempt->fits, error);
         attempt->most_bytes = most_needed(&known);
     }
     if (ok)
         store(fitter, setting, card, &known);
+    destroy_trace(fitter, &made);
+    return ok;
+}
+
+bool frag_fit_bound(frag_fitter *fitter, const frag_fit_setting *setting,
+                    const frag_tape_card *card, uint64_t *bound_bytes, frag_error *error)
+{
+    known_trial known = find_known(fitter, setting, card);
+    made_trace made = {.kinds = {0}};
+    bool ok = known.bound_bytes > 0 && !known.is_bound_part;
+    if (!ok && make_trace(fitter, setting, card, FRAG_UNLIMITED, &made, error)) {
+        known.bound_bytes = find_bound(&made);
+        known.is_bound_part = false;
+        store(fitter, setting, card, &known);
+        ok = true;
+    }
+    *bound_bytes = known.bound_bytes;
     destroy_trace(fitter, &made);
     return ok;
 }

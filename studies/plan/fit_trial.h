@@ -52,10 +52,15 @@ typedef struct frag_fit_attempt {
     bool fits;
     uint64_t bound_bytes; /* with less than this it never does: the peak of what is requested */
     uint64_t most_bytes;  /* it does not need more than this; FRAG_UNLIMITED: not known */
+    bool is_bound_part;   /* bound_bytes is over the size, which is enough, and not yet the peak */
 } frag_fit_attempt;
 
 bool frag_fit_try(frag_fitter *fitter, const frag_fit_setting *setting, const frag_tape_card *card,
                   uint64_t usable_bytes, frag_fit_attempt *attempt, frag_error *error);
+
+/* The peak of what is requested. */
+bool frag_fit_bound(frag_fitter *fitter, const frag_fit_setting *setting,
+                    const frag_tape_card *card, uint64_t *bound_bytes, frag_error *error);
 
 bool frag_fit_divide(frag_fitter *fitter, const frag_fit_setting *setting,
                      const frag_tape_card *card, frag_fit_parts *parts, frag_error *error);

@@ -252,6 +252,7 @@ typedef struct probe {
     uint64_t value;
     uint64_t bound_bytes; /* FRAG_UNLIMITED: not known */
     uint64_t most_bytes;  /* of frag_fit_attempt */
+    bool is_bound_part;   /* of it, too */
     bool fits;
 } probe;
 
@@ -272,8 +273,20 @@ static bool try_value(planner *of, const bisection *over, probe *tried)
                            &attempt, of->error);
     tried->bound_bytes = attempt.bound_bytes;
     tried->most_bytes = attempt.most_bytes;
+    tried->is_bound_part = attempt.is_bound_part;
     tried->fits = attempt.fits;
     return ok;
+}
+
+/* The bound of a value that does not fit, where it is not yet known. */
+static bool find_bound(planner *of, const bisection *over, probe *tried)
+{
+    frag_fit_setting setting;
+    if (!tried->is_bound_part || !set_value(over, tried->value, &setting))
+        return true;
+    tried->is_bound_part = false;
+    return frag_fit_bound(of->fitter, &setting, &of->plan->base.card, &tried->bound_bytes,
+                          of->error);
 }
 
 /* What a value needs is about linear: between two that were tried, and above them. more: how much
@@ -355,7 +368,8 @@ static bool find_largest(planner *of, const bisection *over, uint64_t *largest)
     }
     uint64_t above = high.value;
     *largest = low.value;
-    if (low.value > 0 && above - low.value > 1 && !find_surplus(of, over, &low, &more))
+    if (low.value > 0 && above - low.value > 1 &&
+        (!find_surplus(of, over, &low, &more) || !find_bound(of, over, &high)))
         return false;
     while (above - *largest > 1) {
         tried.value = *largest + (above - *largest) / 2;

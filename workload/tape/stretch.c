@@ -41,6 +41,7 @@ void frag_tape_begin_stretch(const frag_tape *tape, const frag_tensor *tensors, 
     *stretch = (frag_tape_stretch){
         .first = frag_builder_event_count(tape->builder),
         .request = request_count(tape),
+        .live_bytes = tape->live_bytes,
         .cast_count = tape->cast_count,
         .tensor_count = count,
         .before = libraries_of(tape),
@@ -63,6 +64,7 @@ void frag_tape_end_stretch(const frag_tape *tape, const frag_tensor *tensors,
         kept->is_column = of->is_column;
         kept->is_strided = of->is_strided;
     }
+    stretch->live_bytes = tape->live_bytes - stretch->live_bytes;
     stretch->requests = request_count(tape) - stretch->request;
     stretch->after = libraries_of(tape);
     if (tape->cast_count == stretch->cast_count)
@@ -107,6 +109,8 @@ bool frag_tape_repeat_stretch(frag_tape *tape, const frag_tensor *tensors,
     for (uint32_t i = 0; i < stretch->tensor_count; i++)
         move_tensor(tape, tensors[i], &stretch->tensors[i], request_count(tape));
     keep_kinds(tape, stretch);
+    tape->live_bytes += stretch->live_bytes;
+    tape->is_over |= tape->live_bytes > tape->limit_bytes;
     memcpy(tape->has_blas, stretch->after.has_blas, sizeof tape->has_blas);
     memcpy(tape->has_blas_lt, stretch->after.has_blas_lt, sizeof tape->has_blas_lt);
     tape->has_tried_bf16 = stretch->after.has_tried_bf16;

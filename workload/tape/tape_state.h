@@ -60,6 +60,9 @@ struct frag_tape {
     bool is_offloading;
     uint64_t host_bytes; /* of saved tensors that are there */
     uint64_t host_bytes_max;
+    uint64_t live_bytes;
+    uint64_t limit_bytes; /* of what is live at once */
+    bool is_over;         /* it was passed */
     bool is_silent;
     bool is_recording;
     bool is_backward_thread;

@@ -13,6 +13,7 @@ frag_tape *frag_tape_create(frag_builder *builder, const frag_tape_card *card)
     tape->builder = builder;
     tape->card = *card;
     tape->is_recording = true;
+    tape->limit_bytes = UINT64_MAX;
     /* 0 is nothing in all three tables. */
     tape->storages = frag_grow(NULL, &tape->storages_capacity, 64, sizeof *tape->storages);
     tape->tensors = frag_grow(NULL, &tape->tensors_capacity, 64, sizeof *tape->tensors);
@@ -41,6 +42,23 @@ void frag_tape_destroy(frag_tape *tape)
 const frag_tape_card *frag_tape_get_card(const frag_tape *tape)
 {
     return &tape->card;
+}
+
+/* ---- what is live */
+void frag_tape_set_limit(frag_tape *tape, uint64_t bytes)
+{
+    tape->limit_bytes = bytes;
+}
+
+bool frag_tape_is_over(const frag_tape *tape)
+{
+    return tape->is_over;
+}
+
+static void count_live(frag_tape *tape, uint64_t bytes)
+{
+    tape->live_bytes += bytes;
+    tape->is_over |= tape->live_bytes > tape->limit_bytes;
 }
 
 /* ---- events */
@@ -126,6 +144,7 @@ static uint32_t take_storage(frag_tape *tape, uint64_t bytes)
     tape->storages[id] = (frag_tape_storage){.slot = slot, .bytes = bytes};
     if (bytes > 0) {
         keep_kind(tape, &tape->storages[id]);
+        count_live(tape, bytes);
         add_event(tape, FRAG_OP_ALLOC, 0, slot, bytes);
     }
     return id;
@@ -138,6 +157,7 @@ static void drop_storage(frag_tape *tape, uint32_t id)
     if (--held->references > 0)
         return;
     if (held->bytes > 0) {
+        tape->live_bytes -= held->bytes;
         add_event(tape, FRAG_OP_FREE, 0, held->slot, 0);
         frag_builder_slot_give(tape->builder, held->slot);
     }
@@ -386,6 +406,7 @@ void frag_tape_empty_storage(frag_tape *tape, frag_tensor id)
     frag_tape_storage *held = &tape->storages[tape->tensors[id].storage];
     if (held->bytes == 0)
         return;
+    tape->live_bytes -= held->bytes;
     add_event(tape, FRAG_OP_FREE, 0, held->slot, 0);
     frag_builder_slot_give(tape->builder, held->slot);
     held->bytes = 0;
@@ -398,6 +419,7 @@ void frag_tape_fill_storage(frag_tape *tape, frag_tensor id, uint64_t count)
     held->bytes = count * frag_dtype_bytes(tape->tensors[id].dtype);
     held->slot = frag_builder_slot_take(tape->builder);
     keep_kind(tape, held);
+    count_live(tape, held->bytes);
     add_event(tape, FRAG_OP_ALLOC, 0, held->slot, held->bytes);
 }
 
