@@ -556,7 +556,8 @@ bool frag_workload_generate_marked(const frag_workload *workload, const frag_tap
         frag_free(room.events);
         return false;
     }
-    const generating of = {workload, card, frag_builder_create(recording), kinds, room, limit_bytes};
+    const generating of = {workload, card, frag_builder_create(recording),
+                           kinds,    room, limit_bytes};
     frag_builder_skip_digest(of.builder);
     run_ranks(&of);
     return frag_builder_finish(of.builder, "plan", error);
