@@ -251,6 +251,35 @@ static void a_stretch_with_another_workspace_runs_anew(void **state)
     expect_events(&of, "+64 +8519680 -0 ");
 }
 
+/* The third of them is repeated, and leaves 64 bytes more than before. */
+static void what_is_live_is_over_the_limit_from_one_byte_more_on(void **state)
+{
+    (void)state;
+    for (uint64_t less = 0; less < 2; less++) {
+        made of;
+        begin(&of);
+        frag_tape_set_limit(of.tape, 512 - less);
+        frag_tensor first = frag_tape_empty(of.tape, 16, FRAG_F32);
+        frag_tensor second = frag_tape_empty(of.tape, 16, FRAG_F32);
+        frag_tape_stretch stretch;
+        frag_tape_begin_stretch(of.tape, &first, 1, &stretch);
+        assert_false(frag_tape_is_over(of.tape));
+        grow(&of, &first);
+        assert_int_equal(frag_tape_is_over(of.tape), less == 1);
+        frag_tape_end_stretch(of.tape, &first, &stretch);
+        frag_tape_set_limit(of.tape, 256 - less);
+        assert_true(frag_tape_repeat_stretch(of.tape, &second, &stretch));
+        assert_int_equal(frag_tape_is_over(of.tape), less == 1);
+        frag_tape_set_limit(of.tape, 352 - less);
+        frag_tape_empty_storage(of.tape, first);
+        frag_tape_fill_storage(of.tape, first, 56);
+        assert_int_equal(frag_tape_is_over(of.tape), less == 1);
+        frag_tape_drop(of.tape, second);
+        frag_tape_drop(of.tape, first);
+        expect_events(&of, "+64 +64 +256 +128 -0 -2 +256 +128 -1 -2 -3 +224 -0 -3 ");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -265,6 +294,7 @@ int main(void)
         cmocka_unit_test(a_stretch_is_repeated_from_other_tensors),
         cmocka_unit_test(a_tensor_that_others_hold_is_not_alone),
         cmocka_unit_test(a_stretch_with_another_workspace_runs_anew),
+        cmocka_unit_test(what_is_live_is_over_the_limit_from_one_byte_more_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
