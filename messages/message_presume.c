@@ -362,29 +362,6 @@ static bool is_documentation(const frag_message_split_line *read)
     return frag_message_line_has_any(read, 0, read->count, words);
 }
 
-/* "retrying with tiled decoding", "this is not a failure": the program went on. */
-static bool is_survived(const frag_message_split_line *read)
-{
-    static frag_word_list words = {"retry*",   "fallback",   "falling",  "skip*",    "instead",
-                                   "swapping", "attempting", "reclaim*", "continu*", "switch*",
-                                   "forcing",  "clamp*",     NULL};
-    static frag_word_list allocations = {"alloc*", "reserv*", NULL};
-    static frag_word_list others = {"cpu", "host", "system", "managed", "slower", "smaller", NULL};
-    static frag_word_list advice = {"try", "by", "consider", "please", "or", NULL};
-    for (size_t i = 0; i < read->count; i++)
-        if ((frag_message_line_is_any(read, i, words) && !frag_message_line_is(read, i, "retry") &&
-             !frag_message_line_has_any(read, i + 1, i + 3, allocations)) ||
-            (frag_message_line_is(read, i, "retry") &&
-             frag_message_line_has(read, i, FRAG_WORD_WARNING)) ||
-            (frag_message_line_is(read, i, "using") &&
-             !(i > 0 && frag_message_line_is_any(read, i - 1, advice)) &&
-             frag_message_line_has_any(read, i + 1, i + 3, others)) ||
-            (frag_message_line_is(read, i, "not") && frag_message_line_is(read, i + 1, "a") &&
-             frag_message_line_is(read, i + 2, "failure")))
-            return true;
-    return false;
-}
-
 /* "[info] reached memory limit while trying to allocate 414853888 bytes": all that an error says */
 static bool is_full_report(const frag_message_split_line *read)
 {
@@ -447,7 +424,7 @@ static bool is_aside(const frag_message_split_line *read)
 {
     if ((read->kinds & FRAG_WORD_CODE) != 0 || frag_message_is_other(read) ||
         frag_message_is_of_system(read) || frag_message_has_placeholder(read) ||
-        is_survived(read) || is_remark(read) || is_documentation(read))
+        is_remark(read) || is_documentation(read))
         return true;
     return (!is_marked(read, read->count) && (frag_message_is_table_row(read) || is_code(read) ||
                                               frag_message_is_statement(read))) ||
