@@ -181,7 +181,7 @@ static bool has_within(const frag_message_text *text, size_t from, size_t to, co
 bool frag_message_is_statement(const frag_message_split_line *read)
 {
     static const char *const keywords[] = {"class", "throw", "return", "struct"};
-    static const char *const starts[] = {"//", "/*", "#["};
+    static const char *const starts[] = {"//", "/*", "#[", "*@"};
     const frag_message_text *text = read->text;
     size_t from = frag_message_text_line_start(text, read->words[0].at);
     size_t to = frag_message_text_line_end(text, read->words[0].at, BEHIND);

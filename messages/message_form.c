@@ -104,7 +104,11 @@ bool frag_message_is_reported(const char *text, size_t at, size_t end)
     for (size_t i = 0; i < sizeof behind / sizeof *behind; i++)
         if (strncmp(text + end, behind[i], strlen(behind[i])) == 0)
             return false;
-    return !may_return(text, at);
+    /* "OutOfDeviceMemory.Register(" */
+    size_t member = end;
+    while (text[end] == '.' && (member == end || is_word(text[member])))
+        member++;
+    return !may_return(text, at) && (member == end || text[member] != '(');
 }
 
 bool frag_message_is_error(const char *text, size_t at, size_t end)
@@ -174,13 +178,34 @@ static bool is_assigned(const frag_message_text *text, size_t from, size_t at)
     return bytes[call] == '(' && (bytes[call + 1] == '"' || bytes[call + 1] == '\'');
 }
 
+/* "Log("OUT_OF_MEMORY");", "OutOfMemory.Register("out of memory")": a call and nothing else */
+static bool is_call(const frag_message_text *text, size_t from)
+{
+    const char *bytes = text->bytes;
+    size_t open = from;
+    bool is_method = false;
+    for (; is_word(bytes[open]) ||
+           (open > from && bytes[open] != '\0' && strchr(".:->", bytes[open]) != NULL);
+         open++) {
+        is_method |= bytes[open] == '.';
+        if (open > from && (text->marks[open] & FRAG_MESSAGE_WORD) != 0)
+            return false;
+    }
+    size_t end = frag_message_text_line_end(text, from, LINE);
+    end += strncmp(bytes + end, "\n\")", 3) == 0 ? 3 : 0; /* an escaped line end in the literal */
+    bool is_closed = end > open + 2 && bytes[end - 1] == ')' && bytes[end - 2] == '"';
+    return open > from && bytes[open] == '(' &&
+           (bytes[end - 1] == ';' || bytes[end] == ';' || (is_method && is_closed));
+}
+
 static bool is_literal(const frag_message_text *text, size_t at)
 {
     size_t from = frag_message_text_line_start(text, at);
     from += strspn(text->bytes + from, "+-");
     bool is_raw = strncmp(text->bytes + from, "r\"", 2) == 0;
     return at < from + LINE && is_quoted(text, from, at) &&
-           (is_raw || is_statement(text, from) || is_assigned(text, from, at));
+           (is_raw || is_statement(text, from) || is_assigned(text, from, at) ||
+            is_call(text, from));
 }
 
 /* What a page puts before a heading, an item or a row. */
