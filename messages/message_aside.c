@@ -3,8 +3,8 @@
 #include <string.h>
 
 enum {
-    NEAR = 8,    /* words between two that belong together */
-    NAME = 4,    /* words of the name of an error */
+    NEAR = 8,     /* words between two that belong together */
+    NAME = 4,     /* words of the name of an error */
     BEHIND = 240, /* of a long line so much is read */
     QUOTED = 4096 /* of a quote */
 };
@@ -221,8 +221,8 @@ bool frag_message_is_source(const frag_message_split_line *read)
 /* "What to do if ...": of a person, whatever is quoted in it. */
 bool frag_message_is_question(const frag_message_split_line *read)
 {
-    static const char *const words[] = {"how",    "what", "why",   "when",    "if",
-                                        "should", "does", "while", "although"};
+    static const char *const words[] = {"how",   "what",   "why",  "when",  "if",
+                                        "given", "should", "does", "while", "although"};
     size_t first = frag_message_line_has(read, 0, FRAG_WORD_NUMBER) ? 1 : 0; /* "3. Does it fit" */
     /* "whyCUDA out of memory": a blank was lost, and the error follows */
     bool is_blank = first + 1 >= read->count;
@@ -389,6 +389,20 @@ static bool is_comment(const frag_message_split_line *read, size_t at)
             return true;
     }
     return false;
+}
+
+/* "cudaErrorMemoryAllocation = 2", "E_OUTOFMEMORY => -2147024882" */
+bool frag_message_is_defined(const frag_message_split_line *read, size_t i)
+{
+    const char *text = read->text->bytes;
+    size_t last = i;
+    while (
+        last + 1 < read->count &&
+        (read->words[last + 1].at == read->words[last].end || text[read->words[last].end] == '_') &&
+        (read->text->marks[read->words[last + 1].at] & FRAG_MESSAGE_WORD) == 0)
+        last++;
+    return last + 1 < read->count && text[read->words[last].end] == '=' &&
+           frag_message_line_has(read, last + 1, FRAG_WORD_NUMBER);
 }
 
 bool frag_message_is_narrated(const frag_message_split_line *read, size_t at)

@@ -28,6 +28,9 @@ bool frag_message_is_question(const frag_message_split_line *read);
 bool frag_message_is_handled(const frag_message_split_line *read); /* "handles out of memory" */
 bool frag_message_is_sought(const frag_message_split_line *read, size_t at); /* "look for OOM" */
 
+/* Is the number of the error that the word i names defined ("OUT_OF_MEMORY = 2")? */
+bool frag_message_is_defined(const frag_message_split_line *read, size_t i);
+
 /* A line of a source whatever it says; a line that looks like one, but may be an error. */
 bool frag_message_is_statement(const frag_message_split_line *read);
 bool frag_message_is_source(const frag_message_split_line *read);

@@ -497,7 +497,8 @@ static bool is_any_class(const frag_message_split_line *read, size_t i)
     static frag_word_list things = {"state", "operation", "argument", "request",
                                     "input", "parameter", NULL};
     static frag_word_list ends = {"exception", "error", NULL};
-    if (i == 0 && i + 1 < read->count && frag_message_line_is(read, i, "unsupported"))
+    bool is_first = i == 0 || read->text->bytes[read->words[i].at - 1] == '.';
+    if (is_first && i + 1 < read->count && frag_message_line_is(read, i, "unsupported"))
         return read->text->bytes[read->words[i].end] == ':';
     if (!frag_message_line_is_any(read, i, kinds) || !frag_message_line_is_any(read, i + 1, things))
         return false;

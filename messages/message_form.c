@@ -1,5 +1,6 @@
 #include "messages/message_form.h"
 
+#include <stdint.h>
 #include <string.h>
 
 enum {
@@ -178,24 +179,58 @@ static bool is_assigned(const frag_message_text *text, size_t from, size_t at)
     return bytes[call] == '(' && (bytes[call + 1] == '"' || bytes[call + 1] == '\'');
 }
 
-/* "Log("OUT_OF_MEMORY");", "OutOfMemory.Register("out of memory")": a call and nothing else */
+/* "Log("OUT_OF_MEMORY");", "assertEquals(OOM, reasonOf("out of memory"))", "Memory.Register("out of
+ * memory")": a call and nothing else. "OutOfMemory("no room")" is how Rust prints an error. */
 static bool is_call(const frag_message_text *text, size_t from)
 {
     const char *bytes = text->bytes;
     size_t open = from;
-    bool is_method = false;
+    bool is_function = (text->marks[from] & FRAG_MESSAGE_CAPITAL) == 0;
     for (; is_word(bytes[open]) ||
            (open > from && bytes[open] != '\0' && strchr(".:->", bytes[open]) != NULL);
          open++) {
-        is_method |= bytes[open] == '.';
+        is_function |= bytes[open] == '.';
         if (open > from && (text->marks[open] & FRAG_MESSAGE_WORD) != 0)
             return false;
     }
+    if (open == from || bytes[open] != '(' || (text->marks[open] & FRAG_MESSAGE_WORD) != 0)
+        return false;
     size_t end = frag_message_text_line_end(text, from, LINE);
     end += strncmp(bytes + end, "\n\")", 3) == 0 ? 3 : 0; /* an escaped line end in the literal */
-    bool is_closed = end > open + 2 && bytes[end - 1] == ')' && bytes[end - 2] == '"';
-    return open > from && bytes[open] == '(' &&
-           (bytes[end - 1] == ';' || bytes[end] == ';' || (is_method && is_closed));
+    bool is_ended = bytes[end - 1] == ';' || bytes[end] == ';';
+    end -= bytes[end - 1] == ';';
+    size_t depth = 1;
+    size_t at = open + 1;
+    for (; depth > 0 && at < end; at++)
+        depth += bytes[at] == '(' ? 1 : bytes[at] == ')' ? SIZE_MAX : 0;
+    return at == end && depth == 0 && (is_ended || is_function);
+}
+
+/* "(r"out of memory", "Out of memory")," and ""cl_out_of_resources",": of a list of literals. One
+ * alone with blanks is what a notebook keeps of an output. */
+static bool is_of_literals(const frag_message_text *text, size_t from)
+{
+    size_t end = frag_message_text_line_end(text, from, LINE);
+    size_t literals = 0;
+    bool has_blank = false;
+    bool has_comma = false;
+    for (size_t i = from; i < end; i++) {
+        const char *prefix = text->bytes[i] != '\n' ? strchr("rbuf", text->bytes[i]) : NULL;
+        i += prefix != NULL && strchr("\"'", text->bytes[i + 1]) != NULL;
+        if (strchr("\"'", text->bytes[i]) == NULL && strchr("()[]{},", text->bytes[i]) == NULL)
+            return false;
+        has_comma |= text->bytes[i] == ',';
+        if (strchr("\"'", text->bytes[i]) == NULL)
+            continue;
+        const char *close = memchr(text->bytes + i + 1, text->bytes[i], end - i - 1);
+        literals++;
+        for (i++; close != NULL && text->bytes + i < close; i++)
+            has_blank |= (text->marks[i] & FRAG_MESSAGE_WORD) != 0;
+        if (close == NULL)
+            return false;
+    }
+    return (literals > 1 && has_comma) ||
+           (literals == 1 && !has_blank && text->bytes[end - 1] == ',');
 }
 
 static bool is_literal(const frag_message_text *text, size_t at)
@@ -203,9 +238,10 @@ static bool is_literal(const frag_message_text *text, size_t at)
     size_t from = frag_message_text_line_start(text, at);
     from += strspn(text->bytes + from, "+-");
     bool is_raw = strncmp(text->bytes + from, "r\"", 2) == 0;
-    return at < from + LINE && is_quoted(text, from, at) &&
-           (is_raw || is_statement(text, from) || is_assigned(text, from, at) ||
-            is_call(text, from));
+    return at < from + LINE &&
+           (is_call(text, from) || (is_quoted(text, from, at) &&
+                                    (is_raw || is_statement(text, from) ||
+                                     is_assigned(text, from, at) || is_of_literals(text, from))));
 }
 
 /* What a page puts before a heading, an item or a row. */

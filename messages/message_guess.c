@@ -460,6 +460,7 @@ bool frag_message_guess_next(const frag_message_text *text, size_t from, frag_me
         bool is_meant = found.is_found && !is_page && !follows_fault(text, at) &&
                         !is_one_of_causes(&read, found.at) &&
                         !frag_message_is_sought(&read, found.at) &&
+                        !frag_message_is_defined(&read, found.at) &&
                         (is_presumed                       ? !is_in_prose(&read, found.at, at)
                          : rigour == FRAG_MESSAGE_REPORTED ? is_reported(&read, &found)
                                                            : is_likely(&read, &found));

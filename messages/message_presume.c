@@ -340,8 +340,13 @@ static bool is_unmade(const frag_message_split_line *read, size_t i, frag_word_r
                                    "get",    "obtain", "new",   NULL};
     static frag_word_list things = {"buffer*", "texture*", "image*",  "tensor*", "surface*",
                                     "heap*",   "pool",     "memory*", "array*",  NULL};
-    return (frag_message_line_has(read, i, FRAG_WORD_FAIL) || is_negation(read, i)) &&
-           frag_message_line_has_any(read, around.from, around.to, makes) &&
+    /* "glBufferData failed (536870912 bytes)" */
+    static frag_word_list contents = {"data", "storage", "image", NULL};
+    bool is_made = frag_message_line_has_any(read, around.from, around.to, makes);
+    for (size_t j = around.from; j < around.to; j++)
+        is_made |= frag_message_line_is(read, j, "gl") &&
+                   frag_message_line_has_any(read, j + 1, j + 4, contents);
+    return (frag_message_line_has(read, i, FRAG_WORD_FAIL) || is_negation(read, i)) && is_made &&
            frag_message_line_has_any(read, around.from, around.to, things) &&
            has_big_figure(read, around);
 }
@@ -423,8 +428,8 @@ static bool is_code(const frag_message_split_line *read)
 static bool is_aside(const frag_message_split_line *read)
 {
     if ((read->kinds & FRAG_WORD_CODE) != 0 || frag_message_is_other(read) ||
-        frag_message_is_of_system(read) || frag_message_has_placeholder(read) ||
-        is_remark(read) || is_documentation(read))
+        frag_message_is_of_system(read) || frag_message_has_placeholder(read) || is_remark(read) ||
+        is_documentation(read))
         return true;
     return (!is_marked(read, read->count) && (frag_message_is_table_row(read) || is_code(read) ||
                                               frag_message_is_statement(read))) ||
@@ -472,20 +477,6 @@ static bool is_supposed(const frag_message_split_line *read, size_t failure)
             return true;
     }
     return false;
-}
-
-/* "cudaErrorMemoryAllocation = 2" */
-static bool is_defined(const frag_message_split_line *read, size_t i)
-{
-    const char *text = read->text->bytes;
-    size_t last = i;
-    while (
-        last + 1 < read->count &&
-        (read->words[last + 1].at == read->words[last].end || text[read->words[last].end] == '_') &&
-        (read->text->marks[read->words[last + 1].at] & FRAG_MESSAGE_WORD) == 0)
-        last++;
-    return last + 1 < read->count && text[read->words[last].end] == '=' &&
-           frag_message_line_has(read, last + 1, FRAG_WORD_NUMBER);
 }
 
 /* "46 GPU OOM, 65 cuts", "0 done, 2 out of memory" */
@@ -608,7 +599,7 @@ frag_message_failure frag_message_presume(const frag_message_split_line *read)
             continue;
         bool is_name = frag_message_is_out_of(read, i);
         if (is_told_at(read, i) && !is_supposed(read, i) && !(is_name && is_mentioned(read, i)) &&
-            !(is_name && is_heading(read, i)) && !is_defined(read, i) && !is_asked(read, i) &&
+            !(is_name && is_heading(read, i)) && !is_asked(read, i) &&
             !frag_message_is_narrated(read, i) && !is_of_page(read, i) && is_at_home(read, i))
             return (frag_message_failure){.is_found = true, .is_name = is_name, .at = i};
     }
