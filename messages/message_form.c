@@ -185,7 +185,8 @@ static bool is_call(const frag_message_text *text, size_t from)
 {
     const char *bytes = text->bytes;
     size_t open = from;
-    bool is_function = (text->marks[from] & FRAG_MESSAGE_CAPITAL) == 0;
+    bool is_wrapped = from > 1 && is_word(bytes[from - 2]); /* "DriverErr\nor("out of memory")" */
+    bool is_function = !is_wrapped && (text->marks[from] & FRAG_MESSAGE_CAPITAL) == 0;
     for (; is_word(bytes[open]) ||
            (open > from && bytes[open] != '\0' && strchr(".:->", bytes[open]) != NULL);
          open++) {
