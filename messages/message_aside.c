@@ -196,7 +196,9 @@ bool frag_message_is_statement(const frag_message_split_line *read)
     bool is_name = to > from && text->bytes[to - 1] == ',';
     for (size_t at = from + 1; at < to && is_name; at++)
         is_name = (text->marks[at] & FRAG_MESSAGE_WORD) == 0;
-    return is_name || has_within(text, near_start(read), to, "\"\"\"");
+    bool has_comment =
+        to > from + 1 && strncmp(text->bytes + to - 2, "*/", 2) == 0; /* at its end */
+    return is_name || has_comment || has_within(text, near_start(read), to, "\"\"\"");
 }
 
 /* A line of a program, or of its comments, or a row of a table without quotes. */

@@ -3,14 +3,11 @@
 #include <string.h>
 
 enum {
-    NEAR = 8,         /* words between two that belong together */
-    NAME = 4,         /* words of the name of an error */
-    PREFIX = 3,       /* words between the sign that ends a prefix and the failure */
-    BIG = 1 << 24,    /* bytes that only a device's memory is short of */
-    TOLD = 1 << 20,   /* bytes of which a program tells the size */
-    HEAD = 6,         /* words from the name of an interface to its status */
-    LABEL_BEFORE = 4, /* so far off a word that says what a size is stands before it, */
-    LABEL_BEHIND = 3, /* or behind it */
+    NEAR = 8,      /* words between two that belong together */
+    NAME = 4,      /* words of the name of an error */
+    PREFIX = 3,    /* words between the sign that ends a prefix and the failure */
+    BIG = 1 << 24, /* bytes that only a device's memory is short of */
+    HEAD = 6,      /* words from the name of an interface to its status */
 };
 
 /* E_OUTOFMEMORY of Windows, as a number: "HRESULT=8007000e", "0x8007000E", "-2147024882", and
@@ -740,148 +737,4 @@ bool frag_message_is_status_number(const frag_message_split_line *read, size_t i
             is_of_interface(read, head, &statuses[j]))
             return true;
     return false;
-}
-
-/* ---- sizes that contradict */
-typedef enum size_role { ROLE_NONE, ROLE_NEED, ROLE_HAVE } size_role;
-
-static size_role role_of_word(const frag_message_split_line *read, size_t i)
-{
-    static frag_word_list needs = {"need*",   "requir*", "request*", "want*",
-                                   "demand*", "asked",   "asks",     NULL};
-    static frag_word_list haves = {"offer*",    "provid*",   "has",      "have",
-                                   "only",      "available", "avail",    "free",
-                                   "remaining", "total",     "capacity", NULL};
-    return frag_message_line_is_any(read, i, needs)   ? ROLE_NEED
-           : frag_message_line_is_any(read, i, haves) ? ROLE_HAVE
-                                                      : ROLE_NONE;
-}
-
-static bool ends_part(const frag_message_split_line *read, size_t i)
-{
-    for (size_t at = read->words[i - 1].end; at < read->words[i].at; at++)
-        if (strchr(",;.)(", read->text->bytes[at]) != NULL)
-            return true;
-    return frag_message_line_has(read, i, FRAG_WORD_SIZE);
-}
-
-/* "needs 5 GB", "free: 5 GB", "5 GB available" */
-static size_role role_of_size(const frag_message_split_line *read, size_t size)
-{
-    /* "3 GB free, 8 GB required": the label before a comma is that of the size before it */
-    bool is_listed = size > 0 && read->text->bytes[read->words[size - 1].end] == ',';
-    for (size_t i = size;
-         !is_listed && i > 0 && i + LABEL_BEFORE > size && !(ends_part(read, i) && i < size); i--) {
-        size_role role = role_of_word(read, i - 1);
-        if (role != ROLE_NONE)
-            return role;
-    }
-    for (size_t i = size + 1; i < read->count && i <= size + LABEL_BEHIND && !ends_part(read, i);
-         i++) {
-        size_role role = role_of_word(read, i);
-        if (role != ROLE_NONE)
-            return role;
-    }
-    return ROLE_NONE;
-}
-
-bool frag_message_falls_short(const frag_message_split_line *read, size_t i,
-                              frag_word_range sentence)
-{
-    static frag_word_list others = {"disk", "storage", "download",   "directory", "partition",
-                                    "if",   "minimum", "recommend*", NULL};
-    uint64_t need = 0;
-    uint64_t have = UINT64_MAX;
-    bool is_first = frag_message_line_has(read, i, FRAG_WORD_SIZE);
-    for (size_t j = sentence.from; j < i && is_first; j++)
-        is_first = !frag_message_line_has(read, j, FRAG_WORD_SIZE);
-    /* A log that names both goes on with less. */
-    static frag_word_list only = {"only", NULL};
-    static frag_word_list contrasts = {"but", "only", "have", "has", "needs", NULL};
-    bool is_contrast = (read->kinds & (FRAG_WORD_FAIL | FRAG_WORD_ERROR | FRAG_WORD_LACK)) != 0 ||
-                       frag_message_line_has_any(read, 0, read->count, contrasts) ||
-                       read->text->line_count == 1;
-    if (!is_first || !is_contrast || frag_message_line_has_any(read, 0, read->count, others))
-        return false;
-    /* "needs at least 64 GB" is a page's; "has only 8 GB, needs at least 64 GB" is not */
-    bool is_told = frag_message_line_has_any(read, 0, read->count, only) ||
-                   (read->kinds & FRAG_WORD_ERROR) != 0;
-    for (size_t j = 0; j < read->count; j++)
-        if ((frag_message_line_is(read, j, "at") && frag_message_line_is(read, j + 1, "least") &&
-             !is_told) ||
-            (frag_message_line_is(read, j, "space") &&
-             read->text->bytes[read->words[j + 1 < read->count ? j + 1 : j].end] == '/'))
-            return false;
-    for (size_t j = i; j < read->count; j++) {
-        if (!frag_message_line_has(read, j, FRAG_WORD_SIZE) || !read->words[j].amount.is_known)
-            continue;
-        size_role role = role_of_size(read, j);
-        uint64_t bytes = read->words[j].amount.bytes;
-        need = role == ROLE_NEED && bytes > need ? bytes : need;
-        have = role == ROLE_HAVE && bytes < have ? bytes : have;
-    }
-    return need > have && need >= TOLD;
-}
-
-/* ---- memory that a program was not given */
-static bool is_refused(const frag_message_split_line *read, size_t i)
-{
-    static frag_word_list words = {"refused", "denied", "rejected", "not",
-                                   "t",       "never",  "couldnt",  NULL};
-    return frag_message_line_has(read, i, FRAG_WORD_FAIL) ||
-           frag_message_line_is_any(read, i, words);
-}
-
-static bool has_told_size(const frag_message_split_line *read, frag_word_range range)
-{
-    for (size_t i = range.from; i < range.to && i < read->count; i++)
-        if (frag_message_line_has(read, i, FRAG_WORD_SIZE | FRAG_WORD_NUMBER) &&
-            read->words[i].amount.is_known && read->words[i].amount.bytes >= TOLD &&
-            strncmp(read->text->bytes + read->words[i].at, "0x", 2) != 0)
-            return true;
-    return false;
-}
-
-/* What is done with memory that is there. */
-static bool has_other_act(const frag_message_split_line *read, frag_word_range range)
-{
-    static frag_word_list acts = {
-        "read*",   "writ*",  "copy*",  "copie*", "memcpy", "free",     "freed",   "freeing",
-        "releas*", "unmap*", "query*", "info*",  "access", "accesses", "regist*", "import*",
-        "export*", "share*", "clock*", "test*",  "check*", "type*",    "stat*",   "usage",
-        "leak*",   "load*",  "open*",  "handle", "props",  "propert*", "address", NULL};
-    return frag_message_line_has_any(read, range.from, range.to, acts);
-}
-
-static bool is_enomem(const frag_message_split_line *read, size_t i)
-{
-    return frag_message_line_is(read, i, "enomem") &&
-           (read->kinds & (FRAG_WORD_FAIL | FRAG_WORD_ERROR)) != 0;
-}
-
-bool frag_message_is_unserved(const frag_message_split_line *read, size_t i,
-                              frag_word_range sentence)
-{
-    static frag_word_list makes = {"get",      "obtain*", "acquir*", "grab*", "find",
-                                   "request*", "creat*",  "hold",    "plac*", "pin",
-                                   "lock",     "map",     "mapp*",   "bind",  NULL};
-    static frag_word_list gives = {"commit*", "grow*",   "extend*", "expand*", "secur*",
-                                   "provid*", "satisf*", "fulfil*", "mmap",    "reserv*",
-                                   "resiz*",  "serve",   NULL};
-    static frag_word_list pools = {"vram*", "memor*", "hbm*", "allocator", "enomem", NULL};
-    size_t from = i > NEAR ? i - NEAR : 0;
-    frag_word_range around = {.from = from > sentence.from ? from : sentence.from,
-                              .to = i + NEAR + 1 < sentence.to ? i + NEAR + 1 : sentence.to};
-    if (is_enomem(read, i))
-        return true;
-    if (!is_refused(read, i) || has_other_act(read, around))
-        return false;
-    bool has_memory =
-        frag_message_line_has_within(read, around.from, around.to, FRAG_WORD_MEMORY) ||
-        frag_message_line_has_any(read, around.from, around.to, pools);
-    bool is_given = frag_message_line_has_any(read, around.from, around.to, gives);
-    bool is_made = frag_message_line_has_any(read, around.from, around.to, makes);
-    bool is_about = (read->kinds & FRAG_WORD_DEVICE) != 0;
-    return has_memory && ((is_given && (is_about || has_told_size(read, sentence))) ||
-                          (is_made && has_told_size(read, sentence)));
 }

@@ -42,25 +42,8 @@ bool frag_message_is_out_of(const frag_message_split_line *read, size_t i);
 bool frag_message_is_status(const frag_message_split_line *read, size_t i);
 bool frag_message_is_thrown(const frag_message_split_line *read, size_t i);
 
-/* ---- signs that need no word of scarcity */
-/* Part of a line, from the word from to before the word to. */
-typedef struct frag_word_range {
-    size_t from;
-    size_t to;
-} frag_word_range;
-
 /* "clCreateBuffer failed: -4", "vkCreateImage returned -2", "CUDA error 2": is the word i the
  * number by which an interface says that memory ran out? */
 bool frag_message_is_status_number(const frag_message_split_line *read, size_t i);
-
-/* "needs 18.4 GB but the GPU only has 12 GB": do the sizes of the sentence say so, and is i the
- * first of them? */
-bool frag_message_falls_short(const frag_message_split_line *read, size_t i,
-                              frag_word_range sentence);
-
-/* "unable to commit 268435456 bytes of GPU memory", "memory request of 5 GB denied", "-ENOMEM":
- * does the word i tell it? */
-bool frag_message_is_unserved(const frag_message_split_line *read, size_t i,
-                              frag_word_range sentence);
 
 #endif

@@ -207,11 +207,26 @@ static bool is_call(const frag_message_text *text, size_t from)
     return at == end && depth == 0 && (is_ended || is_function);
 }
 
+/* ""Memory pool exhausted","; a program's output that is kept as a list has figures and marks */
+static bool is_item_of_array(const frag_message_text *text, size_t from)
+{
+    size_t end = frag_message_text_line_end(text, from, LINE);
+    const char *line = text->bytes + from;
+    return end > from + 2 && *line == '"' &&
+           strcspn(line + 1, "0123456789:\"\n") == end - from - 3 &&
+           strncmp(text->bytes + end - 2, "\",", 2) == 0;
+}
+
 /* "(r"out of memory", "Out of memory")," and ""cl_out_of_resources",": of a list of literals. One
- * alone with blanks is what a notebook keeps of an output. */
+ * alone with blanks may be what a notebook keeps of an output. */
 static bool is_of_literals(const frag_message_text *text, size_t from)
 {
     size_t end = frag_message_text_line_end(text, from, LINE);
+    size_t above = from > 0 ? frag_message_text_line_start(text, from - 1) : from;
+    if (is_item_of_array(text, from) &&
+        ((above < from && is_item_of_array(text, above)) ||
+         (text->bytes[end] == '\n' && is_item_of_array(text, end + 1))))
+        return true;
     size_t literals = 0;
     bool has_blank = false;
     bool has_comma = false;

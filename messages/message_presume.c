@@ -5,18 +5,26 @@
 #include "messages/message_aside.h"
 
 enum {
-    NEAR = 8,     /* words between two that belong together */
-    OBJECT = 5,   /* words from "out of" to what ran out */
-    ARTICLE = 3,  /* words from "the" to the name of an error */
-    SHORT = 12,   /* lines of a paste that somebody chose */
-    COLUMNS = 5,  /* words of the head of a table, at least */
-    LEVEL = 8,    /* words of a prefix in which a logger names its level */
-    BIG = 1 << 20 /* bytes of which a program tells the size */
+    NEAR = 8,         /* words between two that belong together */
+    OBJECT = 5,       /* words from "out of" to what ran out */
+    ARTICLE = 3,      /* words from "the" to the name of an error */
+    SHORT = 12,       /* lines of a paste that somebody chose */
+    COLUMNS = 5,      /* words of the head of a table, at least */
+    LEVEL = 8,        /* words of a prefix in which a logger names its level */
+    LABEL_BEFORE = 4, /* so far off a word that says what a size is stands before it, */
+    LABEL_BEHIND = 3, /* or behind it */
+    BIG = 1 << 20     /* bytes of which a program tells the size */
 };
 
 /* Behind a colon or a quotation mark another begins to speak: a person names what a program said.
  */
 #define CLAUSE_ENDS ".!?;:`\"'"
+
+/* Part of a line, from the word from to before the word to. */
+typedef struct frag_word_range {
+    size_t from;
+    size_t to;
+} frag_word_range;
 
 /* ---- sentences */
 /* Does one of the signs stand between the word before i and the word i, as the end of something: a
@@ -351,6 +359,145 @@ static bool is_unmade(const frag_message_split_line *read, size_t i, frag_word_r
            has_big_figure(read, around);
 }
 
+/* ---- sizes that contradict */
+typedef enum size_role { ROLE_NONE, ROLE_NEED, ROLE_HAVE } size_role;
+
+static size_role role_of_word(const frag_message_split_line *read, size_t i)
+{
+    static frag_word_list needs = {"need*",   "requir*", "request*", "want*",
+                                   "demand*", "asked",   "asks",     NULL};
+    static frag_word_list haves = {"offer*",    "provid*",   "has",      "have",
+                                   "only",      "available", "avail",    "free",
+                                   "remaining", "total",     "capacity", NULL};
+    static frag_word_list limits = {"limit", "allowed", "budget", NULL};
+    bool is_limit = (read->kinds & (FRAG_WORD_DEVICE | FRAG_WORD_MEMORY)) != 0 &&
+                    frag_message_line_is_any(read, i, limits);
+    return frag_message_line_is_any(read, i, needs)               ? ROLE_NEED
+           : is_limit || frag_message_line_is_any(read, i, haves) ? ROLE_HAVE
+                                                                  : ROLE_NONE;
+}
+
+static bool ends_part(const frag_message_split_line *read, size_t i)
+{
+    for (size_t at = read->words[i - 1].end; at < read->words[i].at; at++)
+        if (strchr(",;.)(", read->text->bytes[at]) != NULL)
+            return true;
+    return frag_message_line_has(read, i, FRAG_WORD_SIZE);
+}
+
+/* "needs 5 GB", "free: 5 GB", "5 GB available" */
+static size_role role_of_size(const frag_message_split_line *read, size_t size)
+{
+    /* "3 GB free, 8 GB required": the label before a comma is that of the size before it */
+    bool is_listed = size > 0 && read->text->bytes[read->words[size - 1].end] == ',';
+    for (size_t i = size;
+         !is_listed && i > 0 && i + LABEL_BEFORE > size && !(ends_part(read, i) && i < size); i--) {
+        size_role role = role_of_word(read, i - 1);
+        if (role != ROLE_NONE)
+            return role;
+    }
+    for (size_t i = size + 1; i < read->count && i <= size + LABEL_BEHIND && !ends_part(read, i);
+         i++) {
+        size_role role = role_of_word(read, i);
+        if (role != ROLE_NONE)
+            return role;
+    }
+    return ROLE_NONE;
+}
+
+/* "needs 18.4 GB but the GPU only has 12 GB": do the sizes of the sentence say so, and is i the
+ * first of them? */
+static bool falls_short(const frag_message_split_line *read, size_t i, frag_word_range sentence)
+{
+    static frag_word_list others = {"disk", "storage", "download",   "directory", "partition",
+                                    "if",   "minimum", "recommend*", NULL};
+    uint64_t need = 0;
+    uint64_t have = UINT64_MAX;
+    bool is_first = frag_message_line_has(read, i, FRAG_WORD_SIZE);
+    for (size_t j = sentence.from; j < i && is_first; j++)
+        is_first = !frag_message_line_has(read, j, FRAG_WORD_SIZE);
+    /* A log that names both goes on with less. */
+    static frag_word_list only = {"only", NULL};
+    static frag_word_list contrasts = {"but", "only", "have", "has", "needs", NULL};
+    bool is_contrast =
+        (read->kinds & (FRAG_WORD_FAIL | FRAG_WORD_ERROR | FRAG_WORD_LACK | FRAG_WORD_EXCEED)) !=
+            0 ||
+        frag_message_line_has_any(read, 0, read->count, contrasts) || read->text->line_count == 1;
+    if (!is_first || !is_contrast || frag_message_line_has_any(read, 0, read->count, others))
+        return false;
+    /* "needs at least 64 GB" is a page's; "has only 8 GB, needs at least 64 GB" is not */
+    bool is_told = frag_message_line_has_any(read, 0, read->count, only) ||
+                   (read->kinds & FRAG_WORD_ERROR) != 0;
+    for (size_t j = 0; j < read->count; j++)
+        if ((frag_message_line_is(read, j, "at") && frag_message_line_is(read, j + 1, "least") &&
+             !is_told) ||
+            (frag_message_line_is(read, j, "space") &&
+             read->text->bytes[read->words[j + 1 < read->count ? j + 1 : j].end] == '/'))
+            return false;
+    for (size_t j = i; j < read->count; j++) {
+        if (!frag_message_line_has(read, j, FRAG_WORD_SIZE) || !read->words[j].amount.is_known)
+            continue;
+        size_role role = role_of_size(read, j);
+        uint64_t bytes = read->words[j].amount.bytes;
+        need = role == ROLE_NEED && bytes > need ? bytes : need;
+        have = role == ROLE_HAVE && bytes < have ? bytes : have;
+    }
+    return need > have && need >= BIG;
+}
+
+/* ---- memory that a program was not given */
+static bool is_refused(const frag_message_split_line *read, size_t i)
+{
+    static frag_word_list words = {"refused", "denied", "rejected", "not",
+                                   "t",       "never",  "couldnt",  NULL};
+    return frag_message_line_has(read, i, FRAG_WORD_FAIL) ||
+           frag_message_line_is_any(read, i, words);
+}
+
+/* What is done with memory that is there. */
+static bool has_other_act(const frag_message_split_line *read, frag_word_range range)
+{
+    static frag_word_list acts = {
+        "read*",   "writ*",  "copy*",  "copie*", "memcpy", "free",     "freed",   "freeing",
+        "releas*", "unmap*", "query*", "info*",  "access", "accesses", "regist*", "import*",
+        "export*", "share*", "clock*", "test*",  "check*", "type*",    "stat*",   "usage",
+        "leak*",   "load*",  "open*",  "handle", "props",  "propert*", "address", NULL};
+    return frag_message_line_has_any(read, range.from, range.to, acts);
+}
+
+static bool is_enomem(const frag_message_split_line *read, size_t i)
+{
+    return frag_message_line_is(read, i, "enomem") &&
+           (read->kinds & (FRAG_WORD_FAIL | FRAG_WORD_ERROR)) != 0;
+}
+
+/* "unable to commit 268435456 bytes of GPU memory", "memory request of 5 GB denied", "-ENOMEM" */
+static bool is_unserved(const frag_message_split_line *read, size_t i, frag_word_range sentence)
+{
+    static frag_word_list makes = {"get",      "obtain*", "acquir*", "grab*", "find",
+                                   "request*", "creat*",  "hold",    "plac*", "pin",
+                                   "lock",     "map",     "mapp*",   "bind",  NULL};
+    static frag_word_list gives = {"commit*", "grow*",   "extend*", "expand*", "secur*",
+                                   "provid*", "satisf*", "fulfil*", "mmap",    "reserv*",
+                                   "resiz*",  "serve",   NULL};
+    static frag_word_list pools = {"vram*", "memor*", "hbm*", "allocator", "enomem", NULL};
+    size_t from = i > NEAR ? i - NEAR : 0;
+    frag_word_range around = {.from = from > sentence.from ? from : sentence.from,
+                              .to = i + NEAR + 1 < sentence.to ? i + NEAR + 1 : sentence.to};
+    if (is_enomem(read, i))
+        return true;
+    if (!is_refused(read, i) || has_other_act(read, around))
+        return false;
+    bool has_memory =
+        frag_message_line_has_within(read, around.from, around.to, FRAG_WORD_MEMORY) ||
+        frag_message_line_has_any(read, around.from, around.to, pools);
+    bool is_given = frag_message_line_has_any(read, around.from, around.to, gives);
+    bool is_made = frag_message_line_has_any(read, around.from, around.to, makes);
+    bool is_about = (read->kinds & FRAG_WORD_DEVICE) != 0;
+    return has_memory && ((is_given && (is_about || has_big_figure(read, sentence))) ||
+                          (is_made && has_big_figure(read, sentence)));
+}
+
 /* ---- what else a line may be */
 /* A heading of advice, and what belongs to a program's text, not to its run. */
 static bool is_documentation(const frag_message_split_line *read)
@@ -566,8 +713,8 @@ static bool is_told_at(const frag_message_split_line *read, size_t i)
     /* "Strategy allocation limit exceeded": of money */
     bool is_counted = is_about || !has_allocation(read, around.from, around.to);
     return is_out(read, i) || frag_message_is_out_of(read, i) || is_spent(read, i) ||
-           frag_message_is_status_number(read, i) || frag_message_falls_short(read, i, sentence) ||
-           frag_message_is_unserved(read, i, sentence) ||
+           frag_message_is_status_number(read, i) || falls_short(read, i, sentence) ||
+           is_unserved(read, i, sentence) ||
            ((is_scarce(read, i) || (is_over(read, i) && is_counted)) && has_memory(read, around)) ||
            (is_compared(read, i) && has_memory(read, around) && has_big_figure(read, sentence)) ||
            is_oversized(read, i, sentence) || is_unmade(read, i, around) ||
