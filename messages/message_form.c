@@ -249,15 +249,29 @@ static bool is_of_literals(const frag_message_text *text, size_t from)
            (literals == 1 && !has_blank && text->bytes[end - 1] == ',');
 }
 
+/* "with raises(Error, match="out of memory"):", "'cublas': Error('CUBLAS_STATUS_ALLOC_FAILED'),":
+ * in the head of a block, in a table of a source */
+static bool is_argument(const frag_message_text *text, size_t from)
+{
+    const char *end = text->bytes + frag_message_text_line_end(text, from, LINE);
+    static const char *const heads[] = {"with", "for", "while", NULL};
+    bool is_head = first_word(text, from, heads) > 0 && strncmp(end - 2, "):", 2) == 0;
+    bool has_key = strchr("\"'", text->bytes[from]) != NULL;
+    return is_head || (has_key && strncmp(end - 3, "'),", 3) == 0) ||
+           (has_key && strncmp(end - 3, "\"),", 3) == 0);
+}
+
 static bool is_literal(const frag_message_text *text, size_t at)
 {
     size_t from = frag_message_text_line_start(text, at);
     from += strspn(text->bytes + from, "+-");
+    if (at >= from + LINE)
+        return false;
     bool is_raw = strncmp(text->bytes + from, "r\"", 2) == 0;
-    return at < from + LINE &&
-           (is_call(text, from) || (is_quoted(text, from, at) &&
-                                    (is_raw || is_statement(text, from) ||
-                                     is_assigned(text, from, at) || is_of_literals(text, from))));
+    return is_call(text, from) ||
+           (is_quoted(text, from, at) &&
+            (is_raw || is_statement(text, from) || is_assigned(text, from, at) ||
+             is_of_literals(text, from) || is_argument(text, from)));
 }
 
 /* What a page puts before a heading, an item or a row. */
