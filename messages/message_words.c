@@ -293,6 +293,7 @@ static const struct {
     {"vulkan", FRAG_WORD_DEVICE},
     {"warn", FRAG_WORD_WARNING},
     {"warning", FRAG_WORD_WARNING},
+    {"wasm", FRAG_WORD_HOST},
     {"we", FRAG_WORD_PROSE},
     {"webgl", FRAG_WORD_DEVICE},
     {"webgpu", FRAG_WORD_DEVICE},
