@@ -217,7 +217,9 @@ bool frag_message_is_source(const frag_message_split_line *read)
     for (size_t i = 0; i < sizeof signs / sizeof *signs; i++)
         if (has_within(text, from, to, signs[i]))
             return true;
-    return bars >= 2 || text->bytes[to - 1] == ';' || text->bytes[to - 1] == '{';
+    /* "OOM_MARKERS = (" */
+    bool is_list = strchr("([", text->bytes[to - 1]) != NULL && text->bytes[to - 2] == '=';
+    return bars >= 2 || is_list || strchr(";{", text->bytes[to - 1]) != NULL;
 }
 
 /* "What to do if ...": of a person, whatever is quoted in it. */

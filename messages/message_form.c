@@ -261,6 +261,18 @@ static bool is_argument(const frag_message_text *text, size_t from)
            (has_key && strncmp(end - 3, "\"),", 3) == 0);
 }
 
+/* "raise torch.cuda.OutOfMemoryError(", but not below "File "f.py", line 3": there it was */
+static bool is_raised(const frag_message_text *text, size_t from)
+{
+    static const char *const acts[] = {"raise", "throw", NULL};
+    size_t above = from > 0 ? frag_message_text_line_start(text, from - 1) : from;
+    bool is_traceback = above < from && strncmp(text->bytes + above, "file\"", 5) == 0;
+    size_t end = is_traceback ? 0 : first_word(text, from, acts);
+    while (end > 0 && (is_word(text->bytes[end]) || text->bytes[end] == '.'))
+        end++;
+    return end > 0 && text->bytes[end] == '(';
+}
+
 static bool is_literal(const frag_message_text *text, size_t at)
 {
     size_t from = frag_message_text_line_start(text, at);
@@ -268,7 +280,7 @@ static bool is_literal(const frag_message_text *text, size_t at)
     if (at >= from + LINE)
         return false;
     bool is_raw = strncmp(text->bytes + from, "r\"", 2) == 0;
-    return is_call(text, from) ||
+    return is_call(text, from) || is_raised(text, from) ||
            (is_quoted(text, from, at) &&
             (is_raw || is_statement(text, from) || is_assigned(text, from, at) ||
              is_of_literals(text, from) || is_argument(text, from)));
