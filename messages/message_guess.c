@@ -86,7 +86,8 @@ static bool is_reported(const frag_message_split_line *read, const frag_message_
         return false;
     if (found->is_name)
         return (frag_message_has_mark(read, found->at + NAME) ||
-                frag_message_is_told(read, found->at) || is_reason(read)) &&
+                (frag_message_is_told(read, found->at) && !frag_message_is_source(read)) ||
+                is_reason(read)) &&
                !frag_message_is_prose(read, found);
     if (frag_message_has_mark(read, read->count))
         return true;
