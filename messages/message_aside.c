@@ -180,15 +180,14 @@ static bool has_within(const frag_message_text *text, size_t from, size_t to, co
  * memory", "#[error("out of memory")]". */
 bool frag_message_is_statement(const frag_message_split_line *read)
 {
-    static const char *const keywords[] = {"class", "throw", "return", "struct"};
+    static frag_word_list keywords = {"class", "throw", "return", "struct", NULL};
     static const char *const starts[] = {"//", "/*", "#[", "*@"};
     const frag_message_text *text = read->text;
     size_t from = frag_message_text_line_start(text, read->words[0].at);
     size_t to = frag_message_text_line_end(text, read->words[0].at, BEHIND);
     size_t first = from + strspn(text->bytes + from, "+-"); /* of a change */
-    for (size_t i = 0; i < sizeof keywords / sizeof *keywords; i++)
-        if (read->words[0].at == first && frag_message_line_is(read, 0, keywords[i]))
-            return true;
+    if (read->words[0].at == first && frag_message_line_is_any(read, 0, keywords))
+        return true;
     for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
         if (strncmp(text->bytes + from, starts[i], 2) == 0)
             return true;
@@ -225,8 +224,8 @@ bool frag_message_is_source(const frag_message_split_line *read)
 /* "What to do if ...": of a person, whatever is quoted in it. */
 bool frag_message_is_question(const frag_message_split_line *read)
 {
-    static const char *const words[] = {"how",   "what",   "why",  "when",  "if",
-                                        "given", "should", "does", "while", "although"};
+    static frag_word_list words = {"how",    "what", "why",   "when",     "if", "given",
+                                   "should", "does", "while", "although", NULL};
     size_t first = frag_message_line_has(read, 0, FRAG_WORD_NUMBER) ? 1 : 0; /* "3. Does it fit" */
     /* "whyCUDA out of memory": a blank was lost, and the error follows */
     bool is_blank = first + 1 >= read->count;
@@ -234,21 +233,15 @@ bool frag_message_is_question(const frag_message_split_line *read)
         is_blank = (read->text->marks[at] & FRAG_MESSAGE_WORD) != 0;
     if (!is_blank)
         return false;
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (frag_message_line_is(read, first, words[i]) &&
-            read->text->bytes[read->words[first].end] != '(')
-            return true;
-    return false;
+    return frag_message_line_is_any(read, first, words) &&
+           read->text->bytes[read->words[first].end] != '(';
 }
 
 /* "handle CUDA out of memory errors" */
 bool frag_message_is_handled(const frag_message_split_line *read)
 {
-    for (size_t i = 0; i < read->count; i++)
-        if (frag_message_line_is(read, i, "handle") || frag_message_line_is(read, i, "handles") ||
-            frag_message_line_is(read, i, "handling"))
-            return true;
-    return false;
+    static frag_word_list words = {"handle", "handles", "handling", NULL};
+    return frag_message_line_has_any(read, 0, read->count, words);
 }
 
 /* The first word of the name in which the word at stands: "D3D11_ERROR_OUT_OF_MEMORY" is one. */

@@ -361,15 +361,13 @@ static bool is_failed(const frag_message_split_line *read, size_t i)
  * otherwise. */
 static bool is_runtime_call(const frag_message_split_line *read, size_t i)
 {
-    static const char *const hosts[] = {"host", "x", "k", "v", "py", "sys", "je", "tc", "g", "my"};
+    static frag_word_list hosts = {"host", "x", "k", "v", "py", "sys", "je", "tc", "g", "my", NULL};
     if (i == 0 || !frag_message_line_has(read, i, FRAG_WORD_ALLOCATE) ||
         read->words[i - 1].end != read->words[i].at ||
         (read->text->marks[read->words[i].at] & FRAG_MESSAGE_WORD) != 0)
         return false;
-    for (size_t j = 0; j < sizeof hosts / sizeof *hosts; j++)
-        if (frag_message_line_is(read, i - 1, hosts[j]))
-            return false;
-    return frag_message_line_has(read, i + 1, FRAG_WORD_FAIL) &&
+    return !frag_message_line_is_any(read, i - 1, hosts) &&
+           frag_message_line_has(read, i + 1, FRAG_WORD_FAIL) &&
            !frag_message_line_is(read, i - 1, "memory");
 }
 
@@ -597,22 +595,10 @@ static bool is_called(const frag_message_split_line *read, size_t at)
     return at == 1 && frag_message_line_has(read, 0, FRAG_WORD_DEVICE);
 }
 
-/* "out of memory in ./grow.cu at line 34" */
-static bool is_located(const frag_message_split_line *read)
-{
-    for (size_t i = 1; i < read->count && i < NEAR; i++) {
-        bool is_at = frag_message_line_is(read, i, "in") || frag_message_line_is(read, i, "at");
-        char behind = read->text->bytes[read->words[i].end];
-        if (is_at && behind != '\0' && strchr("./", behind) != NULL)
-            return true;
-    }
-    return false;
-}
-
 /* "ran out of memory", "died due to out of memory": it is told as something that happened. */
 bool frag_message_is_told(const frag_message_split_line *read, size_t at)
 {
-    if (is_called(read, at) || (at == 0 && is_located(read)))
+    if (is_called(read, at))
         return true;
     if (at > 1 && frag_message_line_is(read, at - 2, "without"))
         return false;

@@ -65,12 +65,8 @@ static bool is_reason(const frag_message_split_line *read)
 /* "OutOfMemory: often the batch is too large": what a name means, from a page about errors. */
 static bool is_explained(const frag_message_split_line *read, size_t at)
 {
-    static const char *const words[] = {"often", "sometimes", "usually", "typically"};
-    for (size_t i = at; i < at + BIT && i < read->count; i++)
-        for (size_t j = 0; j < sizeof words / sizeof *words; j++)
-            if (frag_message_line_is(read, i, words[j]))
-                return true;
-    return false;
+    static frag_word_list words = {"often", "sometimes", "usually", "typically", NULL};
+    return frag_message_line_has_any(read, at, at + BIT, words);
 }
 
 static bool is_reported(const frag_message_split_line *read, const frag_message_failure *found)
@@ -299,15 +295,15 @@ static bool is_enomem(const frag_message_split_line *read)
 /* "malloc(5)", "malloc: ***", but not "cudaMalloc(5)": of the computer's own library */
 static bool is_library_call(const frag_message_split_line *read)
 {
-    static const char *const calls[] = {"malloc", "calloc", "realloc", "memalign", "mmap"};
-    for (size_t i = 0; i < read->count; i++)
-        for (size_t j = 0; j < sizeof calls / sizeof *calls; j++)
-            if (frag_message_line_is(read, i, calls[j]) &&
-                strchr("(:", read->text->bytes[read->words[i].end]) != NULL &&
-                read->text->bytes[read->words[i].end] != '\0' &&
-                (i == 0 || read->words[i - 1].end != read->words[i].at ||
-                 (read->text->marks[read->words[i].at] & FRAG_MESSAGE_WORD) != 0))
-                return true;
+    static frag_word_list calls = {"malloc", "calloc", "realloc", "memalign", "mmap", NULL};
+    for (size_t i = 0; i < read->count; i++) {
+        const char behind = read->text->bytes[read->words[i].end];
+        bool is_whole = i == 0 || read->words[i - 1].end != read->words[i].at ||
+                        (read->text->marks[read->words[i].at] & FRAG_MESSAGE_WORD) != 0;
+        if (frag_message_line_is_any(read, i, calls) && (behind == '(' || behind == ':') &&
+            is_whole)
+            return true;
+    }
     return false;
 }
 
@@ -486,15 +482,14 @@ bool frag_message_guess_next(const frag_message_text *text, size_t from, frag_me
 /* "  Size: 33554432", below the line that says what failed */
 static bool is_size_alone(const frag_message_split_line *read)
 {
-    static const char *const names[] = {"size",   "requested", "required",
-                                        "needed", "bytes",     "allocate"};
-    for (size_t i = 0; i + 1 < read->count && i < PREFIX; i++)
-        for (size_t j = 0; j < sizeof names / sizeof *names; j++) {
-            char behind = read->text->bytes[read->words[i].end];
-            if (frag_message_line_is(read, i, names[j]) && (behind == ':' || behind == '=') &&
-                frag_message_line_has(read, i + 1, FRAG_WORD_NUMBER | FRAG_WORD_SIZE))
-                return true;
-        }
+    static frag_word_list names = {"size",  "requested", "required", "needed",
+                                   "bytes", "allocate",  NULL};
+    for (size_t i = 0; i + 1 < read->count && i < PREFIX; i++) {
+        char behind = read->text->bytes[read->words[i].end];
+        if (frag_message_line_is_any(read, i, names) && (behind == ':' || behind == '=') &&
+            frag_message_line_has(read, i + 1, FRAG_WORD_NUMBER | FRAG_WORD_SIZE))
+            return true;
+    }
     return false;
 }
 
