@@ -83,17 +83,15 @@ bool frag_message_is_out_of(const frag_message_split_line *read, size_t i)
 /* "not enough memory", "insufficient VRAM", "too little memory", "no free memory" */
 static bool is_lack(const frag_message_split_line *read, size_t i)
 {
-    bool is_not = (frag_message_line_is(read, i, "not") || frag_message_line_is(read, i, "no") ||
-                   frag_message_line_is(read, i, "t")) &&
-                  (frag_message_line_is(read, i + 1, "enough") ||
-                   frag_message_line_is(read, i + 1, "sufficient") ||
-                   frag_message_line_is(read, i + 2, "enough") ||
-                   frag_message_line_is(read, i + 3, "enough") ||
-                   frag_message_line_is(read, i + 1, "available") ||
-                   frag_message_line_is(read, i + 1, "free"));
+    static frag_word_list nots = {"not", "no", "t", NULL};
+    static frag_word_list wanted = {"sufficient", "available", "free", NULL};
+    static frag_word_list enough = {"enough", NULL};
+    static frag_word_list little = {"little", "small", NULL};
+    bool is_not = frag_message_line_is_any(read, i, nots) &&
+                  (frag_message_line_is_any(read, i + 1, wanted) ||
+                   frag_message_line_has_any(read, i + 1, i + 4, enough));
     bool is_little =
-        frag_message_line_is(read, i, "too") &&
-        (frag_message_line_is(read, i + 1, "little") || frag_message_line_is(read, i + 1, "small"));
+        frag_message_line_is(read, i, "too") && frag_message_line_is_any(read, i + 1, little);
     bool is_lacking =
         frag_message_line_has(read, i, FRAG_WORD_LACK) && !frag_message_line_is(read, i, "oom");
     size_t from = !is_lacking ? i : i > NEAR ? i - NEAR : 0;
@@ -349,10 +347,10 @@ static bool is_failed(const frag_message_split_line *read, size_t i)
     if (frag_message_line_has_within(read, from, i + NEAR, FRAG_WORD_FAIL) ||
         frag_message_line_has(read, i + 1, FRAG_WORD_ERROR))
         return true;
+    static frag_word_list verbs = {"could", "can", "did", NULL};
+    static frag_word_list nots = {"not", "t", NULL};
     for (size_t j = from; j < i + NEAR && j < read->count; j++)
-        if ((frag_message_line_is(read, j, "could") || frag_message_line_is(read, j, "can") ||
-             frag_message_line_is(read, j, "did")) &&
-            (frag_message_line_is(read, j + 1, "not") || frag_message_line_is(read, j + 1, "t")))
+        if (frag_message_line_is_any(read, j, verbs) && frag_message_line_is_any(read, j + 1, nots))
             return true;
     return false;
 }
@@ -386,9 +384,9 @@ static bool is_exceeding(const frag_message_split_line *read, size_t i)
     bool is_about = frag_message_line_has(read, i, FRAG_WORD_EXCEED) &&
                     (read->kinds & (FRAG_WORD_MEMORY | FRAG_WORD_UNIT | FRAG_WORD_SIZE)) != 0 &&
                     (read->kinds & (FRAG_WORD_SIZE | FRAG_WORD_NUMBER)) != 0;
+    static frag_word_list exceeds = {"exceed", "exceeds", "exceeded", NULL};
     bool is_than =
-        frag_message_line_is(read, i + 1, "than") || frag_message_line_is(read, i, "exceeds") ||
-        frag_message_line_is(read, i, "exceeded") || frag_message_line_is(read, i, "exceed");
+        frag_message_line_is(read, i + 1, "than") || frag_message_line_is_any(read, i, exceeds);
     bool is_plain = (read->kinds & (FRAG_WORD_MEMORY | FRAG_WORD_ALLOCATE)) != 0;
     static frag_word_list denials = {"not", "cannot", NULL};
     static frag_word_list others = {"body", "line", "message", "packet", "payload", "header", NULL};
@@ -550,12 +548,9 @@ bool frag_message_is_other(const frag_message_split_line *read)
 /* "CUDA error at f.cu:3", "Error on cuCtxCreate" */
 static bool is_placed(const frag_message_split_line *read, size_t i)
 {
-    static const char *const behind[] = {"at", "in", "on", "during", "code"};
+    static frag_word_list behind = {"at", "in", "on", "during", "code", NULL};
     bool is_headed = i == 0 || frag_message_line_has(read, i - 1, FRAG_WORD_DEVICE);
-    for (size_t j = 0; j < sizeof behind / sizeof *behind; j++)
-        if (is_headed && frag_message_line_is(read, i + 1, behind[j]))
-            return true;
-    return false;
+    return is_headed && frag_message_line_is_any(read, i + 1, behind);
 }
 
 /* "Error:", "[error]", "CUDAError(2)", "CUDA error at f.cu:3": a mark that a program sets before
@@ -602,10 +597,9 @@ bool frag_message_is_told(const frag_message_split_line *read, size_t at)
         return true;
     if (at > 1 && frag_message_line_is(read, at - 2, "without"))
         return false;
+    static frag_word_list before = {"ran", "running", "to", NULL};
     return at > 0 && at <= NEAR + NAME && (read->kinds & FRAG_WORD_DEVICE) != 0 &&
-           (frag_message_line_is(read, at - 1, "ran") ||
-            frag_message_line_is(read, at - 1, "running") ||
-            frag_message_line_is(read, at - 1, "to"));
+           frag_message_line_is_any(read, at - 1, before);
 }
 
 /* Stands near the start of its line, or behind the sign that ends a prefix: a sentence comes to the

@@ -239,10 +239,8 @@ static bool is_of_computer(const frag_message_split_line *read)
 {
     static frag_word_list disks = {"sd*", "dm", "md", "loop", "vda", "xvda", "nvme", NULL};
     for (size_t i = 0; i < read->count; i++) {
-        bool is_host = frag_message_line_is(read, i, "host") ||
-                       frag_message_line_is(read, i, "system") ||
-                       frag_message_line_is(read, i, "resident") ||
-                       frag_message_line_is(read, i, "cpu") || frag_message_line_is(read, i, "ram");
+        static frag_word_list hosts = {"host", "system", "resident", "cpu", "ram", NULL};
+        bool is_host = frag_message_line_is_any(read, i, hosts);
         if (frag_message_line_is(read, i, "device") && frag_message_line_is_any(read, i + 1, disks))
             return true;
         /* "cannot allocate 8 bytes for USM Host" */
@@ -262,8 +260,8 @@ static bool is_of_computer(const frag_message_split_line *read)
                         frag_message_line_has(read, i - 1, FRAG_WORD_DEVICE);
         if (is_both || is_video)
             continue;
-        bool is_other = frag_message_line_is(read, i, "main") ||
-                        frag_message_line_is(read, i, "shared"); /* on a chip, too */
+        static frag_word_list others = {"main", "shared", NULL}; /* on a chip, too */
+        bool is_other = frag_message_line_is_any(read, i, others);
         if ((is_other && frag_message_line_is(read, i + 1, "memory")) ||
             (frag_message_line_is(read, i, "pinned") &&
              frag_message_line_has(read, i, FRAG_WORD_HOST)) ||
