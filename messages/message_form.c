@@ -212,13 +212,12 @@ static bool is_item_of_array(const frag_message_text *text, size_t from)
 {
     size_t end = frag_message_text_line_end(text, from, LINE);
     const char *line = text->bytes + from;
-    return end > from + 2 && *line == '"' &&
-           strcspn(line + 1, "0123456789:\"\n") == end - from - 3 &&
-           strncmp(text->bytes + end - 2, "\",", 2) == 0;
+    return end > from + 2 && *line == '"' && ends_with(text->bytes, end, "\",") &&
+           strcspn(line + 1, "0123456789:\"\n") == end - from - 3;
 }
 
-/* "(r"out of memory", "Out of memory")," and ""cl_out_of_resources",": of a list of literals. One
- * alone with blanks may be what a notebook keeps of an output. */
+/* "(r"out of memory", "Out of memory"),": nothing but literals; or the line beside it is one, too
+ */
 static bool is_of_literals(const frag_message_text *text, size_t from)
 {
     size_t end = frag_message_text_line_end(text, from, LINE);
@@ -228,37 +227,29 @@ static bool is_of_literals(const frag_message_text *text, size_t from)
          (text->bytes[end] == '\n' && is_item_of_array(text, end + 1))))
         return true;
     size_t literals = 0;
-    bool has_blank = false;
+    char open = '\0';
     bool has_comma = false;
     for (size_t i = from; i < end; i++) {
-        const char *prefix = text->bytes[i] != '\n' ? strchr("rbuf", text->bytes[i]) : NULL;
-        i += prefix != NULL && strchr("\"'", text->bytes[i + 1]) != NULL;
-        if (strchr("\"'", text->bytes[i]) == NULL && strchr("()[]{},", text->bytes[i]) == NULL)
+        char byte = text->bytes[i];
+        bool is_quote = open != '\0' ? byte == open : byte == '"' || byte == '\'';
+        if (open == '\0' && !is_quote && strchr("()[]{},rbuf", byte) == NULL)
             return false;
-        has_comma |= text->bytes[i] == ',';
-        if (strchr("\"'", text->bytes[i]) == NULL)
-            continue;
-        const char *close = memchr(text->bytes + i + 1, text->bytes[i], end - i - 1);
-        literals++;
-        for (i++; close != NULL && text->bytes + i < close; i++)
-            has_blank |= (text->marks[i] & FRAG_MESSAGE_WORD) != 0;
-        if (close == NULL)
-            return false;
+        has_comma |= open == '\0' && byte == ',';
+        literals += is_quote && open == '\0';
+        open = !is_quote ? open : open == '\0' ? byte : '\0';
     }
-    return (literals > 1 && has_comma) ||
-           (literals == 1 && !has_blank && text->bytes[end - 1] == ',');
+    return literals > 1 && has_comma;
 }
 
 /* "with raises(Error, match="out of memory"):", "'cublas': Error('CUBLAS_STATUS_ALLOC_FAILED'),":
  * in the head of a block, in a table of a source */
 static bool is_argument(const frag_message_text *text, size_t from)
 {
-    const char *end = text->bytes + frag_message_text_line_end(text, from, LINE);
     static const char *const heads[] = {"with", "for", "while", NULL};
-    bool is_head = first_word(text, from, heads) > 0 && strncmp(end - 2, "):", 2) == 0;
-    bool has_key = strchr("\"'", text->bytes[from]) != NULL;
-    return is_head || (has_key && strncmp(end - 3, "'),", 3) == 0) ||
-           (has_key && strncmp(end - 3, "\"),", 3) == 0);
+    size_t end = frag_message_text_line_end(text, from, LINE);
+    bool has_key = text->bytes[from] == '"' || text->bytes[from] == '\'';
+    return (first_word(text, from, heads) > 0 && ends_with(text->bytes, end, "):")) ||
+           (has_key && (ends_with(text->bytes, end, "'),") || ends_with(text->bytes, end, "\"),")));
 }
 
 /* "raise torch.cuda.OutOfMemoryError(", but not below "File "f.py", line 3": there it was */
@@ -280,10 +271,10 @@ static bool is_literal(const frag_message_text *text, size_t at)
     if (at >= from + LINE)
         return false;
     bool is_raw = strncmp(text->bytes + from, "r\"", 2) == 0;
-    return is_call(text, from) || is_raised(text, from) ||
+    return is_call(text, from) || is_raised(text, from) || is_argument(text, from) ||
            (is_quoted(text, from, at) &&
             (is_raw || is_statement(text, from) || is_assigned(text, from, at) ||
-             is_of_literals(text, from) || is_argument(text, from)));
+             is_of_literals(text, from)));
 }
 
 /* What a page puts before a heading, an item or a row. */

@@ -47,21 +47,6 @@ static size_t next_hint(const frag_message_text *text, size_t from, bool is_any)
     return at;
 }
 
-/* "command buffer 6 failed with status 5\nout of memory": the line says nothing else, and the one
- * above says what failed. */
-static bool is_reason(const frag_message_split_line *read)
-{
-    frag_message_split_line above;
-    size_t start =
-        read->count > 0 ? frag_message_text_line_start(read->text, read->words[0].at) : 0;
-    if (start == 0 || read->count > NAME)
-        return false;
-    frag_message_line_read(&above, read->text, frag_message_text_line_start(read->text, start - 1),
-                           start - 1);
-    return (above.kinds & (FRAG_WORD_FAIL | FRAG_WORD_ERROR)) != 0 &&
-           frag_message_is_about_device(read->text, start);
-}
-
 /* "OutOfMemory: often the batch is too large": what a name means, from a page about errors. */
 static bool is_explained(const frag_message_split_line *read, size_t at)
 {
@@ -82,8 +67,7 @@ static bool is_reported(const frag_message_split_line *read, const frag_message_
         return false;
     if (found->is_name)
         return (frag_message_has_mark(read, found->at + NAME) ||
-                (frag_message_is_told(read, found->at) && !frag_message_is_source(read)) ||
-                is_reason(read)) &&
+                (frag_message_is_told(read, found->at) && !frag_message_is_source(read))) &&
                !frag_message_is_prose(read, found);
     if (frag_message_has_mark(read, read->count))
         return true;

@@ -327,6 +327,36 @@ static void a_program_that_goes_on_says_what_it_does_now(void **state)
     assert_read(out, sizeof out / sizeof *out, FRAG_MESSAGE_OOM);
 }
 
+static void what_a_source_says_of_errors_is_no_message(void **state)
+{
+    (void)state;
+    static const char *const not_out[] = {
+        "            Log(\"VK_ERROR_OUT_OF_DEVICE_MEMORY\\n\");",
+        "VKErrorOutOfDeviceMemory.Register(\"out of device memory\")",
+        "assertEquals(LoadFailure.OUT_OF_VRAM, classify(\"failed to allocate VRAM\"))",
+        "  \"Memory pool exhausted\",\n  \"Resource pool at capacity\",",
+        "  ALLOC_FAIL,     /* VRAM allocation failed */",
+        "OOM_MARKERS = (",
+        "raise torch.cuda.OutOfMemoryError(\"simulated OOM\")",
+        "static E_OUTOFMEMORY => -2147024882",
+        "Unable to reserve memory region [0x00f00000-0x00f0ffff]",
+        "failed to query memory to grow the pool of 268435456 bytes on gpu",
+        "- `VK_ERROR_OUT_OF_DEVICE_MEMORY`: no memory\n- `VK_ERROR_DEVICE_LOST`: lost",
+    };
+    static const char *const out[] = {
+        "InvalidInput(\"insufficient device memory\")",
+        "Error: DriverErr\nor(CUDA_ERROR_OUT_OF_MEMORY, \"out of memory\")",
+        "af::exception: AF_ERR_NO_MEM (101) in af::array",
+        "OOM(dev=2): asked=3221225472",
+        "10:02:18 insufficient memory on GPU 0",
+        "runner.Unsupported: a 30211-token prompt does not fit in GPU memory",
+        "Device limit exceeded: scores (requested 5368709120 bytes, safe limit 2147483648 bytes)",
+        "E/GlDevice: glBufferData failed for buffer 12 (536870912 bytes)",
+    };
+    assert_presumed(not_out, sizeof not_out / sizeof *not_out, false);
+    assert_presumed(out, sizeof out / sizeof *out, true);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -338,6 +368,7 @@ int main(void)
         cmocka_unit_test(a_failure_is_seen_whatever_its_class_and_object_are_called),
         cmocka_unit_test(what_is_allocated_need_not_be_memory),
         cmocka_unit_test(a_program_that_goes_on_says_what_it_does_now),
+        cmocka_unit_test(what_a_source_says_of_errors_is_no_message),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
