@@ -224,8 +224,8 @@ bool frag_message_is_source(const frag_message_split_line *read)
 /* "What to do if ...": of a person, whatever is quoted in it. */
 bool frag_message_is_question(const frag_message_split_line *read)
 {
-    static frag_word_list words = {"how",    "what", "why",   "when",     "if", "given",
-                                   "should", "does", "while", "although", NULL};
+    static frag_word_list words = {"how",  "what",   "why",  "when",  "if",       "given",
+                                   "note", "should", "does", "while", "although", NULL};
     size_t first = frag_message_line_has(read, 0, FRAG_WORD_NUMBER) ? 1 : 0; /* "3. Does it fit" */
     /* "whyCUDA out of memory": a blank was lost, and the error follows */
     bool is_blank = first + 1 >= read->count;

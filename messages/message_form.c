@@ -164,15 +164,14 @@ static bool is_quoted(const frag_message_text *text, size_t from, size_t at)
 }
 
 /* "result = classify("out of memory": a name, a sign of assignment, a call and its argument */
-static bool is_assigned(const frag_message_text *text, size_t from, size_t at)
+static bool is_assigned(const frag_message_text *text, size_t from)
 {
     const char *bytes = text->bytes;
     size_t sign = from;
     while (is_word(bytes[sign]) && (sign == from || (text->marks[sign] & FRAG_MESSAGE_WORD) == 0))
         sign++;
     size_t call = sign + 1;
-    if (sign == from || sign >= at || bytes[sign] != '=' ||
-        (text->marks[call] & FRAG_MESSAGE_WORD) == 0)
+    if (sign == from || bytes[sign] != '=' || (text->marks[call] & FRAG_MESSAGE_WORD) == 0)
         return false;
     while (is_word(bytes[call]) || bytes[call] == '.')
         call++;
@@ -272,9 +271,9 @@ static bool is_literal(const frag_message_text *text, size_t at)
         return false;
     bool is_raw = strncmp(text->bytes + from, "r\"", 2) == 0;
     return is_call(text, from) || is_raised(text, from) || is_argument(text, from) ||
+           is_assigned(text, from) ||
            (is_quoted(text, from, at) &&
-            (is_raw || is_statement(text, from) || is_assigned(text, from, at) ||
-             is_of_literals(text, from)));
+            (is_raw || is_statement(text, from) || is_of_literals(text, from)));
 }
 
 /* What a page puts before a heading, an item or a row. */

@@ -481,6 +481,7 @@ static bool is_unserved(const frag_message_split_line *read, size_t i, frag_word
                                    "provid*", "satisf*", "fulfil*", "mmap",    "reserv*",
                                    "resiz*",  "serve",   NULL};
     static frag_word_list pools = {"vram*", "memor*", "hbm*", "allocator", "enomem", NULL};
+    static frag_word_list stores = {"buffer*", "pool", "heap", "arena", NULL};
     size_t from = i > NEAR ? i - NEAR : 0;
     frag_word_range around = {.from = from > sentence.from ? from : sentence.from,
                               .to = i + NEAR + 1 < sentence.to ? i + NEAR + 1 : sentence.to};
@@ -492,6 +493,9 @@ static bool is_unserved(const frag_message_split_line *read, size_t i, frag_word
         frag_message_line_has_within(read, around.from, around.to, FRAG_WORD_MEMORY) ||
         frag_message_line_has_any(read, around.from, around.to, pools);
     bool is_given = frag_message_line_has_any(read, around.from, around.to, gives);
+    for (size_t j = around.from; j < around.to && is_given; j++) /* "failed to grow GPU buffer" */
+        has_memory |= frag_message_line_has(read, j, FRAG_WORD_DEVICE) &&
+                      frag_message_line_is_any(read, j + 1, stores);
     bool is_made = frag_message_line_has_any(read, around.from, around.to, makes);
     bool is_about = (read->kinds & FRAG_WORD_DEVICE) != 0;
     return has_memory && ((is_given && (is_about || has_big_figure(read, sentence))) ||

@@ -287,14 +287,16 @@ static bool is_joined(const frag_message_text *text, const frag_message_word *wo
 }
 
 /* "at 3317279728/4100456448", "3758096384 + 1073741824 > 4294967296 bytes": what is used or asked
- * of what there is */
+ * of what there is; "from 268435456 to 536870912 bytes" */
 static bool is_of_pair(const frag_message_text *text, const frag_message_word *words, size_t count,
                        size_t index)
 {
     bool is_first =
         index + 1 < count && is_joined(text, words, index + 1) && is_big_number(&words[index + 1]);
     bool is_second = index > 0 && is_joined(text, words, index) && is_big_number(&words[index - 1]);
-    return (is_first || is_second) && is_big_number(&words[index]);
+    bool is_range = index + 2 < count && frag_message_word_is(text, &words[index + 1], "to") &&
+                    (words[index + 2].kinds & FRAG_WORD_SIZE) != 0;
+    return (is_first || is_second || is_range) && is_big_number(&words[index]);
 }
 
 /* "0x8007000e", a status of Windows; "cuMemAlloc(0x7ffd3, ", an address; "cl::alloc:284", a place;
