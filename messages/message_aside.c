@@ -213,6 +213,9 @@ bool frag_message_is_source(const frag_message_split_line *read)
     size_t bars = 0;
     for (size_t at = from; at < to; at++)
         bars += text->bytes[at] == '|';
+    /* "ASSERT(p != NULL && "no device memory") failed": printed */
+    if (has_within(text, from, to, "\")failed") || has_within(text, from, to, "\"'failed"))
+        return false;
     for (size_t i = 0; i < sizeof signs / sizeof *signs; i++)
         if (has_within(text, from, to, signs[i]))
             return true;
@@ -257,9 +260,10 @@ static size_t name_start(const frag_message_split_line *read, size_t at)
 /* "if "out of memory." in message": a source looks for it; "'out of memory' in f.cu" came. */
 static bool is_looked_up(const frag_message_split_line *read, size_t at)
 {
-    static frag_word_list texts = {"str", "e",  "err",  "error",  "msg",    "message", "exception",
-                                   "exc", "ex", "repr", "output", "stderr", NULL};
-    for (size_t i = at; i + 1 < read->count && i < at + NAME; i++) {
+    static frag_word_list texts = {"str",     "e",         "err",  "error", "msg",
+                                   "message", "exception", "exc",  "ex",    "repr",
+                                   "output",  "stderr",    "text", "log",   NULL};
+    for (size_t i = at; i + 1 < read->count && i < at + NEAR; i++) {
         const char *behind = read->text->bytes + read->words[i].end;
         behind += strspn(behind, ".:!");
         if ((*behind == '"' || *behind == '\'') && frag_message_line_is(read, i + 1, "in") &&

@@ -349,6 +349,7 @@ static void what_a_source_says_of_errors_is_no_message(void **state)
         "af::exception: AF_ERR_NO_MEM (101) in af::array",
         "OOM(dev=2): asked=3221225472",
         "10:02:18 insufficient memory on GPU 0",
+        "GGML_ASSERT(mem != nullptr && \"Failed to allocate tensor memory\") failed",
         "Error: Failed to grow GPU pool to 4097 slots!",
         "runner.Unsupported: a 30211-token prompt does not fit in GPU memory",
         "Device limit exceeded: scores (requested 5368709120 bytes, safe limit 2147483648 bytes)",
