@@ -276,7 +276,7 @@ static drift drift_of(const frag_site_change *changes, size_t count)
     double whole = sums[false] + sums[true];
     bool is_against = whole > 0 ? sums[true] <= 0 : sums[true] >= 0;
     return (drift){.is_growth = whole > 0,
-                   .are_places_first = !is_against || 4 * sizes[true] >= sizes[false]};
+                   .are_places_first = !is_against || 2 * sizes[true] >= sizes[false]};
 }
 
 static void place_in(frag_site_change *change, drift all)

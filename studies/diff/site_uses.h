@@ -67,8 +67,8 @@ size_t frag_site_uses_compare_most(const frag_site_uses *before, const frag_site
 size_t frag_site_uses_pair(const frag_site_uses *before, const frag_site_uses *after,
                            frag_site_change **pairs);
 
-/* Those with a place first (last, where together they move against the whole and are less than a
- * fourth of the others), of these and of the others the largest change of live bytes first. Of
+/* Those with a place first (last, where together they move against the whole and are less than
+ * half of the others), of these and of the others the largest change of live bytes first. Of
  * equal ones, what goes the way of all together first (what shrank, if they come to nothing), then
  * by name. */
 void frag_site_changes_sort(frag_site_change *changes, size_t count);

@@ -176,9 +176,9 @@ trace() {
     trace to 'alloc 0 3145728 site=1' 'alloc 1 4194304 site=3'
     first() { ./fraglab diff "$out/from" "$out/to" | grep -A1 '^held there' | tail -1; }
     [[ "$(first)" == "autograd thread "*"-16.00 MiB"* ]]
-    # A fourth of it is a change of its own; so is one that goes the same way.
-    trace to 'alloc 0 6291456 site=1' 'alloc 1 4194304 site=3'
-    [[ "$(first)" == "a (x.py) "*"+4.00 MiB"* ]]
+    # Half of it is a change of its own; so is one that goes the same way.
+    trace to 'alloc 0 10485760 site=1' 'alloc 1 4194304 site=3'
+    [[ "$(first)" == "a (x.py) "*"+8.00 MiB"* ]]
     trace to 'alloc 0 1048576 site=1' 'alloc 1 4194304 site=3'
     [[ "$(first)" == "a (x.py) "*"-1.00 MiB"* ]]
 }
