@@ -16,10 +16,9 @@
  *
  * Known of cards with tensor cores: kernels want channels last, and without it the library converts
  * what it reads and writes inside the workspace, to a multiple of 8 channels of 16 bits or 4 of 32
- * (github.com/invoke-ai/InvokeAI, vae_benchmarks at 7785061e and pull request 9305: torch 2.7.1 on a
- * card of capability 8.9, forward, 128 to 1024 channels: the copies of 16 bits and at most 512 bytes
- * more, to the byte; of TF32, input and filter alone from 128 and 256 channels, but something larger
- * from 512; github.com/tensorflow/tensorflow/pull/56055: "TF32 cudnn kernels might need larger workspace";
+ * (tests/truth/recordings.tsv, InvokeAI: forward on 8.9, of 16 bits the copies and up to 512 bytes
+ * more, to the byte; of TF32 input and filter, but more from 512 channels;
+ * github.com/tensorflow/tensorflow/pull/56055: "TF32 cudnn kernels might need larger workspace";
  * github.com/sonots/cumo/pull/502: half precision with 32 x 64 channels x 56 x 56 takes its tensor
  * core algorithms with 128 MB of workspace, not with 8). github.com/LBANN/lbann/pull/437: forward
  * Winograd of 64 x 64 channels on cuDNN 7 wants 256 KiB, which is 16 x 4 bytes x 64 x 64. */

@@ -130,14 +130,14 @@ def read_figures(path):
 
 
 def compare_figures(row, fraglab, tree, environment, real, written):
-    """Peaks allocated, MiB: those published, and those of dry runs with the smallest and the largest workspaces."""
+    """Name, peak published, peaks with the smallest and largest workspaces."""
     every = [read_figures(real)]
     for end in ("low", "high"):
         os.unlink(written)
         dry_run(row, fraglab, tree, environment, written, "--workspaces", end)
         every.append(read_figures(written))
     if any([name for name, _ in figures] != [name for name, _ in every[0]] for figures in every):
-        raise RuntimeError("the script measures other things than were published")
+        raise RuntimeError("it measures other things than were published")
     rows = [(of[0][0], *(value for _, value in of)) for of in zip(*every)]
     return {"figures": rows, "differences": [r for r in rows if not r[2] <= r[1] <= r[3]]}
 

@@ -182,7 +182,7 @@ static void channels_apart_go_to_cudnn_in_fp16_alone(void **state)
 {
     (void)state;
     convolve_apart(FRAG_F16,
-                   "+576 +4096 +4096 +102399 -3 +4096 +4096 +102399 -5 +576 +103935 -6 -3 ");
+                   "+576 +4096 +4096 +102911 -3 +4096 +4096 +102911 -5 +576 +104447 -6 -3 ");
     convolve_apart(FRAG_BF16, "+576 +4096 +4096 +4096 +576 +4096 -3 ");
 }
 
