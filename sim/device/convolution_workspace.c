@@ -16,8 +16,8 @@
  *
  * Known of cards with tensor cores: kernels want channels last, and without it the library converts
  * what it reads and writes inside the workspace, to a multiple of 8 channels of 16 bits or 4 of 32
- * (tests/truth/recordings.tsv, InvokeAI: forward on 8.9, of 16 bits the copies and up to 512 bytes
- * more, to the byte; of TF32 input and filter, but more from 512 channels;
+ * (tests/truth/recordings.tsv, InvokeAI: on 8.9, of 16 bits the copies and up to 512 bytes; of TF32
+ * input and filter, but more from 512 channels;
  * github.com/tensorflow/tensorflow/pull/56055: "TF32 cudnn kernels might need larger workspace";
  * github.com/sonots/cumo/pull/502: half precision with 32 x 64 channels x 56 x 56 takes its tensor
  * core algorithms with 128 MB of workspace, not with 8). github.com/LBANN/lbann/pull/437: forward
