@@ -377,27 +377,17 @@ static size_role role_of_word(const frag_message_split_line *read, size_t i)
                                                                   : ROLE_NONE;
 }
 
-static bool ends_part(const frag_message_split_line *read, size_t i)
-{
-    for (size_t at = read->words[i - 1].end; at < read->words[i].at; at++)
-        if (strchr(",;.)(", read->text->bytes[at]) != NULL)
-            return true;
-    return frag_message_line_has(read, i, FRAG_WORD_SIZE);
-}
-
 /* "needs 5 GB", "free: 5 GB", "5 GB available" */
 static size_role role_of_size(const frag_message_split_line *read, size_t size)
 {
     /* "3 GB free, 8 GB required": the label before a comma is that of the size before it */
     bool is_listed = size > 0 && read->text->bytes[read->words[size - 1].end] == ',';
-    for (size_t i = size;
-         !is_listed && i > 0 && i + LABEL_BEFORE > size && !(ends_part(read, i) && i < size); i--) {
+    for (size_t i = size; !is_listed && i > 0 && i + LABEL_BEFORE > size; i--) {
         size_role role = role_of_word(read, i - 1);
         if (role != ROLE_NONE)
             return role;
     }
-    for (size_t i = size + 1; i < read->count && i <= size + LABEL_BEHIND && !ends_part(read, i);
-         i++) {
+    for (size_t i = size + 1; i < read->count && i <= size + LABEL_BEHIND; i++) {
         size_role role = role_of_word(read, i);
         if (role != ROLE_NONE)
             return role;

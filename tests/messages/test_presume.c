@@ -335,6 +335,7 @@ static void what_a_source_says_of_errors_is_no_message(void **state)
         "VKErrorOutOfDeviceMemory.Register(\"out of device memory\")",
         "assertEquals(LoadFailure.OUT_OF_VRAM, classify(\"failed to allocate VRAM\"))",
         "  \"Memory pool exhausted\",\n  \"Resource pool at capacity\",",
+        "policy   peak reserved   utilisation   OOM",
         "  ALLOC_FAIL,     /* VRAM allocation failed */",
         "OOM_MARKERS = (",
         "raise torch.cuda.OutOfMemoryError(\"simulated OOM\")",
