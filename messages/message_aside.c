@@ -9,7 +9,6 @@ enum {
     QUOTED = 4096 /* of a quote */
 };
 
-/* "out of memory when allocating": what the program did, not when that happens. */
 bool frag_message_is_doing(const frag_message_split_line *read, size_t i)
 {
     return frag_message_line_is(read, i, "when") && frag_message_line_ends(read, i + 1, "ing");
@@ -37,7 +36,6 @@ static bool is_of_prose(const frag_message_split_line *read, size_t i)
     return frag_message_line_has(read, i, FRAG_WORD_PROSE) || is_clause;
 }
 
-/* Words of a sentence before the failure, or right behind it: what follows is advice. */
 bool frag_message_is_prose(const frag_message_split_line *read, const frag_message_failure *found)
 {
     size_t reach = found->at + (found->is_name ? NEAR : NAME + 2);
@@ -87,7 +85,6 @@ static bool has_format(const frag_message_split_line *read)
     return false;
 }
 
-/* "XXXX bytes": a form, not a message. */
 bool frag_message_has_placeholder(const frag_message_split_line *read)
 {
     if (has_format(read))
@@ -240,7 +237,6 @@ bool frag_message_is_question(const frag_message_split_line *read)
            read->text->bytes[read->words[first].end] != '(';
 }
 
-/* "handle CUDA out of memory errors" */
 bool frag_message_is_handled(const frag_message_split_line *read)
 {
     static frag_word_list words = {"handle", "handles", "handling", NULL};
