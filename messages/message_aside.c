@@ -109,6 +109,19 @@ static size_t near_start(const frag_message_split_line *read)
     return read->words[0].at > start + BEHIND ? read->words[0].at - BEHIND : start;
 }
 
+/* The bars that stand between columns: "{ DEVICE_LOCAL | HOST_VISIBLE }" are flags. */
+static size_t column_count(const frag_message_text *text, size_t from, size_t to)
+{
+    size_t bars = 0;
+    size_t depth = 0;
+    for (size_t at = from; at < to; at++) {
+        depth += strchr("{([", text->bytes[at]) != NULL;
+        depth -= depth > 0 && strchr("})]", text->bytes[at]) != NULL;
+        bars += depth == 0 && text->bytes[at] == '|';
+    }
+    return bars;
+}
+
 /* "| `Out of Memory` | too little VRAM | a smaller model |": a row of a table that somebody wrote.
  */
 bool frag_message_is_table_row(const frag_message_split_line *read)
@@ -121,11 +134,9 @@ bool frag_message_is_table_row(const frag_message_split_line *read)
         frag_message_line_has(read, 0, FRAG_WORD_ERROR) && text->bytes[read->words[0].end] == '|';
     bool has_bar = (text->marks[from] & FRAG_MESSAGE_BAR) != 0 && !is_logged;
     bool is_quoted = false;
-    size_t bars = 0;
-    for (size_t at = near_start(read); at < to; at++) {
-        bars += text->bytes[at] == '|';
+    size_t bars = column_count(text, near_start(read), to);
+    for (size_t at = near_start(read); at < to; at++)
         is_quoted |= text->bytes[at] == '`' || text->bytes[at] == '*';
-    }
     return (bars >= 2 && is_quoted) || (bars >= 1 && has_bar);
 }
 
@@ -207,9 +218,6 @@ bool frag_message_is_source(const frag_message_split_line *read)
     const frag_message_text *text = read->text;
     size_t from = near_start(read);
     size_t to = frag_message_text_line_end(text, read->words[read->count - 1].end, BEHIND);
-    size_t bars = 0;
-    for (size_t at = from; at < to; at++)
-        bars += text->bytes[at] == '|';
     /* "ASSERT(p != NULL && "no device memory") failed": printed */
     if (has_within(text, from, to, "\")failed") || has_within(text, from, to, "\"'failed"))
         return false;
@@ -218,7 +226,8 @@ bool frag_message_is_source(const frag_message_split_line *read)
             return true;
     /* "OOM_MARKERS = (" */
     bool is_list = strchr("([", text->bytes[to - 1]) != NULL && text->bytes[to - 2] == '=';
-    return bars >= 2 || is_list || strchr(";{", text->bytes[to - 1]) != NULL;
+    return column_count(text, from, to) >= 2 || is_list ||
+           strchr(";{", text->bytes[to - 1]) != NULL;
 }
 
 /* "What to do if ...": of a person, whatever is quoted in it. */

@@ -668,7 +668,9 @@ static size_t status_head(const frag_message_split_line *read, size_t i, bool is
     if (is_code && strncmp(read->text->bytes + read->words[i - 1].end, "(-", 2) == 0 &&
         read->text->bytes[read->words[i].end] == ')')
         return i - 1;
-    bool is_apart = read->text->bytes[read->words[i - 1].end] == ','; /* "failed to pin it, -12" */
+    /* "failed to pin it, -12", "Failed creating a CUDA context for NVENC: 0x2" */
+    char apart = read->text->bytes[read->words[i - 1].end];
+    bool is_apart = apart == ',' || (apart == ':' && i + 1 == read->count);
     for (size_t j = i; is_apart && is_code && j > 0 && j + NEAR > i; j--)
         if (frag_message_line_has(read, j - 1, FRAG_WORD_ERROR | FRAG_WORD_FAIL))
             return i - 1;

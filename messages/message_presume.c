@@ -129,8 +129,13 @@ static bool is_oversized(const frag_message_split_line *read, size_t i, frag_wor
     static frag_word_list much = {"large", "big", NULL};
     static frag_word_list units = {"buffer*", "texture*", "image*", "tensor*", "allocation*", NULL};
     static frag_word_list shapes = {"dimension*", "width", "height", "resolution", NULL};
-    bool is_unit = false;
-    bool is_device = false;
+    /* "BufferTooBig(2156988480)": the name of an error */
+    bool is_name = i > 0 && read->words[i - 1].end == read->words[i].at &&
+                   (read->text->marks[read->words[i].at] & FRAG_MESSAGE_WORD) == 0 &&
+                   frag_message_line_is_any(read, i - 1, units) &&
+                   has_big_figure(read, (frag_word_range){.from = i, .to = read->count});
+    bool is_unit = is_name;
+    bool is_device = is_name;
     for (size_t j = sentence.from; j < sentence.to; j++) {
         is_unit |= j < i && frag_message_line_is_any(read, j, units);
         is_device |= frag_message_line_has(read, j, FRAG_WORD_DEVICE);

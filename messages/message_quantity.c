@@ -227,6 +227,9 @@ static bool is_of_memory(const frag_message_text *text, const frag_message_word 
         if ((word->kinds & (FRAG_WORD_MEMORY | FRAG_WORD_ALLOCATE)) != 0 ||
             frag_message_word_is(text, word, "size") || frag_message_word_is(text, word, "bytes"))
             return true;
+        /* "BufferTooBig(2156988480)" */
+        if (i == index && i > 1 && frag_message_word_is(text, word - 1, "too"))
+            return true;
     }
     return false;
 }
@@ -306,7 +309,8 @@ static bool is_no_number(const frag_message_text *text, const frag_message_word 
 {
     const frag_message_word *word = &words[index];
     const char *bytes = text->bytes + word->at;
-    bool is_address = word->at > 0 && bytes[-1] == '(' && text->bytes[word->end] == ',';
+    bool is_address = word->at > 0 && ((bytes[-1] == '(' && text->bytes[word->end] == ',') ||
+                                       bytes[-1] == '@'); /* "[h264_nvenc @ 0x7f616007d540]" */
     size_t name = index > 0 && bytes[-1] == ':' ? word->at - 2 : 0;
     while (name > 0 && text->bytes[name] >= 'a' && text->bytes[name] <= 'z')
         name--;

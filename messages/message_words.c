@@ -295,6 +295,7 @@ static const struct {
     {"warning", FRAG_WORD_WARNING},
     {"wasm", FRAG_WORD_HOST},
     {"we", FRAG_WORD_PROSE},
+    {"webassembly", FRAG_WORD_HOST},
     {"webgl", FRAG_WORD_DEVICE},
     {"webgpu", FRAG_WORD_DEVICE},
     {"wgpu", FRAG_WORD_DEVICE},

@@ -691,6 +691,7 @@ static void numbers_of_tokens_are_no_sizes(void **state)
         "CUDA out of memory, max_num_batched_tokens=8192",
         "CUDA out of memory, total process 8192",
         "buffer.hpp(360) 'cudaMalloc(&at, size)' returned 'out of memory'",
+        "[h264_nvenc @ 0x6090380] InitializeEncoder failed: out of memory (10): ",
     };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         frag_messages messages;

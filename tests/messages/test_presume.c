@@ -186,6 +186,9 @@ static void a_failure_is_seen_whatever_its_class_and_object_are_called(void **st
         "Exception: Error creating array grid: clCreateBuffer (-4)",
         "Error: failed to allocate GPU memory for project ml",
         "GPU 0 failed to allocate 20.0 GiB",
+        "Failed to allocate buffer of size 128 KiB (flags { DeviceLocal | HostVisible })",
+        "called `Result::unwrap()` on an `Err` value: BufferTooBig(2156988480)",
+        "[h264_nvenc @ 0x7f616007d540] Failed creating CUDA context for NVENC: 0x2",
     };
     static const char *const not_out[] = {
         "Error: InvalidInput(1): the device memory pool has no name",
@@ -211,6 +214,9 @@ static void a_failure_is_seen_whatever_its_class_and_object_are_called(void **st
         "INFO pool: reserved 20.0 GiB on GPU 0, 0 failed allocations",
         "perl: Out of memory during request for 1048592 bytes, total sbrk() is 2143289344 bytes!",
         "error: vmalloc: allocation failure: 268439552 bytes, mode:0x2cc2(GFP_KERNEL)",
+        "RangeError: Array buffer allocation failed",
+        "RangeError: WebAssembly.Memory(): could not allocate memory",
+        "called `Result::unwrap()` on an `Err` value: FrameTooBig(2156988480)",
     };
     assert_presumed(out, sizeof out / sizeof *out, true);
     assert_presumed(not_out, sizeof not_out / sizeof *not_out, false);
