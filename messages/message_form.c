@@ -328,6 +328,47 @@ static bool is_of_guide(const frag_message_text *text, size_t at)
     return is_told;
 }
 
+/* "Common causes", "How to fix it": a heading of a page about errors */
+static bool is_guide_heading(const frag_message_text *text, size_t line)
+{
+    static const char *const headings[] = {
+        "commoncauses", "possiblecauses", "likelycauses", "whatisthiserror",
+        "howtofixit",   "whyithappens",   "causes&fixes", "recommendedsolutions",
+        "howtofixthis", "quickfix",       "whatcausesit", "step-by-stepfix"};
+    size_t from = line + markup_at(text, line);
+    size_t end = frag_message_text_line_end(text, line, LINE);
+    while (end > from && strchr(":?*", text->bytes[end - 1]) != NULL)
+        end--;
+    for (size_t i = 0; i < sizeof headings / sizeof *headings; i++)
+        if (strlen(headings[i]) == end - from &&
+            memcmp(text->bytes + from, headings[i], end - from) == 0)
+            return true;
+    return false;
+}
+
+/* Beside such a heading nothing is reported but with figures. */
+static bool is_beside_heading(const frag_message_text *text, size_t at)
+{
+    size_t line = frag_message_text_line_start(text, at);
+    if (has_sizes(text, line))
+        return false;
+    size_t above = line;
+    for (size_t i = 0; i < GUIDE_LINES && above > 0; i++) {
+        above = frag_message_text_line_start(text, above - 1);
+        if (is_guide_heading(text, above))
+            return true;
+    }
+    for (size_t i = 0; i < GUIDE_LINES; i++) {
+        size_t end = frag_message_text_line_end(text, line, LINE);
+        if (text->bytes[end] != '\n')
+            return false;
+        line = end + 1;
+        if (is_guide_heading(text, line))
+            return true;
+    }
+    return false;
+}
+
 /* "- `VK_ERROR_OUT_OF_DEVICE_MEMORY`: ...": where the code of such an item ends; 0: it is none */
 static size_t code_end(const frag_message_text *text, size_t line)
 {
@@ -354,5 +395,6 @@ static bool is_of_codes(const frag_message_text *text, size_t at)
 
 bool frag_message_is_of_page(const frag_message_text *text, size_t at)
 {
-    return is_literal(text, at) || is_of_guide(text, at) || is_of_codes(text, at);
+    return is_literal(text, at) || is_of_guide(text, at) || is_beside_heading(text, at) ||
+           is_of_codes(text, at);
 }

@@ -284,6 +284,16 @@ static bool is_range_error(const frag_message_split_line *read)
     return false;
 }
 
+/* "out of physical memory", where no device is named */
+static bool is_physical(const frag_message_split_line *read)
+{
+    for (size_t i = 0; i + 1 < read->count; i++)
+        if (frag_message_line_is(read, i, "physical") &&
+            frag_message_line_is(read, i + 1, "memory"))
+            return true;
+    return false;
+}
+
 /* "malloc(5)", "malloc: ***", but not "cudaMalloc(5)": of the computer's own library */
 static bool is_library_call(const frag_message_split_line *read)
 {
@@ -325,7 +335,8 @@ static bool is_host(const frag_message_split_line *read, const frag_message_fail
     /* OpenCV's name for what malloc() refused; of a device it says "Gpu API call" */
     static const char *const opencv[] = {"(-4:insufficientmemory", NULL};
     if ((read->kinds & FRAG_WORD_HOST) != 0 || is_of_computer(read) || is_library_call(read) ||
-        is_range_error(read) || frag_message_stands_near(read->text, at, opencv))
+        is_range_error(read) || is_physical(read) ||
+        frag_message_stands_near(read->text, at, opencv))
         return true;
     const uint32_t more =
         FRAG_WORD_UNIT | FRAG_WORD_SIZE | FRAG_WORD_NUMBER | FRAG_WORD_FAIL | FRAG_WORD_ALLOCATE;

@@ -292,6 +292,8 @@ static const struct {
     {"memoria video", "vram"},
     {"memoria ram", "ram"},
     {"memória ram", "ram"},
+    {"sin memoria física", "lack ram"},
+    {"sem memória física", "lack ram"},
     {"memoria compartida", "shm"},
     {"memória compartilhada", "shm"},
     {"memoria", "memory"},

@@ -384,6 +384,9 @@ const frag_wording frag_wordings[] = {
     {HOST(DISK, "nospaceleftondevice")},
     {HOST(DISK, "diskquotaexceeded")},
     {HOST(KILLED, "line#:#killed"), .figures = {NOT, NOT}}, /* bash */
+    {HOST(KILLED, "[1]#killed"), .figures = {NOT}},         /* shells, of a job */
+    {HOST(KILLED, "[1]+killed")},
+    {HOST(KILLED, "zsh:killed")},
     {HOST(KILLED, "oom-killevent")},
     {HOST(KILLED, "oom_killevent")},
     {HOST(KILLED, "invokedoom-killer")},

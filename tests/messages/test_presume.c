@@ -145,6 +145,9 @@ static void what_a_person_says_of_memory_is_no_message(void **state)
         "GPU monitor: oom adj failed",
         "GPU monitor: oom score failed",
         "crash_gpu()\nGC.gc() # GPU OOM\nexit() # GPU OOM",
+        "Running Out of VRAM\nWhat is this error?\nCommon causes\n- textures exceed GPU memory",
+        "O sistema fica sem memória física",
+        "Process ran out of physical memory",
         "retry where cudaErrorMemoryAllocation is met, and when cudaErrorMemoryAllocation occurs",
     };
     static const char *const out[] = {
