@@ -350,23 +350,17 @@ static bool is_guide_heading(const frag_message_text *text, size_t line)
 static bool is_beside_heading(const frag_message_text *text, size_t at)
 {
     size_t line = frag_message_text_line_start(text, at);
-    if (has_sizes(text, line))
-        return false;
     size_t above = line;
-    for (size_t i = 0; i < GUIDE_LINES && above > 0; i++) {
-        above = frag_message_text_line_start(text, above - 1);
-        if (is_guide_heading(text, above))
-            return true;
-    }
+    size_t below = line;
+    bool is_beside = false;
     for (size_t i = 0; i < GUIDE_LINES; i++) {
-        size_t end = frag_message_text_line_end(text, line, LINE);
-        if (text->bytes[end] != '\n')
-            return false;
-        line = end + 1;
-        if (is_guide_heading(text, line))
-            return true;
+        above = above > 0 ? frag_message_text_line_start(text, above - 1) : 0;
+        below = frag_message_text_line_end(text, below, LINE);
+        below += text->bytes[below] == '\n';
+        is_beside |=
+            (above < line && is_guide_heading(text, above)) || is_guide_heading(text, below);
     }
-    return false;
+    return is_beside && !has_sizes(text, line);
 }
 
 /* "- `VK_ERROR_OUT_OF_DEVICE_MEMORY`: ...": where the code of such an item ends; 0: it is none */

@@ -274,22 +274,13 @@ static bool is_enomem(const frag_message_split_line *read)
     return false;
 }
 
-/* "RangeError: Array buffer allocation failed": of JavaScript's own memory */
-static bool is_range_error(const frag_message_split_line *read)
+/* "RangeError", of JavaScript's own memory, and "physical memory", where no device is named */
+static bool has_pair(const frag_message_split_line *read, const char *first, const char *second,
+                     bool is_joined)
 {
     for (size_t i = 0; i + 1 < read->count; i++)
-        if (frag_message_line_is(read, i, "range") && frag_message_line_is(read, i + 1, "error") &&
-            read->words[i].end == read->words[i + 1].at)
-            return true;
-    return false;
-}
-
-/* "out of physical memory", where no device is named */
-static bool is_physical(const frag_message_split_line *read)
-{
-    for (size_t i = 0; i + 1 < read->count; i++)
-        if (frag_message_line_is(read, i, "physical") &&
-            frag_message_line_is(read, i + 1, "memory"))
+        if (frag_message_line_is(read, i, first) && frag_message_line_is(read, i + 1, second) &&
+            (!is_joined || read->words[i].end == read->words[i + 1].at))
             return true;
     return false;
 }
@@ -330,12 +321,14 @@ static bool is_host(const frag_message_split_line *read, const frag_message_fail
             return false;
     /* "NCCL WARN Call to ibv_create_cq failed with error Cannot allocate memory" */
     bool is_system_call = is_enomem(read) && (read->kinds & FRAG_WORD_HOST) != 0;
+    static const char *const ggml[] = {"ggml_aligned_malloc:", NULL};
     if ((read->kinds & FRAG_WORD_DEVICE) != 0)
-        return is_of_computer(read) || is_system_call;
+        return is_of_computer(read) || is_system_call ||
+               frag_message_stands_near(read->text, at, ggml);
     /* OpenCV's name for what malloc() refused; of a device it says "Gpu API call" */
     static const char *const opencv[] = {"(-4:insufficientmemory", NULL};
     if ((read->kinds & FRAG_WORD_HOST) != 0 || is_of_computer(read) || is_library_call(read) ||
-        is_range_error(read) || is_physical(read) ||
+        has_pair(read, "range", "error", true) || has_pair(read, "physical", "memory", false) ||
         frag_message_stands_near(read->text, at, opencv))
         return true;
     const uint32_t more =

@@ -212,10 +212,14 @@ static bool is_of_allocation(const frag_message_text *text, const frag_message_w
     return false;
 }
 
-/* "Global memory: 536543232", "MEM_SIZE = 2147483648", "buffer size (870585948)" */
+/* "Global memory: 536543232", "MEM_SIZE = 2147483648", "buffer size (870585948)", "GPU memory
+ * 25447170048": no date is so big */
 static bool is_of_memory(const frag_message_text *text, const frag_message_word *words,
                          size_t index)
 {
+    if (index > 0 && (words[index - 1].kinds & FRAG_WORD_MEMORY) != 0 &&
+        words[index - 1].end == words[index].at && words[index].amount.bytes >> 28 != 0)
+        return true;
     if (index == 0 || words[index].amount.bytes < BARE_SIZE_MIN ||
         (!has_sign(text, words[index - 1].end, words[index].at, ":=(") &&
          !frag_message_word_is(text, &words[index - 1], "of")))

@@ -10,7 +10,7 @@ typedef struct digits_read {
     bool is_huge;   /* beyond 64 bits */
 } digits_read;
 
-enum { INTEGER_DIGITS_MAX = 30, DECIMALS_MAX = 6, DIMENSIONS_MAX = 32, NODE_MAX = 240 };
+enum { INTEGER_DIGITS_MAX = 30, DECIMALS_MAX = 9, DIMENSIONS_MAX = 32, LINE_MAX = 240 };
 
 static bool is_digit(char byte)
 {
@@ -106,7 +106,7 @@ static bool read_shared_unit(const char *text, uint64_t *unit)
     return at > 0 && read_unit(text + at, unit) > 0;
 }
 
-/* unit * decimals / scale, which is below the unit. A scale has at most six digits. */
+/* unit * decimals / scale, which is below the unit. A scale has at most nine zeros. */
 static uint64_t fraction_of(uint64_t unit, uint64_t decimals, uint64_t scale)
 {
     return unit / scale * decimals + unit % scale * decimals / scale;
@@ -171,6 +171,13 @@ size_t frag_message_size(const char *text, frag_amount *amount)
     at += text[at] == '.' && is_binary_unit(text + at + 1); /* "117. GiB", as numpy prints */
     at += text[at] == '\n';
     size_t unit_bytes = read_unit(text + at, &unit);
+    /* "700+MB", "132090576(0x7df8ad0) KB" */
+    size_t more = text[at] == '+' ? 1 : 0;
+    if (strncmp(text + at, "(0x", 3) == 0)
+        more = strspn(text + at + 3, "0123456789abcdef") + 4;
+    if (more > 0 && (more == 1 || text[at + more - 1] == ')') &&
+        read_unit(text + at + more, &unit) > 1)
+        unit_bytes = more + read_unit(text + at + more, &unit);
     /* "30.2 of 33.4 GB" */
     bool is_of = read.scale > 1 && strncmp(text + at, "of", 2) == 0;
     if (unit_bytes == 0 && is_of && read_shared_unit(text + at + 2, &unit)) {
@@ -203,6 +210,12 @@ size_t frag_message_size_named(const char *text, size_t at, frag_amount *amount)
         set_amount(&key, each, amount);
         return digits;
     }
+    /* "memory (MB) | allocated: 2773.3 | reserved: 8322.0": the unit of the whole line */
+    size_t head = end < at ? end : 0;
+    while (head > 0 && end - head < LINE_MAX && strchr("\n)", text[head - 1]) == NULL)
+        head--;
+    if (head > 0 && text[head - 1] == ')' && text[head] == '|')
+        end = head;
     if (end == at || end < sizeof "(mb)" - 1 || strchr(")]", text[end - 1]) == NULL)
         return 0;
     size_t from = end - 1;
@@ -251,7 +264,7 @@ static uint64_t node_type_bytes(const char *text)
     static const char type[] = "[t=dt_";
     if (strncmp(text, node, sizeof node - 1) != 0)
         return 0;
-    for (size_t at = 0; at < NODE_MAX && text[at] != '\0' && text[at] != '\n'; at++)
+    for (size_t at = 0; at < LINE_MAX && text[at] != '\0' && text[at] != '\n'; at++)
         if (strncmp(text + at, type, sizeof type - 1) == 0)
             return type_bytes(text + at + sizeof type - 1);
     return 0;

@@ -471,6 +471,13 @@ static bool is_plural(const frag_message_text *text, size_t end)
            (text->marks[end] & FRAG_MESSAGE_WORD) == 0 && !is_cut_word(text, end + 1);
 }
 
+/* "40Gi", of Kubernetes */
+static bool is_short_unit(const frag_message_text *text, size_t end)
+{
+    return text->bytes[end] == 'i' && strchr("kmgt", text->bytes[end - 1]) != NULL &&
+           (text->marks[end] & FRAG_MESSAGE_WORD) == 0 && !is_cut_word(text, end + 1);
+}
+
 /* "free: -2.36 GiB", but not "- 2.36 GiB" and "2-4 GiB" */
 static bool is_negative(const frag_message_text *text, size_t at)
 {
@@ -479,11 +486,42 @@ static bool is_negative(const frag_message_text *text, size_t at)
             strchr(":=(", text->bytes[at - 2]) != NULL);
 }
 
+/* "RTX 3060 12GB", "RTX 3070, 7827/7982 MB": how long the first of two numbers is; 0: there is one,
+ * with thousands ("1 048 576 bytes") or a status where a line broke */
+static size_t first_number(const frag_message_text *text, size_t at)
+{
+    const char *bytes = text->bytes;
+    size_t first = 0;
+    size_t group = at;
+    bool is_one = true;
+    size_t i = at + 1;
+    for (; is_one; i++) {
+        bool is_sign = (bytes[i] == ',' || bytes[i] == '.') && is_digit(bytes[i + 1]);
+        if (!is_digit(bytes[i]) && !is_sign)
+            break;
+        if ((text->marks[i + is_sign] & FRAG_MESSAGE_WORD) == 0)
+            continue;
+        first = first == 0 ? i : first;
+        is_one = !is_sign && (i - group == 3 || (group == at && i - group < 3));
+        group = i;
+    }
+    bool is_whole = (is_one && i - group == 3) || strncmp(bytes + at, "8007000e", 8) == 0;
+    return first == 0 || is_whole ? 0 : first - at;
+}
+
 static size_t number_at(const frag_message_text *text, size_t at, frag_message_word *word)
 {
+    enum { DIGITS = 32 };
     const char *bytes = text->bytes + at;
     size_t taken = read_hex(text, at, &word->amount);
     word->kinds = FRAG_WORD_NUMBER;
+    size_t first = taken > 0 ? 0 : first_number(text, at);
+    if (first > 0 && first < DIGITS) {
+        char number[DIGITS] = {0};
+        memcpy(number, bytes, first);
+        frag_message_number(number, &word->amount);
+        return first;
+    }
     if (taken > 0) {
         if (strncmp(bytes + taken, "bytes", 5) == 0)
             word->kinds = FRAG_WORD_SIZE;
@@ -495,7 +533,7 @@ static size_t number_at(const frag_message_text *text, size_t at, frag_message_w
         word->kinds = FRAG_WORD_SIZE;
         return named;
     }
-    taken += taken > 0 && is_plural(text, at + taken);
+    taken += taken > 0 && (is_plural(text, at + taken) || is_short_unit(text, at + taken));
     /* "a 268435456 byte staging buffer" */
     taken -= taken > 1 && is_cut_word(text, at + taken) && bytes[taken - 1] == 's' &&
              (text->marks[at + taken - 1] & FRAG_MESSAGE_WORD) != 0;

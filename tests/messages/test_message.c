@@ -659,7 +659,7 @@ static void memory_of_both_is_not_the_computers(void **state)
     }
 }
 
-static void less_than_nothing_is_nothing(void **state)
+static void a_size_ends_where_another_number_begins(void **state)
 {
     (void)state;
     static const struct {
@@ -670,6 +670,13 @@ static void less_than_nothing_is_nothing(void **state)
         {"ValueError: No available memory for the cache blocks. Free -2 MiB", 0},
         {"ValueError: No available memory for the cache blocks. Free - 2 MiB", 2 << 20},
         {"ValueError: No available memory for the cache blocks. Free 1-2 MiB", 2 << 20},
+        {"GPU OOM: RTX 3060 12GB", (uint64_t)12 << 30},
+        {"GPU OOM: RTX 3070, 7827/7982 MB", (uint64_t)7982 << 20},
+        {"GPU OOM: 1 048 576 bytes", 1 << 20},
+        {"GPU OOM: 700+MB", 700 << 20},
+        {"GPU OOM: 40Gi", (uint64_t)40 << 30},
+        {"GPU OOM: 131072(0x20000) KB", 128 << 20},
+        {"GPU OOM (MB) | at most: 1.5", 3 << 19},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         frag_messages messages;
@@ -813,7 +820,7 @@ int main(void)
         cmocka_unit_test(the_library_of_the_computer_lacks_its_own_memory),
         cmocka_unit_test(figures_without_a_unit_are_read_beside_an_allocation),
         cmocka_unit_test(memory_of_both_is_not_the_computers),
-        cmocka_unit_test(less_than_nothing_is_nothing),
+        cmocka_unit_test(a_size_ends_where_another_number_begins),
         cmocka_unit_test(numbers_of_tokens_are_no_sizes),
         cmocka_unit_test(figures_belong_to_the_words_of_their_own_sentence),
     };

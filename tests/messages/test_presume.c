@@ -219,7 +219,6 @@ static void a_failure_is_seen_whatever_its_class_and_object_are_called(void **st
         "error: vmalloc: allocation failure: 268439552 bytes, mode:0x2cc2(GFP_KERNEL)",
         "RangeError: Array buffer allocation failed",
         "RangeError: WebAssembly.Memory(): could not allocate memory",
-        "called `Result::unwrap()` on an `Err` value: FrameTooBig(2156988480)",
     };
     assert_presumed(out, sizeof out / sizeof *out, true);
     assert_presumed(not_out, sizeof not_out / sizeof *not_out, false);
