@@ -25,7 +25,6 @@ typedef struct device_state {
     frag_strings pools; /* by pool */
     size_t pool_capacity;
     slot_stack slots;
-    bool is_reused; /* the memory was somebody's, who wants it as large as it was */
 } device_state;
 
 struct frag_builder {
@@ -175,7 +174,7 @@ static void resize_events(frag_builder *builder, size_t capacity)
 
 static void end_device(frag_builder *builder)
 {
-    if (builder->trace != NULL && builder->trace->event_count > 0 && !builder->device.is_reused)
+    if (builder->trace != NULL && builder->trace->event_count > 0)
         resize_events(builder, builder->trace->event_count);
     if (builder->trace != NULL && !builder->device.is_stream_order_fixed)
         sort_streams(builder->trace);
@@ -257,7 +256,6 @@ void frag_builder_reuse(frag_builder *builder, frag_event *events, size_t capaci
     FRAG_ASSERT(builder->trace->events == NULL);
     builder->trace->events = events;
     builder->device.capacity = capacity;
-    builder->device.is_reused = true;
 }
 
 /* ---- events */

@@ -40,8 +40,7 @@ void frag_builder_device(frag_builder *builder, uint32_t device);
 /* Says before the first event of a trace about how many there will be, which saves moving them. */
 void frag_builder_expect(frag_builder *builder, uint64_t event_count);
 /* The same, with the memory of so many events of a trace that is over, which becomes the trace's:
- * pages that were touched before cost far less than fresh ones. It stays as
- * large as it is. */
+ * pages that were touched before cost far less than fresh ones. */
 void frag_builder_reuse(frag_builder *builder, frag_event *events, size_t capacity);
 uint32_t frag_builder_pool(frag_builder *builder,
                            frag_pool_id id); /* interned per trace; {0,0} is 0 */

@@ -30,17 +30,6 @@ typedef struct stored_trial {
     known_trial known;
 } stored_trial;
 
-/* A generated trace, and what its requests are for. */
-typedef struct made_trace {
-    frag_recording recording;
-    frag_request_kinds kinds;
-    frag_workload workload;
-    frag_tape_card card;
-    bool is_part;  /* more is live than the limit that it was made for, so that it may have ended */
-    uint64_t room; /* events that there is memory for; 0: it is none */
-    uint64_t number; /* of when it was kept */
-} made_trace;
-
 struct frag_fitter {
     const frag_context *context;
     frag_policy_spec policies[2]; /* as the program has it, with expandable segments */
@@ -50,10 +39,14 @@ struct frag_fitter {
     size_t count;
     uint64_t trace_count; /* generated so far */
     uint64_t event_count; /* of the last of them */
-    made_trace
-        kept[SPARES];    /* the last ones that were made, for who asks for the same, or memory */
-    uint64_t kept_count; /* so far */
+    frag_event_room spare[SPARES];
 };
+
+/* A generated trace, and what its requests are for. */
+typedef struct made_trace {
+    frag_recording recording;
+    frag_request_kinds kinds;
+} made_trace;
 
 const char *frag_fit_part_name(uint32_t kind)
 {
@@ -98,13 +91,6 @@ frag_fitter *frag_fitter_create(const frag_context *context, const char *conf, f
     return fitter;
 }
 
-static void free_trace(made_trace *made)
-{
-    frag_recording_destroy(&made->recording);
-    frag_free(made->kinds.kinds);
-    *made = (made_trace){.room = 0};
-}
-
 void frag_fitter_destroy(frag_fitter *fitter)
 {
     if (fitter == NULL)
@@ -114,7 +100,7 @@ void frag_fitter_destroy(frag_fitter *fitter)
     frag_lock_destroy(fitter->lock);
     frag_free(fitter->trials);
     for (size_t i = 0; i < SPARES; i++)
-        free_trace(&fitter->kept[i]);
+        frag_free(fitter->spare[i].events);
     frag_free(fitter);
 }
 
@@ -129,63 +115,19 @@ uint32_t frag_fitter_threads(const frag_fitter *fitter)
 }
 
 /* ---- one trial */
-static bool is_same_card(const frag_tape_card *a, const frag_tape_card *b)
+/* Memory of a trace that is over, or about how many events there will be. */
+static frag_event_room take_room(frag_fitter *fitter)
 {
-    return a->capability == b->capability && a->multiprocessors == b->multiprocessors &&
-           a->threads_per_multiprocessor == b->threads_per_multiprocessor &&
-           a->has_no_workspaces == b->has_no_workspaces;
-}
-
-/* A trace of this workload that was kept, whole, or else the oldest, for its memory; room 0: there
- * is none. */
-static void take_kept(frag_fitter *fitter, const frag_workload *workload,
-                      const frag_tape_card *card, made_trace *taken, bool *is_it)
-{
-    made_trace *found = NULL;
-    *is_it = false;
     frag_lock_take(fitter->lock);
-    for (size_t i = 0; i < SPARES && !*is_it; i++) {
-        made_trace *kept = &fitter->kept[i];
-        if (kept->room == 0)
+    frag_event_room room = {NULL, fitter->event_count};
+    for (size_t i = 0; i < SPARES && room.events == NULL; i++) {
+        if (fitter->spare[i].events == NULL)
             continue;
-        *is_it = !kept->is_part && is_same_card(&kept->card, card) &&
-                 memcmp(&kept->workload, workload, sizeof *workload) == 0;
-        if (found == NULL || *is_it || kept->number < found->number)
-            found = kept;
-    }
-    *taken = (made_trace){.room = 0};
-    if (found != NULL) {
-        memcpy(taken, found, sizeof *taken);
-        *found = (made_trace){.room = 0};
+        room = fitter->spare[i];
+        fitter->spare[i].events = NULL;
     }
     frag_lock_give(fitter->lock);
-}
-
-/* About how many events there will be, and memory of a trace that is over. */
-static frag_event_room take_room(frag_fitter *fitter, made_trace *from)
-{
-    frag_event_room room = {NULL, from->room};
-    if (from->room > 0) {
-        room.events = from->recording.traces[0].events;
-        from->recording.traces[0].events = NULL;
-    } else {
-        frag_lock_take(fitter->lock);
-        room.count = fitter->event_count;
-        frag_lock_give(fitter->lock);
-    }
-    free_trace(from);
     return room;
-}
-
-/* No device needs more of those. */
-static uint64_t find_bound(const made_trace *made)
-{
-    uint64_t bound = 0;
-    for (uint32_t i = 0; i < made->recording.trace_count; i++) {
-        uint64_t bytes = frag_trace_bound_bytes(&made->recording.traces[i]);
-        bound = bytes > bound ? bytes : bound;
-    }
-    return bound;
 }
 
 /* limit_bytes: of frag_workload_generate_marked */
@@ -193,47 +135,34 @@ static bool make_trace(frag_fitter *fitter, const frag_fit_setting *setting,
                        const frag_tape_card *card, uint64_t limit_bytes, made_trace *made,
                        frag_error *error)
 {
-    bool is_it = false;
-    *made = (made_trace){.room = 0};
+    *made = (made_trace){.kinds = {0}};
     if (frag_is_cancelled(fitter->context))
         return frag_fail(error, FRAG_E_SYSTEM, "interrupted");
-    take_kept(fitter, &setting->workload, card, made, &is_it);
-    if (is_it)
-        return true;
-    frag_event_room room = take_room(fitter, made);
-    if (!frag_workload_check(&setting->workload, error)) {
-        frag_free(room.events);
-        return false;
-    }
-    uint64_t least = room.events != NULL ? room.count : 0;
-    if (!frag_workload_generate_marked(&setting->workload, card, room, limit_bytes,
+    if (!frag_workload_check(&setting->workload, error) ||
+        !frag_workload_generate_marked(&setting->workload, card, take_room(fitter), limit_bytes,
                                        &made->recording, &made->kinds, error))
         return false;
-    uint64_t events = made->recording.traces[0].event_count;
-    memcpy(&made->workload, &setting->workload, sizeof made->workload);
-    made->card = *card;
-    made->is_part = find_bound(made) > limit_bytes;
-    made->room = events > least ? events : least;
     frag_lock_take(fitter->lock);
     fitter->trace_count++;
-    fitter->event_count = made->is_part ? fitter->event_count : events;
+    if (limit_bytes == FRAG_UNLIMITED)
+        fitter->event_count = made->recording.traces[0].event_count;
     frag_lock_give(fitter->lock);
     return true;
 }
 
-/* It is kept where there is a place. */
 static void destroy_trace(frag_fitter *fitter, made_trace *made)
 {
+    frag_trace *first = made->recording.trace_count > 0 ? made->recording.traces : NULL;
     frag_lock_take(fitter->lock);
-    for (size_t i = 0; i < SPARES && made->room > 0; i++) {
-        if (fitter->kept[i].room > 0)
+    for (size_t i = 0; i < SPARES && first != NULL && first->events != NULL; i++) {
+        if (fitter->spare[i].events != NULL)
             continue;
-        made->number = fitter->kept_count++;
-        memcpy(&fitter->kept[i], made, sizeof *made);
-        *made = (made_trace){.room = 0};
+        fitter->spare[i] = (frag_event_room){first->events, first->event_count};
+        first->events = NULL;
     }
     frag_lock_give(fitter->lock);
-    free_trace(made);
+    frag_recording_destroy(&made->recording);
+    frag_free(made->kinds.kinds);
 }
 
 /* What is replayed: a device's trace, with or without expandable segments. */
@@ -333,6 +262,13 @@ static bool measure_trace(const frag_fitter *fitter, const frag_fit_setting *set
     return true;
 }
 
+static bool is_same_card(const frag_tape_card *a, const frag_tape_card *b)
+{
+    return a->capability == b->capability && a->multiprocessors == b->multiprocessors &&
+           a->threads_per_multiprocessor == b->threads_per_multiprocessor &&
+           a->has_no_workspaces == b->has_no_workspaces;
+}
+
 /* NULL: it was not tried. Settings are compared byte by byte: padding can at worst have one tried
  * twice. */
 static stored_trial *look_up(const frag_fitter *fitter, const frag_fit_setting *setting,
@@ -375,6 +311,17 @@ static void store(frag_fitter *fitter, const frag_fit_setting *setting, const fr
     if (known->is_measured || !stored->known.is_measured)
         stored->known = *known;
     frag_lock_give(fitter->lock);
+}
+
+/* No device needs more of those. */
+static uint64_t find_bound(const made_trace *made)
+{
+    uint64_t bound = 0;
+    for (uint32_t i = 0; i < made->recording.trace_count; i++) {
+        uint64_t bytes = frag_trace_bound_bytes(&made->recording.traces[i]);
+        bound = bytes > bound ? bytes : bound;
+    }
+    return bound;
 }
 
 /* ---- where the bytes are */
@@ -512,7 +459,7 @@ bool frag_fit_bound(frag_fitter *fitter, const frag_fit_setting *setting,
                     const frag_tape_card *card, uint64_t *bound_bytes, frag_error *error)
 {
     known_trial known = find_known(fitter, setting, card);
-    made_trace made = {.room = 0};
+    made_trace made = {.kinds = {0}};
     bool ok = known.bound_bytes > 0 && !known.is_bound_part;
     if (!ok && make_trace(fitter, setting, card, FRAG_UNLIMITED, &made, error)) {
         known.bound_bytes = find_bound(&made);
