@@ -16,8 +16,7 @@ typedef struct frag_event_room {
 } frag_event_room;
 
 /* As above, with what each request is for in kinds ({0}; the caller frees what it holds), and
- * without digests. limit_bytes: a trace that has more live at once need not go on to the program's
- * end; FRAG_UNLIMITED: it does. */
+ * without digests. limit_bytes: with more live, steps can be left out. */
 bool frag_workload_generate_marked(const frag_workload *workload, const frag_tape_card *card,
                                    frag_event_room room, uint64_t limit_bytes,
                                    frag_recording *recording, frag_request_kinds *kinds,

@@ -5,7 +5,6 @@
 #include "allocators/registry.h"
 #include "base/bits.h"
 #include "base/bytes.h"
-#include "base/digest.h"
 #include "base/memory.h"
 #include "base/threads.h"
 #include "sim/run.h"
@@ -15,7 +14,7 @@ enum { SPARES = 2 };
 /* What is known of a setting. */
 typedef struct known_trial {
     uint64_t bound_bytes;
-    bool is_bound_part;      /* the bound is that of a trace that did not go on: it can be more */
+    bool is_bound_part;      /* as of frag_fit_attempt */
     uint64_t enough_bytes;   /* FRAG_UNLIMITED: not known */
     uint64_t survived_bytes; /* with this it survives; FRAG_UNLIMITED: not known */
     bool is_measured;        /* result is there */
@@ -24,7 +23,6 @@ typedef struct known_trial {
 } known_trial;
 
 typedef struct stored_trial {
-    uint64_t hash; /* of the setting */
     frag_fit_setting setting;
     frag_tape_card card;
     known_trial known;
@@ -130,7 +128,6 @@ static frag_event_room take_room(frag_fitter *fitter)
     return room;
 }
 
-/* limit_bytes: of frag_workload_generate_marked */
 static bool make_trace(frag_fitter *fitter, const frag_fit_setting *setting,
                        const frag_tape_card *card, uint64_t limit_bytes, made_trace *made,
                        frag_error *error)
@@ -274,10 +271,9 @@ static bool is_same_card(const frag_tape_card *a, const frag_tape_card *b)
 static stored_trial *look_up(const frag_fitter *fitter, const frag_fit_setting *setting,
                              const frag_tape_card *card)
 {
-    uint64_t hash = frag_hash_bytes(setting, sizeof *setting);
     for (size_t i = 0; i < fitter->count; i++) {
         stored_trial *stored = &fitter->trials[i];
-        if (stored->hash == hash && is_same_card(&stored->card, card) &&
+        if (is_same_card(&stored->card, card) &&
             memcmp(&stored->setting, setting, sizeof *setting) == 0)
             return stored;
     }
@@ -306,7 +302,6 @@ static void store(frag_fitter *fitter, const frag_fit_setting *setting, const fr
         memset(stored, 0, sizeof *stored);
         memcpy(&stored->setting, setting, sizeof *setting);
         stored->card = *card;
-        stored->hash = frag_hash_bytes(setting, sizeof *setting);
     }
     if (known->is_measured || !stored->known.is_measured)
         stored->known = *known;

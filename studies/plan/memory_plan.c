@@ -252,7 +252,7 @@ typedef struct probe {
     uint64_t value;
     uint64_t bound_bytes; /* FRAG_UNLIMITED: not known */
     uint64_t most_bytes;  /* of frag_fit_attempt */
-    bool is_bound_part;   /* of it, too */
+    bool is_bound_part;
     bool fits;
 } probe;
 
@@ -278,7 +278,6 @@ static bool try_value(planner *of, const bisection *over, probe *tried)
     return ok;
 }
 
-/* The bound of a value that does not fit, where it is not yet known. */
 static bool find_bound(planner *of, const bisection *over, probe *tried)
 {
     frag_fit_setting setting;

@@ -116,8 +116,7 @@ void frag_tape_watch_kinds(frag_tape *tape, frag_request_kinds *kinds);
  * saves is an activation, what a parameter is given a gradient. Returns the kind before. */
 frag_request_kind frag_tape_set_kind(frag_tape *tape, frag_request_kind kind);
 
-/* Whoever makes a trace only to learn whether more than so many bytes are ever live at once can end
- * when that is so. A stretch that is repeated counts with what it leaves. */
+/* Were ever more than so many bytes live? A stretch that is repeated counts with what it leaves. */
 void frag_tape_set_limit(frag_tape *tape, uint64_t bytes);
 bool frag_tape_is_over(const frag_tape *tape);
 
@@ -285,7 +284,7 @@ typedef struct frag_tape_stretch {
     uint64_t end;   /* 0: nothing was kept */
     uint64_t request;
     uint64_t requests;
-    uint64_t live_bytes; /* before; then more than before, modulo 2^64 */
+    uint64_t live_bytes; /* before; then what it adds */
     uint32_t cast_count;
     uint32_t tensor_count;
     frag_stretch_tensor tensors[FRAG_STRETCH_TENSORS_MAX];

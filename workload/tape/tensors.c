@@ -44,7 +44,6 @@ const frag_tape_card *frag_tape_get_card(const frag_tape *tape)
     return &tape->card;
 }
 
-/* ---- what is live */
 void frag_tape_set_limit(frag_tape *tape, uint64_t bytes)
 {
     tape->limit_bytes = bytes;
