@@ -251,7 +251,7 @@ static void a_stretch_with_another_workspace_runs_anew(void **state)
     expect_events(&of, "+64 +8519680 -0 ");
 }
 
-static void more_than_the_limit_is_over_it(void **state)
+static void the_limit_can_be_passed(void **state)
 {
     (void)state;
     for (uint64_t more = 0; more < 2; more++) {
@@ -284,7 +284,7 @@ int main(void)
         cmocka_unit_test(a_stretch_is_repeated_from_other_tensors),
         cmocka_unit_test(a_tensor_that_others_hold_is_not_alone),
         cmocka_unit_test(a_stretch_with_another_workspace_runs_anew),
-        cmocka_unit_test(more_than_the_limit_is_over_it),
+        cmocka_unit_test(the_limit_can_be_passed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -116,7 +116,7 @@ void frag_tape_watch_kinds(frag_tape *tape, frag_request_kinds *kinds);
  * saves is an activation, what a parameter is given a gradient. Returns the kind before. */
 frag_request_kind frag_tape_set_kind(frag_tape *tape, frag_request_kind kind);
 
-/* Were ever more than so many bytes live? A stretch that is repeated counts with what it leaves. */
+/* Were ever more than so many bytes live? Repeated stretches count with what they leave. */
 void frag_tape_set_limit(frag_tape *tape, uint64_t bytes);
 bool frag_tape_is_over(const frag_tape *tape);
 
