@@ -20,8 +20,6 @@
 /* What is decoded at once: files up to this size whose content is no larger than that. */
 #define WHOLE_RAW_BYTES_MAX ((size_t)2 << 20)
 #define WHOLE_BYTES_MAX ((size_t)16 << 20)
-/* From here on, arrays are as large as the rest of a file is likely to need. */
-#define FORESEEN_BYTES_MIN ((size_t)16 << 20)
 
 struct frag_input {
     char *name;
@@ -377,16 +375,12 @@ uint64_t frag_input_raw_bytes(const frag_input *input)
 void *frag_input_grow(const frag_input *input, void *items, size_t *capacity, size_t count,
                       size_t item_bytes)
 {
-    if (count <= *capacity)
-        return items;
-    uint64_t sixteenth = input->raw_bytes / 16;
-    if (count * item_bytes < FORESEEN_BYTES_MIN || sixteenth == 0 || input->raw_offset < sixteenth)
+    bool is_foreseen = count * item_bytes >= WHOLE_BYTES_MAX && input->raw_bytes > 0 &&
+                       input->raw_offset >= input->raw_bytes / 16;
+    if (count <= *capacity || !is_foreseen)
         return frag_grow(items, capacity, count, item_bytes);
-    /* A little more than as many for each byte as so far. */
     double whole = (double)input->raw_bytes / (double)input->raw_offset * 1.02;
-    size_t wanted = (size_t)((double)count * whole);
-    size_t least = count + count / 8;
-    *capacity = wanted > least ? wanted : least;
+    *capacity = count / 8 + (size_t)((double)count * (whole > 1 ? whole : 1));
     return frag_realloc(items, *capacity, item_bytes);
 }
 

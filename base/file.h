@@ -46,8 +46,8 @@ uint64_t frag_input_offset(const frag_input *input);     /* decompressed bytes r
 uint64_t frag_input_raw_offset(const frag_input *input); /* bytes taken from the file itself */
 uint64_t
 frag_input_raw_bytes(const frag_input *input); /* size of the file, 0 when not known (pipe) */
-/* As frag_grow, for an array whose items are made of the input in its order: a large one grows to
- * what the rest of the file is likely to add, not to twice what it has. */
+/* As frag_grow, of items that are made of the input: many grow to what all of it is likely to need.
+ */
 void *frag_input_grow(const frag_input *input, void *items, size_t *capacity, size_t count,
                       size_t item_bytes);
 bool frag_input_is_compressed(const frag_input *input);

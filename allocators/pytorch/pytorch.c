@@ -606,18 +606,6 @@ static uint32_t block_count_max(const frag_policy_limits *limits)
     return blocks < FRAG_PYTORCH_LIST_MASK ? (uint32_t)blocks : FRAG_PYTORCH_LIST_MASK;
 }
 
-/* A range is for a segment, which is one of the three blocks of each at most. */
-static uint32_t range_count_max(const frag_policy_limits *limits)
-{
-    return block_count_max(limits) / 3 + 16;
-}
-
-/* Of tables that say something only of blocks which another stream uses. */
-static uint32_t shared_count_max(const frag_policy_limits *limits)
-{
-    return limits->use_count > 0 ? block_count_max(limits) : 1;
-}
-
 /* Every use needs a record until its event is done; the trace says how many there can be. */
 static uint32_t use_count_max(const frag_policy_limits *limits)
 {
@@ -637,13 +625,11 @@ static size_t pytorch_arena_bytes(const frag_policy_limits *limits, const frag_o
     uint64_t lists =
         list_count_of(limits) < LIST_COUNT_MAX ? list_count_of(limits) : LIST_COUNT_MAX;
     uint32_t blocks = block_count_max(limits);
-    size_t of_block =
-        3 * sizeof(uint32_t) + sizeof(uint64_t); /* ages, scratch, places, requested */
-    size_t of_shared = 3 * sizeof(uint32_t);     /* uses, events, deferred */
+    size_t of_block = 6 * sizeof(uint32_t) + sizeof(uint64_t);
     size_t of_pool = sizeof(frag_pytorch_pool) + sizeof(frag_pytorch_scope) + sizeof(uint32_t);
-    return sizeof(frag_policy) + blocks * of_block + shared_count_max(limits) * of_shared +
+    return sizeof(frag_policy) + blocks * of_block +
            (size_t)frag_power_of_two_up(blocks) * sizeof(uint32_t) +
-           (size_t)range_count_max(limits) * sizeof(frag_pytorch_range) +
+           (size_t)(blocks / 3 + 16) * sizeof(frag_pytorch_range) +
            (size_t)lists * (sizeof(frag_pytorch_list) + sizeof(frag_free_index)) +
            limits->pool_count * of_pool + use_count_max(limits) * sizeof(frag_pytorch_use) +
            limits->stream_count * 4 * sizeof(uint32_t) +
@@ -688,10 +674,9 @@ static void create_streams(frag_policy *policy, const frag_policy_setup *setup)
     uint32_t uses = use_count_max(&setup->limits);
     policy->uses = frag_arena_take(setup->arena, uses, sizeof *policy->uses);
     policy->use_count = 1;
-    uint32_t shared = shared_count_max(&setup->limits);
-    policy->first_uses = frag_arena_take(setup->arena, shared, sizeof(uint32_t));
-    policy->event_counts = frag_arena_take(setup->arena, shared, sizeof(uint32_t));
-    policy->deferred = frag_arena_take(setup->arena, shared, sizeof(uint32_t));
+    policy->first_uses = frag_arena_take(setup->arena, policy->block_max, sizeof(uint32_t));
+    policy->event_counts = frag_arena_take(setup->arena, policy->block_max, sizeof(uint32_t));
+    policy->deferred = frag_arena_take(setup->arena, policy->block_max, sizeof(uint32_t));
     policy->queue_heads = frag_arena_take(setup->arena, count, sizeof(uint32_t));
     policy->queue_tails = frag_arena_take(setup->arena, count, sizeof(uint32_t));
     policy->stream_scratch = frag_arena_take(setup->arena, count, sizeof(uint32_t));
@@ -742,7 +727,7 @@ static frag_policy *pytorch_create(const frag_policy_setup *setup, frag_error *e
     policy->requested = frag_arena_take(setup->arena, policy->block_max, sizeof(uint64_t));
     policy->stats_room =
         frag_arena_take(setup->arena, 1, frag_pytorch_stats_bytes(setup->limits.pool_count));
-    policy->range_max = range_count_max(&setup->limits);
+    policy->range_max = policy->block_max / 3 + 16; /* one for each segment */
     policy->range_count = 1;
     policy->ranges = frag_arena_take(setup->arena, policy->range_max, sizeof *policy->ranges);
     uint64_t peak = setup->limits.peak_requested_bytes;

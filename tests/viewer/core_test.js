@@ -186,22 +186,13 @@ const tests = {
   // Without memory the call fails, or the instance ends, both with the same sentence.
   memory_that_runs_out_is_said() {
     const ends = { failed: 0, ended: 0 };
-    const fill = (core, kept) => {
+    const file = 'traces/samples/gpt-train.pickle.zst';
+    for (const kept of [0, 8, 40, 'all']) {
+      const core = kept === 'all' ? open(file) : new Core(MODULE);
       const { memory } = core.wasm;
-      memory.grow(65535 - memory.buffer.byteLength / 65536 - kept);
-    };
-    // A run that asks for more at its start, and the next that does not.
-    const opened = open('traces/samples/gpt-train.pickle.zst');
-    fill(opened, 0);
-    const refused = opened.call('viewer_run', 'gmlake', '', 0, 0);
-    assert.match(textOf(refused.bytes), /memory that a page can have/);
-    ends.failed += refused.code !== 0 ? 1 : 0;
-    ask(opened, 'viewer_run', 'best-fit', '', 0, 0);
-    for (const kept of [0, 8, 40, 100]) {
-      const core = new Core(MODULE);
-      fill(core, kept);
+      memory.grow(65535 - memory.buffer.byteLength / 65536 - (kept === 'all' ? 0 : kept));
       try {
-        const answer = core.open(sourceOf(fs.readFileSync('traces/samples/gpt-train.pickle.zst')), 'x');
+        const answer = kept === 'all' ? core.call('viewer_run', 'gmlake', '', 0, 0) : core.open(sourceOf(fs.readFileSync(file)), 'x');
         assert.notStrictEqual(answer.code, 0);
         assert.match(textOf(answer.bytes), /memory that a page can have/);
         ends.failed++;
@@ -214,47 +205,17 @@ const tests = {
     assert.ok(ends.failed > 0 && ends.ended > 0, JSON.stringify(ends));
   },
 
-  // Blocks keep what was written into them, and what is freed becomes one piece again.
-  memory_is_used_again() {
-    const { viewer_alloc, viewer_free, memory } = new Core(MODULE).wasm;
-    const live = [];
-    let seed = 7;
-    const random = (below) => {
-      seed = (Math.imul(seed, 1103515245) + 12345) >>> 0;
-      return Math.floor((seed / 2 ** 32) * below);
-    };
-    const giveBack = (at) => {
-      const [{ start, bytes, mark }] = live.splice(at, 1);
-      assert.ok(new Uint8Array(memory.buffer, start, bytes).every((one) => one === mark), `${bytes} bytes at ${start}`);
-      viewer_free(start);
-    };
-    for (let i = 0; i < 4000; i++) {
-      if (live.length > 200 || (live.length > 0 && random(3) === 0)) giveBack(random(live.length));
-      const bytes = random(10) === 0 ? random(300000) : random(900);
-      const start = viewer_alloc(bytes) >>> 0;
-      assert.ok(start !== 0 && start % 16 === 0);
-      new Uint8Array(memory.buffer, start, bytes).fill(i % 251);
-      live.push({ start, bytes, mark: i % 251 });
-    }
-    while (live.length > 0) giveBack(random(live.length));
-    const whole = memory.buffer.byteLength;
-    assert.notStrictEqual(viewer_alloc(whole - 9 * 2 ** 20) >>> 0, 0);
-    assert.strictEqual(memory.buffer.byteLength, whole);
-  },
-
-  // Not a test: core_test.js PROGRAM MODULE measure FILE prints what the memory of a page is once FILE is open, and once its
-  // page is made.
+  // Not a test: what the memory of a page is, in MiB.
   measure() {
     const file = fs.openSync(measured, 'r');
-    const room = Buffer.alloc(16 * 2 ** 20);
+    const room = Buffer.alloc(2 ** 20);
     const read = (at, count) => room.subarray(0, fs.readSync(file, room, 0, Math.min(count, room.length), at));
-    const core = new Core(MODULE, {}, CARDS);
-    const mib = () => core.wasm.memory.buffer.byteLength / 2 ** 20;
-    const opened = core.open({ size: fs.fstatSync(file).size, read }, path.basename(measured));
-    const found = { file_bytes: fs.fstatSync(file).size, open_mib: Math.round(mib()) };
-    const drawn = opened.code === 0 ? core.call('viewer_report', 'pytorch', '', 0, '') : opened;
-    Object.assign(found, { page_mib: Math.round(mib()), problem: drawn.code === 0 ? '' : textOf(drawn.bytes) });
-    console.log(JSON.stringify({ ...found, processor_seconds: Math.round(process.cpuUsage().user / 1e5) / 10 }));
+    const core = new Core(MODULE);
+    const mib = () => Math.round(core.wasm.memory.buffer.byteLength / 2 ** 20);
+    core.open({ size: fs.fstatSync(file).size, read }, measured);
+    const open_mib = mib();
+    ask(core, 'viewer_report', 'pytorch', '', 0, '');
+    console.log(JSON.stringify({ open_mib, page_mib: mib() }));
   },
 
   converted_recordings_give_the_same_rows() {

@@ -82,19 +82,14 @@ class Firefox:
         return value
 
     def busy_ms(self):
-        """Processor time in milliseconds of the main threads of the processes that show pages, of which one is in sight: script, style,
-        layout, painting. Linux only."""
-        parents, shown = {}, []
-        for status in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        """Processor time in milliseconds of the main threads of the processes that show pages (Linux)."""
+        total = 0
+        for folder in pathlib.Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
-                number = int(status.parent.name)
-                parents[number] = int(status.read_text(encoding="utf-8", errors="replace").rsplit(")", 1)[1].split()[1])
-                if status.with_name("cmdline").read_bytes().rstrip(b" \0").endswith(b"tab"):
-                    shown.append(number)
-        # A server of the browser's may have started them.
-        own = [one for one in shown if self.process.pid in (parents[one], parents.get(parents[one]))]
-        times = [pathlib.Path(f"/proc/{one}/task/{one}/schedstat").read_text(encoding="ascii") for one in own]
-        return sum(int(one.split()[0]) for one in times) / 1e6
+                line = (folder / "cmdline").read_bytes().rstrip(b" \0")
+                if line.endswith(b"tab") and self.profile.encode() in (folder / "environ").read_bytes():
+                    total += int((folder / "task" / folder.name / "schedstat").read_text(encoding="ascii").split()[0])
+        return total / 1e6
 
     # ---- what a reader does
 

@@ -45,7 +45,6 @@ in_firefox() {
 @test "damaged files are refused in the same words" { in_node damaged_files_are_refused_in_the_same_words; }
 @test "changed bytes never end the instance" { in_node changed_bytes_never_end_the_instance; }
 @test "what is wrong is said" { in_node what_is_wrong_is_said; }
-@test "memory is used again" { in_node memory_is_used_again; }
 @test "memory that runs out is said" { in_node memory_that_runs_out_is_said; }
 @test "converted recordings give the same rows" { in_node converted_recordings_give_the_same_rows; }
 

@@ -351,7 +351,7 @@ def nothing_of_a_recording_runs_in_firefox():
 
 
 def zoom_ms(page):
-    """Processor milliseconds of the frame's thread for one turn of the wheel over the timeline, which draws all areas anew."""
+    """Processor milliseconds of the frame's thread for one zoom of the timeline."""
     with page.frame():
         page.wait("document.getElementById('event-text').textContent !== ''")
         before = page.busy_ms()

@@ -398,7 +398,6 @@ static void place_trace(frag_snapshot *snapshot, frag_snapshot_device *device,
 
 static bool read_traces(const parser *state, frag_pickle_value list)
 {
-    frag_snapshot *snapshot = state->snapshot;
     if (!claim(state, list, FRAG_PICKLE_LIST, "'device_traces' "))
         return false;
     uint64_t count = frag_pickle_item_count(state->pickle, list);
@@ -406,7 +405,7 @@ static bool read_traces(const parser *state, frag_pickle_value list)
         return frag_fail(state->error, FRAG_E_INPUT,
                          "'device_traces' has %llu devices; expected at most %u",
                          (unsigned long long)count, FRAG_SNAPSHOT_DEVICE_MAX + 1);
-    grow_devices(snapshot, (uint32_t)count);
+    grow_devices(state->snapshot, (uint32_t)count);
     trace_place *places = frag_alloc(count, sizeof *places);
     frag_pickle_walk walk = frag_pickle_begin(state->pickle, list);
     frag_pickle_value item = 0;
@@ -415,12 +414,9 @@ static bool read_traces(const parser *state, frag_pickle_value list)
         ok = claim(state, item, FRAG_PICKLE_LIST, "") || fail_in(state->error, "device_traces", i);
         ok = ok && read_trace(state, item, i, &places[i]);
     }
-    snapshot->entry_capacity = snapshot->entry_count;
-    snapshot->entries =
-        frag_realloc(snapshot->entries, snapshot->entry_count, sizeof *snapshot->entries);
     for (uint32_t i = 0; i < count; i++) {
         if (ok)
-            place_trace(snapshot, &snapshot->devices[i], &places[i]);
+            place_trace(state->snapshot, &state->snapshot->devices[i], &places[i]);
         frag_free(places[i].records);
     }
     frag_free(places);

@@ -1,6 +1,5 @@
-/* Mapped memory for WebAssembly, which has one memory that only grows: a zeroed block of the heap,
- * which costs nothing where that memory was never used (heap.c). Pages cannot be asked about:
- * callers do without where that fails. */
+/* Mapped memory for WebAssembly: zeroed blocks of the heap. Pages cannot be asked about: callers do
+ * without where that fails. */
 #ifndef FRAG_SYS_MMAN_H
 #define FRAG_SYS_MMAN_H
 
@@ -15,7 +14,6 @@
 #define MAP_NORESERVE 0
 #define MAP_FAILED ((void *)-1)
 
-/* Never of a file: address, protection, flags, descriptor and offset are not looked at. */
 static inline void *mmap(void *address, size_t bytes, int protection, int flags, int descriptor,
                          off_t offset)
 {
