@@ -34,7 +34,8 @@ typedef struct chunk {
 typedef struct page {
     uint64_t number;
     uint64_t
-        starts[CHUNKS_PER_PAGE / WORD_BITS]; /* chunks at which a block of an allocator begins */
+        starts[CHUNKS_PER_PAGE / WORD_BITS];    /* chunks at which a block of an allocator begins */
+    uint64_t held[CHUNKS_PER_PAGE / WORD_BITS]; /* chunks that are not NULL */
     uint32_t start_count;
     uint32_t chunk_count;
     chunk **chunks; /* NULL while there is none */
@@ -116,6 +117,19 @@ static void drop_if_unused(page *unused)
     free(unused);
 }
 
+/* The first chunk from place on whose bit is set in a page's map; CHUNKS_PER_PAGE: none. */
+static uint64_t next_of(const uint64_t *map, uint64_t place)
+{
+    for (uint64_t w = place / WORD_BITS; w < CHUNKS_PER_PAGE / WORD_BITS; w++) {
+        uint64_t word = map[w];
+        if (w == place / WORD_BITS)
+            word &= ~(uint64_t)0 << (place % WORD_BITS);
+        if (word != 0)
+            return w * WORD_BITS + frag_bit_low(word);
+    }
+    return CHUNKS_PER_PAGE;
+}
+
 /* ---- chunks */
 
 static chunk *find_chunk(uint64_t address)
@@ -143,6 +157,8 @@ static chunk *make_chunk(uint64_t address)
     }
     *place = calloc(1, sizeof **place);
     FRAG_ASSERT(*place != NULL);
+    uint64_t number = (uint64_t)(place - in->chunks);
+    in->held[number / WORD_BITS] |= (uint64_t)1 << (number % WORD_BITS);
     in->chunk_count++;
     shadow.kept_bytes += CHUNK_BYTES;
     return *place;
@@ -172,6 +188,7 @@ static void drop_chunk(page *in, uint64_t place)
 {
     free(in->chunks[place]);
     in->chunks[place] = NULL;
+    in->held[place / WORD_BITS] &= ~((uint64_t)1 << (place % WORD_BITS));
     in->chunk_count--;
     shadow.kept_bytes -= CHUNK_BYTES;
 }
@@ -187,15 +204,19 @@ static uint64_t in_chunk(uint64_t address, uint64_t bytes)
 
 static void forget_in_page(page *in, uint64_t address, uint64_t bytes)
 {
-    while (bytes > 0 && in->chunk_count > 0) {
-        uint64_t count = in_chunk(address, bytes);
+    uint64_t end = address + bytes;
+    while (address < end && in->chunk_count > 0) {
         uint64_t place = (address >> CHUNK_BITS) & (CHUNKS_PER_PAGE - 1);
-        chunk *kept = in->chunks[place];
-        if (kept != NULL &&
-            (count == CHUNK_BYTES || !mark(kept, address & (CHUNK_BYTES - 1), count, false)))
+        uint64_t held = next_of(in->held, place);
+        if (held != place) {
+            address = (address & ~(CHUNK_BYTES - 1)) + (held - place) * CHUNK_BYTES;
+            continue;
+        }
+        uint64_t count = in_chunk(address, end - address);
+        if (count == CHUNK_BYTES ||
+            !mark(in->chunks[place], address & (CHUNK_BYTES - 1), count, false))
             drop_chunk(in, place);
         address += count;
-        bytes -= count;
     }
 }
 
@@ -383,20 +404,6 @@ void frag_soft_scalar_ask(const frag_soft_scalar *read, const void *caller)
 
 /* ---- blocks of an allocator */
 
-/* The first chunk after place, in this page, at which another block begins; CHUNKS_PER_PAGE: none.
- */
-static uint64_t next_start(const page *in, uint64_t place)
-{
-    for (uint64_t w = place / WORD_BITS; w < CHUNKS_PER_PAGE / WORD_BITS; w++) {
-        uint64_t word = in->starts[w];
-        if (w == place / WORD_BITS)
-            word &= ~(uint64_t)0 << (place % WORD_BITS);
-        if (word != 0)
-            return w * WORD_BITS + frag_bit_low(word);
-    }
-    return CHUNKS_PER_PAGE;
-}
-
 /* Where the block that begins at address ends at the latest: at the next one, or with the memory,
  * which may be mapped in pieces. */
 static uint64_t block_end(uint64_t address)
@@ -408,7 +415,7 @@ static uint64_t block_end(uint64_t address)
                         (end = extent.address + extent.bytes, at < end))) {
         const page *in = find_page(at >> PAGE_BITS);
         if (in != NULL && in->start_count > 0) {
-            uint64_t place = next_start(in, (at >> CHUNK_BITS) & (CHUNKS_PER_PAGE - 1));
+            uint64_t place = next_of(in->starts, (at >> CHUNK_BITS) & (CHUNKS_PER_PAGE - 1));
             if (place < CHUNKS_PER_PAGE)
                 return (at & ~(PAGE_BYTES - 1)) + place * CHUNK_BYTES;
         }

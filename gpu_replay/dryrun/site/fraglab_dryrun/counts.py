@@ -14,6 +14,9 @@ from . import values
 span_max = 32768
 
 
+UNSEEN = (0, 0)
+
+
 def address_of(tensor):
     """0 under torch.func, where tensors are wrapped."""
     try:
@@ -27,24 +30,30 @@ forget = None  # of the software CUDA, once changes in place are watched (known.
 
 def owner_of(tensor):
     """The tensor of which others are views: all of them have one version."""
-    return tensor if tensor._base is None else tensor._base
+    base = tensor._base
+    return tensor if base is None else base
 
 
 def version_of(tensor):
-    return 0 if tensor.is_inference() else tensor._version
+    try:
+        return tensor._version
+    except RuntimeError:  # of inference
+        return 0
 
 
 def note_version(tensor, more=0):
     """All changes of a tensor until now are known, and as many more."""
-    owner, version = owner_of(tensor), version_of(tensor) + more
+    version = version_of(tensor) + more
     if version != 0:
+        owner = owner_of(tensor)
         owner._fraglab_seen = (version, address_of(owner))
 
 
 def is_unchanged(tensor):
     """Has nothing changed it but what was watched, as far as PyTorch counts?"""
-    owner = owner_of(tensor)
-    version, address = getattr(owner, "_fraglab_seen", (0, 0))
+    base = tensor._base
+    owner = tensor if base is None else base
+    version, address = getattr(owner, "_fraglab_seen", UNSEEN)
     return version_of(tensor) == (version if version == 0 or address == address_of(owner) else 0)
 
 
@@ -76,6 +85,8 @@ def refresh(tensor):
 
 def span_of(view):
     """How many elements from its first to its last."""
+    if view.is_contiguous():
+        return max(view.numel(), 1)
     return 1 + sum((size - 1) * stride for size, stride in zip(view.shape, view.stride()))
 
 

@@ -1,5 +1,6 @@
 """What known.py follows beyond calls of Python with plain tensors: operators that PyTorch itself calls, on the local
 tensors of DTensors or with objects that are sent; operators that a script writes; steps that optimizers count on the device."""
+import ctypes
 import functools
 import sys
 
@@ -109,6 +110,21 @@ class Further:
 
         return run
 
+    def are_alike(self, tensors):
+        """Have so many tensors of one number the same one? Those of a step have, unless parameters joined later."""
+        follow, first = self.follow, tensors[0]
+        size, number, other = first.nbytes, ctypes.create_string_buffer(16), ctypes.create_string_buffer(16)
+        for tensor in tensors:
+            if not follow.is_plain(tensor) or tensor.dtype is not first.dtype or tensor.nbytes != size or size > 16:
+                return False
+            follow.refresh(tensor)
+            address = counts.address_of(tensor)
+            if address == 0 or follow.read(address, number if tensor is first else other, size) != size:
+                return False
+            if tensor is not first and other.raw != number.raw:
+                return False
+        return True
+
     def count_steps(self, name):
         """Fused optimizers and those for graphs count their steps in tensors of one number on the device."""
         function, follow = getattr(self.follow.torch, name, None), self.follow
@@ -122,9 +138,14 @@ class Further:
         @functools.wraps(function)
         def counted(tensors, *rest, **named):
             is_step = not named and len(tensors) > 0 and tensors[0].numel() == 1 and follow.is_wanted((tensors,))
-            held = follow.held(on_host, (tensors, *rest), {}) if is_step else None
+            is_one = is_step and isinstance(rest[0], (int, float)) and self.are_alike(tensors)
+            held = follow.held(on_host, (tensors[:1] if is_one else tensors, *rest), {}) if is_step else None
             result = function(tensors, *rest, **named)
-            if held is not None:
+            if held is not None and is_one:
+                for tensor in tensors:
+                    follow.write(tensor.data_ptr(), held[0].data_ptr(), tensor.nbytes)
+                    counts.note_version(tensor)
+            elif held is not None:
                 follow.keep(tensors, held)
             return result
 

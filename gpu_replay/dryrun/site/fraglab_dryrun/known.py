@@ -74,7 +74,9 @@ class Known:
         self.write = values.software("frag_software_write")
         self.forget = values.software("frag_software_forget")
         self.read = values.software("frag_software_read")
-        self.first_byte = ctypes.create_string_buffer(1)
+        self.byte = ctypes.create_string_buffer(1)
+        self.first_byte = ctypes.addressof(self.byte)
+        self.strided, self.sparse = torch.strided, torch.sparse_coo
         self.is_inside = False
         self.is_partial = False  # of some argument on the host the values were not known, but the places of a sparse one were
         self.written = None  # storages that were changed while a custom operator runs
@@ -86,9 +88,13 @@ class Known:
         """Whole numbers, and others whose first byte is known: most are not, and need no look at the rest."""
         if tensor.dtype in self.whole:
             return True
-        while self.is_batched(tensor):
-            tensor = self.functorch.get_unwrapped(tensor)
-        return tensor.numel() > 0 and self.read(counts.address_of(tensor), self.first_byte, 1) == 1
+        try:
+            address = tensor.data_ptr()
+        except RuntimeError:  # under torch.func
+            while self.is_batched(tensor):
+                tensor = self.functorch.get_unwrapped(tensor)
+            address = counts.address_of(tensor)
+        return address != 0 and self.read(address, self.first_byte, 1) == 1
 
     def is_plain(self, tensor):
         return type(tensor) in self.plain and tensor.is_cuda and tensor.layout is self.torch.strided
@@ -101,7 +107,13 @@ class Known:
         return type(tensor) in self.plain and tensor.is_cuda and tensor.layout is self.torch.sparse_coo and tensor._nnz() > 0
 
     def is_watched(self, tensor):
-        return self.is_sparse(tensor) or self.is_plain(tensor) and is_small(tensor) and self.is_followed(tensor)
+        """Asked of every operator: in the order that ends soonest."""
+        if type(tensor) not in self.plain or not tensor.is_cuda:
+            return False
+        layout = tensor.layout
+        if layout is not self.strided:
+            return layout is self.sparse and tensor._nnz() > 0
+        return tensor.nbytes <= bytes_max and self.is_followed(tensor)
 
     def on_host(self, value):
         """An argument as it is on the host."""
@@ -180,11 +192,10 @@ class Known:
         return first[0] if isinstance(first, (tuple, list)) and first else first
 
     def is_wanted(self, arguments):
-        tensor = self.first_tensor(arguments)
-        return type(tensor) in self.plain and not self.is_inside and not self.is_compiling() and self.is_watched(tensor)
+        return not self.is_inside and not self.is_compiling() and self.is_watched(self.first_tensor(arguments))
 
     def refresh(self, tensor):
-        if self.is_plain(tensor) and not self.is_watched_by_others():
+        if type(tensor) in self.plain and not counts.is_unchanged(tensor) and self.is_plain(tensor) and not self.is_watched_by_others():
             counts.refresh(tensor)
 
     def is_watched_by_others(self):
@@ -279,14 +290,17 @@ class Known:
             return
         is_union, is_product = name in UNIONS + COPIES, name in PRODUCTS
 
+        is_counted, is_moved, is_changed_copy, is_sum = name in COUNTED, name in ("to", "type"), name in CHANGED_COPIES, name in SUMS
+
         @functools.wraps(function)
         def computed(*arguments, **named):
             if self.is_compiling() or self.is_inside:
                 return function(*arguments, **named)
-            first = self.first_tensor(arguments)
-            if self.is_plain(first):
-                if not self.is_watched_by_others():
-                    counts.refresh(first)
+            first = arguments[0] if arguments else None
+            if type(first) not in self.plain:
+                first = self.first_tensor(arguments)
+            if type(first) in self.plain:
+                self.refresh(first)
             elif hasattr(first, "_local_tensor"):
                 return self.further.call(function, arguments, named)
             if is_union and getattr(first, "_fraglab_most", None) is not None:
@@ -295,20 +309,22 @@ class Known:
                 result = function(*arguments, **named)
                 self.forget_all(named["out"])
                 return result
-            if name in COUNTED:
+            if is_counted:
                 self.settle_zeros(first)
-            is_wanted = self.is_wanted(arguments) and not (name in ("to", "type") and self.names_device(arguments, named)) and \
-                not (is_product and self.is_trained(arguments))
+            if not self.is_watched(first) or is_moved and self.names_device(arguments, named) or is_product and self.is_trained(arguments):
+                result = function(*arguments, **named)
+                if is_changed_copy:
+                    self.forget_all(result)
+                self.note_large(first, result)
+                return result
             result = function(*arguments, **named)
-            held = self.held(function, arguments, named) if is_wanted and self.is_kept(result) else None
-            if held is None and is_wanted and name in SUMS:
+            held = self.held(function, arguments, named) if self.is_kept(result) else None
+            if held is None and is_sum:
                 held = self.assumed(function, arguments, named)
             if held is not None:
                 self.keep(result, held)
-            elif name in CHANGED_COPIES:
+            elif is_changed_copy:
                 self.forget_all(result)
-            if not is_wanted:
-                self.note_large(first, result)
             return result
 
         setattr(owner, name, computed)
@@ -374,9 +390,13 @@ class Known:
         if function is None:
             return
 
+        is_counted, is_random, is_writer, is_copy = name in COUNTED, name in RANDOM, name in WRITERS, name == "copy_"
+
         @functools.wraps(function)
         def changed(tensor, *arguments, **named):
-            if not self.is_compiling() and getattr(tensor, "_fraglab_most", None) is not None:
+            if self.is_compiling():
+                return function(tensor, *arguments, **named)
+            if getattr(tensor, "_fraglab_most", None) is not None:
                 most, more = counts.most_of(tensor), self.reached(name, tensor, arguments)
                 result = change(tensor, *arguments, **named)
                 counts.note_most(tensor, most + more if most is not None and more is not None else None)
@@ -384,27 +404,28 @@ class Known:
             return change(tensor, *arguments, **named)
 
         def change(tensor, *arguments, **named):
-            if not self.is_plain(tensor) or self.is_inside or self.is_compiling() or self.is_watched_by_others():
-                if hasattr(tensor, "_local_tensor") and not self.is_compiling():
+            if not self.is_plain(tensor) or self.is_inside or self.is_watched_by_others():
+                if hasattr(tensor, "_local_tensor"):
                     return self.further.call(function, (tensor, *arguments), named)
                 return function(tensor, *arguments, **named)
-            for value in (tensor, *arguments[:1]):
-                self.refresh(value)
-            if name in COUNTED:
+            self.refresh(tensor)
+            if arguments:
+                self.refresh(arguments[0])
+            if is_counted:
                 self.settle_zeros(tensor)
             held, target = None, tensor
-            if name not in RANDOM and self.is_watched(tensor):
+            if not is_random and self.is_watched(tensor):
                 def on_host(host, *others, **more):
                     function(host, *others, **more)
                     return host
 
                 held = self.held(on_host, (tensor, *arguments), named)
-            if held is None and name in WRITERS:
+            if held is None and is_writer:
                 held = self.overwritten(function, tensor, arguments, named)
             if held is None and name == "__setitem__":
                 target, held = self.part(tensor, *arguments)
             result = function(tensor, *arguments, **named)
-            if held is not None or name != "copy_" or not self.is_plain_copy(tensor, *arguments[:1]):
+            if held is not None or not is_copy or not self.is_plain_copy(tensor, *arguments[:1]):
                 try:
                     self.settle(target, held)
                 except RuntimeError:
@@ -454,6 +475,8 @@ class Known:
     def settle(self, tensor, held):
         if held is not None and counts.span_of(tensor) == tensor.numel():
             self.keep(tensor, held)
+        elif tensor.is_contiguous():
+            self.forget(tensor.data_ptr(), tensor.nbytes)
         elif tensor.numel() > 0:
             self.forget(tensor.data_ptr(), counts.span_of(tensor) * tensor.element_size())
 
