@@ -138,7 +138,7 @@ class Further:
         @functools.wraps(function)
         def counted(tensors, *rest, **named):
             is_step = not named and len(tensors) > 0 and tensors[0].numel() == 1 and follow.is_wanted((tensors,))
-            is_one = is_step and isinstance(rest[0], (int, float)) and self.are_alike(tensors)
+            is_one = is_step and len(rest) == 1 and isinstance(rest[0], (int, float)) and self.are_alike(tensors)
             held = follow.held(on_host, (tensors[:1] if is_one else tensors, *rest), {}) if is_step else None
             result = function(tensors, *rest, **named)
             if held is not None and is_one:
