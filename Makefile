@@ -189,7 +189,7 @@ $(BUILD)/tests/bench $(BUILD)/tests/make_snapshot $(BUILD)/tests/policy_fuzzer: 
 SOFTWARE = $(BUILD)/software-cuda
 software_core = $(addprefix gpu_replay/software/soft_,core.c settings.c card.c processes.c report.c shadow.c philox.c symbol.c ipc.c rest.c torch.c text.c arena.c handles.c memory.c vmm.c pool.c stream.c order.c host.c) \
                 $(wildcard gpu_replay/software/driver/soft_driver*.c) \
-                base/error.c base/bytes.c base/memory.c base/scope.c base/system/pages.c
+                base/error.c base/bytes.c base/memory.c base/scope.c base/system/pages.c base/system/spill.c
 software_runtime = $(wildcard gpu_replay/software/runtime/soft_*.c)
 # Hidden pieces of fraglab in them must not meet those of the program: what is not listed stays inside.
 software_link = $(call quiet,LINK)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -shared -Wl,-soname,$(@F) $(if $(filter asan tsan,$(MODE)),,-Wl,-z,defs) -o $@ $(filter %.o %.so.1,$^)

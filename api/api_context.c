@@ -7,6 +7,7 @@
 
 #include "api/api_call.h"
 #include "base/memory.h"
+#include "base/system/spill.h"
 #include "sim/version.h"
 
 #define THREADS_MAX 4096u
@@ -155,6 +156,22 @@ void fraglab_context_destroy(fraglab_context *context)
 {
     if (context != NULL)
         frag_scope_destroy(context->scope);
+}
+
+typedef struct limit_call {
+    uint64_t bytes;
+    const char *folder;
+} limit_call;
+
+static bool limit_work(void *arguments, frag_error *error)
+{
+    const limit_call *call = arguments;
+    return frag_spill_begin(call->bytes, call->folder, error);
+}
+
+int fraglab_limit_memory(uint64_t bytes, const char *folder, fraglab_error *error)
+{
+    return frag_call_once(limit_work, &(limit_call){bytes, folder}, error);
 }
 
 const frag_context *frag_call_context(const fraglab_context *context)

@@ -10,6 +10,7 @@
 
 #include "base/bits.h"
 #include "base/scope.h"
+#include "base/system/spill.h"
 #include "base/system/pages.h"
 
 /* Spare memory beyond this goes back to the system. */
@@ -199,12 +200,16 @@ size_t frag_arena_touched_bytes(const frag_arena *arena)
 
 void *frag_alloc(size_t count, size_t item_bytes)
 {
-    void *memory = calloc(count == 0 ? 1 : count, item_bytes == 0 ? 1 : item_bytes);
+    uint64_t bytes = 0;
+    bool is_large =
+        frag_multiply(count, item_bytes, &bytes) && frag_spill_concerns(NULL, (size_t)bytes);
+    void *memory = is_large ? frag_spill_resize(NULL, (size_t)bytes)
+                            : calloc(count == 0 ? 1 : count, item_bytes == 0 ? 1 : item_bytes);
     if (memory == NULL)
         frag_scope_fail(count, item_bytes);
     frag_scope_add(memory);
-    if (count * item_bytes >= LARGE_ARRAY_BYTES)
-        frag_memory_will_fill(memory, count * item_bytes);
+    if (bytes >= LARGE_ARRAY_BYTES)
+        frag_memory_will_fill(memory, (size_t)bytes);
     return memory;
 }
 
@@ -214,7 +219,9 @@ void *frag_realloc(void *memory, size_t count, size_t item_bytes)
     if (!frag_multiply(count, item_bytes, &bytes))
         frag_scope_fail(count, item_bytes);
     uintptr_t from = (uintptr_t)memory;
-    void *moved = realloc(memory, bytes == 0 ? 1 : (size_t)bytes);
+    void *moved = frag_spill_concerns(memory, (size_t)bytes)
+                      ? frag_spill_resize(memory, (size_t)bytes)
+                      : realloc(memory, bytes == 0 ? 1 : (size_t)bytes);
     if (moved == NULL)
         frag_scope_fail(count, item_bytes);
     frag_scope_moved(from, moved);
@@ -232,7 +239,8 @@ char *frag_copy_text(const char *text)
 void frag_free(void *memory)
 {
     frag_scope_remove(memory);
-    free(memory);
+    if (!frag_spill_concerns(memory, 0) || !frag_spill_free(memory))
+        free(memory);
 }
 
 /* The large pages that lie within some memory, perhaps none. */

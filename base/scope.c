@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "base/system/spill.h"
 
 typedef struct owned_thing {
     void *thing;
@@ -49,6 +50,12 @@ frag_scope *frag_scope_create(void)
     return scope;
 }
 
+static void give_back(void *memory)
+{
+    if (!frag_spill_concerns(memory, 0) || !frag_spill_free(memory))
+        free(memory);
+}
+
 static void empty(frag_scope *scope)
 {
     while (scope->thing_count > 0) {
@@ -56,7 +63,7 @@ static void empty(frag_scope *scope)
         last.release(last.thing, last.bytes);
     }
     for (size_t i = 0; i < scope->memory_capacity; i++)
-        free(scope->memory[i]);
+        give_back(scope->memory[i]);
     free(scope->memory);
     free(scope->things);
     scope->memory = NULL;
@@ -151,10 +158,17 @@ void frag_scope_fail(size_t count, size_t item_bytes)
         tell_failure(active.scope);
         longjmp(*active.target, 1);
     }
-    fprintf(stderr,
-            "fraglab: out of host memory for %zu items of %zu bytes; free some or use a smaller "
-            "input\n",
-            count, item_bytes);
+    const char *folder = frag_spill_folder();
+    if (folder != NULL)
+        fprintf(stderr,
+                "fraglab: neither memory nor a file in %s has room for %zu items of %zu bytes; "
+                "free some, or set TMPDIR to a folder on a larger disk\n",
+                folder, count, item_bytes);
+    else
+        fprintf(stderr,
+                "fraglab: out of host memory for %zu items of %zu bytes; free some or use a "
+                "smaller input\n",
+                count, item_bytes);
     exit(FRAG_E_SYSTEM);
 }
 
@@ -229,7 +243,7 @@ void frag_scope_add(void *memory)
         insert(scope, memory);
     pthread_mutex_unlock(&scope->lock);
     if (!has_room) {
-        free(memory);
+        give_back(memory);
         frag_scope_fail(1, sizeof memory);
     }
 }

@@ -8,6 +8,7 @@
 #include "base/bytes.h"
 #include "base/folder.h"
 #include "base/memory.h"
+#include "base/system/spill.h"
 #include "base/text.h"
 #include "studies/ranks/job.h"
 
@@ -384,6 +385,17 @@ static bool expand_folders(frag_arguments *arguments, frag_error *error)
     return true;
 }
 
+/* --memory, wherever a command has it. */
+static bool limit_memory(const frag_arguments *arguments, frag_error *error)
+{
+    const char *value = frag_arguments_value(arguments, "memory");
+    if (value == NULL)
+        return true;
+    uint64_t bytes = 0;
+    return frag_arguments_bytes(arguments, "memory", &bytes, error) &&
+           frag_spill_begin(bytes, NULL, error);
+}
+
 bool frag_arguments_parse(frag_arguments *arguments, int argc, char **argv, frag_error *error)
 {
     char path[96];
@@ -405,7 +417,7 @@ bool frag_arguments_parse(frag_arguments *arguments, int argc, char **argv, frag
         ok = frag_fail(error, FRAG_E_USAGE, "%s is missing; see '%s --help'", command->operands,
                        path_text(arguments, path));
     arguments->context = frag_context_make(arguments->is_quiet, &arguments->status);
-    return ok && check_stdin(arguments, error) &&
+    return ok && limit_memory(arguments, error) && check_stdin(arguments, error) &&
            (command->operands == NULL || expand_folders(arguments, error));
 }
 

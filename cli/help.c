@@ -264,7 +264,8 @@ static void print_man(FILE *stream)
     fputs(".SH ENVIRONMENT\nNo variable changes a figure, but for the first.\n.TP\n"
           ".B PYTORCH_CUDA_ALLOC_CONF, PYTORCH_ALLOC_CONF\nSettings for the policy pytorch:env, "
           "and for no other.\n.TP\n.B NO_COLOR\nSet: no colour.\n.TP\n.B TERM\ndumb, or not set: "
-          "neither colour nor a progress line.\n.TP\n.B TMPDIR\nWhere plots are prepared.\n"
+          "neither colour nor a progress line.\n.TP\n.B TMPDIR\nWhere plots are prepared, and "
+          "files of --memory lie.\n"
           ".TP\n.B PATH\nWhere gnuplot is looked for.\n",
           stream);
 }

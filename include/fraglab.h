@@ -130,6 +130,10 @@ int fraglab_context_create(const fraglab_context_options *options, fraglab_conte
                            fraglab_error *error);
 void fraglab_context_destroy(fraglab_context *context);
 
+/* Of the process, before other threads call: large arrays of recordings take at most so much
+ * memory; those beyond lie in nameless files of the folder (NULL: $TMPDIR, else /var/tmp). */
+int fraglab_limit_memory(uint64_t bytes, const char *folder, fraglab_error *error);
+
 /* ---- recordings: files that programs produced, with one trace for each device */
 
 typedef struct fraglab_recording fraglab_recording; /* fraglab_recording_close */
@@ -274,8 +278,7 @@ void fraglab_builder_destroy(fraglab_builder *builder);
 typedef struct fraglab_policy fraglab_policy; /* fraglab_policy_destroy */
 
 /* One policy with options, as after --policy: "best-fit", "pytorch:expandable_segments=true",
- * "pytorch:recorded", "pytorch:env", "./my_policy.so:align=4KiB" (docs/adding-a-policy.md; the
- * shared object stays loaded). */
+ * "pytorch:recorded", "pytorch:env", "./my_policy.so:align=4KiB", which stays loaded. */
 int fraglab_policy_parse(const char *text, fraglab_policy **policy, fraglab_error *error);
 const char *fraglab_policy_name(const fraglab_policy *policy);
 void fraglab_policy_destroy(fraglab_policy *policy);
@@ -576,8 +579,8 @@ typedef struct fraglab_segment {
     uint32_t pool;
 } fraglab_segment;
 
-/* As fraglab_run; samples: at most so many levels are kept, with every peak among them (0: 4000;
- * else 10 or more). */
+/* As fraglab_run; samples: at most so many levels are kept, every peak among them (0: 4000; >= 10)
+ */
 int fraglab_history_record(const fraglab_context *context, const fraglab_recording *recording,
                            size_t trace, const fraglab_policy *policy,
                            const fraglab_run_options *options, size_t samples,
@@ -799,14 +802,11 @@ int fraglab_leaks(const fraglab_context *context, const fraglab_recording *recor
 typedef struct fraglab_ranks_options {
     size_t size;
     const uint32_t *numbers;   /* of the recordings; NULL: those in their names, else their order */
-    const char *const *stages; /* ranks that are to be alike, "0-3,8", as those of a pipeline stage;
-                                  the ranks in none are one too */
+    const char *const *stages; /* ranks that are to be alike, "0-3,8"; the rest are a stage too */
     size_t stage_count;
-    const fraglab_policy *policy; /* of the replays; NULL: pytorch, with the settings of each
-                                     recording where it holds some */
-    int32_t tries_settings; /* 1: which of the usual settings keeps all ranks going, too, as
-                               `fraglab explain` of a job: on the device of the run options, or the
-                               one on which the first of the recordings ran out */
+    const fraglab_policy *policy; /* NULL: pytorch, with the settings that a recording holds */
+    int32_t tries_settings; /* 1: which of the usual settings keeps all ranks going, too: on the
+                               device of the options, or of the first that ran out */
 } fraglab_ranks_options;
 
 /* What each rank needs at its peak, which request the same, how uneven they are, and which is out

@@ -49,10 +49,13 @@
     }
 
 #define FRAG_LOAD_OPTIONS                                                                          \
+    {"from", "FORMAT", .choices = FRAG_FORMAT_CHOICES,                                             \
+     .help =                                                                                       \
+         "format of the input, instead of by content: " FRAG_FORMAT_LIST " (docs/exchange.md)"},   \
     {                                                                                              \
-        "from", "FORMAT", .choices = FRAG_FORMAT_CHOICES,                                          \
-                          .help = "format of the input, instead of by content: " FRAG_FORMAT_LIST  \
-                                  " (docs/exchange.md)"                                            \
+        "memory", "SIZE",                                                                          \
+            .help = "host memory for large arrays; those beyond it lie in temporary files of "     \
+                    "$TMPDIR, else /var/tmp (default: no limit)"                                   \
     }
 
 /* A part of the recording; what: what else is said of --events. */

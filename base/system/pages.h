@@ -17,4 +17,8 @@ bool frag_pages_seen(void *start, size_t bytes, unsigned char *seen);
 /* Large pages would serve these bytes, multiples of a large page. A hint. */
 void frag_pages_prefer_large(void *start, size_t bytes);
 
+/* The file is so long, with all its room taken on the disk, so that no write to a mapping of it can
+ * fail; elsewhere a disk that is full then ends the program. 0, or what errno would say. */
+int frag_pages_take_room(int file, size_t bytes);
+
 #endif

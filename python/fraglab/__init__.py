@@ -17,11 +17,11 @@ from fraglab._policy import Device, Policy
 from fraglab._record import OomWatch, Session, record
 from fraglab._recording import Recording, Trace, open
 from fraglab._results import Columns, Fields, Layout, Result, Timeline
-from fraglab._studies import Comparison, Tuned, cards, compare, diff, explain, plan, policies, ranks, sweep, tune
+from fraglab._studies import Comparison, Tuned, cards, compare, diff, explain, limit_memory, plan, policies, ranks, sweep, tune
 
 __all__ = [
     "Cancelled", "Columns", "Comparison", "Device", "Error", "Fields", "HostMemoryError", "InputError", "InputWarning", "Layout", "OomWatch", "Policy", "Recording", "Result", "Session", "SystemFailure", "Timeline", "Trace", "Tuned", "UsageError",
-    "cards", "commit", "compare", "diff", "explain", "find_bin", "find_library", "find_samples", "open", "plan", "policies", "ranks", "record", "sweep", "tune", "version",
+    "cards", "commit", "compare", "diff", "explain", "find_bin", "find_library", "find_samples", "limit_memory", "open", "plan", "policies", "ranks", "record", "sweep", "tune", "version",
 ]
 
 

@@ -200,6 +200,7 @@ _FUNCTIONS = {
     "error_text": (c_void_p, [_E, c_char_p, c_size_t]),
     "context_create": (c_int, [POINTER(ContextOptions), _H, _E]),
     "context_destroy": (None, [c_void_p]),
+    "limit_memory": (c_int, [c_uint64, c_char_p, _E]),
     "open_path": (c_int, [c_void_p, c_char_p, POINTER(OpenOptions), _H, _E]),
     "open_memory": (c_int, [c_void_p, c_void_p, c_size_t, POINTER(OpenOptions), _H, _E]),
     "recording_close": (None, [c_void_p]),

@@ -7,7 +7,7 @@ from ctypes import POINTER, byref, c_char_p, c_size_t, c_uint32, c_void_p, cast
 from typing import Any, Iterable, Mapping, Sequence
 
 from fraglab import _native
-from fraglab._arguments import count, flag, path, text
+from fraglab._arguments import count, flag, path, size, text
 from fraglab._native import library
 from fraglab._pictures import grid, show_bytes, table
 from fraglab._recording import Recording, handles, open as open_recording, parse_policy, run_options, stored_by, thread_count
@@ -46,6 +46,16 @@ def policies(name: str | None = None) -> list[dict[str, Any]]:
 def cards() -> list[dict[str, Any]]:
     """The bundled cards, as ``fraglab device list --format jsonl`` prints them."""
     return [json.loads(line) for line in stored_by(library.cards_json, arguments=()).splitlines()]
+
+
+def limit_memory(bytes: int | str, folder: str | os.PathLike | None = None) -> None:
+    """Large arrays of recordings take at most so much memory of this process; those beyond lie in temporary files.
+
+    bytes: a number, or a text such as "2GiB"; folder: on a disk (None: $TMPDIR, else /var/tmp). As ``--memory`` on the
+    command line. Before other threads call fraglab.
+    """
+    error = _native.new_error()
+    _native.check(library.limit_memory(size(bytes, "bytes"), None if folder is None else path(folder, "folder"), byref(error)), error)
 
 
 def plan(model: str | os.PathLike, *, gpu: str, conf: str | None = None, **knobs: Any) -> dict[str, Any]:

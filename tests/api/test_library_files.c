@@ -714,6 +714,17 @@ static void threads_share_a_recording(void **state)
     destroy_subject(&shared);
 }
 
+/* The last test: the limit is the process's. */
+static void memory_is_limited_where_files_can_be_made(void **state)
+{
+    (void)state;
+    fraglab_error error = FRAGLAB_ERROR_INIT;
+    assert_int_equal(fraglab_limit_memory(0, "/nowhere", &error), FRAGLAB_E_SYSTEM);
+    assert_non_null(strstr(error.sentence, "/nowhere"));
+    assert_int_equal(fraglab_limit_memory(0, NULL, &error), FRAGLAB_OK);
+    fraglab_recording_close(open_sample(OOM_SAMPLE));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -731,6 +742,7 @@ int main(void)
         cmocka_unit_test(hostile_recordings_end_in_an_error_or_a_file),
         cmocka_unit_test(hostile_golden_logs_end_in_an_error_or_an_answer),
         cmocka_unit_test(threads_share_a_recording),
+        cmocka_unit_test(memory_is_limited_where_files_can_be_made),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

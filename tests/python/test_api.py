@@ -176,6 +176,12 @@ class Answers(unittest.TestCase):
         self.assertEqual([row["name"] for row in fraglab.policies("best-fit")], ["best-fit"])
         self.assertIn("rtx4090", json.dumps(fraglab.cards()))
 
+    def test_memory_is_limited_where_files_can_be_made(self):
+        self.assertRaises(fraglab.UsageError, fraglab.limit_memory, "much")
+        with self.assertRaisesRegex(fraglab.SystemFailure, "/nowhere"):
+            fraglab.limit_memory("1MiB", "/nowhere")
+        fraglab.limit_memory("1GiB")
+
     def test_sweep_tune_and_compare(self):
         rows = fraglab.sweep({"traces": [str(SMALL)], "policies": ["best-fit", "pytorch"], "capacities": ["1GiB"]}, threads=2)
         self.assertEqual([row["policy"]["name"] for row in rows], ["best-fit", "pytorch"])

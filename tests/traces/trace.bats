@@ -401,3 +401,21 @@ strip() {
     run -3 ./fraglab trace check "$out/whole.fgt"
     [[ "$output" == *"a section does not match its checksum; the file is damaged"* ]]
 }
+
+@test "arrays beyond --memory lie in files, and answers are the same" {
+    ./fraglab trace generate traces/workloads/statistical/checkerboard.yaml --requests 3000000 -o "$out/a.fgt"
+    ./fraglab trace info "$out/a.fgt" >"$out/whole"
+    ./fraglab trace info --memory 1MiB "$out/a.fgt" | cmp - "$out/whole"
+    [ "$(./fraglab run -p best-fit --format jsonl "$out/a.fgt" | sed 's/"timing.*//')" = \
+        "$(./fraglab run -p best-fit --format jsonl --memory 8MiB "$out/a.fgt" | sed 's/"timing.*//')" ]
+    run sh -c "ulimit -d 90000; ./fraglab trace check '$out/a.fgt' 2>&1"
+    [ "$status" -eq 4 ]
+    [[ "$output" == "fraglab: out of host memory for "* ]]
+    run sh -c "ulimit -d 90000; ./fraglab trace check --memory 8MiB '$out/a.fgt'"
+    [ "$status" -eq 0 ]
+    TMPDIR=/nowhere run ./fraglab trace info --memory 8MiB "$out/a.fgt"
+    [ "$status" -eq 4 ]
+    [[ "$output" == *"no temporary file can be made in /nowhere (No such file"* ]]
+    run ./fraglab trace info --memory much "$out/a.fgt"
+    [ "$status" -eq 2 ]
+}
