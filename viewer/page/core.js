@@ -312,7 +312,7 @@ class Core {
   }
 }
 
-const CORE_REFUSED = ['fd_fdstat_set_flags', 'fd_pread', 'path_link', 'path_readlink', 'path_rename', 'path_unlink_file'];
+const CORE_REFUSED = ['fd_fdstat_set_flags', 'fd_filestat_set_size', 'fd_pread', 'path_link', 'path_readlink', 'path_rename', 'path_unlink_file'];
 // As viewer/viewer.c says it.
 const MEMORY_SENTENCE = 'the memory that a page can have (4 GB) is not enough for this recording; run fraglab itself on it, ' +
   "or cut it with 'fraglab trace cut' and open the part";
