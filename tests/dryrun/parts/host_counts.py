@@ -84,6 +84,13 @@ assert filled[filled > 0].shape == (7,)  # unknown
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 apart = torch.arange(8000, device="cuda")[:, None] - torch.arange(8000, device="cuda")
 assert apart.shape == (8000, 8000) and resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100000
+# Labels of which a part was changed, moved to the right as decoders do it: a view of a view knows no count of changes.
+labels = torch.arange(4 * 32).view(4, 32).cuda()
+labels[:, 20:] = -100
+shifted = labels.new_zeros(labels.shape)
+shifted[..., 1:] = labels[..., :-1].clone()
+shifted.masked_fill_(shifted == -100, 0)
+assert int((labels != -100).sum()) == 80 and shifted[1].tolist() == [0, *range(32, 52), *[0] * 11]
 # Numbers of some 50 KB are computed in one thread: waking others takes longer.
 many = torch.arange(12800.0).cuda()
 threads = torch.get_num_threads()

@@ -93,22 +93,24 @@ def span_of(view):
 def strided(torch, view):
     """A view with gaps, by way of all between its first and its last byte."""
     span = span_of(view)
-    flat = on_host(torch, torch.as_strided(view.detach(), (span,), (1,))) if span <= span_max else None
+    flat = read_whole(torch, torch.as_strided(view.detach(), (span,), (1,))) if span <= span_max else None
     return torch.as_strided(flat, view.shape, view.stride()).clone() if flat is not None else None
 
 
 def on_host(torch, tensor):
     """A copy of a tensor on the device all of whose bytes the host wrote; None: not known."""
-    read = values.software("frag_software_read")
-    if read is None or tensor.numel() == 0:
+    if values.software("frag_software_read") is None or tensor.numel() == 0:
         return None
     refresh(tensor)
-    if not tensor.is_contiguous():
-        return strided(torch, tensor)
+    return read_whole(torch, tensor) if tensor.is_contiguous() else strided(torch, tensor)
+
+
+def read_whole(torch, tensor):
+    """The same of one without gaps, which is what PyTorch's count of changes says (a view of a view knows of none)."""
     address = address_of(tensor)
     held = torch.empty(tensor.shape, dtype=tensor.dtype, device="cpu")
     size = tensor.numel() * tensor.element_size()
-    return held if address != 0 and read(address, held.data_ptr(), size) == size else None
+    return held if address != 0 and values.software("frag_software_read")(address, held.data_ptr(), size) == size else None
 
 
 def large(tensor):
