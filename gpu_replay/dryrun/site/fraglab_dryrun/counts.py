@@ -46,7 +46,21 @@ def note_version(tensor, more=0):
     version = version_of(tensor) + more
     if version != 0:
         owner = owner_of(tensor)
-        owner._fraglab_seen = (version, address_of(owner))
+        seen = getattr(owner, "_fraglab_seen", None)
+        if seen is None:
+            owner._fraglab_seen = [version, address_of(owner)]
+        else:
+            seen[:] = version, address_of(owner)
+
+
+def share_version(tensor, detached):
+    """The two have one count of changes, and so one note of what was seen."""
+    owner = owner_of(tensor)
+    if address_of(owner) == address_of(detached):
+        seen = getattr(owner, "_fraglab_seen", None)
+        if seen is None:
+            seen = owner._fraglab_seen = [*UNSEEN]
+        detached._fraglab_seen = seen
 
 
 def is_unchanged(tensor):
@@ -93,7 +107,7 @@ def span_of(view):
 def strided(torch, view):
     """A view with gaps, by way of all between its first and its last byte."""
     span = span_of(view)
-    flat = read_whole(torch, torch.as_strided(view.detach(), (span,), (1,))) if span <= span_max else None
+    flat = read_whole(torch, torch.as_strided(view.data, (span,), (1,))) if span <= span_max else None
     return torch.as_strided(flat, view.shape, view.stride()).clone() if flat is not None else None
 
 
@@ -163,6 +177,8 @@ class Counts:
     def of_unique(self, name):
         """name: unique or unique_consecutive, of all elements or of the slices along a dimension."""
         def choose(tensor, dim=None):
+            if tensor.dtype is self.torch.bool and dim is None and name == "unique":
+                return self.of_mask(tensor)  # those that are true are counted there
             elements = tensor.numel() if dim is None else tensor.shape[dim]
             return self.choose(elements, tensor, lambda held: getattr(held, name)(dim=dim).shape[dim or 0])
 

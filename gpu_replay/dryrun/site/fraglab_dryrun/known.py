@@ -13,7 +13,7 @@ OPERATORS = ("sum", "prod", "max", "min", "amax", "amin", "any", "all", "count_n
              "eq", "ne", "lt", "le", "gt", "ge", "logical_not", "logical_and", "logical_or", "clamp", "flip", "abs",
              "diff", "isin", "sort", "argsort", "bitwise_and", "bitwise_or", "bitwise_not", "add", "sub", "mul", "cat", "stack",
              "div", "floor_divide", "remainder", "ceil", "floor", "round", "minimum", "maximum", "cumprod", "bincount", "topk",
-             "nonzero", "argwhere", "unique", "unique_consecutive", "where", "gather", "masked_select", "masked_fill", "roll",
+             "nonzero", "argwhere", "flatten", "ravel", "unique", "unique_consecutive", "where", "gather", "masked_select", "masked_fill", "roll",
              "tril", "triu", "repeat_interleave", "searchsorted", "isnan", "isinf", "isfinite", "isposinf", "isneginf", "nan_to_num",
              "nansum", "nanmean", "nanmedian", "nanquantile", "quantile", "median", "mode", "kthvalue", "std", "var", "norm", "histc",
              "bucketize", "aminmax", "cummax", "cummin", "sign", "neg", "square", "sqrt", "rsqrt", "reciprocal", "pow", "exp", "log",
@@ -22,7 +22,9 @@ OPERATORS = ("sum", "prod", "max", "min", "amax", "amin", "any", "all", "count_n
              "block_diag", "cartesian_prod", "tile", "hstack", "vstack", "concat", "rot90", "unravel_index", "diag_embed",
              "greater", "greater_equal", "less", "less_equal", "not_equal", "multiply", "subtract", "divide", "true_divide", "negative",
              "absolute", "log1p", "expm1", "exp2", "log10", "sin", "cos", "atan2", "hypot", "logsumexp", "dist", "cdist", "float_power",
-             "heaviside", "dstack", "column_stack", "var_mean", "std_mean", "cov", "logaddexp", "nextafter", "copysign", "signbit")
+             "acos", "asin", "atan", "atan2", "arccos", "arcsin", "arctan", "arctan2", "tan", "cosh", "sinh", "fliplr", "flipud", "fmax", "fmin",
+             "cross", "diagflat", "deg2rad", "rad2deg", "sgn", "narrow_copy", "addcmul", "addcdiv", "ldexp", "matrix_power", "xlogy",
+             "sum_to_size", "fix", "inverse", "det", "heaviside", "dstack", "column_stack", "var_mean", "std_mean", "cov", "logaddexp", "nextafter", "copysign", "signbit")
 # These copy a tensor whole and then change the copy.
 CHANGED_COPIES = ("sort", "msort", "argsort", "cumsum", "cumprod", "scatter", "scatter_add", "scatter_reduce", "index_add", "index_copy",
                   "index_fill", "index_put", "index_reduce", "masked_fill", "masked_scatter", "put", "select_scatter", "slice_scatter",
@@ -53,6 +55,8 @@ UNIONS = ("cat", "stack", "logical_or", "bitwise_or", "__or__")
 COPIES = ("bool", "clone", "contiguous", "reshape", "to", "long", "int", "float")
 SUMS = ("add", "sub", "__add__", "__radd__", "__sub__", "__rsub__")
 RANDOM = {"normal_", "exponential_", "cauchy_", "log_normal_", "geometric_"}
+
+RUNS_MAX = 4096  # pieces of a view with gaps
 
 
 def is_small(tensor):
@@ -353,6 +357,9 @@ class Known:
         most = [counts.most_of(part) for part in parts]
         result = function(*arguments, **named)
         counts.note_most(result, None if None in most else sum(most))
+        held = self.held(function, arguments, named) if self.is_watched(parts[0]) and self.is_kept(result) else None
+        if held is not None:
+            self.keep(result, held)
         return result
 
     def reached(self, name, tensor, arguments):
@@ -477,8 +484,30 @@ class Known:
             self.keep(tensor, held)
         elif tensor.is_contiguous():
             self.forget(tensor.data_ptr(), tensor.nbytes)
-        elif tensor.numel() > 0:
+        elif tensor.numel() > 0 and not self.settle_runs(tensor, held):
             self.forget(tensor.data_ptr(), counts.span_of(tensor) * tensor.element_size())
+
+    def settle_runs(self, tensor, held):
+        """The same of a small view with gaps, which keep what they hold: piece by piece. False: there are too many pieces."""
+        torch, size, span = self.torch, tensor.element_size(), counts.span_of(tensor)
+        if span * size > bytes_max or tensor.is_complex():
+            return False
+        places, order = torch.as_strided(torch.arange(span), tensor.shape, tensor.stride()).flatten().sort()
+        steps = places[1:] - places[:-1]
+        ends = [*((steps != 1).nonzero().flatten() + 1).tolist(), places.numel()]
+        if len(ends) > RUNS_MAX or (steps == 0).any():  # elements that lie in one place
+            return False
+        is_known = held is not None and held.shape == tensor.shape and held.dtype == tensor.dtype and not self.is_partial
+        numbers = held.flatten()[order] if is_known else None
+        first = 0
+        for end in ends:
+            address, length = tensor.data_ptr() + int(places[first]) * size, (end - first) * size
+            if is_known:
+                self.write(address, numbers.data_ptr() + first * size, length)
+            else:
+                self.forget(address, length)
+            first = end
+        return True
 
     def wrap_comparison(self, owner, name):
         """A function of two tensors whose answer is no tensor; of unknown ones it is true (operators.py)."""
@@ -509,6 +538,18 @@ class Known:
             return result
 
         setattr(self.torch.Tensor, name, shaped)
+
+    def wrap_detached(self, owner):
+        function = owner.detach
+
+        @functools.wraps(function)
+        def detached(tensor, *arguments, **named):
+            result = function(tensor, *arguments, **named)
+            if not self.is_compiling() and self.is_watched(tensor) and not self.is_sparse(tensor):
+                counts.share_version(tensor, result)
+            return result
+
+        owner.detach = detached
 
     def wrap_copies(self):
         """A deep copy has the notes of what it was copied from, but a version of its own."""
@@ -700,6 +741,8 @@ def install(torch, run, known, after_import):
         for name in ("equal", "allclose"):
             known.wrap_comparison(owner, name)
     known.wrap_copies()
+    for owner in (torch, torch.Tensor):
+        known.wrap_detached(owner)
     known.wrap_moves()
     if hasattr(torch, "_amp_update_scale_"):
         known.wrap_scales()
