@@ -22,7 +22,7 @@ OPERATORS = ("sum", "prod", "max", "min", "amax", "amin", "any", "all", "count_n
              "block_diag", "cartesian_prod", "tile", "hstack", "vstack", "concat", "rot90", "unravel_index", "diag_embed",
              "greater", "greater_equal", "less", "less_equal", "not_equal", "multiply", "subtract", "divide", "true_divide", "negative",
              "absolute", "log1p", "expm1", "exp2", "log10", "sin", "cos", "atan2", "hypot", "logsumexp", "dist", "cdist", "float_power",
-             "acos", "asin", "atan", "atan2", "arccos", "arcsin", "arctan", "arctan2", "tan", "cosh", "sinh", "fliplr", "flipud", "fmax", "fmin",
+             "acos", "asin", "atan", "arccos", "arcsin", "arctan", "arctan2", "tan", "cosh", "sinh", "fliplr", "flipud", "fmax", "fmin",
              "cross", "diagflat", "deg2rad", "rad2deg", "sgn", "narrow_copy", "addcmul", "addcdiv", "ldexp", "matrix_power", "xlogy",
              "sum_to_size", "fix", "inverse", "det", "heaviside", "dstack", "column_stack", "var_mean", "std_mean", "cov", "logaddexp", "nextafter", "copysign", "signbit")
 # These copy a tensor whole and then change the copy.
@@ -80,6 +80,7 @@ class Known:
         self.read = values.software("frag_software_read")
         self.byte = ctypes.create_string_buffer(1)
         self.first_byte = ctypes.addressof(self.byte)
+        self.seen = b""  # where bytes are read to be counted
         self.strided, self.sparse = torch.strided, torch.sparse_coo
         self.is_inside = False
         self.is_partial = False  # of some argument on the host the values were not known, but the places of a sparse one were
@@ -492,6 +493,11 @@ class Known:
         torch, size, span = self.torch, tensor.element_size(), counts.span_of(tensor)
         if span * size > bytes_max or tensor.is_complex():
             return False
+        if held is None:
+            if len(self.seen) < span * size:
+                self.seen = ctypes.create_string_buffer(bytes_max)
+            if self.read(tensor.data_ptr(), self.seen, span * size) == 0:
+                return True  # nothing to forget, as of most networks' numbers
         places, order = torch.as_strided(torch.arange(span), tensor.shape, tensor.stride()).flatten().sort()
         steps = places[1:] - places[:-1]
         ends = [*((steps != 1).nonzero().flatten() + 1).tolist(), places.numel()]
