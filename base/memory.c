@@ -10,8 +10,8 @@
 
 #include "base/bits.h"
 #include "base/scope.h"
-#include "base/system/spill.h"
 #include "base/system/pages.h"
+#include "base/system/spill.h"
 
 /* Spare memory beyond this goes back to the system. */
 #define SPARE_BYTES_MAX ((size_t)64 << 20)
@@ -239,8 +239,7 @@ char *frag_copy_text(const char *text)
 void frag_free(void *memory)
 {
     frag_scope_remove(memory);
-    if (!frag_spill_concerns(memory, 0) || !frag_spill_free(memory))
-        free(memory);
+    frag_spill_free(memory);
 }
 
 /* The large pages that lie within some memory, perhaps none. */

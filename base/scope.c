@@ -50,12 +50,6 @@ frag_scope *frag_scope_create(void)
     return scope;
 }
 
-static void give_back(void *memory)
-{
-    if (!frag_spill_concerns(memory, 0) || !frag_spill_free(memory))
-        free(memory);
-}
-
 static void empty(frag_scope *scope)
 {
     while (scope->thing_count > 0) {
@@ -63,7 +57,7 @@ static void empty(frag_scope *scope)
         last.release(last.thing, last.bytes);
     }
     for (size_t i = 0; i < scope->memory_capacity; i++)
-        give_back(scope->memory[i]);
+        frag_spill_free(scope->memory[i]);
     free(scope->memory);
     free(scope->things);
     scope->memory = NULL;
@@ -243,7 +237,7 @@ void frag_scope_add(void *memory)
         insert(scope, memory);
     pthread_mutex_unlock(&scope->lock);
     if (!has_room) {
-        give_back(memory);
+        frag_spill_free(memory);
         frag_scope_fail(1, sizeof memory);
     }
 }

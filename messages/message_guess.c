@@ -274,7 +274,7 @@ static bool is_enomem(const frag_message_split_line *read)
     return false;
 }
 
-/* "RangeError", of JavaScript's own memory, and "physical memory", where no device is named */
+/* Do two words stand side by side, joined ("RangeError") or not ("physical memory")? */
 static bool has_pair(const frag_message_split_line *read, const char *first, const char *second,
                      bool is_joined)
 {

@@ -606,6 +606,12 @@ static uint32_t block_count_max(const frag_policy_limits *limits)
     return blocks < FRAG_PYTORCH_LIST_MASK ? (uint32_t)blocks : FRAG_PYTORCH_LIST_MASK;
 }
 
+/* One for each segment, which are at most a third of these. */
+static uint32_t range_count_max(uint32_t blocks)
+{
+    return blocks / 3 + 16;
+}
+
 /* Every use needs a record until its event is done; the trace says how many there can be. */
 static uint32_t use_count_max(const frag_policy_limits *limits)
 {
@@ -629,7 +635,7 @@ static size_t pytorch_arena_bytes(const frag_policy_limits *limits, const frag_o
     size_t of_pool = sizeof(frag_pytorch_pool) + sizeof(frag_pytorch_scope) + sizeof(uint32_t);
     return sizeof(frag_policy) + blocks * of_block +
            (size_t)frag_power_of_two_up(blocks) * sizeof(uint32_t) +
-           (size_t)(blocks / 3 + 16) * sizeof(frag_pytorch_range) +
+           (size_t)range_count_max(blocks) * sizeof(frag_pytorch_range) +
            (size_t)lists * (sizeof(frag_pytorch_list) + sizeof(frag_free_index)) +
            limits->pool_count * of_pool + use_count_max(limits) * sizeof(frag_pytorch_use) +
            limits->stream_count * 4 * sizeof(uint32_t) +
@@ -727,7 +733,7 @@ static frag_policy *pytorch_create(const frag_policy_setup *setup, frag_error *e
     policy->requested = frag_arena_take(setup->arena, policy->block_max, sizeof(uint64_t));
     policy->stats_room =
         frag_arena_take(setup->arena, 1, frag_pytorch_stats_bytes(setup->limits.pool_count));
-    policy->range_max = policy->block_max / 3 + 16; /* one for each segment */
+    policy->range_max = range_count_max(policy->block_max);
     policy->range_count = 1;
     policy->ranges = frag_arena_take(setup->arena, policy->range_max, sizeof *policy->ranges);
     uint64_t peak = setup->limits.peak_requested_bytes;

@@ -87,12 +87,20 @@ static block *find(const void *memory)
     return NULL;
 }
 
+/* Without a look at the list: most memory is none. */
+static bool may_be_array(const void *memory)
+{
+    return spill.is_on && memory != NULL && (uintptr_t)memory % PAGE_BYTES == 0;
+}
+
 bool frag_spill_concerns(const void *memory, size_t bytes)
 {
-    if (!spill.is_on || (bytes < LARGE_BYTES && (uintptr_t)memory % PAGE_BYTES != 0))
+    if (spill.is_on && bytes >= LARGE_BYTES)
+        return true;
+    if (!may_be_array(memory))
         return false;
     pthread_mutex_lock(&spill.lock);
-    bool is_one = bytes >= LARGE_BYTES || (memory != NULL && find(memory) != NULL);
+    bool is_one = find(memory) != NULL;
     pthread_mutex_unlock(&spill.lock);
     return is_one;
 }
@@ -208,16 +216,20 @@ void *frag_spill_resize(void *memory, size_t bytes)
     return start;
 }
 
-bool frag_spill_free(void *memory)
+void frag_spill_free(void *memory)
 {
-    pthread_mutex_lock(&spill.lock);
-    block *one = find(memory);
-    if (one != NULL) {
-        unmap(one);
-        *one = spill.blocks[--spill.count];
+    block *one = NULL;
+    if (may_be_array(memory)) {
+        pthread_mutex_lock(&spill.lock);
+        one = find(memory);
+        if (one != NULL) {
+            unmap(one);
+            *one = spill.blocks[--spill.count];
+        }
+        pthread_mutex_unlock(&spill.lock);
     }
-    pthread_mutex_unlock(&spill.lock);
-    return one != NULL;
+    if (one == NULL)
+        free(memory);
 }
 
 const char *frag_spill_folder(void)

@@ -19,15 +19,15 @@
  * there, and nothing has changed. Before other threads start. */
 bool frag_spill_begin(uint64_t limit_bytes, const char *folder, frag_error *error);
 
-/* Is this one of the arrays, or would an array of so many bytes be one? */
+/* Is this one of the arrays, or would one of so many bytes be? */
 bool frag_spill_concerns(const void *memory, size_t bytes);
 
 /* The array, NULL or any other memory with so many bytes now; what is added is zero. Where memory
  * was not one of the arrays it is freed. NULL: neither memory nor a file can be had. */
 void *frag_spill_resize(void *memory, size_t bytes);
 
-/* Gives an array back; false: it is none. */
-bool frag_spill_free(void *memory);
+/* Gives an array back, or, as free() does, memory of the C library. */
+void frag_spill_free(void *memory);
 
 /* Where the files are; NULL: memory is not limited. */
 const char *frag_spill_folder(void);
