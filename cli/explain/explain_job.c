@@ -118,8 +118,7 @@ static void print_tries(FILE *stream, const frag_world *world, const frag_policy
 static bool find_capacity(const frag_job_sources *sources, const frag_context *context,
                           frag_explain_options *options, frag_error *error)
 {
-    const frag_device_spec roomy = {.capacity_bytes = FRAG_UNLIMITED};
-    const frag_world_options plain = {.context = context, .device = &roomy};
+    const frag_world_options plain = {.context = context, .is_capacity_only = true};
     frag_job job;
     if (options->capacity_bytes != FRAG_UNLIMITED)
         return true;

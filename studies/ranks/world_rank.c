@@ -80,9 +80,7 @@ static bool try_all(const frag_world_options *options, const frag_recording *rec
                     const frag_trace *trace, frag_world_rank *rank, frag_error *error)
 {
     const frag_device_spec roomy = {.capacity_bytes = FRAG_UNLIMITED};
-    const frag_explain_options none = {.capacity_bytes = FRAG_UNLIMITED};
     frag_rank_try needed = {0};
-    rank->recorded_capacity = frag_explain_capacity(trace, &none);
     if (options->tried == NULL)
         return true;
     if (!try_one(options, recording, trace, options->spec, &roomy, &needed, error))
@@ -128,6 +126,7 @@ bool frag_world_rank_measure(const frag_world_options *options, const frag_recor
                              const frag_trace *trace, uint32_t number, frag_world_rank *rank,
                              frag_error *error)
 {
+    const frag_explain_options none = {.capacity_bytes = FRAG_UNLIMITED};
     *rank = (frag_world_rank){
         .number = number, .name = frag_copy_text(recording->name), .device = trace->device};
     memcpy(rank->digest, trace->digest, sizeof rank->digest);
@@ -135,6 +134,9 @@ bool frag_world_rank_measure(const frag_world_options *options, const frag_recor
         return frag_fail_in(error, FRAG_E_INPUT, recording->name,
                             "the trace requests nothing; there is nothing to compare");
     digest_requests(trace, rank);
+    rank->recorded_capacity = frag_explain_capacity(trace, &none);
+    if (options->is_capacity_only)
+        return true;
     find_holders(recording, trace, rank);
     if (frag_is_cancelled(options->context))
         return false;

@@ -17,6 +17,8 @@ typedef struct frag_world_options {
     const frag_device_spec *device; /* of the replays, the same for every rank */
     const frag_policy_list *tried;  /* others to replay each rank with; NULL: none */
     uint64_t samples;               /* of each rank's timeline; 0: none is made */
+    bool is_capacity_only;          /* nothing is replayed; of a rank its name, digest, requests
+                                       and recorded capacity are there alone */
 } frag_world_options;
 
 /* What came of one of the policies that are tried. */
