@@ -5,7 +5,8 @@
     compare.py row NAME TRUTH GENERATED.txt  one row of the table; TRUTH is a snapshot or a stored list
     compare.py bars ROWS                     a line for each bar; ROWS has lines "CONFIG CARD KNOB=VALUE... | ALLOCATED MADE | RESERVED... | MADE..."
 
-A list has a line for each request, "+BYTES", and for each release, "-N" of the N-th request. Releases with
+A list has a line for each request, "+BYTES", and for each release, "-N" of the N-th request; stored, "~N" of the
+N-th last, as what is done again then reads the same. Releases with
 no request between them are sorted: the order in which autocast gives back its casts follows host addresses.
 Workspaces of convolutions are compared in blocks of 512 bytes: a dry run asks for odd sizes just below."""
 import pickle
@@ -62,9 +63,13 @@ def read_text(path):
 
 
 def read_list(path):
+    count = 0
     with open(path) as file:
         for line in file:
-            if line[0] in "+-":
+            count += line[0] == "+"
+            if line[0] == "~":
+                yield "-", count - int(line[1:])
+            elif line[0] in "+-":
                 yield line[0], int(line[1:])
 
 
@@ -136,7 +141,9 @@ def print_bars(rows):
 if sys.argv[1] == "bars":
     print_bars(list(read_rows(sys.argv[2])))
 elif sys.argv[1] in ("store", "list"):
+    count = 0
     for sign, number in read(sys.argv[2]):
-        print(f"{sign}{number}")
+        count += sign == "+"
+        print(f"~{count - number}" if sign == "-" and sys.argv[1] == "store" else f"{sign}{number}")
 else:
     sys.exit(0 if print_row(sys.argv[2], read(sys.argv[3]), read(sys.argv[4])) else 1)
