@@ -132,6 +132,68 @@ static bool refuse_family(const char *key, const char *name, bool is_config, fra
     return false;
 }
 
+/* How many letters in a row both have somewhere. */
+static size_t count_shared(const char *one, const char *other)
+{
+    size_t most = 0;
+    for (const char *a = one; *a != '\0'; a++)
+        for (const char *b = other; *b != '\0'; b++) {
+            size_t here = 0;
+            while (a[here] != '\0' && a[here] == b[here])
+                here++;
+            most = here > most ? here : most;
+        }
+    return most;
+}
+
+/* The known type whose name has the most in common with one that is not known: at least four
+ * letters, or all of its own. Added to text; false: none has. */
+static bool find_relative(const char *type, frag_text *text)
+{
+    enum { SHARED_MIN = 4 };
+    const char *best = NULL;
+    size_t most = 0;
+    for (uint32_t i = 0; i < FRAG_FAMILY_COUNT; i++) {
+        const char *name = frag_families[i].model_types;
+        size_t length = strcspn(name, "|");
+        size_t shared = count_shared(type, name);
+        if (length > 0 && shared > most && (shared >= SHARED_MIN || shared == length)) {
+            most = shared;
+            best = name;
+        }
+    }
+    if (best != NULL)
+        frag_text_add(text, "%.*s", (int)strcspn(best, "|"), best);
+    return best != NULL;
+}
+
+/* Names what is nearest, and the way that is open to every model. */
+static bool refuse_type(const frag_json *json, const char *type, frag_error *error)
+{
+    frag_text names = {0};
+    frag_text shown = {0};
+    frag_text hint = {0};
+    frag_text relative = {0};
+    const char *part = NULL;
+    frag_family_id id = FRAG_FAMILY_LLAMA;
+    const frag_json_value *text = frag_json_at_path(json, "text_config.model_type");
+    if (text != NULL && frag_json_read_text(text, &part) && find_family(part, true, &id))
+        frag_text_add(&hint, "its 'text_config' alone is %s, and is taken as a file of its own; ",
+                      part);
+    else if (find_relative(type, &relative))
+        frag_text_add(&hint, "the nearest that is described is %s; ", relative.bytes);
+    list_families(true, false, &names);
+    frag_fail(error, FRAG_E_INPUT,
+              "'model_type' is '%s'; %s'fraglab dryrun -- python train.py' takes any model; "
+              "expected %s",
+              type, hint.length > 0 ? hint.bytes : "", frag_choices_list(names.bytes, &shown));
+    frag_text_destroy(&names);
+    frag_text_destroy(&shown);
+    frag_text_destroy(&hint);
+    frag_text_destroy(&relative);
+    return false;
+}
+
 static bool read_model(const frag_yaml_node *model, frag_workload *workload, frag_error *error)
 {
     if (!frag_yaml_expect(model, FRAG_YAML_MAPPING, "model", error))
@@ -471,7 +533,8 @@ static bool read_config(const frag_json *json, frag_workload *workload, frag_err
         return frag_fail(error, FRAG_E_INPUT,
                          "has no 'model_type'; expected the config.json of a model");
     if (!find_family(type, true, &network->family))
-        return refuse_family(has_type ? "'model_type'" : CLASS_KEY, type, true, error);
+        return has_type ? refuse_type(json, type, error)
+                        : refuse_family(CLASS_KEY, type, true, error);
     if (frag_families[network->family].is_diffusion && !check_unet(json, error))
         return false;
     const frag_field *fields = frag_families[network->family].fields;
