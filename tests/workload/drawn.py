@@ -13,7 +13,8 @@ import sys
 
 here = os.path.dirname(os.path.realpath(__file__))
 GROUPED = ["llama", "mistral", "qwen2", "qwen3", "phi3", "gemma", "gemma2"]
-LATER = ["gemma3_text", "granite", "olmo2", "smollm3"]  # where they are named
+LATER = ["gemma3_text", "granite", "olmo2", "smollm3", "olmoe", "gpt_oss"]  # where they are named
+LATER_ENCODERS = ["xlm-roberta"]
 EXPERTS = ["mixtral", "qwen3_moe"]
 PAIRS = ["bart", "t5", "mt5"]
 IMAGES = ["vit", "resnet", "convnext", "mnasnet", "unet"]
@@ -63,7 +64,7 @@ def draw_plain(draw, family):
 
 def draw_window(draw, family, layers, heads):
     config = {"num_key_value_heads": draw.choice([1, heads // 2, heads])}
-    if family in ("mistral", "phi3", "qwen2", "qwen3", "gemma2", "gemma3_text"):
+    if family in ("mistral", "phi3", "qwen2", "qwen3", "gemma2", "gemma3_text", "gpt_oss"):
         config |= {"sliding_window": draw.choice([64, 150, 300, 1000])}
     if family in ("qwen2", "qwen3"):
         config |= {"use_sliding_window": True, "max_window_layers": draw.randint(0, layers)}
@@ -93,10 +94,12 @@ def draw_transformer(draw, family, is_wide=False):
         config |= {f"{part}_token_id": i for i, part in enumerate(("pad", "bos", "eos", "cls", "sep"))}
         config |= {"local_attention": draw.choice([64, 128, 256, 600]), "global_attn_every_n_layers": draw.randint(1, 4), "mlp_dropout": draw.choice([0.0, 0.1]),
                    "embedding_dropout": draw.choice([0.0, 0.1]), "attention_dropout": draw.choice([0.0, 0.1]), "norm_bias": draw.random() < 0.3}
-    if family == "roberta":
+    if family in ("roberta", "xlm-roberta"):
         config["max_position_embeddings"] = 514
     if family == "mixtral":
         config["num_local_experts"] = draw.choice([4, 8])
+    if family in ("olmoe", "gpt_oss"):
+        config |= {"num_experts" if family == "olmoe" else "num_local_experts": draw.choice([8, 16]), "num_experts_per_tok": draw.randint(1, 4), "eos_token_id": 1}
     if family == "qwen3_moe":
         config |= {"moe_intermediate_size": width * 2, "num_experts": draw.choice([8, 16]), "num_experts_per_tok": draw.randint(1, 4)}
     if family in LAYER_NORMED:
@@ -204,7 +207,8 @@ def draw_cases(draw, fraglab, folder, count, named):
 if __name__ == "__main__":
     fraglab, folder, count, *rest = sys.argv[1:]
     named = [{"gemma3": "gemma3_text"}.get(name, name) for name in rest[1:]]
-    unknown = [name for name in named if name not in [*FAMILIES, *LATER]]
+    known = [*FAMILIES, *LATER, *LATER_ENCODERS]
+    unknown = [name for name in named if name not in known]
     if unknown:
-        sys.exit(f"drawn.py: {unknown[0]} is no family that is drawn; expected some of {', '.join([*FAMILIES, *LATER])}")
+        sys.exit(f"drawn.py: {unknown[0]} is no family that is drawn; expected some of {', '.join(known)}")
     draw_cases(random.Random(int(rest[0]) if rest else 1), fraglab, folder, int(count), named)

@@ -157,9 +157,10 @@ refuse() { # sentence; the file's text is on stdin
 
 targets="q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj, qkv_proj, gate_up_proj, c_attn, c_proj, c_fc, query, key, value, dense"
 targets+=", q_lin, k_lin, v_lin, out_lin, lin1, lin2, query_key_value, dense_h_to_4h, dense_4h_to_h, to_q, to_k, to_v, to_out.0, fc1, fc2, Wqkv, Wi, Wo"
-families="gpt2, llama, bert, mistral, qwen2, qwen3, phi3, gemma, roberta, distilbert, opt, gpt_neox, phi, starcoder2, stablelm, gemma2, gemma3, granite, olmo2, smollm3, vit, resnet, unet, mixtral, qwen3_moe, bart, t5, mt5, convnext, whisper, mnasnet, dlrm, graphsage, gcn or modernbert"
+families="gpt2, llama, bert, mistral, qwen2, qwen3, phi3, gemma, roberta, xlm-roberta, distilbert, opt, gpt_neox, phi, starcoder2, stablelm, gemma2, gemma3, granite, olmo2, smollm3, vit, resnet, unet, mixtral, qwen3_moe, olmoe, gpt_oss, bart, t5, mt5, convnext, whisper, mnasnet, dlrm, graphsage, gcn or modernbert"
 types=${families/unet, /}
 types=${types/gemma3,/gemma3_text,}
+types=${types/xlm-roberta,/xlm-roberta, camembert,}
 types=${types/, mnasnet, dlrm, graphsage, gcn or/ or}
 
 @test "bad input is refused with its place, what was found and what would be right" {
@@ -225,7 +226,11 @@ types=${types/, mnasnet, dlrm, graphsage, gcn or/ or}
     printf 'model: {family: bert}\nrun: {task: generate}\n' |
         refuse ": task is generate, and bert is no decoder; expected train or evaluate"
     printf '{"model_type": "roberta", "max_position_embeddings": 66}' | refuse ": tokens is 128; the model has positions for 64"
-    printf '{"model_type": "wav2vec2"}' | refuse ": 'model_type' is 'wav2vec2'; expected ${types/roberta,/roberta, xlm-roberta,}"
+    any="'fraglab dryrun -- python train.py' takes any model; expected"
+    printf '{"model_type": "wav2vec2"}' | refuse ": 'model_type' is 'wav2vec2'; $any $types"
+    printf '{"model_type": "mbart"}' | refuse ": 'model_type' is 'mbart'; the nearest that is described is bart; $any $types"
+    printf '{"model_type": "llava", "text_config": {"model_type": "llama"}}' |
+        refuse ": 'model_type' is 'llava'; its 'text_config' alone is llama, and is taken as a file of its own; $any $types"
     printf '{"_class_name": "FluxTransformer2DModel"}' | refuse ": '_class_name' is 'FluxTransformer2DModel'; expected UNet2DConditionModel"
     printf '{"model_type": "gpt2", "n_layer": -3}' | refuse ": 'n_layer' is -3; expected a whole number 1 to 1000"
     printf 'model: {family: llama}\nrun: {quantize: nf4}\n' |
@@ -284,7 +289,7 @@ types=${types/, mnasnet, dlrm, graphsage, gcn or/ or}
         refuse ": nodes has 63, and batch is 64; expected at least as many nodes"
     printf 'model: {family: graphsage}\nrun: {checkpoint: blocks}\n' |
         refuse ": checkpoint is blocks, and graphsage has no blocks for it; expected none"
-    printf '{"model_type": "dlrm"}' | refuse ": 'model_type' is 'dlrm'; expected ${types/roberta,/roberta, xlm-roberta,}"
+    printf '{"model_type": "dlrm"}' | refuse ": 'model_type' is 'dlrm'; $any $types"
     printf '{"hidden_size": 3}' | refuse ": has no 'model_type'; expected the config.json of a model"
 }
 

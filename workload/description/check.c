@@ -39,6 +39,10 @@ static bool check_transformer(const frag_network *of, frag_error *error)
         return frag_fail(error, FRAG_E_INPUT,
                          "width %" PRIu64 " is no multiple of encoder_heads %" PRIu64, of->width,
                          of->encoder_heads);
+    if (of->has_sinks && !of->is_eager)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "sinks is true, which is described with eager attention; expected eager "
+                         "true");
     if (of->heads % of->key_heads != 0)
         return frag_fail(error, FRAG_E_INPUT,
                          "heads %" PRIu64 " is no multiple of key_heads %" PRIu64, of->heads,
@@ -670,6 +674,11 @@ static bool check_experts(const frag_workload *workload, frag_error *error)
         return frag_fail(error, FRAG_E_INPUT,
                          "experts_implementation is eager, and the model has no experts; expected "
                          "it with families such as mixtral");
+    if (is_eager && of->has_clipped_experts)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "experts_implementation is eager, which is not described for %s; expected "
+                         "grouped_mm",
+                         frag_families[of->family].name);
     if (!is_even && !is_eager)
         return frag_fail(error, FRAG_E_INPUT,
                          "expert_shares is given, on which nothing hangs when all experts are in "

@@ -21,7 +21,8 @@ typedef enum frag_family_id {
     FRAG_FAMILY_QWEN3,
     FRAG_FAMILY_PHI3,
     FRAG_FAMILY_GEMMA,
-    FRAG_FAMILY_ROBERTA, /* bert */
+    FRAG_FAMILY_ROBERTA,     /* bert */
+    FRAG_FAMILY_XLM_ROBERTA, /* roberta with the head's parameters first */
     FRAG_FAMILY_DISTILBERT,
     FRAG_FAMILY_OPT,
     FRAG_FAMILY_GPT_NEOX, /* Pythia */
@@ -38,6 +39,8 @@ typedef enum frag_family_id {
     FRAG_FAMILY_UNET,    /* of diffusion */
     FRAG_FAMILY_MIXTRAL, /* llama whose feed-forward parts are mixtures of experts */
     FRAG_FAMILY_QWEN3_MOE,
+    FRAG_FAMILY_OLMOE,
+    FRAG_FAMILY_GPT_OSS,
     FRAG_FAMILY_BART,
     FRAG_FAMILY_T5,
     FRAG_FAMILY_MT5, /* t5 with other defaults */
@@ -99,14 +102,15 @@ typedef struct frag_network {
     uint64_t heads;
     uint64_t key_heads; /* fewer than heads: grouped queries */
     uint64_t head_width;
-    uint64_t experts;        /* a layer has so many; 0: none */
-    uint64_t experts_chosen; /* for each token */
-    uint64_t expert_inner;   /* as inner, of an expert */
-    uint64_t expert_every;   /* every so many layers have experts */
-    bool has_typed_routing;  /* weights of experts come in the type of the hidden states */
-    bool has_normed_routing; /* those of a token are divided by their sum */
-    bool is_router_last;     /* its weight lies behind those of the experts */
-    uint64_t encoder_layers; /* of an encoder before a decoder */
+    uint64_t experts;         /* a layer has so many; 0: none */
+    uint64_t experts_chosen;  /* for each token */
+    uint64_t expert_inner;    /* as inner, of an expert */
+    uint64_t expert_every;    /* every so many layers have experts */
+    bool has_typed_routing;   /* weights of experts come in the type of the hidden states */
+    bool has_normed_routing;  /* those of a token are divided by their sum */
+    bool is_router_last;      /* its weight lies behind those of the experts */
+    bool has_clipped_experts; /* they have biases, as the router, and clip what the gate gets */
+    uint64_t encoder_layers;  /* of an encoder before a decoder */
     uint64_t encoder_heads;
     uint64_t encoder_inner;
     uint64_t mels;              /* numbers of a frame of a spectrogram (Whisper) */
@@ -149,6 +153,7 @@ typedef struct frag_network {
     bool has_query_bias;       /* those of queries, keys and values */
     bool has_inner_bias;
     bool has_head_bias;
+    bool is_head_first; /* its parameters come before all others (XLM-RoBERTa) */
     bool has_norm_bias;
     bool has_norms_first; /* a block's norms are before its parts, not behind them (OPT) */
     bool has_head_norms;  /* of the queries and keys of each head */
@@ -159,6 +164,8 @@ typedef struct frag_network {
     bool has_exact_parts; /* norms' weights and rotary angles are applied in fp32 (OLMo 2) */
     bool has_scales;      /* numbers that embedding, residual parts and logits are multiplied by */
     bool has_local_rope;  /* layers with a window have rotary angles of their own (Gemma 3) */
+    bool has_half_rope;   /* angles of half a head's width, for both halves (gpt-oss) */
+    bool has_sinks;       /* each head has one more score, which nothing is read for (gpt-oss) */
     uint64_t unturned_every; /* every so many layers knows no positions; 0: none (SmolLM3) */
     bool is_eager;           /* attention has its scores as a tensor */
     bool has_wide_norms;     /* RMS norms multiply by 1 + weight, in fp32 */

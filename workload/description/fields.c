@@ -130,6 +130,8 @@ static const frag_field llama_fields[] = {
     {FLAG("scales", NULL, has_scales, 0,
           "the embedding, what each part adds, and the logits are multiplied by numbers")},
     {FLAG("eager", NULL, is_eager, 0, "attention has its scores as a tensor")},
+    {FLAG("sinks", NULL, has_sinks, 0, "each head has one more score for no token")},
+    {FLAG("half_rotary", NULL, has_half_rope, 0, "rotary angles are there once for both halves")},
     {RATIO("score_cap", "attn_logit_softcapping", score_cap, 0, 0, 1e6,
            "scores of eager attention are kept within it by tanh; 0: are not")},
     {RATIO("logit_cap", "final_logit_softcapping", logit_cap, 0, 0, 1e6,
@@ -148,6 +150,8 @@ static const frag_field llama_fields[] = {
           "weights of a token's experts are divided by their sum")},
     {FLAG("router_last", NULL, is_router_last, 0,
           "the router's weight comes behind those of the experts")},
+    {FLAG("clipped_experts", NULL, has_clipped_experts, 0,
+          "experts and router have biases, and what the gate gets is clipped")},
     {.key = NULL},
 };
 
@@ -161,6 +165,22 @@ static const frag_field_default qwen3_moe_defaults[] = {
     {"layers", 24},         {"key_heads", 4},      {"head_norms", 1},    {"experts", 128},
     {"experts_chosen", 8},  {"expert_inner", 768}, {"typed_routing", 1}, {"normed_routing", 0},
     {"router_last", 1},     {.key = NULL},
+};
+
+static const frag_field_default olmoe_defaults[] = {
+    {"vocabulary", 50304}, {"positions", 4096},  {"width", 2048},       {"inner", 2048},
+    {"layers", 16},        {"heads", 16},        {"whole_norms", 1},    {"experts", 64},
+    {"experts_chosen", 8}, {"typed_routing", 1}, {"normed_routing", 0}, {"router_last", 0},
+    {.key = NULL},
+};
+
+static const frag_field_default gpt_oss_defaults[] = {
+    {"vocabulary", 201088}, {"positions", 131072}, {"width", 2880},      {"inner", 2880},
+    {"layers", 36},         {"heads", 64},         {"key_heads", 8},     {"head_width", 64},
+    {"attention_bias", 1},  {"use_window", 1},     {"window", 128},      {"full_every", 2},
+    {"exact_parts", 1},     {"eager", 1},          {"sinks", 1},         {"half_rotary", 1},
+    {"experts", 128},       {"experts_chosen", 4}, {"typed_routing", 1}, {"normed_routing", 0},
+    {"clipped_experts", 1}, {.key = NULL},
 };
 
 static const frag_field_default mistral_defaults[] = {
@@ -269,6 +289,7 @@ static const frag_field bert_fields[] = {
      ACTIVATIONS, "of the feed-forward part and the head"},
     {FLAG("counted_positions", NULL, counts_positions, 0,
           "positions are counted from the ids, and two of them are never used")},
+    {FLAG("head_first", NULL, is_head_first, 0, "parameters of the head come before all others")},
     {ATTENTION_DROPOUT("attention_probs_dropout_prob", 0.1)},
     {RESIDUAL_DROPOUT("hidden_dropout_prob", 0.1)},
     {.key = NULL},
@@ -277,6 +298,13 @@ static const frag_field bert_fields[] = {
 static const frag_field_default roberta_defaults[] = {
     {"vocabulary", 50265},
     {"counted_positions", 1},
+    {.key = NULL},
+};
+
+static const frag_field_default xlm_roberta_defaults[] = {
+    {"vocabulary", 30522},
+    {"counted_positions", 1},
+    {"head_first", 1},
     {.key = NULL},
 };
 
@@ -621,11 +649,16 @@ const frag_family_fields frag_families[FRAG_FAMILY_COUNT] = {
                           .has_learnt_positions = true, .is_encoder = true,
                           .lora_default = FRAG_LORA_QUERY | FRAG_LORA_VALUE,
                           .lora_targets = LORA_BERT},
-    [FRAG_FAMILY_ROBERTA] = {NAMED("roberta", "roberta|xlm-roberta", "bert that counts positions",
-                                   bert_fields),
+    [FRAG_FAMILY_ROBERTA] = {NAMED("roberta", "roberta", "bert that counts positions", bert_fields),
                              .defaults = roberta_defaults, .has_learnt_positions = true,
                              .is_encoder = true, .lora_default = FRAG_LORA_QUERY | FRAG_LORA_VALUE,
                              .lora_targets = LORA_BERT},
+    [FRAG_FAMILY_XLM_ROBERTA] = {NAMED("xlm-roberta", "xlm-roberta|camembert",
+                                       "roberta whose head comes before the rest", bert_fields),
+                                 .defaults = xlm_roberta_defaults, .has_learnt_positions = true,
+                                 .is_encoder = true,
+                                 .lora_default = FRAG_LORA_QUERY | FRAG_LORA_VALUE,
+                                 .lora_targets = LORA_BERT},
     [FRAG_FAMILY_DISTILBERT] = {NAMED("distilbert", "distilbert", "bert without types of tokens",
                                       distilbert_fields),
                                 .has_learnt_positions = true, .is_encoder = true,
@@ -681,6 +714,16 @@ const frag_family_fields frag_families[FRAG_FAMILY_COUNT] = {
     [FRAG_FAMILY_QWEN3_MOE] = {NAMED("qwen3_moe", "qwen3_moe",
                                      "qwen3 with a mixture of experts in each layer", llama_fields),
                                .defaults = qwen3_moe_defaults, .lora_targets = LORA_ATTENTION},
+    [FRAG_FAMILY_OLMOE] = {NAMED("olmoe", "olmoe",
+                                 "llama with norms of queries and keys, and experts in each layer",
+                                 llama_fields),
+                           .defaults = olmoe_defaults, .lora_targets = LORA_ATTENTION},
+    [FRAG_FAMILY_GPT_OSS] = {NAMED("gpt_oss", "gpt_oss",
+                                   "llama with experts, attention with sinks, and every second "
+                                   "layer with a window",
+                                   llama_fields),
+                             .defaults = gpt_oss_defaults, .has_two_masks = true,
+                             .has_no_offload = true, .lora_targets = LORA_ATTENTION},
     [FRAG_FAMILY_GPT_NEOX] = {NAMED("gpt_neox", "gpt_neox",
                                     "decoder transformer with parallel parts and rotary positions",
                                     gpt_neox_fields),

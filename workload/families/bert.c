@@ -10,7 +10,8 @@ typedef struct embeddings {
 
 /* On top: a layer, a norm, and the embedding of the words turned around. */
 typedef struct head {
-    frag_tensor bias; /* of the words */
+    frag_tensor bias;  /* of the words */
+    frag_tensor words; /* where it comes first; 0: among the embeddings */
     frag_linear dense;
     frag_pair last;
 } head;
@@ -24,7 +25,9 @@ static bool is_distilled(const frag_network *of)
 static embeddings walk_embeddings(frag_walk *at, const frag_network *of)
 {
     const frag_shape places = {of->positions, of->width};
-    embeddings next = {.words = frag_walk_parameter(at, (frag_shape){of->vocabulary, of->width})};
+    embeddings next = {.words = 0};
+    if (!of->is_head_first)
+        next.words = frag_walk_parameter(at, (frag_shape){of->vocabulary, of->width});
     if (!of->counts_positions)
         next.positions = frag_walk_parameter(at, places);
     if (!is_distilled(of))
@@ -83,6 +86,8 @@ static head walk_head(frag_walk *at, const frag_network *of)
     next.dense = frag_walk_linear(at, (frag_shape){of->width, of->width}, true,
                                   is_distilled(of) ? 0 : FRAG_LORA_DENSE);
     next.last = frag_walk_norm(at, of->width);
+    if (of->is_head_first)
+        next.words = frag_walk_parameter(at, (frag_shape){of->vocabulary, of->width});
     if (!is_first)
         next.bias = frag_walk_parameter(at, words);
     if (!is_distilled(of) && at->model != NULL)
@@ -94,10 +99,13 @@ static void build(frag_tape *tape, frag_model *model)
 {
     const frag_network *of = &model->workload->network;
     frag_walk at = {.tape = tape, .workload = model->workload, .model = model};
+    if (of->is_head_first)
+        (void)walk_head(&at, of);
     (void)walk_embeddings(&at, of);
     for (uint64_t i = 0; i < of->layers; i++)
         (void)walk_layer(&at, of);
-    (void)walk_head(&at, of);
+    if (!of->is_head_first)
+        (void)walk_head(&at, of);
 }
 
 static frag_tensor drop_out(frag_tape *tape, const frag_model *model, frag_tensor x)
@@ -248,7 +256,12 @@ static frag_tensor compute_loss(frag_tape *tape, const frag_model *model, const 
 {
     const frag_network *of = &model->workload->network;
     frag_walk at = {.tape = tape, .workload = model->workload, .at = model->parameters};
-    const embeddings below = walk_embeddings(&at, of);
+    head above = {0};
+    if (of->is_head_first)
+        above = walk_head(&at, of);
+    embeddings below = walk_embeddings(&at, of);
+    if (of->is_head_first)
+        below.words = above.words;
     frag_tensor hidden = (is_distilled(of) ? embed_distilled : embed)(tape, model, &below, batch);
     frag_tensor embedded = frag_tape_keep(tape, hidden);
     for (uint64_t i = 0; i < of->layers; i++) {
@@ -258,7 +271,8 @@ static frag_tensor compute_loss(frag_tape *tape, const frag_model *model, const 
         frag_tape_set(tape, &hidden, frag_model_call(tape, model, &next, hidden));
     }
     frag_tape_drop(tape, embedded);
-    const head above = walk_head(&at, of);
+    if (!of->is_head_first)
+        above = walk_head(&at, of);
     frag_tensor logits = predict(tape, model, &above, below.words, hidden);
     frag_tensor flat = frag_aten_view(tape, logits);
     frag_tensor loss = frag_aten_cross_entropy(tape, flat, batch->labels);

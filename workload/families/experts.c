@@ -8,11 +8,19 @@
 frag_experts frag_walk_experts(frag_walk *at, const frag_network *of, uint64_t place)
 {
     frag_experts next = {.place = place};
+    bool is_clipped = of->has_clipped_experts;
     if (!of->is_router_last)
         next.router = frag_walk_parameter(at, (frag_shape){of->experts, of->width});
+    if (is_clipped)
+        next.router_bias = frag_walk_parameter(at, (frag_shape){0, of->experts});
     next.gate_up =
         frag_walk_parameter(at, (frag_shape){of->experts * 2 * of->expert_inner, of->width});
+    if (is_clipped)
+        next.gate_up_bias =
+            frag_walk_parameter(at, (frag_shape){of->experts, 2 * of->expert_inner});
     next.down = frag_walk_parameter(at, (frag_shape){of->experts * of->width, of->expert_inner});
+    if (is_clipped)
+        next.down_bias = frag_walk_parameter(at, (frag_shape){of->experts, of->width});
     if (of->is_router_last)
         next.router = frag_walk_parameter(at, (frag_shape){of->experts, of->width});
     return next;
@@ -25,8 +33,22 @@ typedef struct routing {
     frag_tensor chosen;
 } routing;
 
+/* The softmax of what is chosen, in its type. */
+static routing route_clipped(frag_tape *tape, const frag_network *of, const frag_experts *at,
+                             frag_tensor x)
+{
+    uint64_t pairs = frag_tape_count(tape, x) / of->width * of->experts_chosen;
+    routing made = {.logits = frag_aten_linear(tape, x, at->router, at->router_bias, of->experts)};
+    frag_tensor top = frag_aten_topk(tape, made.logits, pairs, &made.chosen);
+    made.weights = frag_aten_softmax_typed(tape, top);
+    frag_tape_drop(tape, top);
+    return made;
+}
+
 static routing route(frag_tape *tape, const frag_network *of, const frag_experts *at, frag_tensor x)
 {
+    if (of->has_clipped_experts)
+        return route_clipped(tape, of, at, x);
     uint64_t rows = frag_tape_count(tape, x) / of->width;
     uint64_t pairs = rows * of->experts_chosen;
     frag_tensor flat = frag_aten_view(tape, x);
@@ -60,6 +82,43 @@ static frag_tensor apply_gate(frag_tape *tape, const frag_network *of, frag_tens
     return made;
 }
 
+/* (up + 1) * gate * sigmoid(gate * alpha), of every second number each, both clipped. */
+static frag_tensor apply_clipped_gate(frag_tape *tape, frag_tensor both)
+{
+    uint64_t half = frag_tape_count(tape, both) / 2;
+    frag_tensor gate = frag_aten_slice(tape, both, half);
+    frag_tensor up = frag_aten_slice(tape, both, half);
+    frag_tape_set_strided(tape, gate);
+    frag_tape_set_strided(tape, up);
+    frag_family_will_save(tape, gate);
+    frag_tape_set(tape, &gate, frag_aten_clamp_one(tape, gate));
+    frag_family_will_save(tape, up);
+    frag_tape_set(tape, &up, frag_aten_clamp(tape, up, 0, 0));
+    frag_tensor share = frag_aten_mul_scalar(tape, gate);
+    frag_tape_set(tape, &share, frag_aten_sigmoid(tape, share));
+    frag_tensor linear = frag_aten_mul(tape, gate, share);
+    frag_tape_drop(tape, share);
+    frag_tensor shifted = frag_aten_add_scalar(tape, up);
+    frag_tensor made = frag_aten_mul(tape, shifted, linear);
+    frag_tape_drop(tape, shifted);
+    frag_tape_drop(tape, gate);
+    frag_tape_drop(tape, up);
+    frag_tape_drop(tape, linear);
+    return made;
+}
+
+/* x times the matrix of each row's expert, and its bias, where there are any: the old ones in
+ * *biases go when the new ones are there. */
+static frag_tensor multiply_grouped(frag_tape *tape, frag_tensor x, const frag_tensor of[2],
+                                    const frag_tensor sorted[2], const frag_matrix_shape *shape,
+                                    frag_tensor *biases)
+{
+    if (of[1] != 0)
+        frag_tape_set(tape, biases, frag_aten_gather(tape, of[1], sorted[0], shape->columns));
+    frag_tensor made = frag_aten_grouped_mm(tape, x, of[0], sorted[1], shape);
+    return of[1] != 0 ? frag_aten_add_in_place(tape, made, *biases) : made;
+}
+
 /* grouped_mm_experts_forward */
 static frag_tensor run_grouped(frag_tape *tape, const frag_network *of, const frag_experts *at,
                                frag_tensor x, const routing *by)
@@ -78,13 +137,18 @@ static frag_tensor run_grouped(frag_tape *tape, const frag_network *of, const fr
     frag_tensor counts = frag_tape_empty(tape, of->experts, FRAG_I32);
     frag_tensor offsets = frag_tape_empty(tape, of->experts, FRAG_I32);
     frag_aten_scan(tape, of->experts, FRAG_F32);
+    frag_tensor biases = 0;
+    const frag_tensor by_expert[2] = {sorted, offsets};
     frag_tensor made =
-        frag_aten_grouped_mm(tape, selected, at->gate_up, offsets,
-                             &(frag_matrix_shape){pairs, of->width, 2 * of->expert_inner});
-    frag_tape_set(tape, &made, apply_gate(tape, of, made));
+        multiply_grouped(tape, selected, (frag_tensor[]){at->gate_up, at->gate_up_bias}, by_expert,
+                         &(frag_matrix_shape){pairs, of->width, 2 * of->expert_inner}, &biases);
     frag_tape_set(tape, &made,
-                  frag_aten_grouped_mm(tape, made, at->down, offsets,
-                                       &(frag_matrix_shape){pairs, of->expert_inner, of->width}));
+                  of->has_clipped_experts ? apply_clipped_gate(tape, made)
+                                          : apply_gate(tape, of, made));
+    frag_tape_set(tape, &made,
+                  multiply_grouped(tape, made, (frag_tensor[]){at->down, at->down_bias}, by_expert,
+                                   &(frag_matrix_shape){pairs, of->expert_inner, of->width},
+                                   &biases));
     frag_tensor weighted = frag_aten_mul(tape, made, sorted_weights);
     frag_tensor inverse = frag_tape_empty(tape, pairs, FRAG_I64);
     frag_tape_drop(tape, frag_tape_empty(tape, pairs, FRAG_I64));
@@ -95,8 +159,9 @@ static frag_tensor run_grouped(frag_tape *tape, const frag_network *of, const fr
     frag_tape_drop(tape, shaped);
     frag_tape_set(tape, &made, frag_tape_keep(tape, made));
     frag_tensor typed = frag_tape_to(tape, sum, frag_tape_dtype(tape, x));
-    const frag_tensor names[] = {flat_weights, sorted,  order, selected, sorted_weights, small,
-                                 counts,       offsets, made,  weighted, inverse,        sum};
+    const frag_tensor names[] = {flat_weights, sorted,  order,   selected, sorted_weights,
+                                 small,        counts,  offsets, biases,   made,
+                                 weighted,     inverse, sum};
     for (uint32_t i = 0; i < sizeof names / sizeof *names; i++)
         frag_tape_drop(tape, names[i]);
     return typed;
@@ -220,7 +285,7 @@ static frag_tensor run_eager(frag_tape *tape, const frag_model *model, const fra
 }
 
 frag_tensor frag_experts_apply(frag_tape *tape, const frag_model *model, const frag_experts *at,
-                               frag_tensor x, const frag_batch *batch)
+                               frag_tensor x, const frag_batch *batch, frag_tensor *weights)
 {
     const frag_network *of = &model->workload->network;
     frag_tensor rows = frag_aten_view(tape, x);
@@ -231,6 +296,8 @@ frag_tensor frag_experts_apply(frag_tape *tape, const frag_model *model, const f
     frag_tape_drop(tape, rows);
     frag_tape_set(tape, &made, frag_aten_view(tape, made));
     frag_tape_drop(tape, by.logits);
+    if (weights != NULL)
+        frag_tape_set(tape, weights, frag_tape_keep(tape, by.weights));
     frag_tape_drop(tape, by.weights);
     frag_tape_drop(tape, by.chosen);
     return made;

@@ -64,7 +64,8 @@ static bool is_pipelined(const frag_model *model)
 
 bool frag_model_finds_packed(const frag_model *model, const frag_cache *past)
 {
-    return past == NULL && !is_pipelined(model);
+    /* The masks of gpt-oss are asked for without positions. */
+    return past == NULL && !is_pipelined(model) && !model->workload->network.has_sinks;
 }
 
 void frag_family_load_tokens(frag_tape *tape, const frag_model *model, frag_batch *batch)

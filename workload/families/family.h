@@ -199,15 +199,16 @@ void frag_model_prepare(frag_tape *tape, frag_model *model);
 
 /* ---- mixtures of experts (experts.c) */
 typedef struct frag_experts {
-    frag_tensor router;
-    frag_tensor gate_up; /* of all experts */
-    frag_tensor down;
+    frag_tensor router, router_bias;   /* biases: 0: not there */
+    frag_tensor gate_up, gate_up_bias; /* of all experts */
+    frag_tensor down, down_bias;
     uint64_t place; /* among the layers with experts */
 } frag_experts;
 
 frag_experts frag_walk_experts(frag_walk *at, const frag_network *of, uint64_t place);
+/* weights: where the router's weights of the chosen experts go, owned; NULL: nobody keeps them. */
 frag_tensor frag_experts_apply(frag_tape *tape, const frag_model *model, const frag_experts *at,
-                               frag_tensor x, const frag_batch *batch);
+                               frag_tensor x, const frag_batch *batch, frag_tensor *weights);
 
 /* ---- decoders (decoder.c): keys and values of past tokens, loss, logits of the last token */
 /* Does attention of that layer look back over a window only? */
@@ -343,6 +344,8 @@ typedef struct frag_rope {
 
 /* width: of a head, as far as it is turned. Both tensors are owned by the caller. */
 frag_rope frag_rope_make(frag_tape *tape, uint64_t width, uint64_t tokens, frag_dtype dtype);
+/* The same angles once, where frag_rope_make has them twice for both halves of a head. */
+frag_rope frag_rope_make_half(frag_tape *tape, uint64_t width, uint64_t tokens, frag_dtype dtype);
 /* How much of a head GPT-NeoX and Phi turn by its position. */
 uint64_t frag_rope_width(const frag_network *of);
 /* The part of each head that is turned, and what is behind it (which may be nothing). */
@@ -356,6 +359,8 @@ frag_rope_parts frag_rope_split(frag_tape *tape, frag_tensor x, uint64_t head_wi
                                 uint64_t width);
 /* x * cos + rotate_half(x) * sin */
 frag_tensor frag_rope_apply(frag_tape *tape, frag_tensor x, frag_rope angles);
+/* Both halves of x by angles of half its width: cat(x1 * cos - x2 * sin, x2 * cos + x1 * sin) */
+frag_tensor frag_rope_apply_half(frag_tape *tape, frag_tensor x, frag_rope angles);
 /* The same of x.float(), made for each of both products. */
 frag_tensor frag_rope_apply_wide(frag_tape *tape, frag_tensor x, frag_rope angles);
 

@@ -6,11 +6,27 @@ typedef struct block {
     /* Fused: q makes all three, gate both. */
     frag_linear q, k, v, o, gate, up, down;
     frag_tensor query_norm, key_norm;  /* of each head; 0: not there */
+    frag_tensor sinks;                 /* a score of each head; 0: not there */
     frag_tensor norm, norm2;           /* before attention and feed-forward part; 0: not there */
     frag_tensor post_norm, post_norm2; /* behind them */
     bool has_experts;
     frag_experts experts; /* in the place of gate, up and down */
 } block;
+
+/* Sinks move to the GPU behind the layers of attention, and are named before them, which is the
+ * same where only adapters are trained. */
+static frag_tensor walk_sinks(frag_walk *at, const frag_network *of, bool is_behind)
+{
+    enum { LAYERS = 4 };
+    bool is_named_first = at->workload->lora_rank == 0 && at->workload->quantize == 0;
+    bool is_built = at->model != NULL;
+    if (!of->has_sinks || is_behind != (is_built || !is_named_first))
+        return 0;
+    frag_tensor made = frag_walk_parameter(at, (frag_shape){0, of->heads});
+    if (is_built && is_named_first)
+        frag_model_name_first(at->model, LAYERS * (of->has_attention_bias ? 2 : 1) + 1, 1);
+    return made;
+}
 
 static void walk_attention(frag_walk *at, const frag_network *of, block *next)
 {
@@ -24,11 +40,13 @@ static void walk_attention(frag_walk *at, const frag_network *of, block *next)
                                    FRAG_LORA_QKV);
         return;
     }
+    frag_tensor sinks = walk_sinks(at, of, false);
     next->q = frag_walk_linear(at, (frag_shape){queries, of->width}, has_bias, FRAG_LORA_Q);
     next->k = frag_walk_linear(at, (frag_shape){keys, of->width}, has_bias, FRAG_LORA_K);
     next->v = frag_walk_linear(at, (frag_shape){keys, of->width}, has_bias, FRAG_LORA_V);
     next->o =
         frag_walk_linear(at, (frag_shape){of->width, queries}, of->has_attention_bias, FRAG_LORA_O);
+    next->sinks = sinks != 0 ? sinks : walk_sinks(at, of, true);
     if (of->has_head_norms || of->has_whole_norms) {
         next->query_norm = frag_walk_parameter(
             at, (frag_shape){0, of->has_whole_norms ? queries : of->head_width});
@@ -216,6 +234,11 @@ static void apply_partial_rope(frag_tape *tape, const frag_network *of, frag_ten
     }
 }
 
+static bool has_exact_rope(const frag_network *of)
+{
+    return of->has_exact_parts && !of->has_half_rope;
+}
+
 static void turn(frag_tape *tape, const frag_network *of, frag_tensor qkv[3], frag_rope angles)
 {
     if (is_rope_partial(of)) {
@@ -225,11 +248,11 @@ static void turn(frag_tape *tape, const frag_network *of, frag_tensor qkv[3], fr
     frag_tensor turned[2];
     frag_tensor typed[2]; /* as they were, if the angles are in fp32 */
     for (uint32_t i = 0; i < 2; i++)
-        turned[i] = frag_rope_apply(tape, qkv[i], angles);
+        turned[i] =
+            (of->has_half_rope ? frag_rope_apply_half : frag_rope_apply)(tape, qkv[i], angles);
     for (uint32_t i = 0; i < 2; i++)
-        typed[i] = of->has_exact_parts
-                       ? frag_tape_to(tape, turned[i], frag_tape_dtype(tape, qkv[i]))
-                       : frag_tape_keep(tape, turned[i]);
+        typed[i] = has_exact_rope(of) ? frag_tape_to(tape, turned[i], frag_tape_dtype(tape, qkv[i]))
+                                      : frag_tape_keep(tape, turned[i]);
     for (uint32_t i = 0; i < 2; i++) {
         frag_tape_set(tape, &qkv[i], typed[i]);
         frag_tape_drop(tape, turned[i]);
@@ -326,10 +349,11 @@ static frag_tensor mix(frag_tape *tape, const block_call *call, const frag_tenso
     shape.keys = frag_network_keys(of, call->has_window, batch);
     shape.is_causal = batch->tokens > 1;
     shape.is_cached = is_cached;
-    shape.is_heads_first = is_rope_partial(of); /* as cat has put them */
+    shape.is_heads_first = is_rope_partial(of) || of->has_half_rope; /* as cat has put them */
     if (!of->is_eager)
         return frag_decoder_attend(tape, qkv, shape, call->mask);
-    const frag_eager_attention how = {shape, call->mask, of->score_cap > 0, is_cached};
+    const frag_eager_attention how = {shape, call->mask, of->score_cap > 0, is_cached,
+                                      call->at.sinks};
     return frag_aten_eager_attention(tape, qkv, &how, weights);
 }
 
@@ -426,7 +450,8 @@ static frag_tensor run_block(frag_tape *tape, const void *context, frag_tensor x
     frag_tape_set(tape, &hidden, normalise_part(tape, of, hidden, at->norm2));
     frag_tape_set(tape, &hidden,
                   at->has_experts
-                      ? frag_experts_apply(tape, call->model, &at->experts, hidden, &call->batch)
+                      ? frag_experts_apply(tape, call->model, &at->experts, hidden, &call->batch,
+                                           of->has_clipped_experts ? &weights : NULL)
                       : feed(tape, call->model, at, hidden));
     add_part(tape, of, residual, at->post_norm2, &hidden);
     frag_tape_drop(tape, residual);
@@ -470,8 +495,9 @@ static frag_tensor run_blocks(frag_tape *tape, const frag_model *model, const fr
     frag_tensor positions = frag_model_positions(tape, model, batch->tokens);
     frag_tensor masks[2] = {0, 0};
     make_masks(tape, model, batch, past, frag_tape_dtype(tape, hidden), masks);
-    frag_dtype angle_type = of->has_exact_parts ? FRAG_F32 : frag_tape_dtype(tape, hidden);
-    frag_rope ropes[2] = {frag_rope_make(tape, rotary_width(of), batch->tokens, angle_type)};
+    frag_dtype angle_type = has_exact_rope(of) ? FRAG_F32 : frag_tape_dtype(tape, hidden);
+    frag_rope ropes[2] = {(of->has_half_rope ? frag_rope_make_half : frag_rope_make)(
+        tape, rotary_width(of), batch->tokens, angle_type)};
     if (has_two_ropes(of))
         ropes[1] = frag_rope_make(tape, rotary_width(of), batch->tokens, angle_type);
     for (uint64_t i = stage->first; i < stage->end; i++) {

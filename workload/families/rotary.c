@@ -3,13 +3,15 @@
 #include "workload/families/family.h"
 
 /* Angles of each position: cos and sin, in the type of the hidden states. Without gradients. */
-frag_rope frag_rope_make(frag_tape *tape, uint64_t width, uint64_t tokens, frag_dtype dtype)
+static frag_rope make_angles(frag_tape *tape, uint64_t width, uint64_t tokens, frag_dtype dtype,
+                             bool is_half)
 {
     bool was = frag_tape_set_recording(tape, false);
     frag_tensor positions = frag_tape_empty(tape, tokens, FRAG_F32);
     frag_tensor angles = frag_tape_empty(tape, tokens * (width / 2), FRAG_F32);
     frag_tape_drop(tape, positions);
-    frag_tensor both = frag_aten_cat(tape, angles, angles, FRAG_F32);
+    frag_tensor both =
+        is_half ? frag_tape_keep(tape, angles) : frag_aten_cat(tape, angles, angles, FRAG_F32);
     frag_tensor made[2];
     for (uint32_t i = 0; i < 2; i++) {
         made[i] = frag_aten_mul_scalar(tape, both);
@@ -23,6 +25,16 @@ frag_rope frag_rope_make(frag_tape *tape, uint64_t width, uint64_t tokens, frag_
     frag_tape_drop(tape, made[1]);
     frag_tape_set_recording(tape, was);
     return result;
+}
+
+frag_rope frag_rope_make(frag_tape *tape, uint64_t width, uint64_t tokens, frag_dtype dtype)
+{
+    return make_angles(tape, width, tokens, dtype, false);
+}
+
+frag_rope frag_rope_make_half(frag_tape *tape, uint64_t width, uint64_t tokens, frag_dtype dtype)
+{
+    return make_angles(tape, width, tokens, dtype, true);
 }
 
 /* torch.cat((-x2, x1), dim=-1) */
@@ -47,6 +59,30 @@ frag_tensor frag_rope_apply(frag_tape *tape, frag_tensor x, frag_rope angles)
     frag_tensor made = frag_aten_add(tape, straight, turned);
     frag_tape_drop(tape, straight);
     frag_tape_drop(tape, turned);
+    return made;
+}
+
+/* a * cos - b * sin, or a * cos + b * sin */
+static frag_tensor combine(frag_tape *tape, const frag_tensor of[2], frag_rope angles, bool is_sum)
+{
+    frag_tensor one = frag_aten_mul(tape, of[0], angles.cosine);
+    frag_tensor other = frag_aten_mul(tape, of[1], angles.sine);
+    frag_tensor made = (is_sum ? frag_aten_add : frag_aten_sub)(tape, one, other);
+    frag_tape_drop(tape, other);
+    frag_tape_drop(tape, one);
+    return made;
+}
+
+frag_tensor frag_rope_apply_half(frag_tape *tape, frag_tensor x, frag_rope angles)
+{
+    frag_tensor halves[2];
+    frag_aten_split(tape, x, halves, 2);
+    frag_tensor first = combine(tape, halves, angles, false);
+    frag_tensor second = combine(tape, (frag_tensor[]){halves[1], halves[0]}, angles, true);
+    frag_tensor made = frag_aten_cat(tape, first, second, frag_tape_dtype(tape, first));
+    const frag_tensor names[] = {halves[0], halves[1], first, second};
+    for (uint32_t i = 0; i < sizeof names / sizeof *names; i++)
+        frag_tape_drop(tape, names[i]);
     return made;
 }
 

@@ -22,6 +22,7 @@ frag_tensor frag_aten_pow(frag_tape *tape, frag_tensor self);
 frag_tensor frag_aten_rsqrt(frag_tape *tape, frag_tensor self);
 frag_dtype frag_aten_wider(frag_dtype a, frag_dtype b); /* of an operator's result */
 frag_tensor frag_aten_tanh(frag_tape *tape, frag_tensor self);
+frag_tensor frag_aten_sigmoid(frag_tape *tape, frag_tensor self);
 frag_tensor frag_aten_gelu(frag_tape *tape, frag_tensor self);
 frag_tensor frag_aten_silu(frag_tape *tape, frag_tensor self);
 frag_tensor frag_aten_relu(frag_tape *tape, frag_tensor self);
@@ -30,6 +31,8 @@ frag_tensor frag_aten_exp(frag_tape *tape, frag_tensor self);
 frag_tensor frag_aten_minimum(frag_tape *tape, frag_tensor self, frag_tensor other);
 /* clamp(self, low, high) by tensors of one number; 0: by numbers of the program */
 frag_tensor frag_aten_clamp(frag_tape *tape, frag_tensor self, frag_tensor low, frag_tensor high);
+/* clamp(self, max=a number) */
+frag_tensor frag_aten_clamp_one(frag_tape *tape, frag_tensor self);
 /* where(condition, self, a number) */
 frag_tensor frag_aten_where(frag_tape *tape, frag_tensor condition, frag_tensor self);
 /* is_active: training with a probability above 0; else the tensor itself. */
@@ -231,9 +234,10 @@ frag_tensor frag_aten_repeat_keys(frag_tape *tape, frag_tensor x,
 /* ---- attention with its scores as a tensor (aten_eager.c) */
 typedef struct frag_eager_attention {
     frag_attention_shape shape;
-    frag_tensor mask; /* added to the scores */
-    bool has_cap;     /* cap * tanh(scores / cap) */
-    bool is_cached;   /* keys and values come out of a cache, heads before tokens */
+    frag_tensor mask;  /* added to the scores */
+    bool has_cap;      /* cap * tanh(scores / cap) */
+    bool is_cached;    /* keys and values come out of a cache, heads before tokens */
+    frag_tensor sinks; /* a score for each head beside those of tokens; 0: none */
 } frag_eager_attention;
 
 /* transformers' eager_attention_forward; what is handed out besides, weights, is owned too. */
@@ -252,6 +256,11 @@ frag_tensor frag_aten_causal_mask(frag_tape *tape, const frag_attention_shape *s
 
 /* softmax in fp32; is_cast: of scores.float(), where else fp16 is read as it is. */
 frag_tensor frag_aten_softmax(frag_tape *tape, frag_tensor scores, bool is_cast);
+
+/* The same in the type of the scores, whatever autocast says. */
+frag_tensor frag_aten_softmax_typed(frag_tape *tape, frag_tensor scores);
+/* x.max(dim=-1, keepdim=True).values of rows of that width */
+frag_tensor frag_aten_max_last(frag_tape *tape, frag_tensor x, uint64_t width);
 
 /* What a running sum of so many elements, FRAG_I64 or FRAG_F32, or (I32) the choice among them,
  * takes besides its result. */

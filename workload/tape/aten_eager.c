@@ -46,7 +46,8 @@ static void softmax_backward(frag_tape *tape, frag_node *node, const frag_tensor
 {
     uint64_t count = frag_tape_count(tape, in[0]);
     out[0] = frag_tape_empty(tape, count, (frag_dtype)node->numbers[0]);
-    frag_tape_drop(tape, frag_tape_empty(tape, count, FRAG_F32)); /* gradient times result */
+    /* gradient times result */
+    frag_tape_drop(tape, frag_tape_empty(tape, count, frag_tape_dtype(tape, in[0])));
 }
 
 frag_tensor frag_aten_softmax(frag_tape *tape, frag_tensor scores, bool is_cast)
@@ -64,16 +65,74 @@ frag_tensor frag_aten_softmax(frag_tape *tape, frag_tensor scores, bool is_cast)
     return made;
 }
 
-static frag_tensor score(frag_tape *tape, frag_tensor query, frag_tensor key,
-                         const frag_eager_attention *how)
+frag_tensor frag_aten_softmax_typed(frag_tape *tape, frag_tensor scores)
+{
+    frag_dtype dtype = frag_tape_dtype(tape, scores);
+    frag_tensor made = frag_tape_empty(tape, frag_tape_count(tape, scores), dtype);
+    frag_node *node = frag_tape_record(tape, softmax_backward, &scores, 1, &made, 1);
+    if (node != NULL) {
+        frag_tape_save_output(tape, node, made);
+        node->numbers[0] = dtype;
+    }
+    return made;
+}
+
+/* saved: places. Zeros, into which the gradient is scattered. */
+static void max_backward(frag_tape *tape, frag_node *node, const frag_tensor *in, frag_tensor *out)
+{
+    out[0] = frag_tape_empty(tape, node->numbers[0], frag_tape_dtype(tape, in[0]));
+}
+
+frag_tensor frag_aten_max_last(frag_tape *tape, frag_tensor x, uint64_t width)
+{
+    uint64_t rows = frag_tape_count(tape, x) / width;
+    frag_tensor made = frag_tape_empty(tape, rows, frag_tape_dtype(tape, x));
+    frag_tensor places = frag_tape_empty(tape, rows, FRAG_I64);
+    frag_tape_set_column(tape, made);
+    frag_node *node = frag_tape_record(tape, max_backward, &x, 1, &made, 1);
+    if (node != NULL) {
+        frag_tape_save_made(tape, node, places);
+        node->numbers[0] = frag_tape_count(tape, x);
+    }
+    frag_tape_drop(tape, places);
+    return made;
+}
+
+/* Behind the scores stands each head's own one, of which nothing is left. combined: scores and
+ * shares with it, which the caller gives back. */
+static frag_tensor share_with_sinks(frag_tape *tape, frag_tensor scores,
+                                    const frag_eager_attention *how, frag_tensor combined[2])
+{
+    const frag_attention_shape *shape = &how->shape;
+    uint64_t rows = shape->batch * shape->heads * shape->queries;
+    frag_tensor shaped = frag_aten_view(tape, how->sinks);
+    frag_tensor sinks = frag_aten_expand(tape, shaped, rows);
+    frag_tape_drop(tape, shaped);
+    frag_dtype wide =
+        frag_aten_wider(frag_tape_dtype(tape, scores), frag_tape_dtype(tape, how->sinks));
+    combined[0] = frag_aten_cat(tape, scores, sinks, wide);
+    frag_tape_drop(tape, sinks);
+    frag_tensor largest = frag_aten_max_last(tape, combined[0], shape->keys + 1);
+    frag_tape_set(tape, &combined[0], frag_aten_sub(tape, combined[0], largest));
+    frag_tape_drop(tape, largest);
+    combined[1] = frag_aten_softmax_typed(tape, combined[0]);
+    frag_tensor made = frag_aten_slice(tape, combined[1], rows * shape->keys);
+    frag_tape_set_strided(tape, made);
+    return made;
+}
+
+/* value: the type of what is read by the scores, where there are sinks. */
+static frag_tensor score(frag_tape *tape, frag_tensor query, frag_tensor key, frag_dtype value,
+                         const frag_eager_attention *how, frag_tensor combined[2])
 {
     const frag_attention_shape *shape = &how->shape;
     bool is_apart = shape->batch > 1 && shape->heads > 1; /* tokens lie between the two */
     bool is_grouped = shape->heads != shape->key_heads;
     const matmul product = {
         .count = shape->batch * shape->heads * shape->queries * shape->keys,
-        .is_self_copied = is_apart && shape->queries > 1,
-        .is_other_copied = is_apart && shape->keys > 1 && !is_grouped && !how->is_cached,
+        .is_self_copied = is_apart && shape->queries > 1 && !shape->is_heads_first,
+        .is_other_copied =
+            is_apart && shape->keys > 1 && !is_grouped && !how->is_cached && !shape->is_heads_first,
         .is_other_expanded = is_apart && is_grouped && shape->key_heads == 1,
         .is_other_turned = shape->keys > 1,
     };
@@ -85,6 +144,12 @@ static frag_tensor score(frag_tape *tape, frag_tensor query, frag_tensor key,
         frag_tape_set(tape, &made, frag_aten_mul_scalar(tape, made));
     }
     frag_tape_set(tape, &made, frag_aten_add(tape, made, how->mask));
+    if (how->sinks != 0) {
+        frag_tensor shares = share_with_sinks(tape, made, how, combined);
+        frag_tape_set(tape, &made, frag_tape_to(tape, shares, value));
+        frag_tape_drop(tape, shares);
+        return made;
+    }
     frag_tensor wide = frag_aten_softmax(tape, made, false);
     frag_tensor typed = frag_tape_to(tape, wide, frag_tape_dtype(tape, query));
     frag_tape_drop(tape, wide);
@@ -100,7 +165,8 @@ frag_tensor frag_aten_eager_attention(frag_tape *tape, const frag_tensor qkv[3],
     bool is_grouped = shape->heads != shape->key_heads;
     frag_tensor key = frag_aten_repeat_keys(tape, qkv[1], shape);
     frag_tensor value = frag_aten_repeat_keys(tape, qkv[2], shape);
-    *weights = score(tape, qkv[0], key, how);
+    frag_tensor combined[2] = {0, 0};
+    *weights = score(tape, qkv[0], key, frag_tape_dtype(tape, value), how, combined);
     const matmul product = {
         .count = shape->batch * shape->heads * shape->queries * shape->width,
         .is_other_copied = is_apart && shape->keys > 1 && !is_grouped && !how->is_cached,
@@ -112,6 +178,8 @@ frag_tensor frag_aten_eager_attention(frag_tape *tape, const frag_tensor qkv[3],
         frag_tape_set(tape, &made, frag_aten_contiguous(tape, made));
     frag_tape_drop(tape, key);
     frag_tape_drop(tape, value);
+    frag_tape_drop(tape, combined[0]);
+    frag_tape_drop(tape, combined[1]);
     return made;
 }
 

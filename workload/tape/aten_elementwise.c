@@ -190,6 +190,11 @@ frag_tensor frag_aten_tanh(frag_tape *tape, frag_tensor self)
     return map(tape, self, scale_backward, true);
 }
 
+frag_tensor frag_aten_sigmoid(frag_tape *tape, frag_tensor self)
+{
+    return map(tape, self, scale_backward, true);
+}
+
 frag_tensor frag_aten_gelu(frag_tape *tape, frag_tensor self)
 {
     return map(tape, self, scale_backward, false);
@@ -274,6 +279,22 @@ frag_tensor frag_aten_clamp(frag_tape *tape, frag_tensor self, frag_tensor low, 
         frag_tape_save(tape, node, self);
     }
     return made;
+}
+
+static void clamp_one_backward(frag_tape *tape, frag_node *node, const frag_tensor *in,
+                               frag_tensor *out)
+{
+    (void)node;
+    frag_tensor zero = frag_tape_empty(tape, 1, frag_tape_dtype(tape, in[0]));
+    frag_tensor is_below = frag_tape_empty(tape, frag_tape_count(tape, in[0]), FRAG_BOOL);
+    out[0] = like(tape, in[0]);
+    frag_tape_drop(tape, is_below);
+    frag_tape_drop(tape, zero);
+}
+
+frag_tensor frag_aten_clamp_one(frag_tape *tape, frag_tensor self)
+{
+    return map(tape, self, clamp_one_backward, false);
 }
 
 /* saved: condition. where(condition, gradient, 0) */
