@@ -157,7 +157,7 @@ refuse() { # sentence; the file's text is on stdin
 
 targets="q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj, qkv_proj, gate_up_proj, c_attn, c_proj, c_fc, query, key, value, dense"
 targets+=", q_lin, k_lin, v_lin, out_lin, lin1, lin2, query_key_value, dense_h_to_4h, dense_4h_to_h, to_q, to_k, to_v, to_out.0, fc1, fc2, Wqkv, Wi, Wo"
-families="gpt2, llama, bert, mistral, qwen2, qwen3, phi3, gemma, roberta, xlm-roberta, distilbert, opt, gpt_neox, phi, starcoder2, stablelm, gemma2, gemma3, granite, olmo2, smollm3, vit, resnet, unet, mixtral, qwen3_moe, olmoe, gpt_oss, bart, t5, mt5, convnext, whisper, mnasnet, dlrm, graphsage, gcn or modernbert"
+families="gpt2, llama, bert, mistral, qwen2, qwen3, phi3, gemma, roberta, xlm-roberta, distilbert, deberta-v2, opt, gpt_neox, phi, starcoder2, stablelm, gemma2, gemma3, granite, olmo2, smollm3, vit, resnet, unet, mixtral, qwen3_moe, olmoe, gpt_oss, bart, t5, mt5, convnext, whisper, mnasnet, dlrm, graphsage, gcn or modernbert"
 types=${families/unet, /}
 types=${types/gemma3,/gemma3_text,}
 types=${types/xlm-roberta,/xlm-roberta, camembert,}
@@ -228,6 +228,11 @@ types=${types/, mnasnet, dlrm, graphsage, gcn or/ or}
     printf '{"model_type": "roberta", "max_position_embeddings": 66}' | refuse ": tokens is 128; the model has positions for 64"
     any="'fraglab dryrun -- python train.py' takes any model; expected"
     printf '{"model_type": "wav2vec2"}' | refuse ": 'model_type' is 'wav2vec2'; $any $types"
+    printf '{"model_type": "deberta-v2", "relative_attention": true, "share_att_key": true, "position_biased_input": true}' |
+        refuse ": 'position_biased_input' is true; expected false: nothing else is described"
+    printf '{"model_type": "gpt_oss"}' >"$out/oss.json"
+    refuse_with() { run ./fraglab trace generate "$out/oss.json" "$@" -f -o "$out/never.fgt"; [ "$status" -eq 2 ] || [ "$status" -eq 1 ]; echo "$output"; }
+    [[ "$(refuse_with --experts-implementation eager)" == *"which is not described for gpt_oss; expected grouped_mm"* ]]
     printf '{"model_type": "mbart"}' | refuse ": 'model_type' is 'mbart'; the nearest that is described is bart; $any $types"
     printf '{"model_type": "llava", "text_config": {"model_type": "llama"}}' |
         refuse ": 'model_type' is 'llava'; its 'text_config' alone is llama, and is taken as a file of its own; $any $types"

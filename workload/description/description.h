@@ -24,6 +24,7 @@ typedef enum frag_family_id {
     FRAG_FAMILY_ROBERTA,     /* bert */
     FRAG_FAMILY_XLM_ROBERTA, /* roberta with the head's parameters first */
     FRAG_FAMILY_DISTILBERT,
+    FRAG_FAMILY_DEBERTA_V2, /* bert with attention by distances */
     FRAG_FAMILY_OPT,
     FRAG_FAMILY_GPT_NEOX, /* Pythia */
     FRAG_FAMILY_PHI,
@@ -115,6 +116,7 @@ typedef struct frag_network {
     uint64_t encoder_inner;
     uint64_t mels;              /* numbers of a frame of a spectrogram (Whisper) */
     uint64_t encoder_positions; /* half as many as frames */
+    uint64_t distances;         /* buckets of them, on either side (DeBERTa); 0: none */
     uint64_t position_buckets;  /* rows of a table of position biases (T5); 0: none */
     uint64_t feed_forward;      /* frag_feed_forward (T5), which says the activation, */
     bool is_gated;              /* and this */

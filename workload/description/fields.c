@@ -308,6 +308,22 @@ static const frag_field_default xlm_roberta_defaults[] = {
     {.key = NULL},
 };
 
+static const frag_field deberta_fields[] = {
+    {VOCABULARY(128100)},
+    {POSITIONS("max_position_embeddings", 512)},
+    {WIDTH("hidden_size", 1536)},
+    {INNER("intermediate_size", 6144)},
+    {LAYERS("num_hidden_layers", 24)},
+    {HEADS("num_attention_heads", 24)},
+    {COUNT("distances", "position_buckets", distances, 256, 1, 1 << 16,
+           "buckets of distances of tokens, before and behind")},
+    {"activation", "hidden_act", FRAG_FIELD_CHOICE, NETWORK(activation), FRAG_GELU, 0, 0,
+     ACTIVATIONS, "of the feed-forward part and the head"},
+    {ATTENTION_DROPOUT("attention_probs_dropout_prob", 0.1)},
+    {RESIDUAL_DROPOUT("hidden_dropout_prob", 0.1)},
+    {.key = NULL},
+};
+
 static const frag_field modernbert_fields[] = {
     {VOCABULARY(50368)},
     {POSITIONS("max_position_embeddings", 8192)},
@@ -663,6 +679,11 @@ const frag_family_fields frag_families[FRAG_FAMILY_COUNT] = {
                                       distilbert_fields),
                                 .has_learnt_positions = true, .is_encoder = true,
                                 .lora_targets = LORA_DISTILBERT},
+    [FRAG_FAMILY_DEBERTA_V2] = {NAMED("deberta-v2", "deberta-v2",
+                                      "bert whose attention knows how far tokens are apart",
+                                      deberta_fields),
+                                .has_learnt_positions = true, .is_encoder = true,
+                                .has_no_offload = true},
     [FRAG_FAMILY_MODERNBERT] =
         {NAMED("modernbert", "modernbert",
                "encoder transformer with rotary positions, most layers of which look at neighbours",

@@ -480,6 +480,65 @@ static bool check_sounds(const frag_json *json, frag_error *error)
     return true;
 }
 
+/* A DeBERTa other than the second and third, which share one table of distances among queries and
+ * keys, and have no other positions, is not described. */
+static bool check_distances(const frag_json *json, frag_error *error)
+{
+    static const struct {
+        const char *key;
+        const char *value; /* "true", "false" and "0" as they are in JSON */
+        bool is_needed;    /* transformers has another value where it is left out */
+    } expected[] = {
+        {"relative_attention", "true", true},
+        {"share_att_key", "true", true},
+        {"position_biased_input", "false", true},
+        {"norm_rel_ebd", "layer_norm", true},
+        {"type_vocab_size", "0", false},
+        {"conv_kernel_size", "0", false},
+        {"legacy", "true", false},
+    };
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+        const frag_json_value *value = frag_json_at(json, expected[i].key);
+        char found[FRAG_JSON_FOUND_MAX];
+        const char *text = NULL;
+        bool flag = false;
+        uint64_t count = 1;
+        if (value == NULL && !expected[i].is_needed)
+            continue;
+        if (value != NULL && frag_json_read_flag(value, &flag))
+            text = flag ? "true" : "false";
+        else if (value != NULL && frag_json_read_number(value, &count) && count == 0)
+            text = "0";
+        else if (value != NULL)
+            (void)frag_json_read_text(value, &text);
+        if (text == NULL || strcmp(text, expected[i].value) != 0)
+            return frag_fail(error, FRAG_E_INPUT, "'%s' %s; expected %s: nothing else is described",
+                             expected[i].key,
+                             value != NULL ? frag_json_found(value, found) : "is left out",
+                             expected[i].value);
+    }
+    return true;
+}
+
+/* The scores of DeBERTa: by distances from queries and from keys, in any order and notation. */
+static bool check_distance_kinds(const frag_json *json, frag_error *error)
+{
+    const frag_json_value *value = frag_json_at(json, "pos_att_type");
+    const char *texts[2] = {NULL, NULL};
+    char found[FRAG_JSON_FOUND_MAX];
+    if (value != NULL && frag_json_is_array(value) && frag_json_count(value) == 2) {
+        for (uint64_t i = 0; i < 2; i++)
+            (void)frag_json_read_text(frag_json_item(value, i), &texts[i]);
+    } else if (value != NULL && frag_json_read_text(value, &texts[0]))
+        texts[1] = strchr(texts[0], '|');
+    bool has_both = texts[0] != NULL && texts[1] != NULL &&
+                    (strstr(texts[0], "c2p") != NULL || strstr(texts[1], "c2p") != NULL) &&
+                    (strstr(texts[0], "p2c") != NULL || strstr(texts[1], "p2c") != NULL);
+    return has_both || frag_fail(error, FRAG_E_INPUT,
+                                 "'pos_att_type' %s; expected p2c|c2p: nothing else is described",
+                                 value != NULL ? frag_json_found(value, found) : "is left out");
+}
+
 static bool check_stage_number(const frag_json *json, const frag_network *network,
                                frag_error *error)
 {
@@ -498,6 +557,9 @@ static bool check_stage_number(const frag_json *json, const frag_network *networ
 static bool check_config(const frag_json *json, const frag_network *network, frag_error *error)
 {
     if (network->family == FRAG_FAMILY_WHISPER && !check_sounds(json, error))
+        return false;
+    if (network->family == FRAG_FAMILY_DEBERTA_V2 &&
+        (!check_distances(json, error) || !check_distance_kinds(json, error)))
         return false;
     if (network->family == FRAG_FAMILY_CONVNEXT && !check_stage_number(json, network, error))
         return false;

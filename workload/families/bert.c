@@ -1,6 +1,7 @@
 /* BERT with its head for masked words, as transformers 5 has it (models/bert/modeling_bert.py),
  * with attention by scaled_dot_product_attention; RoBERTa; DistilBERT, which has no types of tokens
  * (models/distilbert/modeling_distilbert.py). */
+#include "base/memory.h"
 #include "workload/families/family.h"
 
 typedef struct embeddings {
@@ -21,6 +22,11 @@ static bool is_distilled(const frag_network *of)
     return of->family == FRAG_FAMILY_DISTILBERT;
 }
 
+static bool knows_distances(const frag_network *of)
+{
+    return of->distances > 0;
+}
+
 /* RoBERTa names its positions last; buffers are numbers of positions, types of tokens. */
 static embeddings walk_embeddings(frag_walk *at, const frag_network *of)
 {
@@ -28,14 +34,15 @@ static embeddings walk_embeddings(frag_walk *at, const frag_network *of)
     embeddings next = {.words = 0};
     if (!of->is_head_first)
         next.words = frag_walk_parameter(at, (frag_shape){of->vocabulary, of->width});
-    if (!of->counts_positions)
+    if (!of->counts_positions && !knows_distances(of))
         next.positions = frag_walk_parameter(at, places);
-    if (!is_distilled(of))
+    if (!is_distilled(of) && !knows_distances(of))
         next.types = frag_walk_parameter(at, (frag_shape){of->types, of->width});
     next.last = frag_walk_norm(at, of->width);
     if (of->counts_positions)
         next.positions = frag_walk_parameter(at, places);
-    for (uint32_t i = 0; at->model != NULL && i < (is_distilled(of) ? 1 : 2); i++)
+    bool has_types = !is_distilled(of) && !knows_distances(of);
+    for (uint32_t i = 0; at->model != NULL && i < (has_types ? 2 : 1); i++)
         frag_model_add_buffer(at->tape, at->model, of->positions, FRAG_I64);
     return next;
 }
@@ -59,6 +66,20 @@ static frag_encoder_layer walk_layer(frag_walk *at, const frag_network *of)
     next.back = frag_walk_linear(at, (frag_shape){of->width, of->inner}, true,
                                  is_small ? FRAG_LORA_LIN2 : FRAG_LORA_DENSE);
     next.second = frag_walk_norm(at, of->width);
+    return next;
+}
+
+/* Of DeBERTa, behind the layers: a row for each bucket of distances, and the norm of them. */
+typedef struct distance_rows {
+    frag_tensor rows;
+    frag_pair norm;
+} distance_rows;
+
+static distance_rows walk_rows(frag_walk *at, const frag_network *of)
+{
+    distance_rows next = {.rows =
+                              frag_walk_parameter(at, (frag_shape){2 * of->distances, of->width})};
+    next.norm = frag_walk_norm(at, of->width);
     return next;
 }
 
@@ -104,6 +125,8 @@ static void build(frag_tape *tape, frag_model *model)
     (void)walk_embeddings(&at, of);
     for (uint64_t i = 0; i < of->layers; i++)
         (void)walk_layer(&at, of);
+    if (knows_distances(of))
+        (void)walk_rows(&at, of);
     if (!of->is_head_first)
         (void)walk_head(&at, of);
 }
@@ -182,6 +205,73 @@ static frag_tensor embed_distilled(frag_tape *tape, const frag_model *model, con
     return sum;
 }
 
+/* What DeBERTa has by name as long as its layers run. */
+typedef struct disentangled {
+    frag_tensor mask, types;
+    frag_distances distances;
+    frag_tensor *states; /* hidden states between layers, all of which are kept */
+    uint64_t state_count;
+} disentangled;
+
+/* warn_if_padding_and_no_attention_mask: is the first or the last of the ids padding? */
+static void look_for_padding(frag_tape *tape, const frag_batch *batch)
+{
+    enum { ENDS = 2 };
+    frag_tensor ends = frag_tape_empty(tape, ENDS, FRAG_I64);
+    frag_tape_set(tape, &ends, frag_tape_empty(tape, ENDS * batch->count, FRAG_I64));
+    frag_tensor is_padding = frag_tape_empty(tape, ENDS * batch->count, FRAG_BOOL);
+    frag_tape_drop(tape, frag_tape_empty(tape, 1, FRAG_BOOL));
+    frag_tape_drop(tape, is_padding);
+    frag_tape_drop(tape, ends);
+}
+
+/* LayerNorm(words) * mask; zeros stand for positions. */
+static frag_tensor embed_masked(frag_tape *tape, const frag_model *model, const embeddings *at,
+                                const frag_batch *batch, disentangled *beside)
+{
+    const uint64_t width = model->workload->network.width;
+    const uint64_t count = batch->count * batch->tokens;
+    look_for_padding(tape, batch);
+    beside->mask = frag_tape_empty(tape, count, FRAG_F32);
+    beside->types = frag_tape_empty(tape, count, FRAG_I64);
+    frag_tensor words = frag_aten_embedding(tape, at->words, batch->ids, width);
+    frag_model_require_inputs(tape, model, words);
+    frag_tensor zeros = frag_tape_empty(tape, count * width, frag_tape_dtype(tape, words));
+    frag_tensor made = frag_aten_layer_norm(tape, words, &at->last, width);
+    frag_tensor mask = frag_tape_to(tape, beside->mask, frag_tape_dtype(tape, made));
+    frag_tape_set(tape, &made, frag_aten_mul(tape, made, mask));
+    frag_tape_set(tape, &made, drop_out(tape, model, made));
+    frag_tape_drop(tape, mask);
+    frag_tape_drop(tape, words);
+    frag_tape_drop(tape, zeros);
+    return made;
+}
+
+/* at: where the layers' parameters begin. */
+static void begin_distances(frag_tape *tape, const frag_model *model, const frag_walk *at,
+                            const frag_batch *batch, disentangled *beside)
+{
+    enum { LAYER_PARAMETERS = 16 };
+    const frag_network *of = &model->workload->network;
+    frag_walk behind = *at;
+    behind.at += LAYER_PARAMETERS * of->layers;
+    beside->distances = frag_distances_make(tape, batch, beside->mask);
+    const distance_rows table = walk_rows(&behind, of);
+    beside->distances.rows = frag_aten_layer_norm(tape, table.rows, &table.norm, of->width);
+    beside->states = frag_alloc(of->layers, sizeof *beside->states);
+}
+
+static void end_distances(frag_tape *tape, disentangled *beside)
+{
+    const frag_tensor names[] = {beside->distances.mask, beside->distances.places,
+                                 beside->distances.rows, beside->mask, beside->types};
+    for (uint32_t i = 0; i < sizeof names / sizeof *names; i++)
+        frag_tape_drop(tape, names[i]);
+    for (uint64_t i = 0; i < beside->state_count; i++)
+        frag_tape_drop(tape, beside->states[i]);
+    frag_free(beside->states);
+}
+
 /* norm(x + residual) */
 static frag_tensor add_and_norm(frag_tape *tape, const frag_pair *at, frag_tensor x,
                                 frag_tensor residual, uint64_t width)
@@ -213,7 +303,9 @@ static frag_tensor run_layer(frag_tape *tape, const void *context, frag_tensor x
     const frag_encoder_call *call = context;
     const frag_model *model = call->model;
     const frag_encoder_layer *at = &call->at;
-    frag_tensor attended = frag_encoder_attend(tape, model, at, x, &call->batch, NULL);
+    frag_tensor attended = call->distances.rows != 0
+                               ? frag_distances_attend(tape, call, x)
+                               : frag_encoder_attend(tape, model, at, x, &call->batch, NULL);
     frag_tape_set(tape, &attended, join(tape, model, &at->out, &at->first, attended, x));
     frag_tensor inner = frag_walk_apply(tape, attended, &at->feed);
     frag_tape_set(tape, &inner, activate(tape, model, inner));
@@ -262,15 +354,28 @@ static frag_tensor compute_loss(frag_tape *tape, const frag_model *model, const 
     embeddings below = walk_embeddings(&at, of);
     if (of->is_head_first)
         below.words = above.words;
-    frag_tensor hidden = (is_distilled(of) ? embed_distilled : embed)(tape, model, &below, batch);
+    disentangled beside = {.mask = 0};
+    frag_tensor hidden =
+        knows_distances(of)
+            ? embed_masked(tape, model, &below, batch, &beside)
+            : (is_distilled(of) ? embed_distilled : embed)(tape, model, &below, batch);
     frag_tensor embedded = frag_tape_keep(tape, hidden);
+    if (knows_distances(of))
+        begin_distances(tape, model, &at, batch, &beside);
+    const frag_tensor kept[] = {beside.distances.mask, beside.distances.places,
+                                beside.distances.rows};
     for (uint64_t i = 0; i < of->layers; i++) {
-        const frag_encoder_call call = {model, walk_layer(&at, of), *batch};
+        const frag_encoder_call call = {model, walk_layer(&at, of), *batch, beside.distances};
         const frag_region_call next = {is_distilled(of) ? run_distilled_layer : run_layer, &call,
-                                       sizeof call, NULL, 0};
+                                       sizeof call, kept, knows_distances(of) ? 3 : 0};
+        if (knows_distances(of))
+            beside.states[beside.state_count++] = frag_tape_keep(tape, hidden);
         frag_tape_set(tape, &hidden, frag_model_call(tape, model, &next, hidden));
     }
     frag_tape_drop(tape, embedded);
+    end_distances(tape, &beside);
+    if (knows_distances(of))
+        (void)walk_rows(&at, of);
     if (!of->is_head_first)
         above = walk_head(&at, of);
     frag_tensor logits = predict(tape, model, &above, below.words, hidden);

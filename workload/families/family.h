@@ -281,12 +281,24 @@ typedef struct frag_encoder_layer {
     frag_pair first, second;
 } frag_encoder_layer;
 
+/* How far tokens are apart (DeBERTa): which they see, a number for each pair, and what the numbers
+ * mean. */
+typedef struct frag_distances {
+    frag_tensor mask, places, rows;
+} frag_distances;
+
 /* What a layer is called with besides hidden states. */
 typedef struct frag_encoder_call {
     const frag_model *model;
     frag_encoder_layer at;
     frag_batch batch;
+    frag_distances distances; /* 0s: there are none */
 } frag_encoder_call;
+
+/* ---- attention by distances (deberta.c) */
+/* Mask and places, owned by the caller; mask: which tokens are there. */
+frag_distances frag_distances_make(frag_tape *tape, const frag_batch *batch, frag_tensor mask);
+frag_tensor frag_distances_attend(frag_tape *tape, const frag_encoder_call *call, frag_tensor x);
 
 /* out: NULL: what attention makes is not multiplied. */
 frag_tensor frag_encoder_attend(frag_tape *tape, const frag_model *model,

@@ -146,7 +146,7 @@ static frag_tensor compute_loss(frag_tape *tape, const frag_model *model, const 
     frag_tensor embedded = embed(tape, model, &below, batch);
     frag_tensor hidden = frag_tape_keep(tape, embedded);
     for (uint64_t i = 0; i < of->layers; i++) {
-        const frag_encoder_call call = {model, walk_layer(&at, of), *batch};
+        const frag_encoder_call call = {model, walk_layer(&at, of), *batch, {0}};
         const frag_region_call next = {run_layer, &call, sizeof call, NULL, 0};
         frag_tape_set(tape, &hidden, frag_model_call(tape, model, &next, hidden));
     }

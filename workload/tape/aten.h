@@ -31,6 +31,8 @@ frag_tensor frag_aten_exp(frag_tape *tape, frag_tensor self);
 frag_tensor frag_aten_minimum(frag_tape *tape, frag_tensor self, frag_tensor other);
 /* clamp(self, low, high) by tensors of one number; 0: by numbers of the program */
 frag_tensor frag_aten_clamp(frag_tape *tape, frag_tensor self, frag_tensor low, frag_tensor high);
+/* self.masked_fill(mask, a number) */
+frag_tensor frag_aten_masked_fill(frag_tape *tape, frag_tensor self, frag_tensor mask);
 /* clamp(self, max=a number) */
 frag_tensor frag_aten_clamp_one(frag_tape *tape, frag_tensor self);
 /* where(condition, self, a number) */
@@ -59,6 +61,8 @@ frag_tensor frag_aten_split_next(frag_tape *tape, frag_tensor whole, uint64_t co
 frag_tensor frag_aten_slice(frag_tape *tape, frag_tensor self, uint64_t count);
 /* expand: a view of more elements, which repeat. Its gradient is summed. */
 frag_tensor frag_aten_expand(frag_tape *tape, frag_tensor self, uint64_t count);
+/* self.repeat(times, 1, 1), a copy in any case. */
+frag_tensor frag_aten_repeat(frag_tape *tape, frag_tensor self, uint64_t times);
 /* first may be 0: an empty tensor. dtype: the wider of both. */
 frag_tensor frag_aten_cat(frag_tape *tape, frag_tensor first, frag_tensor second, frag_dtype dtype);
 

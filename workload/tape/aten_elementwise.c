@@ -297,6 +297,15 @@ frag_tensor frag_aten_clamp_one(frag_tape *tape, frag_tensor self)
     return map(tape, self, clamp_one_backward, false);
 }
 
+frag_tensor frag_aten_masked_fill(frag_tape *tape, frag_tensor self, frag_tensor mask)
+{
+    frag_tensor made = like(tape, self);
+    frag_node *node = frag_tape_record(tape, scale_backward, &self, 1, &made, 1);
+    if (node != NULL)
+        frag_tape_save(tape, node, mask);
+    return made;
+}
+
 /* saved: condition. where(condition, gradient, 0) */
 static void where_backward(frag_tape *tape, frag_node *node, const frag_tensor *in,
                            frag_tensor *out)

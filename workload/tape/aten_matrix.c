@@ -23,6 +23,7 @@ static void addmm_backward(frag_tape *tape, frag_node *node, const frag_tensor *
         return;
     node->is_summed = node->numbers[2] == 1;
     node->is_summed_along = node->numbers[3] != 0;
+    node->is_sum_viewed = true;
     out[0] = frag_tape_keep(tape, in[0]);
 }
 

@@ -173,6 +173,30 @@ frag_tensor frag_aten_expand(frag_tape *tape, frag_tensor self, uint64_t count)
     return made;
 }
 
+/* The sum over the repeats, where there are several. */
+static void repeat_backward(frag_tape *tape, frag_node *node, const frag_tensor *in,
+                            frag_tensor *out)
+{
+    uint64_t count = node->numbers[0];
+    if (frag_tape_count(tape, in[0]) == count) {
+        out[0] = frag_tape_keep(tape, in[0]);
+        return;
+    }
+    out[0] = frag_tape_empty(tape, count, frag_tape_dtype(tape, in[0]));
+    frag_aten_reduce_buffers(
+        tape, &(frag_reduction){count, frag_tape_count(tape, in[0]) / count, false, 0});
+}
+
+frag_tensor frag_aten_repeat(frag_tape *tape, frag_tensor self, uint64_t times)
+{
+    uint64_t count = frag_tape_count(tape, self);
+    frag_tensor made = frag_tape_empty(tape, times * count, frag_tape_dtype(tape, self));
+    frag_node *node = frag_tape_record(tape, repeat_backward, &self, 1, &made, 1);
+    if (node != NULL)
+        node->numbers[0] = count;
+    return made;
+}
+
 /* Each input gets a view of its part of the gradient. */
 static void cat_backward(frag_tape *tape, frag_node *node, const frag_tensor *in, frag_tensor *out)
 {

@@ -123,6 +123,10 @@ static frag_tensor fit(frag_tape *tape, const frag_node *node, uint32_t edge, fr
                                  &(frag_reduction){next->counts[input], inputs, is_fastest, 0});
         frag_tape_drop(tape, gradient);
         gradient = sum;
+        if (edge == 0 && node->is_sum_viewed) {
+            gradient = frag_tape_view(tape, sum, next->counts[input]);
+            frag_tape_drop(tape, sum);
+        }
     }
     if (frag_tape_dtype(tape, gradient) != next->dtypes[input]) {
         frag_tensor cast = frag_tape_empty(tape, next->counts[input], next->dtypes[input]);

@@ -101,6 +101,7 @@ struct frag_node {
     bool is_sparse;       /* its result has some rows of what its input has */
     bool is_summed;       /* its first result is a sum over rows, though there is only one */
     bool is_summed_along; /* rows lie next to each other there */
+    bool is_sum_viewed;   /* such a sum has fewer dimensions: a view, which holds what it is of */
     uint32_t output_count;
     uint32_t made_count; /* outputs that are no views */
 };
