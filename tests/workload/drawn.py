@@ -14,7 +14,7 @@ import sys
 here = os.path.dirname(os.path.realpath(__file__))
 GROUPED = ["llama", "mistral", "qwen2", "qwen3", "phi3", "gemma", "gemma2"]
 LATER = ["gemma3_text", "granite", "olmo2", "smollm3", "olmoe", "gpt_oss"]  # where they are named
-LATER_ENCODERS = ["xlm-roberta", "deberta-v2"]
+LATER_ENCODERS = ["xlm-roberta", "deberta-v2", "electra"]
 EXPERTS = ["mixtral", "qwen3_moe"]
 PAIRS = ["bart", "t5", "mt5"]
 IMAGES = ["vit", "resnet", "convnext", "mnasnet", "unet"]
@@ -96,6 +96,8 @@ def draw_transformer(draw, family, is_wide=False):
                    "embedding_dropout": draw.choice([0.0, 0.1]), "attention_dropout": draw.choice([0.0, 0.1]), "norm_bias": draw.random() < 0.3}
     if family in ("roberta", "xlm-roberta"):
         config["max_position_embeddings"] = 514
+    if family == "electra":
+        config["embedding_size"] = draw.choice([128, heads * width])
     if family == "deberta-v2":
         config |= {"relative_attention": True, "position_buckets": draw.choice([32, 128, 256]), "norm_rel_ebd": "layer_norm", "share_att_key": True,
                    "pos_att_type": "p2c|c2p", "position_biased_input": False, "type_vocab_size": 0}

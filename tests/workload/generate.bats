@@ -157,7 +157,7 @@ refuse() { # sentence; the file's text is on stdin
 
 targets="q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj, qkv_proj, gate_up_proj, c_attn, c_proj, c_fc, query, key, value, dense"
 targets+=", q_lin, k_lin, v_lin, out_lin, lin1, lin2, query_key_value, dense_h_to_4h, dense_4h_to_h, to_q, to_k, to_v, to_out.0, fc1, fc2, Wqkv, Wi, Wo"
-families="gpt2, llama, bert, mistral, qwen2, qwen3, phi3, gemma, roberta, xlm-roberta, distilbert, deberta-v2, opt, gpt_neox, phi, starcoder2, stablelm, gemma2, gemma3, granite, olmo2, smollm3, vit, resnet, unet, mixtral, qwen3_moe, olmoe, gpt_oss, bart, t5, mt5, convnext, whisper, mnasnet, dlrm, graphsage, gcn or modernbert"
+families="gpt2, llama, bert, mistral, qwen2, qwen3, phi3, gemma, roberta, xlm-roberta, distilbert, deberta-v2, electra, opt, gpt_neox, phi, starcoder2, stablelm, gemma2, gemma3, granite, olmo2, smollm3, vit, resnet, unet, mixtral, qwen3_moe, olmoe, gpt_oss, bart, t5, mt5, convnext, whisper, mnasnet, dlrm, graphsage, gcn or modernbert"
 types=${families/unet, /}
 types=${types/gemma3,/gemma3_text,}
 types=${types/xlm-roberta,/xlm-roberta, camembert,}

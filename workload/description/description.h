@@ -25,6 +25,7 @@ typedef enum frag_family_id {
     FRAG_FAMILY_XLM_ROBERTA, /* roberta with the head's parameters first */
     FRAG_FAMILY_DISTILBERT,
     FRAG_FAMILY_DEBERTA_V2, /* bert with attention by distances */
+    FRAG_FAMILY_ELECTRA,    /* bert with a narrow embedding */
     FRAG_FAMILY_OPT,
     FRAG_FAMILY_GPT_NEOX, /* Pythia */
     FRAG_FAMILY_PHI,

@@ -308,6 +308,23 @@ static const frag_field_default xlm_roberta_defaults[] = {
     {.key = NULL},
 };
 
+static const frag_field electra_fields[] = {
+    {VOCABULARY(30522)},
+    {POSITIONS("max_position_embeddings", 512)},
+    {COUNT("types", "type_vocab_size", types, 2, 1, 1 << 16, "types of tokens")},
+    {COUNT("embedding_width", "embedding_size", embedding_width, 128, 1, 65536,
+           "of the embedding of words, and of the head")},
+    {WIDTH("hidden_size", 256)},
+    {INNER("intermediate_size", 1024)},
+    {LAYERS("num_hidden_layers", 12)},
+    {HEADS("num_attention_heads", 4)},
+    {"activation", "hidden_act", FRAG_FIELD_CHOICE, NETWORK(activation), FRAG_GELU, 0, 0,
+     ACTIVATIONS, "of the feed-forward part; the head has gelu"},
+    {ATTENTION_DROPOUT("attention_probs_dropout_prob", 0.1)},
+    {RESIDUAL_DROPOUT("hidden_dropout_prob", 0.1)},
+    {.key = NULL},
+};
+
 static const frag_field deberta_fields[] = {
     {VOCABULARY(128100)},
     {POSITIONS("max_position_embeddings", 512)},
@@ -684,6 +701,11 @@ const frag_family_fields frag_families[FRAG_FAMILY_COUNT] = {
                                       deberta_fields),
                                 .has_learnt_positions = true, .is_encoder = true,
                                 .has_no_offload = true},
+    [FRAG_FAMILY_ELECTRA] = {NAMED("electra", "electra", "bert with a narrow embedding",
+                                   electra_fields),
+                             .has_learnt_positions = true, .is_encoder = true,
+                             .lora_default = FRAG_LORA_QUERY | FRAG_LORA_VALUE,
+                             .lora_targets = LORA_BERT},
     [FRAG_FAMILY_MODERNBERT] =
         {NAMED("modernbert", "modernbert",
                "encoder transformer with rotary positions, most layers of which look at neighbours",

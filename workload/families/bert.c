@@ -7,6 +7,7 @@
 typedef struct embeddings {
     frag_tensor words, positions, types;
     frag_pair last;
+    frag_linear widen; /* of a narrow embedding (ELECTRA); no weight: there is none */
 } embeddings;
 
 /* On top: a layer, a norm, and the embedding of the words turned around. */
@@ -27,23 +28,37 @@ static bool knows_distances(const frag_network *of)
     return of->distances > 0;
 }
 
+static bool is_electra(const frag_network *of)
+{
+    return of->family == FRAG_FAMILY_ELECTRA;
+}
+
+/* Of the embeddings, and of ELECTRA's head. */
+static uint64_t embedding_width(const frag_network *of)
+{
+    return is_electra(of) ? of->embedding_width : of->width;
+}
+
 /* RoBERTa names its positions last; buffers are numbers of positions, types of tokens. */
 static embeddings walk_embeddings(frag_walk *at, const frag_network *of)
 {
-    const frag_shape places = {of->positions, of->width};
+    const uint64_t width = embedding_width(of);
+    const frag_shape places = {of->positions, width};
     embeddings next = {.words = 0};
     if (!of->is_head_first)
-        next.words = frag_walk_parameter(at, (frag_shape){of->vocabulary, of->width});
+        next.words = frag_walk_parameter(at, (frag_shape){of->vocabulary, width});
     if (!of->counts_positions && !knows_distances(of))
         next.positions = frag_walk_parameter(at, places);
     if (!is_distilled(of) && !knows_distances(of))
-        next.types = frag_walk_parameter(at, (frag_shape){of->types, of->width});
-    next.last = frag_walk_norm(at, of->width);
+        next.types = frag_walk_parameter(at, (frag_shape){of->types, width});
+    next.last = frag_walk_norm(at, width);
     if (of->counts_positions)
         next.positions = frag_walk_parameter(at, places);
     bool has_types = !is_distilled(of) && !knows_distances(of);
     for (uint32_t i = 0; at->model != NULL && i < (has_types ? 2 : 1); i++)
         frag_model_add_buffer(at->tape, at->model, of->positions, FRAG_I64);
+    if (width != of->width)
+        next.widen = frag_walk_linear(at, (frag_shape){of->width, width}, true, 0);
     return next;
 }
 
@@ -101,6 +116,13 @@ static void name_first(frag_model *model, uint32_t first)
 static head walk_head(frag_walk *at, const frag_network *of)
 {
     const frag_shape words = {0, of->vocabulary};
+    if (is_electra(of)) {
+        head narrow = {.last = frag_walk_norm(at, of->embedding_width)};
+        narrow.dense = frag_walk_linear(at, (frag_shape){of->embedding_width, of->width}, true,
+                                        FRAG_LORA_DENSE);
+        narrow.bias = frag_walk_parameter(at, words);
+        return narrow;
+    }
     uint32_t first = at->model != NULL ? at->model->parameter_count : 0;
     bool is_first = !is_distilled(of) && at->model == NULL;
     head next = {.bias = is_first ? frag_walk_parameter(at, words) : 0};
@@ -162,21 +184,22 @@ static frag_tensor embed(frag_tape *tape, const frag_model *model, const embeddi
                          const frag_batch *batch)
 {
     const frag_network *of = &model->workload->network;
+    const uint64_t width = embedding_width(of);
     uint64_t count = batch->count * batch->tokens;
     bool is_counted = of->counts_positions;
     frag_tensor positions = is_counted ? count_positions(tape, batch) : 0;
     /* Types are gathered for one sequence, and repeated for the others; RoBERTa's for each. */
     frag_tensor types = frag_tape_empty(tape, is_counted ? count : batch->tokens, FRAG_I64);
-    frag_tensor words = frag_aten_embedding(tape, at->words, batch->ids, of->width);
+    frag_tensor words = frag_aten_embedding(tape, at->words, batch->ids, width);
     frag_model_require_inputs(tape, model, words);
     frag_tensor all_types = frag_tape_view(tape, types, count);
-    frag_tensor typed = frag_aten_embedding(tape, at->types, all_types, of->width);
+    frag_tensor typed = frag_aten_embedding(tape, at->types, all_types, width);
     frag_tensor sum = frag_aten_add(tape, words, typed);
     /* BERT's positions are a buffer: types have as many. */
     frag_tensor places =
-        frag_aten_embedding(tape, at->positions, is_counted ? positions : types, of->width);
+        frag_aten_embedding(tape, at->positions, is_counted ? positions : types, width);
     frag_tape_set(tape, &sum, frag_aten_add(tape, sum, places));
-    frag_tape_set(tape, &sum, frag_aten_layer_norm(tape, sum, &at->last, of->width));
+    frag_tape_set(tape, &sum, frag_aten_layer_norm(tape, sum, &at->last, width));
     frag_tape_set(tape, &sum, drop_out(tape, model, sum));
     frag_tape_drop(tape, all_types);
     frag_tape_drop(tape, types);
@@ -338,8 +361,9 @@ static frag_tensor predict(frag_tape *tape, const frag_model *model, const head 
 {
     const frag_network *of = &model->workload->network;
     frag_tensor made = frag_walk_apply(tape, hidden, &at->dense);
-    frag_tape_set(tape, &made, activate(tape, model, made));
-    frag_tape_set(tape, &made, frag_aten_layer_norm(tape, made, &at->last, of->width));
+    frag_tape_set(tape, &made,
+                  is_electra(of) ? frag_aten_gelu(tape, made) : activate(tape, model, made));
+    frag_tape_set(tape, &made, frag_aten_layer_norm(tape, made, &at->last, embedding_width(of)));
     frag_tape_set(tape, &made, frag_aten_linear(tape, made, words, at->bias, of->vocabulary));
     return made;
 }
@@ -359,6 +383,8 @@ static frag_tensor compute_loss(frag_tape *tape, const frag_model *model, const 
         knows_distances(of)
             ? embed_masked(tape, model, &below, batch, &beside)
             : (is_distilled(of) ? embed_distilled : embed)(tape, model, &below, batch);
+    if (below.widen.weight != 0)
+        frag_tape_set(tape, &hidden, frag_walk_apply(tape, hidden, &below.widen));
     frag_tensor embedded = frag_tape_keep(tape, hidden);
     if (knows_distances(of))
         begin_distances(tape, model, &at, batch, &beside);
