@@ -235,16 +235,36 @@ static uint64_t align(uint64_t count, uint64_t columns, frag_dtype dtype)
     return count / columns * ((columns + step - 1) / step * step);
 }
 
+/* CUTLASS's kernel for capability 9.0 and bf16 (ATen/native/cuda/GroupMM.cu): shapes, strides and
+ * addresses of each group, and descriptors of what each multiprocessor works on. The other products
+ * are cuBLAS's, group by group. */
+static void use_grouped(frag_tape *tape, frag_dtype dtype, uint64_t groups)
+{
+    enum { HOPPER = 90, GROUP_BYTES = 60, DESCRIPTOR_BYTES = 640 };
+    const frag_tape_card *card = frag_tape_get_card(tape);
+    if (card->capability != HOPPER || dtype != FRAG_BF16) {
+        frag_tape_use_blas(tape);
+        return;
+    }
+    frag_tensor arguments = frag_tape_empty(tape, groups * GROUP_BYTES, FRAG_BOOL);
+    frag_tensor descriptors =
+        frag_tape_empty(tape, (uint64_t)card->multiprocessors * DESCRIPTOR_BYTES, FRAG_BOOL);
+    frag_tape_drop(tape, descriptors);
+    frag_tape_drop(tape, arguments);
+}
+
 /* saved: weight, offsets, x */
 static void grouped_backward(frag_tape *tape, frag_node *node, const frag_tensor *in,
                              frag_tensor *out)
 {
     frag_dtype dtype = frag_tape_dtype(tape, in[0]);
-    if (node->edges[1].node != 0)
-        out[1] = frag_tape_empty(tape, align(node->numbers[1], node->numbers[2], dtype), dtype);
-    if (node->edges[0].node != 0)
-        out[0] = frag_tape_empty(tape, align(node->numbers[0], node->numbers[2], dtype), dtype);
-    frag_tape_use_blas(tape);
+    for (uint32_t i = 2; i > 0; i--) {
+        if (node->edges[i - 1].node == 0)
+            continue;
+        out[i - 1] =
+            frag_tape_empty(tape, align(node->numbers[i - 1], node->numbers[2], dtype), dtype);
+        use_grouped(tape, dtype, frag_tape_count(tape, node->saved[1]));
+    }
 }
 
 /* transformers' own, on cards before capability 8.0: both gradients, whoever needs them. */
@@ -283,7 +303,7 @@ frag_tensor frag_aten_grouped_mm(frag_tape *tape, frag_tensor x, frag_tensor wei
     uint64_t count = shape->rows * shape->columns;
     frag_tensor made =
         frag_tape_empty(tape, is_fallback ? count : align(count, shape->columns, dtype), dtype);
-    frag_tape_use_blas(tape);
+    use_grouped(tape, dtype, frag_tape_count(tape, offsets));
     frag_node *node = frag_tape_record(tape, is_fallback ? fallback_backward : grouped_backward,
                                        (frag_tensor[]){x, weight}, 2, &made, 1);
     if (node != NULL) {
