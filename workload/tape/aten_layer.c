@@ -38,10 +38,15 @@ static uint64_t div_up(uint64_t a, uint64_t b)
     return (a + b - 1) / b;
 }
 
+static uint64_t key_bytes(uint64_t keys)
+{
+    return div_up(keys * 8, 256) * 256;
+}
+
 /* Radix sort: two more buffers of keys, counts of 8 passes, 1 KiB a tile. */
 static uint64_t sort_bytes(uint64_t keys, uint64_t tile)
 {
-    return 2 * div_up(keys * 8, 256) * 256 + SORT_FIXED_BYTES + 1024 * div_up(keys, tile) - 1;
+    return 2 * key_bytes(keys) + SORT_FIXED_BYTES + 1024 * div_up(keys, tile) - 1;
 }
 
 /* Scans: a state for each tile, and for 32 more. */
@@ -174,6 +179,8 @@ void frag_aten_sort_keys(frag_tape *tape, uint64_t count, uint64_t values)
     for (uint64_t left = (values - 1) >> 8; left > 0; left >>= 8)
         passes++;
     uint64_t bytes = sort_bytes(count, get_tiles(tape).sort) - (PASSES_MAX - passes) * PASS_BYTES;
+    if (passes == 1) /* straight into the results */
+        bytes -= 2 * key_bytes(count);
     frag_tape_drop(tape, bytes_of(tape, count <= TILE_ROWS_MAX ? 1 : bytes));
 }
 
