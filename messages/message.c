@@ -19,6 +19,7 @@ enum {
     HINT_REACH = 48,   /* from a hint to the setting that it names */
     HOST_REACH = 200,  /* from the mark of a host message to its size */
     REST_REACH = 400,  /* behind the last wording, where its line may say more */
+    LIST_MAX = 6,      /* lines below a message that name its figures */
     REST_MAX = 8192,   /* of a text without a message so much is read for sizes */
     AROUND = 1500,     /* so far before and behind the message its program may say more of it */
     CAPTURES_MAX = 4,
@@ -236,6 +237,22 @@ static size_t collect_behind(const reader *state, size_t from, frag_message *mes
     return to;
 }
 
+/* "Out of memory\n  free: 100 MB\n  total: 8192 MB": lines below that only name figures are its
+ * own. Returns where they end. */
+static size_t collect_list(const reader *state, size_t end, frag_message *message)
+{
+    for (size_t i = 0; i < LIST_MAX && state->text.bytes[end] == '\n'; i++) {
+        uint64_t owner = frag_message_text_owner(&state->text, end + 1);
+        size_t to = frag_message_text_line_end(&state->text, end + 1, HOST_REACH);
+        bool is_other = owner != message->owner && owner != 0 && message->owner != 0;
+        if (is_other || !frag_message_guess_lists(&state->text, end + 1, to))
+            break;
+        frag_message_quantities(&state->text, end + 1, to, message);
+        end = to;
+    }
+    return end;
+}
+
 static const frag_amount *labelled(const frag_message *message, frag_figure figure)
 {
     for (uint32_t i = 0; i < message->size_count; i++)
@@ -284,6 +301,8 @@ static void collect_sizes(reader *state, frag_message *message)
     frag_message_quantities(&state->text, from, to, message);
     if (message->size_count == 0 && to < state->text.length)
         state->sizes_end = collect_behind(state, to + 1, message);
+    if (message->kind == FRAG_MESSAGE_OOM)
+        state->sizes_end = collect_list(state, state->sizes_end, message);
     bool is_guess = (message->says & FRAG_SAYS_GUESS) != 0;
     if (message->size_count == 0 && is_guess && message->kind == FRAG_MESSAGE_OOM && from > 0 &&
         state->text.bytes[from - 1] == '\n')

@@ -692,7 +692,8 @@ static size_t status_head(const frag_message_split_line *read, size_t i, bool is
 
 static bool is_of_interface(const frag_message_split_line *read, size_t head, const status *known)
 {
-    size_t from = head > HEAD ? head - HEAD : 0;
+    /* "[drm:prepare_fb [amdgpu]] *ERROR* Failed to pin framebuffer with error -12" */
+    size_t from = head > HEAD && !known->is_negative ? head - HEAD : 0;
     /* a call with its arguments begins farther off */
     for (size_t at = read->words[0].end; at < read->words[head].at; at++)
         from = read->text->bytes[at] == ')' ? 0 : from;

@@ -387,8 +387,17 @@ static bool is_of_codes(const frag_message_text *text, size_t at)
            strncmp(text->bytes + line, text->bytes + below + 1, CODE) == 0;
 }
 
+/* "// Large photos trip CL_MEM_OBJECT_ALLOCATION_FAILURE": a comment of a source */
+static bool is_comment(const frag_message_text *text, size_t at)
+{
+    size_t line = frag_message_text_line_start(text, at);
+    line += strspn(text->bytes + line, "+-");
+    return text->bytes[line] == '/' && text->bytes[line + 1] == '/' &&
+           (text->marks[line + 2] & FRAG_MESSAGE_WORD) != 0;
+}
+
 bool frag_message_is_of_page(const frag_message_text *text, size_t at)
 {
-    return is_literal(text, at) || is_of_guide(text, at) || is_beside_heading(text, at) ||
-           is_of_codes(text, at);
+    return is_literal(text, at) || is_comment(text, at) || is_of_guide(text, at) ||
+           is_beside_heading(text, at) || is_of_codes(text, at);
 }

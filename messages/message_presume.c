@@ -195,6 +195,16 @@ static bool is_unfit(const frag_message_split_line *read, size_t i, frag_word_ra
            frag_message_line_has_within(read, sentence.from, sentence.to, FRAG_WORD_SIZE);
 }
 
+/* "Error: only 0.9 GB free on GPU" */
+static bool is_only_left(const frag_message_split_line *read, size_t i)
+{
+    static frag_word_list left = {"free", "available", "left", "remaining", NULL};
+    return frag_message_line_is(read, i, "only") &&
+           frag_message_line_has(read, i + 1, FRAG_WORD_SIZE) &&
+           frag_message_line_has_any(read, i + 2, i + 4, left) && is_marked(read, i) &&
+           (read->kinds & (FRAG_WORD_DEVICE | FRAG_WORD_MEMORY)) != 0;
+}
+
 /* "there is not enough space on the GPU" */
 static bool is_without_room(const frag_message_split_line *read, size_t i)
 {
@@ -355,6 +365,14 @@ static bool is_unmade(const frag_message_split_line *read, size_t i, frag_word_r
                                     "heap*",   "pool",     "memory*", "array*",  NULL};
     /* "glBufferData failed (536870912 bytes)" */
     static frag_word_list contents = {"data", "storage", "image", NULL};
+    /* "newBufferWithLength returned nil" */
+    static frag_word_list nulls = {"nil", "null", "nullptr", NULL};
+    static frag_word_list news = {"new", "make", NULL};
+    for (size_t j = around.from; j + 1 < i && frag_message_line_is_any(read, i, nulls); j++)
+        if (frag_message_line_is_any(read, j, news) &&
+            read->words[j].end == read->words[j + 1].at &&
+            frag_message_line_is_any(read, j + 1, things))
+            return true;
     bool is_made = frag_message_line_has_any(read, around.from, around.to, makes);
     for (size_t j = around.from; j < around.to; j++)
         is_made |= frag_message_line_is(read, j, "gl") &&
@@ -687,12 +705,12 @@ static bool has_topic(const frag_message_split_line *read)
 static bool is_candidate(const frag_message_split_line *read, size_t i)
 {
     static frag_word_list words = {
-        "out*",    "low",      "too",     "no",      "full",    "ran",     "limit*",   "quota",
-        "budget",  "cap*",     "max*",    "less",    "lower",   "smaller", "fewer",    "higher",
-        "refused", "rejected", "denied",  "unsucc*", "bad",     "null",    "inadequ*", "insuf*",
-        "deplet*", "short*",   "reached", "hit",     "lacking", "overco*", "oversub*", "exhaust*",
-        "nomem",   "cant",     "never",   "couldnt", "not",     "t",       "imposs*",  "nil",
-        "nullptr", "enomem",   NULL};
+        "out*",     "only",    "low",      "too",     "no",      "full",    "ran",     "limit*",
+        "quota",    "budget",  "cap*",     "max*",    "less",    "lower",   "smaller", "fewer",
+        "higher",   "refused", "rejected", "denied",  "unsucc*", "bad",     "null",    "inadequ*",
+        "insuf*",   "deplet*", "short*",   "reached", "hit",     "lacking", "overco*", "oversub*",
+        "exhaust*", "nomem",   "cant",     "never",   "couldnt", "not",     "t",       "imposs*",
+        "nil",      "nullptr", "enomem",   NULL};
     const uint32_t failing = FRAG_WORD_FAIL | FRAG_WORD_ERROR | FRAG_WORD_LACK | FRAG_WORD_EXCEED |
                              FRAG_WORD_ALLOCATE | FRAG_WORD_MEMORY | FRAG_WORD_NUMBER |
                              FRAG_WORD_SIZE;
@@ -718,9 +736,10 @@ static bool is_told_at(const frag_message_split_line *read, size_t i)
            (is_compared(read, i) && has_memory(read, around) && has_big_figure(read, sentence)) ||
            is_oversized(read, i, sentence) || is_unmade(read, i, around) ||
            is_beyond_maximum(read, i, sentence) || is_forbidden(read, i) ||
-           is_unallocated(read, i, around) || is_device_size_over(read, i, sentence) ||
-           is_without_room(read, i) || is_unfit(read, i, sentence) || is_not_got(read, i) ||
-           is_bare_failure(read, i) || (is_about && is_failing(read, i, around));
+           is_unallocated(read, i, around) || is_only_left(read, i) ||
+           is_device_size_over(read, i, sentence) || is_without_room(read, i) ||
+           is_unfit(read, i, sentence) || is_not_got(read, i) || is_bare_failure(read, i) ||
+           (is_about && is_failing(read, i, around));
 }
 
 /* "policy   peak reserved   utilisation   OOM": of a table */

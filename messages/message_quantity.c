@@ -107,6 +107,13 @@ static bool label_behind(const frag_message_text *text, const frag_message_word 
         if (frag_message_word_is(text, &words[i], "requires") ||
             frag_message_word_is(text, &words[i], "needs"))
             return false;
+        /* a count of what is loaded has no unit */
+        if ((words[index].kinds & FRAG_WORD_SIZE) != 0 &&
+            (frag_message_word_is(text, &words[i], "loaded") ||
+             frag_message_word_is(text, &words[i], "resident"))) {
+            *figure = FRAG_FIGURE_ALLOCATED;
+            return true;
+        }
         if (label_of(text, &words[i], figure)) {
             if (*figure == FRAG_FIGURE_TOTAL && is_of_pool(text, words, index))
                 *figure = FRAG_FIGURE_RESERVED;
@@ -120,6 +127,17 @@ static bool label_behind(const frag_message_text *text, const frag_message_word 
         }
     }
     return false;
+}
+
+/* "exceeds the budget: 20 GB loaded + 9 GB requested": the word behind is its label, not the one
+ * before the colon, which is of the whole list. */
+static bool is_of_list(const frag_message_text *text, const frag_message_word *words, size_t count,
+                       size_t index)
+{
+    frag_figure figure;
+    return index + 2 < count && label_behind(text, words, index + 2, index, &figure) &&
+           has_sign(text, words[index + 1].end, words[index + 1].end + 1, "+,;)") &&
+           (words[index + 2].kinds & (FRAG_WORD_NUMBER | FRAG_WORD_SIZE)) != 0;
 }
 
 /* "exceeds GPU memory (24 GB)", "larger than the 12 GB of VRAM": what is exceeded is the device. */
@@ -408,7 +426,7 @@ void frag_message_quantities(const frag_message_text *text, size_t from, size_t 
             continue;
         bool is_whole = false;
         size_t other = is_amount(&words[i]) ? part_of(text, words, count, i, &is_whole) : i;
-        bool named = is_named(text, words, i);
+        bool named = is_named(text, words, i) && !is_of_list(text, words, count, i);
         size_t label = i - has_unit_before(text, words, i);
         quantity.is_labelled =
             (named && label_before(text, words, count, label, &quantity.figure)) ||
