@@ -241,14 +241,18 @@ static size_t collect_behind(const reader *state, size_t from, frag_message *mes
  * own. Returns where they end. */
 static size_t collect_list(const reader *state, size_t end, frag_message *message)
 {
-    for (size_t i = 0; i < LIST_MAX && state->text.bytes[end] == '\n'; i++) {
-        uint64_t owner = frag_message_text_owner(&state->text, end + 1);
-        size_t to = frag_message_text_line_end(&state->text, end + 1, HOST_REACH);
+    size_t at = end;
+    for (size_t i = 0; i < LIST_MAX && state->text.bytes[at] == '\n'; i++) {
+        size_t from = at + 1;
+        uint64_t owner = frag_message_text_owner(&state->text, from);
+        at = frag_message_text_line_end(&state->text, from, HOST_REACH);
         bool is_other = owner != message->owner && owner != 0 && message->owner != 0;
-        if (is_other || !frag_message_guess_lists(&state->text, end + 1, to))
+        if (is_other || !frag_message_guess_has_key(&state->text, from, at))
             break;
-        frag_message_quantities(&state->text, end + 1, to, message);
-        end = to;
+        if (!frag_message_guess_lists(&state->text, from, at))
+            continue;
+        frag_message_quantities(&state->text, from, at, message);
+        end = at;
     }
     return end;
 }

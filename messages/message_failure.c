@@ -305,7 +305,8 @@ bool frag_message_is_of_system(const frag_message_split_line *read)
              frag_message_line_is(read, i + 2, "full")))
             return true;
         if (is_allocated && frag_message_line_is(read, i + 1, "device") &&
-            (i + 2 == read->count || frag_message_line_has_any(read, i + 2, i + 4, parts)))
+            (i + 2 == read->count || frag_message_line_is(read, i + 2, "for") ||
+             frag_message_line_has_any(read, i + 2, i + 4, parts)))
             return true;
         if (is_allocated && frag_message_line_has_any(read, i + 1, i + 4, resources) &&
             frag_message_line_has_any(read, i + 2, read->count, places))

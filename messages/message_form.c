@@ -163,7 +163,8 @@ static bool is_quoted(const frag_message_text *text, size_t from, size_t at)
     return open != '\0';
 }
 
-/* "result = classify("out of memory": a name, a sign of assignment, a call and its argument */
+/* "result = classify("out of memory", "code += "not enough memory";": a name, a sign of assignment,
+ * a call and its argument or nothing but a literal */
 static bool is_assigned(const frag_message_text *text, size_t from)
 {
     const char *bytes = text->bytes;
@@ -171,8 +172,14 @@ static bool is_assigned(const frag_message_text *text, size_t from)
     while (is_word(bytes[sign]) && (sign == from || (text->marks[sign] & FRAG_MESSAGE_WORD) == 0))
         sign++;
     size_t call = sign + 1;
-    if (sign == from || bytes[sign] != '=' || (text->marks[call] & FRAG_MESSAGE_WORD) == 0)
+    bool is_sum = sign > from && bytes[sign] == '+' && bytes[sign + 1] == '=';
+    call += is_sum;
+    if (sign == from || (!is_sum && bytes[sign] != '=') ||
+        (text->marks[call] & FRAG_MESSAGE_WORD) == 0)
         return false;
+    size_t end = frag_message_text_line_end(text, from, LINE);
+    if (bytes[call] == '"' && ends_with(bytes, end, "\";"))
+        return true;
     while (is_word(bytes[call]) || bytes[call] == '.')
         call++;
     return bytes[call] == '(' && (bytes[call + 1] == '"' || bytes[call + 1] == '\'');

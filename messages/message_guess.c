@@ -179,7 +179,8 @@ static bool is_harmless(const frag_message_split_line *read, size_t at)
         has_failed |=
             frag_message_is_out_of(read, i) ||
             frag_message_line_has(read, i, FRAG_WORD_FAIL | FRAG_WORD_LACK | FRAG_WORD_EXCEED) ||
-            frag_message_line_is(read, i, "not") || frag_message_line_is(read, i, "no");
+            frag_message_line_is(read, i, "not") || frag_message_line_is(read, i, "no") ||
+            frag_message_line_is(read, i, "too");
         bool is_vain = frag_message_line_has_within(read, i + 1, i + 3, FRAG_WORD_FAIL);
         if (is_vain &&
             (frag_message_line_is(read, i, "retry") || frag_message_line_is(read, i, "retrying")))
@@ -496,6 +497,16 @@ bool frag_message_guess_goes_on(const frag_message_text *text, size_t from, size
     frag_message_line_read(&read, text, from, to);
     frag_message_failure found = frag_message_find_failure(&read);
     return (found.is_found && !found.is_name) || is_size_alone(&read);
+}
+
+bool frag_message_guess_has_key(const frag_message_text *text, size_t from, size_t to)
+{
+    frag_message_split_line read;
+    frag_message_line_read(&read, text, from, to);
+    bool has_key = false;
+    for (size_t i = 0; i < KEY - 1 && i + 1 < read.count; i++)
+        has_key |= strchr(":=", text->bytes[read.words[i].end]) != NULL;
+    return has_key && (read.kinds & (FRAG_WORD_FAIL | FRAG_WORD_ERROR)) == 0;
 }
 
 bool frag_message_guess_lists(const frag_message_text *text, size_t from, size_t to)

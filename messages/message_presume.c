@@ -8,6 +8,7 @@ enum {
     NEAR = 8,         /* words between two that belong together */
     OBJECT = 5,       /* words from "out of" to what ran out */
     ARTICLE = 3,      /* words from "the" to the name of an error */
+    ALONE = 2,        /* lines of a paste that is nothing but the message */
     SHORT = 12,       /* lines of a paste that somebody chose */
     COLUMNS = 5,      /* words of the head of a table, at least */
     LEVEL = 8,        /* words of a prefix in which a logger names its level */
@@ -187,12 +188,15 @@ static bool is_scarce(const frag_message_split_line *read, size_t i)
            (is_memory(read, i - 1) || frag_message_line_is(read, i - 1, "is"));
 }
 
-/* "the adapter does not fit on cuda:0 (0.96 GiB free)" */
+/* "the adapter does not fit on cuda:0 (0.96 GiB free)", "The model would not fit on the GPU." */
 static bool is_unfit(const frag_message_split_line *read, size_t i, frag_word_range sentence)
 {
+    static frag_word_list cards = {"gpu", "gpus", "card", "device", "vram", NULL};
     return is_negation(read, i) && frag_message_line_is(read, i + 1, "fit") &&
            frag_message_line_has_within(read, i + 2, sentence.to, FRAG_WORD_DEVICE) &&
-           frag_message_line_has_within(read, sentence.from, sentence.to, FRAG_WORD_SIZE);
+           (frag_message_line_has_within(read, sentence.from, sentence.to, FRAG_WORD_SIZE) ||
+            (read->text->line_count <= ALONE && sentence.from == 0 &&
+             frag_message_line_has_any(read, i + 2, sentence.to, cards)));
 }
 
 /* "Error: only 0.9 GB free on GPU" */
@@ -352,8 +356,10 @@ static bool is_not_got(const frag_message_split_line *read, size_t i)
 /* "RuntimeError: nrt_load_collectives status=4 message="Allocation Failure"" */
 static bool is_bare_failure(const frag_message_split_line *read, size_t i)
 {
+    static frag_word_list words = {"refused", "rejected", "denied", NULL};
     return frag_message_line_has(read, i, FRAG_WORD_ALLOCATE) && is_marked(read, read->count) &&
-           frag_message_line_has(read, i + 1, FRAG_WORD_FAIL);
+           (frag_message_line_has(read, i + 1, FRAG_WORD_FAIL) ||
+            frag_message_line_is_any(read, i + 1, words));
 }
 
 /* "Can't create buffer of size: 26357760": so large that only memory can be missing. */

@@ -5,6 +5,7 @@
 #include "messages/message_words.h"
 
 enum {
+    CARD = 4,               /* words from a device to what it has */
     WORDS_BEFORE = 4,       /* so far off a label may stand before its size */
     WORDS_BEHIND = 3,       /* and behind it, */
     WORDS_ARGUMENT = 10,    /* so far off the name of a call stands before its last argument */
@@ -20,7 +21,7 @@ static const struct {
 } labels[] = {
     {FRAG_FIGURE_REQUESTED,
      " request requested requesting requests requires required require need needs needed allocate "
-     "allocating allocation alloc malloc asked demanded trying upstream estimated "},
+     "allocating allocation alloc malloc asked demanded wanted trying upstream estimated "},
     {FRAG_FIGURE_FREE,
      " free available avail remaining remain remains left unused allocatable freemem have "},
     {FRAG_FIGURE_TOTAL, " total capacity "},
@@ -31,6 +32,14 @@ static const struct {
     {FRAG_FIGURE_LARGEST, " largest "},
 };
 
+/* "in_use_bytes", "2 GB in use" */
+static bool is_in_use(const frag_message_text *text, const frag_message_word *word)
+{
+    size_t in = word->at > 0 && text->bytes[word->at - 1] == '_' ? word->at - 1 : word->at;
+    return frag_message_word_is(text, word, "use") && in >= 2 &&
+           memcmp(text->bytes + in - 2, "in", 2) == 0;
+}
+
 static bool label_of(const frag_message_text *text, const frag_message_word *word,
                      frag_figure *figure)
 {
@@ -38,6 +47,10 @@ static bool label_of(const frag_message_text *text, const frag_message_word *wor
     size_t length = word->end - word->at;
     if (length + 3 > sizeof padded || (word->kinds & (FRAG_WORD_NUMBER | FRAG_WORD_SIZE)) != 0)
         return false;
+    if (is_in_use(text, word)) {
+        *figure = FRAG_FIGURE_ALLOCATED;
+        return true;
+    }
     padded[0] = ' ';
     memcpy(padded + 1, text->bytes + word->at, length);
     padded[length + 1] = ' ';
@@ -91,6 +104,34 @@ static bool has_unit_before(const frag_message_text *text, const frag_message_wo
     return unit->at > 0 && strchr("([", text->bytes[unit->at - 1]) != NULL &&
            strchr(")]", text->bytes[unit->end]) != NULL && text->bytes[unit->end] != '\0' &&
            (words[index].kinds & FRAG_WORD_SIZE) != 0 && unit->end < words[index].at;
+}
+
+/* "card 0 has 7.6 GiB", "the GPU only has 12 GB": all of it, unless a label behind says otherwise
+ */
+static bool is_of_card(const frag_message_text *text, const frag_message_word *words, size_t index)
+{
+    size_t has =
+        index > 0 && frag_message_word_is(text, &words[index - 1], "only") ? index - 1 : index;
+    if (has == 0 || !frag_message_word_is(text, &words[has - 1], "has") ||
+        is_of_pool(text, words, index) || words[index].amount.bytes < BARE_SIZE_MIN)
+        return false;
+    for (size_t i = has - 1; i > 0 && i + CARD > has; i--)
+        if ((words[i - 1].kinds & FRAG_WORD_DEVICE) != 0 ||
+            frag_message_word_is(text, &words[i - 1], "card"))
+            return !has_sign(text, words[i - 1].end, words[has - 1].at, ",;.\n");
+    return false;
+}
+
+/* "need ~4 GB free": what is needed, not what there is */
+static bool is_needed(const frag_message_text *text, const frag_message_word *words, size_t index)
+{
+    static const char *const needs[] = {"need", "needs", "requires", "require"};
+    if (index == 0 || has_sign(text, words[index - 1].end, words[index].at, ",;.\n"))
+        return false;
+    for (size_t k = 0; k < sizeof needs / sizeof *needs; k++)
+        if (frag_message_word_is(text, &words[index - 1], needs[k]))
+            return true;
+    return false;
 }
 
 static bool label_behind(const frag_message_text *text, const frag_message_word *words,
@@ -441,6 +482,12 @@ void frag_message_quantities(const frag_message_text *text, size_t from, size_t 
         } else if (!quantity.is_labelled && i + 1 < count) {
             /* "a working set (5 GB) exceeds free VRAM" */
             quantity.is_labelled = (words[i + 1].kinds & FRAG_WORD_EXCEED) != 0 && is_size;
+        }
+        if (is_size && is_needed(text, words, i))
+            quantity.figure = FRAG_FIGURE_REQUESTED;
+        if (is_size && !quantity.is_labelled && is_of_card(text, words, i)) {
+            quantity.is_labelled = true;
+            quantity.figure = FRAG_FIGURE_TOTAL;
         }
         if (!quantity.is_labelled)
             quantity.figure = FRAG_FIGURE_REQUESTED;
