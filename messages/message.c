@@ -19,7 +19,6 @@ enum {
     HINT_REACH = 48,   /* from a hint to the setting that it names */
     HOST_REACH = 200,  /* from the mark of a host message to its size */
     REST_REACH = 400,  /* behind the last wording, where its line may say more */
-    LIST_MAX = 6,      /* lines below a message that name its figures */
     REST_MAX = 8192,   /* of a text without a message so much is read for sizes */
     AROUND = 1500,     /* so far before and behind the message its program may say more of it */
     CAPTURES_MAX = 4,
@@ -237,26 +236,6 @@ static size_t collect_behind(const reader *state, size_t from, frag_message *mes
     return to;
 }
 
-/* "Out of memory\n  free: 100 MB\n  total: 8192 MB": lines below that only name figures are its
- * own. Returns where they end. */
-static size_t collect_list(const reader *state, size_t end, frag_message *message)
-{
-    size_t at = end;
-    for (size_t i = 0; i < LIST_MAX && state->text.bytes[at] == '\n'; i++) {
-        size_t from = at + 1;
-        uint64_t owner = frag_message_text_owner(&state->text, from);
-        at = frag_message_text_line_end(&state->text, from, HOST_REACH);
-        bool is_other = owner != message->owner && owner != 0 && message->owner != 0;
-        if (is_other || !frag_message_guess_has_key(&state->text, from, at))
-            break;
-        if (!frag_message_guess_lists(&state->text, from, at))
-            continue;
-        frag_message_quantities(&state->text, from, at, message);
-        end = at;
-    }
-    return end;
-}
-
 static const frag_amount *labelled(const frag_message *message, frag_figure figure)
 {
     for (uint32_t i = 0; i < message->size_count; i++)
@@ -305,21 +284,24 @@ static void collect_sizes(reader *state, frag_message *message)
     frag_message_quantities(&state->text, from, to, message);
     if (message->size_count == 0 && to < state->text.length)
         state->sizes_end = collect_behind(state, to + 1, message);
+    uint32_t own = message->size_count;
     if (message->kind == FRAG_MESSAGE_OOM)
-        state->sizes_end = collect_list(state, state->sizes_end, message);
+        state->sizes_end = frag_message_quantities_below(&state->text, state->sizes_end, message);
     bool is_guess = (message->says & FRAG_SAYS_GUESS) != 0;
     if (message->size_count == 0 && is_guess && message->kind == FRAG_MESSAGE_OOM && from > 0 &&
         state->text.bytes[from - 1] == '\n')
         collect_above(state, from, message);
     message->is_bare = figure_count(message) == 0;
     bool is_open = message->is_bare || is_guess;
-    for (uint32_t i = 0; i < message->size_count && is_open; i++) {
+    for (uint32_t i = is_open ? 0 : own; i < message->size_count; i++) {
         const frag_message_quantity *size = &message->sizes[i];
         frag_amount *known = &message->figures[FRAG_FIGURE_REQUESTED];
-        if (size->is_labelled && !message->figures[size->figure].is_known)
+        bool is_plain =
+            is_open || size->figure == FRAG_FIGURE_FREE || size->figure == FRAG_FIGURE_TOTAL;
+        if (size->is_labelled && is_plain && !message->figures[size->figure].is_known)
             message->figures[size->figure] = size->amount;
         /* "98304000 bytes (93 MB) failed" */
-        if (known->is_known && i > 0 && is_finer(&message->sizes[i - 1].amount, known))
+        if (known->is_known && is_open && i > 0 && is_finer(&message->sizes[i - 1].amount, known))
             *known = message->sizes[i - 1].amount;
     }
 }

@@ -290,6 +290,7 @@ bool frag_message_is_of_system(const frag_message_split_line *read)
     static frag_word_list buses = {"platform", "iio", "input", "net", NULL};
     static frag_word_list tables = {"heap", "pool", NULL};
     static frag_word_list ends = {"for", "to", "on", "in", "within", "using", "slice", NULL};
+    static frag_word_list seats = {"slot", "slots", "capacity", "table", NULL};
     static frag_word_list folders = {"directory", "folder", "writable", NULL};
     /* "Failed to allocate workspace. Ensure the workspace directory is writable." */
     if (frag_message_line_has_any(read, 0, read->count, folders) &&
@@ -310,6 +311,10 @@ bool frag_message_is_of_system(const frag_message_split_line *read)
             return true;
         if (is_allocated && frag_message_line_has_any(read, i + 1, i + 4, resources) &&
             frag_message_line_has_any(read, i + 2, read->count, places))
+            return true;
+        /* "unable to reserve GPU slot" */
+        if (is_allocated && frag_message_line_is(read, i + 1, "gpu") &&
+            frag_message_line_is_any(read, i + 2, seats))
             return true;
         /* "allocate a GPU for the stage", but not "a GPU buffer" */
         if (is_allocated && frag_message_line_is(read, i + 1, "a") &&

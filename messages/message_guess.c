@@ -16,7 +16,6 @@ enum {
     NAME = 4,        /* words of the name of an error */
     PREFIX = 3,      /* words between the sign that ends a prefix and the failure */
     BIT = 9,         /* words that explain a name, behind it */
-    KEY = 4,         /* words that name a figure, */
     SHORT = 5,       /* a paste of so few lines is the message itself */
     PAGE = 1000,     /* bytes before and behind a line show what it stands in: */
     PAGE_WORDS = 60, /* of so many words */
@@ -497,39 +496,6 @@ bool frag_message_guess_goes_on(const frag_message_text *text, size_t from, size
     frag_message_line_read(&read, text, from, to);
     frag_message_failure found = frag_message_find_failure(&read);
     return (found.is_found && !found.is_name) || is_size_alone(&read);
-}
-
-bool frag_message_guess_has_key(const frag_message_text *text, size_t from, size_t to)
-{
-    frag_message_split_line read;
-    frag_message_line_read(&read, text, from, to);
-    bool has_key = false;
-    for (size_t i = 0; i < KEY - 1 && i + 1 < read.count; i++)
-        has_key |= strchr(":=", text->bytes[read.words[i].end]) != NULL;
-    return has_key && (read.kinds & (FRAG_WORD_FAIL | FRAG_WORD_ERROR)) == 0;
-}
-
-bool frag_message_guess_lists(const frag_message_text *text, size_t from, size_t to)
-{
-    frag_message_split_line read;
-    frag_message_line_read(&read, text, from, to);
-    size_t values = 0;
-    size_t names = 0; /* words since the last value */
-    size_t first = 0; /* behind the date and time of a log */
-    while (first + 1 < read.count && frag_message_line_has(&read, first, FRAG_WORD_NUMBER) &&
-           strchr("-:.,/]+tz", text->bytes[read.words[first].end]) != NULL)
-        first++;
-    for (size_t i = first; i < read.count && names <= KEY; i++) {
-        names++;
-        if (!frag_message_line_has(&read, i, FRAG_WORD_NUMBER | FRAG_WORD_SIZE))
-            continue;
-        char sign = i > first ? text->bytes[read.words[i - 1].end] : '\0';
-        if (sign != ':' && sign != '=')
-            return false;
-        values++;
-        names = 0;
-    }
-    return values > 0 && names < KEY && (read.kinds & (FRAG_WORD_FAIL | FRAG_WORD_ERROR)) == 0;
 }
 
 uint32_t frag_message_scenes(const frag_message_text *text)

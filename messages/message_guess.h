@@ -31,12 +31,6 @@ bool frag_message_guess_next(const frag_message_text *text, size_t from, frag_me
  * before it? */
 bool frag_message_guess_goes_on(const frag_message_text *text, size_t from, size_t to);
 
-/* Does the line from from to to only name figures ("  free: 100 MB", "free=3418 total=3424")? */
-bool frag_message_guess_lists(const frag_message_text *text, size_t from, size_t to);
-
-/* Does it begin with a key ("  file: src/grid.cu:77"), and tell no failure? */
-bool frag_message_guess_has_key(const frag_message_text *text, size_t from, size_t to);
-
 /* Does the line at at go on with what the program does now ("out of memory, retrying with half"),
  * and show no error? */
 bool frag_message_is_survived(const frag_message_text *text, size_t at);

@@ -464,6 +464,36 @@ static bool falls_short(const frag_message_split_line *read, size_t i, frag_word
     return need > have && need >= BIG;
 }
 
+/* "VRAM preflight failed\n  required: 25 GB\n  budget: 21 GB": do the lines below say so? */
+static bool falls_short_below(const frag_message_split_line *read, size_t i)
+{
+    static frag_word_list needs = {"requir*", "needed", "need", "needs", "request*", NULL};
+    static frag_word_list haves = {"available", "free", "budget", "limit", NULL};
+    const frag_message_text *text = read->text;
+    if (!frag_message_line_has(read, i, FRAG_WORD_FAIL) || (read->kinds & FRAG_WORD_MEMORY) == 0)
+        return false;
+    uint64_t need = 0;
+    uint64_t have = UINT64_MAX;
+    size_t end = frag_message_text_line_end(text, read->words[i].at, NEAR * NEAR);
+    for (size_t line = 0; line < NEAR && text->bytes[end] == '\n'; line++) {
+        frag_message_split_line below;
+        size_t from = end + 1;
+        end = frag_message_text_line_end(text, from, NEAR * NEAR);
+        frag_message_line_read(&below, text, from, end);
+        for (size_t j = 1; j < below.count && j <= ARTICLE; j++) {
+            uint64_t bytes = below.words[j].amount.bytes;
+            if (!frag_message_line_has(&below, j, FRAG_WORD_SIZE) ||
+                !below.words[j].amount.is_known)
+                continue;
+            if (frag_message_line_has_any(&below, 0, j, needs))
+                need = bytes > need ? bytes : need;
+            else if (frag_message_line_has_any(&below, 0, j, haves))
+                have = bytes < have ? bytes : have;
+        }
+    }
+    return need > have && need >= BIG;
+}
+
 /* ---- memory that a program was not given */
 static bool is_refused(const frag_message_split_line *read, size_t i)
 {
@@ -737,7 +767,7 @@ static bool is_told_at(const frag_message_split_line *read, size_t i)
     bool is_counted = is_about || !has_allocation(read, around.from, around.to);
     return is_out(read, i) || frag_message_is_out_of(read, i) || is_spent(read, i) ||
            frag_message_is_status_number(read, i) || falls_short(read, i, sentence) ||
-           is_unserved(read, i, sentence) ||
+           falls_short_below(read, i) || is_unserved(read, i, sentence) ||
            ((is_scarce(read, i) || (is_over(read, i) && is_counted)) && has_memory(read, around)) ||
            (is_compared(read, i) && has_memory(read, around) && has_big_figure(read, sentence)) ||
            is_oversized(read, i, sentence) || is_unmade(read, i, around) ||

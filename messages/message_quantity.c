@@ -2,9 +2,13 @@
 
 #include <string.h>
 
+#include "messages/message_line.h"
 #include "messages/message_words.h"
 
 enum {
+    KEY = 4,                /* words that name a figure */
+    LIST_MAX = 6,           /* lines below a message that name its figures, */
+    LIST_LINE = 200,        /* of so many bytes */
     CARD = 4,               /* words from a device to what it has */
     WORDS_BEFORE = 4,       /* so far off a label may stand before its size */
     WORDS_BEHIND = 3,       /* and behind it, */
@@ -499,4 +503,59 @@ void frag_message_quantities(const frag_message_text *text, size_t from, size_t 
         if (is_bytes)
             add(message, quantity);
     }
+}
+
+/* "  file: src/grid.cu:77": begins with a key, and tells no failure */
+static bool has_key(const frag_message_text *text, size_t from, size_t to)
+{
+    frag_message_split_line read;
+    frag_message_line_read(&read, text, from, to);
+    bool is_key = false;
+    for (size_t i = 0; i < KEY - 1 && i + 1 < read.count; i++)
+        is_key |= strchr(":=", text->bytes[read.words[i].end]) != NULL;
+    return is_key && (read.kinds & (FRAG_WORD_FAIL | FRAG_WORD_ERROR)) == 0;
+}
+
+/* "  free: 100 MB", "free=3418 total=3424": nothing but figures by their names */
+static bool is_list(const frag_message_text *text, size_t from, size_t to)
+{
+    frag_message_split_line read;
+    frag_message_line_read(&read, text, from, to);
+    size_t values = 0;
+    size_t names = 0; /* words since the last value */
+    size_t first = 0; /* behind the date and time of a log */
+    while (first + 1 < read.count && frag_message_line_has(&read, first, FRAG_WORD_NUMBER) &&
+           strchr("-:.,/]+tz", text->bytes[read.words[first].end]) != NULL)
+        first++;
+    for (size_t i = first; i < read.count && names <= KEY; i++) {
+        names++;
+        if (!frag_message_line_has(&read, i, FRAG_WORD_NUMBER | FRAG_WORD_SIZE))
+            continue;
+        char sign = i > first ? text->bytes[read.words[i - 1].end] : '\0';
+        if (sign != ':' && sign != '=')
+            return false;
+        values++;
+        names = 0;
+    }
+    const uint32_t others = FRAG_WORD_FAIL | FRAG_WORD_ERROR | FRAG_WORD_HOST;
+    return values > 0 && names < KEY && (read.kinds & others) == 0;
+}
+
+size_t frag_message_quantities_below(const frag_message_text *text, size_t end,
+                                     frag_message *message)
+{
+    size_t at = end;
+    for (size_t i = 0; i < LIST_MAX && text->bytes[at] == '\n'; i++) {
+        size_t from = at + 1;
+        uint64_t owner = frag_message_text_owner(text, from);
+        at = frag_message_text_line_end(text, from, LIST_LINE);
+        bool is_other = owner != message->owner && owner != 0 && message->owner != 0;
+        if (is_other || !has_key(text, from, at))
+            break;
+        if (!is_list(text, from, at))
+            continue;
+        frag_message_quantities(text, from, at, message);
+        end = at;
+    }
+    return end;
 }

@@ -11,4 +11,9 @@
 void frag_message_quantities(const frag_message_text *text, size_t from, size_t to,
                              frag_message *message);
 
+/* The same of the lines behind end that only name figures: "Out of memory\n  free: 100 MB\n  total:
+ * 8192 MB". Returns where they end; end: there are none. */
+size_t frag_message_quantities_below(const frag_message_text *text, size_t end,
+                                     frag_message *message);
+
 #endif
