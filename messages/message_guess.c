@@ -146,7 +146,7 @@ static bool is_next_act(const frag_message_split_line *read, size_t i)
         "splitting", "deferring", "waiting",    "pausing",    "dropping",   "ignoring",
         "moving",    "running",   "requeu*",    "limiting",   "capping",    "truncating",
         "keeping",   "leaving",   "backing",    "caching",    "growing",    "streaming",
-        "forcing",   NULL};
+        "forcing",   "clearing",  "emptying",   "freeing",    "flushing",   NULL};
     static frag_word_list plain = {"retry",    "fall",   "use", "skip",
                                    "continue", "switch", "try", NULL};
     static frag_word_list advice = {"consider*", "try",   "suggest*", "recommend*", "by",

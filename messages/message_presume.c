@@ -753,6 +753,14 @@ static bool is_candidate(const frag_message_split_line *read, size_t i)
     return frag_message_line_has(read, i, failing) || frag_message_line_is_any(read, i, words);
 }
 
+/* "Error allocating even gauge field": nothing else is said */
+static bool is_begun(const frag_message_split_line *read, size_t i)
+{
+    return i == 0 && read->text->line_count <= ALONE &&
+           frag_message_line_has(read, i, FRAG_WORD_ERROR) &&
+           frag_message_line_is(read, i + 1, "allocating");
+}
+
 static bool is_told_at(const frag_message_split_line *read, size_t i)
 {
     frag_word_range sentence = range_around(read, i, ".?;");
@@ -775,7 +783,7 @@ static bool is_told_at(const frag_message_split_line *read, size_t i)
            is_unallocated(read, i, around) || is_only_left(read, i) ||
            is_device_size_over(read, i, sentence) || is_without_room(read, i) ||
            is_unfit(read, i, sentence) || is_not_got(read, i) || is_bare_failure(read, i) ||
-           (is_about && is_failing(read, i, around));
+           ((is_about || is_begun(read, i)) && is_failing(read, i, around));
 }
 
 /* "policy   peak reserved   utilisation   OOM": of a table */

@@ -126,6 +126,17 @@ static bool is_of_card(const frag_message_text *text, const frag_message_word *w
     return false;
 }
 
+/* "exceeds the budget by 536870912 bytes" */
+static bool is_excess(const frag_message_text *text, const frag_message_word *words, size_t index)
+{
+    for (size_t i = index;
+         i > 1 && frag_message_word_is(text, &words[index - 1], "by") && i + WORDS_PAREN > index;
+         i--)
+        if ((words[i - 2].kinds & FRAG_WORD_EXCEED) != 0)
+            return !has_sign(text, words[i - 2].end, words[index].at, ",;.:\n");
+    return false;
+}
+
 /* "need ~4 GB free": what is needed, not what there is */
 static bool is_needed(const frag_message_text *text, const frag_message_word *words, size_t index)
 {
@@ -489,6 +500,10 @@ void frag_message_quantities(const frag_message_text *text, size_t from, size_t 
         }
         if (is_size && is_needed(text, words, i))
             quantity.figure = FRAG_FIGURE_REQUESTED;
+        if (is_size && is_excess(text, words, i)) {
+            quantity.is_labelled = true;
+            quantity.figure = FRAG_FIGURE_EXCESS;
+        }
         if (is_size && !quantity.is_labelled && is_of_card(text, words, i)) {
             quantity.is_labelled = true;
             quantity.figure = FRAG_FIGURE_TOTAL;

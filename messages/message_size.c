@@ -161,10 +161,39 @@ static bool is_rounded(const char *text, uint64_t unit, uint64_t bytes)
            bytes <= rounded.bytes + 2 * rounded.slack_bytes;
 }
 
+/* "1.07374e+09": as C++ prints a number that is none of its integers */
+static size_t read_power(const char *text, frag_amount *amount)
+{
+    digits_read read;
+    size_t at = read_count(text, &read);
+    if (at == 0 || read.is_huge || text[at] != 'e' || text[at + 1] != '+')
+        return 0;
+    unsigned power = 0;
+    size_t digits = strspn(text + at + 2, "0123456789");
+    for (size_t i = 0; i < digits && digits <= 2; i++)
+        power = power * 10 + (unsigned)(text[at + 2 + i] - '0');
+    uint64_t half = 5;
+    uint64_t number = read.whole;
+    bool fits = digits > 0 && digits <= 2 && multiply_add(&number, read.scale, read.decimals);
+    for (; read.scale > 1; read.scale /= 10, power--)
+        if (power == 0)
+            return 0;
+    for (unsigned i = 0; i < power && fits; i++)
+        fits = multiply_add(&number, 10, 0) && (i == 0 || multiply_add(&half, 10, 0));
+    *amount = (frag_amount){.bytes = number, .slack_bytes = power > 0 ? half : 0};
+    amount->is_known = fits;
+    return digits > 2 ? 0 : at + 2 + digits;
+}
+
 size_t frag_message_size(const char *text, frag_amount *amount)
 {
     digits_read read;
     uint64_t unit = 1;
+    size_t power = read_power(text, amount);
+    if (power > 0)
+        return read_unit(text + power, &unit) > 0 && unit == 1
+                   ? power + read_unit(text + power, &unit)
+                   : 0;
     size_t at = read_count(text, &read);
     if (at == 0)
         return 0;
@@ -235,6 +264,9 @@ size_t frag_message_number(const char *text, frag_amount *amount)
 {
     bool is_huge = false;
     *amount = (frag_amount){0};
+    size_t power = read_power(text, amount);
+    if (power > 0)
+        return power;
     size_t at = read_integer(text, &amount->bytes, &is_huge);
     amount->is_known = at > 0 && !is_huge;
     return at;

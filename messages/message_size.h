@@ -14,7 +14,7 @@
 size_t frag_message_size(const char *text, frag_amount *amount);
 /* "(gib):140.06": the number at at, whose unit stands in the name before it. */
 size_t frag_message_size_named(const char *text, size_t at, frag_amount *amount);
-/* "5520758552", "25,600,000"; it ends with the line. */
+/* "5520758552", "25,600,000", "1.07374e+09"; it ends with the line. */
 size_t frag_message_number(const char *text, frag_amount *amount);
 /* "[1098,16,128,128,3]andtypefloat": the bytes of such a tensor. */
 size_t frag_message_shape(const char *text, frag_amount *amount);
