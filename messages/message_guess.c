@@ -123,12 +123,31 @@ static bool is_fatal_below(const frag_message_split_line *read, size_t at)
            (below.kinds & FRAG_WORD_WARNING) == 0;
 }
 
-/* "fell back to the CPU due to GPU OOM": what it did stands before the failure. */
+/* "\nContinuing without it": the line below says that the program goes on. */
+static bool goes_on_below(const frag_message_split_line *read, size_t at)
+{
+    static frag_word_list acts = {"continuing", "proceeding", "retrying", "falling", NULL};
+    frag_message_split_line below;
+    size_t end = frag_message_text_line_end(read->text, at, BEHIND);
+    if (end >= read->text->length || read->text->bytes[end] != '\n')
+        return false;
+    frag_message_line_read(&below, read->text, end + 1,
+                           frag_message_text_line_end(read->text, end + 1, BEHIND));
+    return frag_message_line_is_any(&below, 0, acts) &&
+           (below.kinds & (FRAG_WORD_FAIL | FRAG_WORD_ERROR)) == 0;
+}
+
+/* "fell back to the CPU due to GPU OOM": what it did stands before the failure, or behind it: "out
+ * of memory, so it ran in pieces". */
 static bool has_acted(const frag_message_split_line *read, size_t at)
 {
     static frag_word_list acts = {"fell",      "switched", "reverted", "moved",     "reduced",
                                   "retried",   "lowered",  "halved",   "offloaded", "disabled",
-                                  "downgrad*", "skipped",  NULL};
+                                  "downgrad*", "skipped",  "ran",      NULL};
+    for (size_t i = at + 2; i < read->count; i++)
+        if (frag_message_line_is(read, i - 2, "so") && frag_message_line_is(read, i - 1, "it") &&
+            frag_message_line_is_any(read, i, acts) && !frag_message_line_is(read, i + 1, "out"))
+            return true;
     static frag_word_list links = {"due", "because", "after", "since", "on", NULL};
     for (size_t i = 0; i < at; i++)
         if (frag_message_line_is_any(read, i, acts))
@@ -170,7 +189,8 @@ static bool is_next_act(const frag_message_split_line *read, size_t i)
 static bool is_harmless(const frag_message_split_line *read, size_t at)
 {
     static const char *const ends[] = {"terminatecalled", NULL};
-    bool goes_on = false; /* or only the level of a logger, at which some report failures, too */
+    bool goes_on = goes_on_below(
+        read, at); /* or only the level of a logger, at which some report failures, too */
     bool has_failed = false;
     for (size_t i = 0; i < read->count; i++) {
         if (frag_message_is_thrown(read, i))
@@ -185,7 +205,8 @@ static bool is_harmless(const frag_message_split_line *read, size_t at)
             (frag_message_line_is(read, i, "retry") || frag_message_line_is(read, i, "retrying")))
             return false;
         goes_on |= has_failed && is_next_act(read, i);
-        goes_on |= frag_message_is_out_of(read, i) && has_acted(read, i);
+        goes_on |= (frag_message_is_out_of(read, i) || frag_message_line_is(read, i, "enough")) &&
+                   has_acted(read, i);
         bool is_tried =
             frag_message_line_has_within(read, i, i + 3, FRAG_WORD_ALLOCATE) &&
             strchr("(:", read->text->bytes[read->words[i].end]) == NULL; /* "SKIP (VRAM ..." */

@@ -182,6 +182,10 @@ static bool is_scarce(const frag_message_split_line *read, size_t i)
         return !is_only_used(read, i);
     if (frag_message_line_is(read, i, "no") && frag_message_line_is_any(read, i + 1, gone))
         return !frag_message_line_has_any(read, i + 2, i + 4, faults);
+    /* "KV pool has no pages left" */
+    static frag_word_list left = {"left", "available", "remaining", NULL};
+    if (frag_message_line_is(read, i, "no") && frag_message_line_is_any(read, i + 2, left))
+        return true;
     if (i > 0 && frag_message_line_is(read, i, "low") && is_memory(read, i - 1))
         return is_marked(read, i); /* "Error: GPU memory low" */
     return i > 0 && frag_message_line_is(read, i, "full") &&
@@ -443,6 +447,11 @@ static bool falls_short(const frag_message_split_line *read, size_t i, frag_word
             0 ||
         frag_message_line_has_any(read, 0, read->count, contrasts) || read->text->line_count == 1;
     if (!is_first || !is_contrast || frag_message_line_has_any(read, 0, read->count, others))
+        return false;
+    /* "Insufficient space: 48 GB needed, only 31 GB free": of a disk */
+    static frag_word_list spaces = {"space", NULL};
+    if ((read->kinds & (FRAG_WORD_DEVICE | FRAG_WORD_MEMORY | FRAG_WORD_UNIT)) == 0 &&
+        frag_message_line_has_any(read, 0, i, spaces))
         return false;
     /* "needs at least 64 GB" is a page's; "has only 8 GB, needs at least 64 GB" is not */
     bool is_told = frag_message_line_has_any(read, 0, read->count, only) ||

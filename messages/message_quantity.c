@@ -27,7 +27,7 @@ static const struct {
      " request requested requesting requests requires required require need needs needed allocate "
      "allocating allocation alloc malloc asked demanded wanted trying upstream estimated "},
     {FRAG_FIGURE_FREE,
-     " free available avail remaining remain remains left unused allocatable freemem have "},
+     " free available avail remaining remain remains left unused allocatable freemem have usable "},
     {FRAG_FIGURE_TOTAL, " total capacity "},
     {FRAG_FIGURE_LIMIT, " limit max maximum maximal cap capped allowed budget threshold exceed "
                         "exceeds exceeding than "},
@@ -126,9 +126,41 @@ static bool is_of_card(const frag_message_text *text, const frag_message_word *w
     return false;
 }
 
-/* "exceeds the budget by 536870912 bytes" */
-static bool is_excess(const frag_message_text *text, const frag_message_word *words, size_t index)
+static bool is_amount(const frag_message_word *word)
 {
+    return (word->kinds & FRAG_WORD_SIZE) != 0 ||
+           ((word->kinds & FRAG_WORD_NUMBER) != 0 && word->amount.is_known &&
+            word->amount.bytes >= BARE_SIZE_MIN);
+}
+
+/* "3758096384 + 1073741824 > 4294967296": what is held, what is asked, and the limit of both */
+static bool label_of_sum(const frag_message_text *text, const frag_message_word *words,
+                         size_t count, size_t index, frag_figure *figure)
+{
+    static const frag_figure parts[] = {FRAG_FIGURE_ALLOCATED, FRAG_FIGURE_REQUESTED,
+                                        FRAG_FIGURE_LIMIT};
+    for (size_t part = 0; part < 3 && part <= index; part++) {
+        size_t first = index - part;
+        bool is_sum = first + 2 < count && words[first + 1].at == words[first].end + 1 &&
+                      words[first + 2].at == words[first + 1].end + 1 &&
+                      text->bytes[words[first].end] == '+' &&
+                      text->bytes[words[first + 1].end] == '>';
+        for (size_t i = first; i < first + 3 && is_sum; i++)
+            is_sum = is_amount(&words[i]);
+        *figure = parts[part];
+        if (is_sum)
+            return true;
+    }
+    return false;
+}
+
+/* "exceeds the budget by 536870912 bytes", "(3.1 GB over)" */
+static bool is_excess(const frag_message_text *text, const frag_message_word *words, size_t count,
+                      size_t index)
+{
+    if (index + 1 < count && frag_message_word_is(text, &words[index + 1], "over") &&
+        strchr(").\n", text->bytes[words[index + 1].end]) != NULL)
+        return true;
     for (size_t i = index;
          i > 1 && frag_message_word_is(text, &words[index - 1], "by") && i + WORDS_PAREN > index;
          i--)
@@ -325,13 +357,6 @@ static bool is_argument(const frag_message_text *text, const frag_message_word *
     return false;
 }
 
-static bool is_amount(const frag_message_word *word)
-{
-    return (word->kinds & FRAG_WORD_SIZE) != 0 ||
-           ((word->kinds & FRAG_WORD_NUMBER) != 0 && word->amount.is_known &&
-            word->amount.bytes >= BARE_SIZE_MIN);
-}
-
 /* "only 812646400 of 8589934592 bytes are free", "3 GiB free of 16 GiB": which of the two is the
  * word index, a part or the whole? Returns the other; index: neither. */
 static size_t part_of(const frag_message_text *text, const frag_message_word *words, size_t count,
@@ -500,13 +525,18 @@ void frag_message_quantities(const frag_message_text *text, size_t from, size_t 
         }
         if (is_size && is_needed(text, words, i))
             quantity.figure = FRAG_FIGURE_REQUESTED;
-        if (is_size && is_excess(text, words, i)) {
+        if (is_size && is_excess(text, words, count, i)) {
             quantity.is_labelled = true;
             quantity.figure = FRAG_FIGURE_EXCESS;
         }
         if (is_size && !quantity.is_labelled && is_of_card(text, words, i)) {
             quantity.is_labelled = true;
             quantity.figure = FRAG_FIGURE_TOTAL;
+        }
+        frag_figure part;
+        if (label_of_sum(text, words, count, i, &part)) {
+            quantity.is_labelled = true;
+            quantity.figure = part;
         }
         if (!quantity.is_labelled)
             quantity.figure = FRAG_FIGURE_REQUESTED;
