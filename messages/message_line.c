@@ -135,11 +135,29 @@ static bool is_window(const frag_message_split_line *read, size_t i)
            read->words[i].at > 0 && read->text->bytes[read->words[i].at - 1] == '[';
 }
 
+/* "IDirect3DDevice9": no person says "I". */
+static void join_interfaces(frag_message_split_line *read)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < read->count; i++) {
+        bool is_begun = i + 1 < read->count && frag_message_line_is(read, i, "i") &&
+                        read->words[i].end == read->words[i + 1].at &&
+                        (read->words[i + 1].kinds & (FRAG_WORD_NUMBER | FRAG_WORD_SIZE)) == 0 &&
+                        (read->text->marks[read->words[i + 1].at] & FRAG_MESSAGE_WORD) == 0;
+        if (is_begun)
+            read->words[i + 1].at = read->words[i].at;
+        else
+            read->words[count++] = read->words[i];
+    }
+    read->count = count;
+}
+
 void frag_message_line_read(frag_message_split_line *read, const frag_message_text *text,
                             size_t from, size_t to)
 {
     read->text = text;
     read->count = frag_message_words(text, from, to, read->words);
+    join_interfaces(read);
     read->kinds = 0;
     for (size_t i = 0; i < read->count; i++) {
         /* "what(): " is a call */

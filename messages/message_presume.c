@@ -197,7 +197,8 @@ static bool is_unfit(const frag_message_split_line *read, size_t i, frag_word_ra
 {
     static frag_word_list cards = {"gpu", "gpus", "card", "device", "vram", NULL};
     return is_negation(read, i) && frag_message_line_is(read, i + 1, "fit") &&
-           frag_message_line_has_within(read, i + 2, sentence.to, FRAG_WORD_DEVICE) &&
+           (frag_message_line_has_within(read, i + 2, sentence.to, FRAG_WORD_DEVICE) ||
+            frag_message_line_has_any(read, i + 2, sentence.to, cards)) &&
            (frag_message_line_has_within(read, sentence.from, sentence.to, FRAG_WORD_SIZE) ||
             (read->text->line_count <= ALONE && sentence.from == 0 &&
              frag_message_line_has_any(read, i + 2, sentence.to, cards)));
