@@ -204,13 +204,14 @@ static bool is_unfit(const frag_message_split_line *read, size_t i, frag_word_ra
              frag_message_line_has_any(read, i + 2, sentence.to, cards)));
 }
 
-/* "Error: only 0.9 GB free on GPU" */
+/* "Error: only 0.9 GB free on GPU", "cannot stage it: only 300 MB of device memory left" */
 static bool is_only_left(const frag_message_split_line *read, size_t i)
 {
     static frag_word_list left = {"free", "available", "left", "remaining", NULL};
     return frag_message_line_is(read, i, "only") &&
            frag_message_line_has(read, i + 1, FRAG_WORD_SIZE) &&
-           frag_message_line_has_any(read, i + 2, i + 4, left) && is_marked(read, i) &&
+           frag_message_line_has_any(read, i + 2, i + 6, left) &&
+           (is_marked(read, i) || frag_message_line_has_within(read, 0, i, FRAG_WORD_FAIL)) &&
            (read->kinds & (FRAG_WORD_DEVICE | FRAG_WORD_MEMORY)) != 0;
 }
 

@@ -184,9 +184,14 @@ static bool is_needed(const frag_message_text *text, const frag_message_word *wo
 static bool label_behind(const frag_message_text *text, const frag_message_word *words,
                          size_t count, size_t index, frag_figure *figure)
 {
-    for (size_t i = index + 1; i < count && i <= index + WORDS_BEHIND; i++) {
+    /* "300 MB of device memory left" */
+    bool is_of = index + 1 < count && frag_message_word_is(text, &words[index + 1], "of");
+    for (size_t i = index + 1; i < count && i <= index + WORDS_BEHIND + is_of; i++) {
+        /* "requested 5 bytes with usage Storage" */
         if (has_sign(text, words[i - 1].end, words[i].at, ",;:=.\n/\"") ||
-            (words[i].kinds & (FRAG_WORD_NUMBER | FRAG_WORD_SIZE)) != 0)
+            (words[i].kinds & (FRAG_WORD_NUMBER | FRAG_WORD_SIZE)) != 0 ||
+            frag_message_word_is(text, &words[i], "with") ||
+            (i > index + WORDS_BEHIND && has_sign(text, words[i - 1].end, words[i].at, "(")))
             return false;
         /* "(150 bytes) exceeds the limit": the limit comes after it */
         if (i + 1 < count && (words[i].kinds & FRAG_WORD_EXCEED) != 0)
