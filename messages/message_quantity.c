@@ -184,6 +184,10 @@ static bool is_needed(const frag_message_text *text, const frag_message_word *wo
 static bool label_behind(const frag_message_text *text, const frag_message_word *words,
                          size_t count, size_t index, frag_figure *figure)
 {
+    /* "Process 3427 has 2 GB memory in use": one of several */
+    if (index > 2 && frag_message_word_is(text, &words[index - 1], "has") &&
+        frag_message_word_is(text, &words[index - 3], "process"))
+        return false;
     /* "300 MB of device memory left" */
     bool is_of = index + 1 < count && frag_message_word_is(text, &words[index + 1], "of");
     for (size_t i = index + 1; i < count && i <= index + WORDS_BEHIND + is_of; i++) {
