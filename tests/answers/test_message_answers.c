@@ -112,8 +112,8 @@ static void tell_text(frag_text *out, const char *text, size_t length, bool is_p
     uint64_t sum = sum_of(&messages, &diagnosis, &advice);
     if (is_printed)
         add_printed(&sum, &messages, &diagnosis, &advice);
-    frag_text_add(out, "%zu, %s, %03" PRIx64 "\n", messages.count,
-                  frag_oom_verdict_name(diagnosis.verdict), sum >> 52);
+    frag_text_add(out, "%zu, %s, %04" PRIx64 "\n", messages.count,
+                  frag_oom_verdict_name(diagnosis.verdict), sum >> 48);
     frag_advice_destroy(&advice);
     frag_diagnosis_destroy(&diagnosis);
     frag_messages_destroy(&messages);
