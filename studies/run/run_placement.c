@@ -74,6 +74,10 @@ bool frag_run_placement_write(const frag_recording *recording, const frag_trace 
     bool ok = frag_run_look_planned(
         &(frag_run_setup){recording, trace, policy->ops, policy->values, device}, plan, NULL,
         &again, NULL, NULL, error);
+    if (ok && kept.count < kept.capacity && !frag_is_cancelled(run->context))
+        ok = frag_fail_in(error, FRAG_E_USAGE, recording->name,
+                          "the policy leaves the blocks of its beginning where they were; a "
+                          "placement needs every block to be requested");
     if (ok && !frag_is_cancelled(run->context)) {
         FRAG_ASSERT(kept.count == kept.capacity);
         count_from_lowest(lifetimes, &kept);

@@ -68,6 +68,14 @@ judge() {
     [ "$(cut -d, -f5 "$out/out.csv" | paste -sd' ')" = "offset 4 0 4" ]
 }
 
+@test "blocks that a policy leaves where they were cannot be placed" {
+    printf '# fraglab trace 2\nsegment_alloc 2097152 addr=0x200000 initial\nalloc 0 4096 addr=0x200000 block=4096 initial\nalloc 1 512\n' >"$out/p.trace"
+    run ./fraglab run "$out/p.trace" --policy pytorch --placement "$out/out.csv"
+    [ "$status" -eq 2 ]
+    [[ "$output" == *"a placement needs every block to be requested"* ]]
+    [ ! -e "$out/out.csv" ]
+}
+
 @test "no packing: a budget that was too small is no proof" {
     run ./fraglab run $P/D.1048576.csv --policy offline:steps=2000 --capacity 1000000 --placement "$out/out.csv"
     [ "$status" -eq 1 ]
