@@ -27,8 +27,8 @@
 #include "tests/support/xorshift.h"
 
 enum {
-    TRACES = 100,
-    FOLDED_TRACES = 200,
+    TRACES = 40,
+    FOLDED_TRACES = 260,
     PROGRAMS = 30,
     RELEASE_TRACES = 40,
     EVENTS_MAX = 3000,
