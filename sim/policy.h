@@ -233,9 +233,10 @@ typedef struct frag_policy_ops {
 static inline bool frag_policy_set_share(const frag_policy_ops *ops, frag_policy *policy,
                                          frag_device *device, double share)
 {
-    if (device->capacity_bytes == FRAG_UNLIMITED ||
-        (ops->set_share == NULL && ops->set_limit == NULL))
+    if (ops->set_share == NULL && ops->set_limit == NULL)
         return false;
+    if (device->capacity_bytes == FRAG_UNLIMITED)
+        return frag_device_capacity(device) != FRAG_UNLIMITED; /* one that has some would limit */
     if (ops->set_share != NULL)
         ops->set_share(policy, share);
     else

@@ -489,11 +489,12 @@ static void pytorch_set_share(frag_policy *policy, double share)
 /* With throw_on_cudamalloc_oom: the share of the settings, not of a limit set by a call. */
 static void set_throw(frag_policy *policy)
 {
-    uint64_t capacity = policy->device->capacity_bytes;
     policy->throw_bytes = FRAG_UNLIMITED;
-    if (policy->settings.throws_on_oom && capacity != FRAG_UNLIMITED)
-        policy->throw_bytes = (uint64_t)(policy->settings.key_fraction *
-                                         (double)frag_device_capacity(policy->device));
+    if (!policy->settings.throws_on_oom)
+        return;
+    uint64_t capacity = frag_device_capacity(policy->device);
+    if (capacity != FRAG_UNLIMITED)
+        policy->throw_bytes = (uint64_t)(policy->settings.key_fraction * (double)capacity);
 }
 
 static bool pytorch_configure(frag_policy *policy, const char *text, frag_error *error)

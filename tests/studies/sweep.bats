@@ -96,6 +96,15 @@ END
     [ "$replayed" -lt 240 ]
 }
 
+@test "a share of an unlimited device says nothing of devices that have an end" {
+    printf '# fraglab trace 2\nlimit 0.5 ratio\nalloc 0 104857600\n' >"$BATS_TEST_TMPDIR/trace.txt"
+    printf 'traces: [trace.txt]\npolicies: [pytorch, gmlake]\ncapacities: [unlimited, 128MiB]\n' >"$EXPERIMENT"
+    ./fraglab sweep "$EXPERIMENT" >"$BATS_TEST_TMPDIR/short"
+    ./fraglab sweep "$EXPERIMENT" --replay-all >"$BATS_TEST_TMPDIR/long"
+    cmp "$BATS_TEST_TMPDIR/short" "$BATS_TEST_TMPDIR/long"
+    [ "$(grep -c '"failed_requests":1' "$BATS_TEST_TMPDIR/short")" -eq 2 ]
+}
+
 @test "rows of something else are not mixed in" {
     ./fraglab sweep "$EXPERIMENT" -o "$BATS_TEST_TMPDIR/rows"
     cp "$BATS_TEST_TMPDIR/rows" "$BATS_TEST_TMPDIR/kept"
