@@ -1,5 +1,6 @@
 /* Host memory that fails on demand, and a count of what is live: for tests of the library. The
- * build redirects malloc and its kin there in every program tests/api/test_library*.c. */
+ * build redirects malloc and its kin there in every program tests/api/test_library*.c and
+ * test_*_answers.c. */
 #ifndef FRAG_API_FAILING_MEMORY_H
 #define FRAG_API_FAILING_MEMORY_H
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/formats/lines.h"
+#include "tests/api/failing_memory.h"
 
 enum { SHOWN_MAX = 5 };
 
@@ -35,7 +36,9 @@ unsigned pinned_lines_compare(const pinned_lines *pinned)
 {
     frag_text out = {0};
     frag_error error = {0};
+    long before = frag_live_memory();
     pinned->tell(&out);
+    long kept = frag_live_memory() - before - (out.capacity > 0);
     line_comparison at = {.next = out.bytes};
     frag_input *input = frag_input_open(pinned->path, &error);
     if (input == NULL || !frag_each_line(input, compare_line, &at, &error)) {
@@ -46,11 +49,13 @@ unsigned pinned_lines_compare(const pinned_lines *pinned)
     if (*at.next != '\0')
         show(&at, "", 0, strcspn(at.next, "\n"));
     frag_text_destroy(&out);
+    if (kept != 0)
+        fprintf(stderr, "%ld pieces of memory were not given back\n", kept);
     if (at.wrong > 0)
         fprintf(stderr,
                 "%u lines differ from %s; if on purpose: make %s, and read the difference\n",
                 at.wrong, pinned->path, pinned->target);
-    return at.wrong;
+    return at.wrong + (kept != 0);
 }
 
 bool pinned_lines_write(const pinned_lines *pinned, int argc, char **argv)

@@ -14,7 +14,8 @@ typedef struct pinned_lines {
     const char *target; /* of make, that pins anew */
 } pinned_lines;
 
-/* The lines that differ; the first few of them are printed. */
+/* The lines that differ; the first few of them are printed. One more where telling them left memory
+ * behind. */
 unsigned pinned_lines_compare(const pinned_lines *pinned);
 
 /* With the argument --write prints what the file should hold, and is true. */
