@@ -23,7 +23,15 @@
 #include "tests/support/pinned_lines.h"
 #include "tests/support/xorshift.h"
 
-enum { PROGRAMS = 150, PARTS_MAX = 18, STEPS_MAX = 12, LIVE_MAX = 800, SITES = 8 };
+enum {
+    PROGRAMS = 100,
+    LONG_PROGRAMS = 6,
+    LONG_PARTS = 3600,
+    PARTS_MAX = 18,
+    STEPS_MAX = 12,
+    LIVE_MAX = 800,
+    SITES = 17
+};
 
 /* What is done in each step, in this order. */
 typedef struct part {
@@ -75,14 +83,28 @@ static const char *const before_lines[] = {
 
 enum { BEFORE_LINES = sizeof before_lines / sizeof *before_lines };
 
-static const char frames[] = "frame \"step\" \"train.py\" 12\n"
-                             "frame \"forward\" \"model.py\" 30\n"
-                             "frame \"forward\" \"/lib/torch/nn/modules/linear.py\" 120\n"
-                             "frame \"backward\" \"/lib/torch/_tensor.py\" 500\n"
-                             "frame \"_init_group\" \"/lib/torch/optim/adamw.py\" 90\n"
-                             "frame \"load\" \"data.py\" 7\n"
-                             "site 0\nsite 1 0\nsite 2 1 0\nsite 3 0\nsite 4 0\nsite 5 0\n"
-                             "site 5 1\nsite 1\n";
+static const char frames[] =
+    "frame \"step\" \"train.py\" 12\n"
+    "frame \"forward\" \"model.py\" 30\n"
+    "frame \"forward\" \"/lib/torch/nn/modules/linear.py\" 120\n"
+    "frame \"backward\" \"/lib/torch/_tensor.py\" 500\n"
+    "frame \"_init_group\" \"/lib/torch/optim/adamw.py\" 90\n"
+    "frame \"load\" \"/home/me/package/__init__.py\" 7\n"
+    "frame \"at::_ops::mm::call(at::Tensor const&)\" \"/pytorch/build/Operators_1.cpp\" 5\n"
+    "frame \"torch::autograd::generated::AddmmBackward0::apply(std::vector<a, b>&&)\" \"??\" 0\n"
+    "frame \"torch::autograd::Engine::evaluate_function(std::shared_ptr<x>&)\" \"engine.cpp\" 9\n"
+    "frame \"CUDACachingAllocator::malloc(int)\" \"/pytorch/c10/cuda/memory_snapshot.cpp\" 3\n"
+    "frame \"void mine::run<std::pair<int, my::T> >(float*)\" \"/home/me/ext/kernel.cu\" 77\n"
+    "frame "
+    "\"a_function_\xc3\xa4\x01_whose_name_takes_more_room_than_any_column_of_a_table_would_have\" "
+    "\"C:\\\\Users\\\\me\\\\a_file_with_a_name_that_is_just_as_long_as_the_function_is.py\" "
+    "123456\n"
+    "frame \"<module>\" \"/tmp/ipykernel_12/3456.py\" 1\n"
+    "frame \"cfunction_call\" \"/Python/ceval.c\" 2\n"
+    "frame \"\" \"x.py\" 4\n"
+    "site 0\nsite 1 0\nsite 2 1 0\nsite 3 0\nsite 4 0\nsite 5 0\nsite 5 1\nsite 1\n"
+    "site 9 6 13 2 1 0\nsite 9 6 7 8\nsite 7 8\nsite 10 13 0\nsite 11 12\nsite 14 11\nsite 9 13\n"
+    "site 6 2 13 12\nsite 10 9\n";
 
 static uint64_t draw(program *of, uint64_t limit)
 {
@@ -566,10 +588,40 @@ static void tell_program(frag_text *out, uint64_t seed)
         fraglab_recording_close(made[i]);
 }
 
+/* So long that what repeats is replayed once. */
+static void tell_long(frag_text *out, uint64_t seed)
+{
+    program of;
+    draw_program(&of, seed);
+    of.step_count = LONG_PARTS / of.part_count;
+    of.is_uneven = of.is_uneven && seed % 2 == 0;
+    const fraglab_recording *made = open_program(&of);
+    fraglab_policy *policy = NULL;
+    fraglab_tuned *tuned = NULL;
+    fraglab_error error = FRAGLAB_ERROR_INIT;
+    fraglab_trace_facts facts = {.size = sizeof facts};
+    const fraglab_tune_options options = {
+        .size = sizeof options, .goal = (int32_t)(seed % 2), .settings = 8, .seed = seed};
+    size_t from = out->length;
+    assert_int_equal(fraglab_policy_parse("pytorch", &policy, NULL), FRAGLAB_OK);
+    assert_int_equal(fraglab_recording_trace_facts(made, 0, &facts, NULL), FRAGLAB_OK);
+    tell_explained(out, made, made, facts.peak_requested_bytes, seed);
+    if (fraglab_tune(NULL, &made, 1, policy, &options, &tuned, &error) == FRAGLAB_OK)
+        tell_text(out, fraglab_tuned_json(tuned));
+    else
+        frag_text_add(out, "%s\n", error.sentence);
+    pinned_fold(out, from, "long program");
+    fraglab_tuned_destroy(tuned);
+    fraglab_policy_destroy(policy);
+    fraglab_recording_close((fraglab_recording *)(uintptr_t)made);
+}
+
 static void tell_all(frag_text *out)
 {
     for (uint64_t seed = 0; seed < PROGRAMS; seed++)
         tell_program(out, seed);
+    for (uint64_t seed = 0; seed < LONG_PROGRAMS; seed++)
+        tell_long(out, PROGRAMS + seed);
 }
 
 static const pinned_lines pinned = {"tests/data/answers/programs.txt.zst", tell_all,
