@@ -79,6 +79,8 @@ static const char *const before_lines[] = {
     "capture_begin\n",
     "capture_end\n",
     "stats_reset 1\n",
+    "limit 0.30000000000000004 ratio\n",
+    "config \"max_split_size_mb:40\"\n",
 };
 
 enum { BEFORE_LINES = sizeof before_lines / sizeof *before_lines };
