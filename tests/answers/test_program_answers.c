@@ -462,6 +462,27 @@ static void tell_explained(frag_text *out, const fraglab_recording *recording,
     }
 }
 
+/* Its beginning, where the whole knows what is asked for later. */
+static void tell_cut_short(frag_text *out, const fraglab_recording *whole,
+                           const fraglab_trace_facts *facts, uint64_t seed)
+{
+    fraglab_error error = FRAGLAB_ERROR_INIT;
+    fraglab_recording *piece = NULL;
+    char *text = NULL;
+    uint64_t end = facts->event_count / 8 * (3 + seed % 5);
+    const fraglab_cut_options cut = {.size = sizeof cut, .end_event = end + 1};
+    const fraglab_explain_options options = {.size = sizeof options,
+                                             .capacity_bytes = facts->peak_requested_bytes / 8 *
+                                                               (4 + seed / 5 % 5),
+                                             .whole = whole,
+                                             .as_text = seed % 2 == 0};
+    int code = fraglab_recording_cut(whole, 0, &cut, &piece, &error);
+    if (code == FRAGLAB_OK)
+        code = fraglab_explain_recording(NULL, piece, &options, &text, &error);
+    tell(out, code, text, &error);
+    fraglab_recording_close(piece);
+}
+
 static void tell_verified(frag_text *out, const fraglab_recording *recording,
                           const fraglab_policy *policy, uint64_t seed)
 {
@@ -489,7 +510,7 @@ static void tell_leaks(frag_text *out, const fraglab_recording *recording,
 static void tell_compared(frag_text *out, const fraglab_recording *const *both, uint64_t seed)
 {
     static const char *const groups[] = {"site", "stack", "purpose", "size"};
-    static const char *const places[] = {"peak", "end", "step", "5..60", "9", "forward"};
+    static const char *const places[] = {"peak", "end", "step", "5..60", "step[3]", "forward"};
     fraglab_error error = FRAGLAB_ERROR_INIT;
     char *json = NULL;
     const fraglab_diff_options options = {.size = sizeof options,
@@ -517,7 +538,7 @@ static void tell_recording(frag_text *out, const fraglab_recording *const *both,
                                            "pytorch:garbage_collection_threshold=0.5",
                                            "pytorch:version=2.4",
                                            "pytorch:roundup_power2_divisions=4",
-                                           "best-fit:min_split=4096",
+                                           "size-class:classes=[512,4KiB,96KiB,1MiB]",
                                            "frugal",
                                            "offline"};
     static const char *const rules[] = {NULL, "lowest", "bump", NULL};
@@ -540,6 +561,7 @@ static void tell_recording(frag_text *out, const fraglab_recording *const *both,
     tell_runs(out, both[0], policy, &run);
     tell_history(out, both[0], policy, &run, facts.event_count / 2);
     tell_explained(out, both[0], both[1], peak, seed);
+    tell_cut_short(out, both[0], &facts, seed);
     tell_verified(out, both[0], policy, seed);
     tell_leaks(out, both[0], &run);
     tell_compared(out, both, seed);
