@@ -18,6 +18,7 @@
 #include <cmocka.h>
 
 #include "sim/replay/history.h"
+#include "sim/replay/hole_series.h"
 #include "sim/rows/result.h"
 #include "studies/compare/comparison.h"
 #include "studies/rows/result_rows.h"
@@ -28,7 +29,7 @@
 #include "tests/support/text_recording.h"
 #include "tests/support/xorshift.h"
 
-enum { TRACES = 60, EVENTS_MAX = 300, POLICIES = 4 };
+enum { TRACES = 60, FOLDED_TRACES = 160, EVENTS_MAX = 300, POLICIES = 4 };
 
 static const char *const names[] = {"pytorch", "best-fit", "size-class", "buddy",
                                     "tlsf",    "rmm-pool", "first-fit",  "cuda-async"};
@@ -316,6 +317,48 @@ static void tell_history(frag_text *out, const frag_run_setup *setup, bool is_oo
     frag_request_list_destroy(&requests);
 }
 
+/* The holes of each layout, in samples and in a grid. */
+static void tell_holes(frag_text *out, const frag_run_setup *setup, bool is_oom_skipped,
+                       uint64_t bits)
+{
+    frag_error error = {0};
+    frag_hole_options options = {.trace = setup->trace,
+                                 .size_count = 1 + (uint32_t)(xorshift_next(&bits) % 4),
+                                 .every = 1 + xorshift_next(&bits) % 3,
+                                 .column_count = 1 + (uint32_t)(xorshift_next(&bits) % 9),
+                                 .log_min = 9 + (uint32_t)(xorshift_next(&bits) % 4),
+                                 .log_max = 18 + (uint32_t)(xorshift_next(&bits) % 8),
+                                 .start =
+                                     xorshift_next(&bits) % 2 * (setup->trace->event_count / 3),
+                                 .end = setup->trace->event_count - 1};
+    for (uint32_t i = 0; i < options.size_count; i++)
+        options.sizes[i] = (uint64_t)4096 << (4 * i + xorshift_next(&bits) % 4);
+    options.sample_max = frag_hole_sample_min(options.size_count) + xorshift_next(&bits) % 40;
+    frag_hole_series *series = frag_hole_series_create(&options);
+    frag_replay_options replay = {.is_oom_skipped = is_oom_skipped,
+                                  .stop_after = FRAG_UNLIMITED,
+                                  .observer = frag_hole_series_observe,
+                                  .observer_context = series};
+    uint64_t sum = 0;
+    bool ok = frag_run_look(setup, &replay, NULL, NULL, &error);
+    size_t count = ok ? frag_hole_series_finish(series) : 0;
+    for (size_t i = 0; i < count; i++) {
+        frag_hole_sample at = frag_hole_series_sample(series, i);
+        pinned_add(&sum, at.event);
+        pinned_add(&sum, at.level.reserved_bytes);
+        pinned_add(&sum, at.free_bytes);
+        pinned_add(&sum, at.largest_hole_bytes);
+        pinned_add(&sum, at.hole_count);
+        for (uint32_t k = 0; k < options.size_count; k++)
+            pinned_add(&sum, at.small_bytes[k]);
+    }
+    for (uint32_t column = 0; ok && column < options.column_count; column++)
+        for (uint32_t log = options.log_min; log <= options.log_max; log++)
+            pinned_add(&sum, (uint64_t)(int64_t)(frag_hole_series_mean(series, column, log) * 1e9));
+    frag_text_add(out, "  holes: %zu samples %08" PRIx32 "\n", count, (uint32_t)(sum >> 32));
+    frag_hole_series_destroy(series);
+}
+
 /* After so many questions; a search among sizes of 2^60 would take days. */
 static bool cancels(void *user)
 {
@@ -370,6 +413,7 @@ static void tell_trace(frag_text *out, const random_trace *trace, uint64_t seed)
         const frag_run_setup setup = {&recording, &recording.traces[0], made[i].spec.ops,
                                       made[i].spec.values, &made[i].device};
         tell_history(out, &setup, made[i].what.is_oom_skipped);
+        tell_holes(out, &setup, made[i].what.is_oom_skipped, bits);
         tell_capacity(out, &setup, seed % 10 == 0 ? 3 : 400);
         rows[count++] = made[i].row;
     }
@@ -390,11 +434,14 @@ static void tell_all(frag_text *out)
 {
     random_trace trace = {0};
     unsigned count = 0;
-    for (uint64_t seed = 12001; count < TRACES; seed++) {
+    for (uint64_t seed = 12001; count < TRACES + FOLDED_TRACES; seed++) {
+        size_t from = out->length;
         random_trace_draw(&trace, seed);
         if (trace.count > EVENTS_MAX)
             continue;
         tell_trace(out, &trace, seed);
+        if (count >= TRACES)
+            pinned_fold(out, from, "one more");
         count++;
     }
     random_trace_destroy(&trace);
