@@ -20,8 +20,9 @@
 #include "planner/plan.h"
 #include "tests/support/instances.h"
 #include "tests/support/pinned_lines.h"
+#include "tests/support/xorshift.h"
 
-enum { SMALL = 60, LARGE = 40, FOLDED = 150 };
+enum { SMALL = 60, LARGE = 40, FOLDED = 300, MANY = 66000 };
 
 static uint32_t sum_of(const uint64_t *offsets, uint32_t count)
 {
@@ -79,6 +80,33 @@ static void tell_problem(frag_text *out, const instance *of, const char *name)
     frag_sections_destroy(&sections);
 }
 
+/* So many that they are stacked where steps are few. */
+static void tell_many(frag_text *out, uint64_t seed)
+{
+    frag_buffer *buffers = frag_alloc(MANY, sizeof *buffers);
+    uint64_t bits = (seed + 1) * 0x9e3779b97f4a7c15u;
+    uint64_t longest = seed == 0 ? 40 : 2000;
+    for (uint32_t i = 0; i < MANY; i++) {
+        uint64_t lower = xorshift_next(&bits) % 20000;
+        uint64_t length = 1 + xorshift_next(&bits) % (xorshift_next(&bits) % longest + 1);
+        buffers[i] = (frag_buffer){lower, lower + length, 1 + xorshift_next(&bits) % 500,
+                                   seed == 2 ? 16 : 1};
+    }
+    for (uint64_t steps = 0; steps <= MANY + 1; steps += MANY + 1) {
+        frag_plan_options options = {.capacity_bytes = seed == 1 ? 2000000 : FRAG_UNLIMITED,
+                                     .steps = steps};
+        frag_plan plan;
+        frag_error error = {0};
+        assert_true(frag_plan_make(buffers, MANY, &options, &plan, &error));
+        frag_text_add(out,
+                      "many: %s, %" PRIu64 " of %" PRIu64 " after %" PRIu64 ", %08" PRIx32 "\n",
+                      frag_plan_answer_name(plan.answer), plan.height_bytes, plan.bound_bytes,
+                      plan.steps, sum_of(plan.offsets, MANY));
+        frag_plan_destroy(&plan);
+    }
+    frag_free(buffers);
+}
+
 static void tell_all(frag_text *out)
 {
     instance *of = frag_alloc(1, sizeof *of);
@@ -111,6 +139,8 @@ static void tell_all(frag_text *out)
         tell_problem(out, of, name.bytes);
         name.length = 0;
     }
+    for (uint64_t seed = 0; seed < 3; seed++)
+        tell_many(out, seed);
     frag_text_destroy(&name);
     free(of);
 }
