@@ -27,8 +27,8 @@
 #include "tests/support/xorshift.h"
 
 enum {
-    TRACES = 40,
-    FOLDED_TRACES = 260,
+    TRACES = 20,
+    FOLDED_TRACES = 280,
     PROGRAMS = 30,
     RELEASE_TRACES = 40,
     EVENTS_MAX = 3000,
