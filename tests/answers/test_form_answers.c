@@ -404,8 +404,33 @@ static void tell_run(frag_text *out, const random_trace *trace, uint64_t seed)
     frag_text_destroy(&text);
 }
 
+/* A history of so many entries: round numbers are those that it was cut to. */
+static void tell_entries(frag_text *out, uint32_t count)
+{
+    frag_text text = {0};
+    frag_recording recording;
+    frag_findings findings;
+    frag_error error;
+    frag_text_add(&text, "{\"segments\":[],\"device_traces\":[[\n");
+    for (uint32_t i = 0; i < count; i++)
+        frag_text_add(&text,
+                      "{\"action\":\"%s\",\"addr\":139637976727552,\"size\":%" PRIu32
+                      ",\"stream\":0,\"time_us\":%" PRIu32 "}%s\n",
+                      i % 3 == 0   ? "alloc"
+                      : i % 3 == 1 ? "free_requested"
+                                   : "free_completed",
+                      512 + i / 3, i, i + 1 < count ? "," : "]]}");
+    assert_true(frag_test_load(text.bytes, text.length, FRAG_FORMAT_SNAPSHOT, &recording, &findings,
+                               &error));
+    tell_recording(out, &recording, &findings);
+    frag_recording_destroy(&recording);
+    frag_text_destroy(&text);
+}
+
 static void tell_all(frag_text *out)
 {
+    static const uint32_t counts[] = {90,   900,  999,  1000, 1001, 1010, 1100,
+                                      2000, 2020, 3500, 9000, 9999, 10000};
     random_trace trace = {0};
     size_t from = 0;
     unsigned count = 0;
@@ -420,6 +445,9 @@ static void tell_all(frag_text *out)
         }
     }
     random_trace_destroy(&trace);
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        tell_entries(out, counts[i]);
+    pinned_fold(out, from, "counts of entries");
 }
 
 static const pinned_lines pinned = {"tests/data/answers/forms.txt.zst", tell_all, "answers-golden"};
