@@ -153,7 +153,7 @@ static bool is_round_number(uint64_t count)
 static void note_device(importer *state, uint32_t ordinal, const frag_rewound *rewound)
 {
     const frag_snapshot_device *device = &state->snapshot->devices[ordinal];
-    uint64_t count = device->entry_count;
+    uint64_t count = device->recorded_count;
     if (count == 0)
         frag_findings_add(state->findings, "no-history",
                           "the device has memory but no history: _record_memory_history was not on",

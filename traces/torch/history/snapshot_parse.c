@@ -383,7 +383,7 @@ static bool read_trace(const parser *state, frag_pickle_value list, uint32_t dev
 static void place_trace(frag_snapshot *snapshot, frag_snapshot_device *device,
                         const trace_place *place)
 {
-    device->entry_count = place->count;
+    device->entry_count = device->recorded_count = place->count;
     if (place->count == 0)
         return;
     device->is_own = place->records != NULL;

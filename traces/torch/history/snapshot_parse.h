@@ -149,7 +149,8 @@ typedef struct frag_snapshot_mark {
 typedef struct frag_snapshot_device {
     frag_snapshot_entry *entries;
     uint64_t entry_count;
-    bool is_own; /* the entries are an array of their own */
+    uint64_t recorded_count; /* entries that the file has; those that it leaves out come to them */
+    bool is_own;             /* the entries are an array of their own */
     const frag_snapshot_segment *segments;
     size_t segment_count;
     const frag_snapshot_mark *marks;
