@@ -99,7 +99,7 @@ def keep_scriptable(torch):
     """torch.jit.script knows PyTorch's own functions by identity: it has to know ours in their places."""
     builtins = sys.modules.get("torch.jit._builtins")
     table = getattr(builtins, "_get_builtin_table", dict)()
-    for function in [*vars(torch).values(), *vars(torch.nn.functional).values()] if table else []:
+    for function in [*vars(torch).values(), *vars(torch.nn.functional).values(), *vars(torch._C._nn).values(), *vars(torch._VF).values()] if table else []:
         operator = table.get(id(inspect.unwrap(function))) if inspect.isfunction(function) else None
         if operator is not None:
             table.setdefault(id(function), operator)

@@ -113,7 +113,7 @@ def strided(torch, view):
 
 def on_host(torch, tensor):
     """A copy of a tensor on the device all of whose bytes the host wrote; None: not known."""
-    if values.software("frag_software_read") is None or tensor.numel() == 0:
+    if values.software("frag_software_read") is None or tensor.numel() == 0 or tensor.layout is not torch.strided:
         return None
     refresh(tensor)
     return read_whole(torch, tensor) if tensor.is_contiguous() else strided(torch, tensor)
@@ -173,6 +173,27 @@ class Counts:
         if self.parts and most_of(mask) is None:
             note_most(mask, self.parts.pop(0))
         return self.choose(mask.numel(), mask, lambda held: held.count_nonzero())
+
+    def of_blocks(self, tensor, blocksize):
+        """Those in which an element is not 0."""
+        height, width = blocksize
+        return self.choose(tensor.numel() // (height * width), tensor, lambda held: (held != 0).unflatten(-1, (-1, width)).any(-1).
+                           unflatten(-2, (-1, height)).any(-2).count_nonzero())
+
+    def wrap_compressed(self, name):
+        """A method that makes a sparse tensor, of elements or of blocks."""
+        function = getattr(self.torch.Tensor, name, None)
+        if function is None:
+            return
+
+        @functools.wraps(function)
+        def compressed(tensor, *arguments, **named):
+            blocks = [value for value in (*arguments, *named.values()) if isinstance(value, (tuple, list))]
+            if not self.is_plain(tensor) or tensor.layout is not self.torch.strided or any(type(value) is int for value in arguments):
+                return function(tensor, *arguments, **named)
+            return self.around(function, lambda: self.of_blocks(tensor, *blocks[:1] or [(1, 1)]), (tensor, *arguments), named)
+
+        setattr(self.torch.Tensor, name, compressed)
 
     def of_unique(self, name):
         """name: unique or unique_consecutive, of all elements or of the slices along a dimension."""
@@ -358,9 +379,8 @@ def install(torch, run, after_import):
         counts.wrap(torch.Tensor, "coalesce", lambda tensor: counts.choose(tensor._nnz()),
                     lambda arguments: not arguments[0].is_coalesced())
     counts.wrap_combinations()
-    for name in ("to_sparse", "to_sparse_coo"):
-        counts.wrap(torch.Tensor, name, counts.of_mask,
-                    lambda arguments: len(arguments) == 1 and not arguments[0].is_sparse)
+    for name in ("to_sparse", "to_sparse_coo", "to_sparse_csr", "to_sparse_csc", "to_sparse_bsr", "to_sparse_bsc"):
+        counts.wrap_compressed(name)
     counts.wrap(torch, "where", counts.of_mask, lambda arguments: len(arguments) == 1)
     for name in ("__getitem__", "__setitem__"):
         counts.wrap_index(name)

@@ -151,8 +151,33 @@ class Further:
 
         setattr(self.follow.torch, name, counted)
 
+    def watch_uncounted(self, owner, name):
+        """A function that changes tensors in place, no method: PyTorch counts no change of those of inference, and of `.data` none that
+        others see. What they held is unknown then."""
+        function, follow = getattr(owner, name), self.follow
+
+        @functools.wraps(function)
+        def changed(*arguments, **named):
+            result = function(*arguments, **named)
+            if not follow.is_compiling() and not follow.is_inside and arguments:
+                for tensor in arguments[0] if isinstance(arguments[0], (tuple, list)) else arguments[:1]:
+                    if type(tensor) in follow.plain and (tensor.is_inference() or tensor._version < 2):
+                        follow.forget_all(tensor)
+            return result
+
+        setattr(owner, name, changed)
+
+
+def functions_in_place(torch):
+    for owner in (torch, torch._C._nn, torch._VF):
+        names = dir(torch._C._VariableFunctions if owner is torch._VF else owner)
+        yield from ((owner, name) for name in names if name.endswith("_") and name not in known.NO_VALUES and
+                    (name.startswith("_foreach_") if name.startswith("_") else callable(getattr(owner, name, None))))
+
 
 def install(follow, after_import):
+    for owner, name in functions_in_place(follow.torch):
+        follow.further.watch_uncounted(owner, name)
     follow.further.watch_operators()
     for name in ("_foreach_add_", "_foreach_sub_"):
         follow.further.count_steps(name)

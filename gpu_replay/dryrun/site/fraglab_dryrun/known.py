@@ -82,6 +82,8 @@ class Known:
         self.first_byte = ctypes.addressof(self.byte)
         self.seen = b""  # where bytes are read to be counted
         self.strided, self.sparse = torch.strided, torch.sparse_coo
+        self.compressed = {torch.sparse_csr: ("crow_indices", "col_indices"), torch.sparse_bsr: ("crow_indices", "col_indices"),
+                           torch.sparse_csc: ("ccol_indices", "row_indices"), torch.sparse_bsc: ("ccol_indices", "row_indices")}
         self.is_inside = False
         self.is_partial = False  # of some argument on the host the values were not known, but the places of a sparse one were
         self.written = None  # storages that were changed while a custom operator runs
@@ -117,7 +119,7 @@ class Known:
             return False
         layout = tensor.layout
         if layout is not self.strided:
-            return layout is self.sparse and tensor._nnz() > 0
+            return layout is self.sparse and tensor._nnz() > 0 or layout in self.compressed
         return tensor.nbytes <= bytes_max and self.is_followed(tensor)
 
     def on_host(self, value):
@@ -132,6 +134,9 @@ class Known:
             return self.sparse_on_host(value)
         if not self.is_watched(value):
             raise Unknown
+        if value.layout in self.compressed:
+            places = [self.on_host(part) for part in self.places_of(value)]
+            return self.torch.sparse_compressed_tensor(*places, self.values_on_host(value.values()), value.shape, layout=value.layout)
         if self.is_batched(value):  # by vmap
             inner = self.on_host(self.functorch.get_unwrapped(value))
             return self.functorch._add_batch_dim(inner, self.functorch.maybe_get_bdim(value), self.functorch.maybe_get_level(value))
@@ -144,19 +149,24 @@ class Known:
 
     def sparse_on_host(self, tensor):
         """Its places are known; its values may not be."""
-        places, found = self.on_host(tensor._indices()), tensor._values()
-        try:
-            found = self.on_host(found)
-        except Unknown:
-            self.is_partial = True
-            found = self.torch.ones(found.shape, dtype=found.dtype, device="cpu")
+        places, found = self.on_host(tensor._indices()), self.values_on_host(tensor._values())
         found = found.repeat_interleave(2, 0)[::2]  # not in a row, so that sums have the elements of both behind each other, as with CUDA
         return self.torch.sparse_coo_tensor(places, found, tensor.shape, is_coalesced=tensor.is_coalesced())
+
+    def values_on_host(self, found):
+        try:
+            return self.on_host(found)
+        except Unknown:
+            self.is_partial = True
+            return self.torch.ones(found.shape, dtype=found.dtype, device="cpu")
+
+    def places_of(self, tensor):
+        return [getattr(tensor, name)() for name in self.compressed[tensor.layout]]
 
     def is_kept(self, result):
         """Two small tensors may make a large one, of which nothing is noted."""
         return any(self.is_kept(one) for one in result) if isinstance(result, (tuple, list)) else \
-            not isinstance(result, self.torch.Tensor) or self.is_sparse(result) or is_small(result)
+            not isinstance(result, self.torch.Tensor) or result.layout is not self.strided or is_small(result)
 
     def keep(self, result, held):
         """Notes what the bytes of a result on the device are."""
@@ -171,6 +181,12 @@ class Known:
                 self.keep(result._indices(), held._indices())
                 if not is_partial:
                     self.keep(result._values(), held._values())
+        elif result.layout in self.compressed:
+            is_partial, self.is_partial = self.is_partial, False
+            if held.layout is result.layout and held._nnz() == result._nnz():
+                self.keep(self.places_of(result), self.places_of(held))
+                if not is_partial:
+                    self.keep(result.values(), held.values())
         elif self.is_partial:
             self.is_partial = False
         elif self.is_batched(result):
@@ -730,7 +746,7 @@ def install(torch, run, known, after_import):
     for owner, name in ((torch.nn.utils.rnn, "pad_sequence"), (torch.linalg, "norm"), (torch.linalg, "vector_norm"),
                         (torch, "_foreach_norm"), (torch.sparse, "sum")):
         known.wrap(owner, name)
-    for name in ("coalesce", "to_dense", "to_sparse", "to_sparse_coo"):
+    for name in ("coalesce", "to_dense", "to_sparse", "to_sparse_coo", "to_sparse_csr", "to_sparse_csc", "to_sparse_bsr", "to_sparse_bsc"):
         known.wrap(torch.Tensor, name)
     for name in ("t", "transpose"):
         known.wrap_sparse(name)

@@ -4,7 +4,7 @@ import ctypes
 import re
 
 # Guards against bad input, or comparisons a script asserts: these read one byte, which is then true.
-CHECKS = {"linalg_eig", "linalg_eigvals", "segment_reduce", "allclose"}
+CHECKS = {"linalg_eig", "linalg_eigvals", "segment_reduce", "allclose", "to_sparse_csr", "to_sparse_csc", "to_sparse_bsr", "to_sparse_bsc"}
 # Asked inside of these, whether something failed: it did not.
 NO_ERRORS = {"_linalg_check_errors"}
 # The same as CHECKS where the script itself calls them: other operators ask by equal() for conditions of both kinds.
