@@ -116,7 +116,10 @@ def on_host(torch, tensor):
     if values.software("frag_software_read") is None or tensor.numel() == 0 or tensor.layout is not torch.strided:
         return None
     refresh(tensor)
-    return read_whole(torch, tensor) if tensor.is_contiguous() else strided(torch, tensor)
+    held = read_whole(torch, tensor) if tensor.is_contiguous() else strided(torch, tensor)
+    if held is not None and tensor.is_conj():
+        held = held.conj().resolve_conj()
+    return -held if held is not None and tensor.is_neg() else held
 
 
 def read_whole(torch, tensor):

@@ -3,6 +3,7 @@ tensors of DTensors or with objects that are sent; operators that a script write
 import ctypes
 import functools
 import sys
+import weakref
 
 from . import counts, known
 
@@ -40,6 +41,70 @@ def make_mode(follow):
             return result
 
     return OnHostToo
+
+
+class Captured:
+    """What Python called while a graph was captured: each replay does it with what is known then. What was let go is unknown."""
+
+    def __init__(self, follow):
+        self.follow = follow
+        self.calls = []
+
+    def refer(self, value):
+        if isinstance(value, (tuple, list)):
+            return type(value)(map(self.refer, value))
+        return weakref.ref(value) if isinstance(value, self.follow.torch.Tensor) else value
+
+    def found(self, value):
+        if isinstance(value, (tuple, list)):
+            return type(value)(map(self.found, value))
+        value = value() if type(value) is weakref.ref else value
+        if value is None:
+            raise known.Unknown
+        return value
+
+    def call(self, function, arguments, named, targets=()):
+        """targets: those that the function changes in place, by way of its first argument; else what it makes is meant."""
+        follow = self.follow
+        for tensor in targets:
+            counts.refresh(tensor)
+        follow.captured = None
+        try:
+            result = function(*arguments, **named)
+        finally:
+            follow.captured = self
+        for tensor in targets:
+            counts.note_version(tensor)  # it has not happened yet
+        made = targets or (result if isinstance(result, (tuple, list)) else [result])
+        self.calls.append((function, bool(targets), [self.refer(tensor) for tensor in made if isinstance(tensor, follow.torch.Tensor)],
+                           self.refer(arguments), named))
+        return result
+
+    def note_lost(self, tensor):
+        self.calls.append((None, True, [weakref.ref(tensor)], (), {}))
+
+    def held(self, function, is_change, arguments, named):
+        def on_host(*hosts, **others):
+            result = function(*hosts, **others)
+            return hosts[0] if is_change else result
+
+        try:
+            held = self.follow.held(on_host, self.found(arguments), named)
+        except known.Unknown:
+            return []
+        return held if isinstance(held, (tuple, list)) else [held]
+
+    def replay(self, replay):
+        follow, ends = self.follow, {}
+        for function, is_change, targets, *given in self.calls:
+            tensors = [tensor for tensor in (target() for target in targets) if tensor is not None and follow.is_plain(tensor)]
+            held = self.held(function, is_change, *given) if tensors and all(map(known.is_small, tensors)) else []
+            for tensor, number in zip(tensors, held if len(held) == len(targets) == len(tensors) else [None] * len(tensors)):
+                ends[id(tensor)] = tensor, number
+                follow.settle(tensor, number)
+        replay()  # which copies and fills in an order of its own
+        for tensor, number in ends.values():
+            follow.settle(tensor, number)
 
 
 class Further:
@@ -154,18 +219,44 @@ class Further:
     def watch_uncounted(self, owner, name):
         """A function that changes tensors in place, no method: PyTorch counts no change of those of inference, and of `.data` none that
         others see. What they held is unknown then."""
-        function, follow = getattr(owner, name), self.follow
+        function, follow, plain, is_compiling = getattr(owner, name), self.follow, self.follow.plain, self.follow.is_compiling
 
         @functools.wraps(function)
         def changed(*arguments, **named):
-            result = function(*arguments, **named)
-            if not follow.is_compiling() and not follow.is_inside and arguments:
-                for tensor in arguments[0] if isinstance(arguments[0], (tuple, list)) else arguments[:1]:
-                    if type(tensor) in follow.plain and (tensor.is_inference() or tensor._version < 2):
-                        follow.forget_all(tensor)
+            if is_compiling() or follow.is_inside or not arguments:
+                if follow.captured is not None and arguments and isinstance(arguments[0], (tuple, list)):
+                    return follow.captured.call(function, arguments, named, arguments[0])
+                return function(*arguments, **named)
+            result, first = function(*arguments, **named), arguments[0]
+            tensor = first[0] if type(first) in (tuple, list) and first else first
+            if type(tensor) in plain and (tensor.is_inference() or tensor._version < 2):
+                follow.forget_all(first)
             return result
 
         setattr(owner, name, changed)
+
+
+    def watch_graphs(self):
+        kind, follow = self.follow.torch.cuda.CUDAGraph, self.follow
+        begin, end, replay = kind.capture_begin, kind.capture_end, kind.replay
+
+        @functools.wraps(begin)
+        def capture_begin(graph, *arguments, **named):
+            begin(graph, *arguments, **named)
+            follow.captured = graph._fraglab_captured = Captured(follow)
+            follow.is_inside = True
+
+        @functools.wraps(end)
+        def capture_end(graph):
+            follow.captured, follow.is_inside = None, False
+            end(graph)
+
+        @functools.wraps(replay)
+        def replayed(graph):
+            captured = getattr(graph, "_fraglab_captured", None)
+            captured.replay(lambda: replay(graph)) if captured is not None else replay(graph)
+
+        kind.capture_begin, kind.capture_end, kind.replay = capture_begin, capture_end, replayed
 
 
 def functions_in_place(torch):
@@ -179,6 +270,7 @@ def install(follow, after_import):
     for owner, name in functions_in_place(follow.torch):
         follow.further.watch_uncounted(owner, name)
     follow.further.watch_operators()
+    follow.further.watch_graphs()
     for name in ("_foreach_add_", "_foreach_sub_"):
         follow.further.count_steps(name)
     after_import.call("torch.distributed.tensor", follow.further.watch_distributed)

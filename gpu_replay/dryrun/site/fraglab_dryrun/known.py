@@ -47,9 +47,9 @@ SETTERS = ("fill_", "zero_", "copy_")
 WRITERS = (*SETTERS, "scatter_", "__setitem__")
 # Of masks, counts and neighbours; products with weights are what a network makes of its input.
 PRODUCTS = ("einsum", "matmul", "__matmul__", "mm", "bmm", "mv", "dot", "inner", "tensordot")
-# These begin with zeros, in whatever type, that nothing has changed since: sums of equal places, in the end.
+# These begin with zeros, in whatever type, that nothing has changed since: sums of equal places, in the end, or masks of attention.
 COUNTED = ("scatter_add", "index_add", "index_put", "scatter", "scatter_reduce", "index_fill", "scatter_add_", "index_add_", "index_put_",
-           "scatter_", "scatter_reduce_", "index_fill_", "__setitem__")
+           "scatter_", "scatter_reduce_", "index_fill_", "__setitem__", "masked_fill", "masked_fill_", "cat", "stack", "fill_diagonal_")
 # What becomes of masks whose elements indices set: as many as in all of them, or the same.
 UNIONS = ("cat", "stack", "logical_or", "bitwise_or", "__or__")
 COPIES = ("bool", "clone", "contiguous", "reshape", "to", "long", "int", "float")
@@ -86,6 +86,7 @@ class Known:
                            torch.sparse_csc: ("ccol_indices", "row_indices"), torch.sparse_bsc: ("ccol_indices", "row_indices")}
         self.is_inside = False
         self.is_partial = False  # of some argument on the host the values were not known, but the places of a sparse one were
+        self.captured = None  # calls while a graph is captured, when is_inside is set (further.py)
         self.written = None  # storages that were changed while a custom operator runs
         self.further = further.Further(self)
         self.functorch = getattr(torch._C, "_functorch", None)
@@ -133,6 +134,8 @@ class Known:
         if self.is_sparse(value):
             return self.sparse_on_host(value)
         if not self.is_watched(value):
+            if is_small(value) and self.is_zeros(value):
+                return self.torch.zeros(value.shape, dtype=value.dtype, device="cpu")
             raise Unknown
         if value.layout in self.compressed:
             places = [self.on_host(part) for part in self.places_of(value)]
@@ -316,7 +319,7 @@ class Known:
         @functools.wraps(function)
         def computed(*arguments, **named):
             if self.is_compiling() or self.is_inside:
-                return function(*arguments, **named)
+                return function(*arguments, **named) if self.captured is None else self.captured.call(function, arguments, named)
             first = arguments[0] if arguments else None
             if type(first) not in self.plain:
                 first = self.first_tensor(arguments)
@@ -356,18 +359,24 @@ class Known:
                 type(result) is self.torch.Tensor and not self.is_inside:
             result._fraglab_large = counts.large(first)
 
+    def is_zeros(self, tensor):
+        """As it was made, as far as PyTorch counts."""
+        return getattr(tensor, "_fraglab_zeros", None) == (counts.version_of(tensor), counts.address_of(tensor))
+
     def settle_zeros(self, tensor):
         """What a script adds to, place by place: until then zeros are likelier to be filled by a kernel that nobody sees."""
-        if not self.is_plain(tensor) or self.is_watched_by_others():
+        owner = counts.owner_of(tensor) if type(tensor) in self.plain else None
+        if getattr(owner, "_fraglab_zeros", None) is None or not self.is_plain(tensor) or self.is_watched_by_others():
             return
-        owner = counts.owner_of(tensor)
-        if getattr(owner, "_fraglab_zeros", None) == (counts.version_of(owner), counts.address_of(owner)):
+        if self.is_zeros(owner):
             self.keep(owner, self.torch.zeros_like(owner, device="cpu"))
 
     def forget_all(self, results):
         for result in results if isinstance(results, (tuple, list)) else (results,):
             if self.is_plain(result) and counts.address_of(result) != 0:
                 self.settle(result, None)
+                if self.captured is not None:
+                    self.captured.note_lost(result)
 
     def unite(self, function, name, arguments, named):
         parts = arguments[0] if isinstance(arguments[0], (tuple, list)) else arguments[:1 if name in COPIES else 2]
@@ -431,6 +440,8 @@ class Known:
             if not self.is_plain(tensor) or self.is_inside or self.is_watched_by_others():
                 if hasattr(tensor, "_local_tensor"):
                     return self.further.call(function, (tensor, *arguments), named)
+                if self.captured is not None and self.is_plain(tensor):
+                    return self.captured.call(function, (tensor, *arguments), named, [tensor])
                 return function(tensor, *arguments, **named)
             self.refresh(tensor)
             if arguments:
@@ -497,6 +508,8 @@ class Known:
         return self.held(change, arguments, {}) if not named else None
 
     def settle(self, tensor, held):
+        if tensor.is_conj() or tensor.is_neg():
+            held = None
         if held is not None and counts.span_of(tensor) == tensor.numel():
             self.keep(tensor, held)
         elif tensor.is_contiguous():

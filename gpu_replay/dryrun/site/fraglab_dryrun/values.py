@@ -401,7 +401,8 @@ class Watch:
             return result
         if tensor.numel() > 16:
             self.run.note_large("%s:%d" % self.name_of(caller_of(2)), counts.large(tensor))
-        if tensor.layout is not self.torch.strided or tensor.is_contiguous() or tensor.requires_grad:
+        if tensor.layout is not self.torch.strided or tensor.requires_grad or \
+                tensor.is_contiguous() and not tensor.is_conj() and not tensor.is_neg():
             return result
         held = counts.on_host(self.torch, tensor)
         return result if held is None else held if name == "cpu" else held.tolist()
