@@ -330,9 +330,7 @@ class Known:
             if is_union and getattr(first, "_fraglab_most", None) is not None:
                 return self.unite(function, name, arguments, named)
             if "out" in named:
-                result = function(*arguments, **named)
-                self.forget_all(named["out"])
-                return result
+                return self.into(function, first, arguments, named)
             if is_counted:
                 self.settle_zeros(first)
             if not self.is_watched(first) or is_moved and self.names_device(arguments, named) or is_product and self.is_trained(arguments):
@@ -352,6 +350,20 @@ class Known:
             return result
 
         setattr(owner, name, computed)
+
+    def into(self, function, first, arguments, named):
+        """A function that writes what it makes into a tensor that it is given."""
+        out = named["out"]
+        self.refresh(out)
+        others = {name: value for name, value in named.items() if name != "out"}
+        held = self.held(function, arguments, others) if self.is_watched(first) else None
+        result = function(*arguments, **named)
+        if isinstance(held, self.torch.Tensor) and self.is_plain(out) and held.shape == out.shape:
+            self.settle(out, held.to(out.dtype))
+            counts.note_version(out)
+        else:
+            self.forget_all(out)
+        return result
 
     def note_large(self, first, result):
         """What is made of whole numbers that are too many to be followed."""
@@ -757,7 +769,7 @@ def install(torch, run, known, after_import):
     for name in METHODS:
         known.wrap(torch.Tensor, name)
     for owner, name in ((torch.nn.utils.rnn, "pad_sequence"), (torch.linalg, "norm"), (torch.linalg, "vector_norm"),
-                        (torch, "_foreach_norm"), (torch.sparse, "sum")):
+                        (torch, "_foreach_norm"), (torch.sparse, "sum"), (torch.fft, "fftshift"), (torch.fft, "ifftshift")):
         known.wrap(owner, name)
     for name in ("coalesce", "to_dense", "to_sparse", "to_sparse_coo", "to_sparse_csr", "to_sparse_csc", "to_sparse_bsr", "to_sparse_bsc"):
         known.wrap(torch.Tensor, name)
@@ -786,6 +798,8 @@ def install(torch, run, known, after_import):
             known.wrap_collective(importlib.import_module("torch.distributed.distributed_c10d"), name)
     for name in CREATORS:
         known.wrap_creator(torch, name)
+    for name in ("fftfreq", "rfftfreq"):
+        known.wrap_creator(torch.fft, name)
     for name in NEW:
         known.wrap_creator(torch.Tensor, name)
     further.install(known, after_import)
