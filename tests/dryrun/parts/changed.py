@@ -16,6 +16,14 @@ assert three[1].item() == 7
 three[0] = 5
 three[1:] = torch.tensor([8.0, 9.0])
 assert three.tolist() == [5, 8, 9]
+with torch.inference_mode():
+    for change in (torch.relu_, torch.nn.functional.silu, torch.nn.functional.hardtanh, lambda tensor, **_: torch._foreach_mul_([tensor], 2.0)):
+        free = torch.tensor([-1.0, 2.0], device=cuda)
+        change(free, **{"inplace": True} if "torch.nn" in change.__module__ else {})
+        assert free.tolist() == [0, 0] and free.mul_(0).fill_(3).tolist() == [3, 3]
+torch._foreach_mul_([three.data], 2.0)
+assert three.tolist() == [0, 0, 0]
+three.copy_(torch.tensor([5.0, 8.0, 9.0]))
 whole = torch.tensor([1, 2, 3], device=cuda)
 torch._foreach_add_([whole], 1)
 assert whole.tolist() == [0, 0, 0]

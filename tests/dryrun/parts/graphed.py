@@ -34,6 +34,23 @@ with torch.cuda.graph(graph):
 for _ in range(3):
     x.copy_(torch.randn(16, 128))
     graph.replay()
+assert [state["step"].item() for state in adam.state.values()] == [5] * 4
+# A replay changes what the host wrote, as far as that is known.
+count, rows, mean = torch.zeros(2, dtype=torch.long, device="cuda"), torch.tensor([3, 4], device="cuda"), torch.nn.BatchNorm1d(128).cuda()
+with torch.cuda.graph(graph := torch.cuda.CUDAGraph()):
+    before = rows.clone()
+    count += rows
+    rows.zero_()
+    rows.add_(1)
+    torch._foreach_add_([adam.param_groups[0]["params"][1].data], 1.0)
+    mean(x)
+assert count.tolist() == [0, 0] and rows.tolist() == [3, 4]
+model[0].bias.data.fill_(1)
+mean.running_mean.fill_(1)
+for _ in range(2):
+    graph.replay()
+assert (count.tolist(), rows.tolist(), before.tolist()) == ([4, 5], [1, 1], [1, 1])
+assert model[0].bias.tolist()[0] == 0 and mean.running_mean.tolist()[0] == 0 and mean.num_batches_tracked.item() == 2
 with torch.cuda.stream(side):
     big = torch.empty(64 << 20, device="cuda", dtype=torch.uint8)
 big.record_stream(torch.cuda.current_stream())

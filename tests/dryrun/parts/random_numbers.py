@@ -8,12 +8,14 @@ PIECES = ("t.clone()", "t.contiguous()", "t.long()", "t.int()", "t.float()", "t.
           "t + 1", "t * 2", "t % 3", "t.expand(2, *t.shape) + 0", "t.roll(1, 0)", "t.tile(2)", "torch.where(t > 3, t, 0 * t)", "torch.stack([t, t])",
           "torch.zeros_like(t, dtype=torch.int64)", "t.new_ones(t.shape)", "t.chunk(2, 0)[0]", "t.unbind(0)[0]", "t.squeeze()", "t.diff(dim=0)", "t.argmax(-1)",
           "t.clamp(0, 4)", "t.narrow(0, 0, 1)", "t[t > 2]", "torch.nn.functional.pad(t, (1, 1))", "t.gather(0, torch.zeros_like(t, dtype=torch.int64))",
-          "torch.fliplr(t)", "t.atan()", "t[place]", "t[place].clone()")
+          "torch.fliplr(t)", "t.atan()", "torch.zeros(t.shape, device=t.device).masked_fill(t > 3, 2)", "t.reshape(2, -1).to_sparse_csr().to_dense()",
+          "t.reshape(2, -1).to_sparse_csc().ccol_indices()", "torch.cumsum(t, 0, out=t.new_empty(t.shape).long())",
+          "torch.view_as_complex(torch.stack([t, t], -1).double()).conj().imag + 0", "torch.fft.fftshift(t)", "t[place]", "t[place].clone()")
 PAIRS = ("t + u", "t * u", "t == u", "torch.maximum(t, u)", "torch.where(t > u, t, u)", "torch.cat([t, u])", "torch.isin(t, u)",
          "torch.bucketize(t, u.flatten().sort()[0])", "t[u.long().flatten() % t.shape[0]]", "torch.outer(t.flatten(), u.flatten())", "t.masked_fill(u.bool(), 1)")
 CHANGES = ("t.fill_(3)", "t.zero_()", "t.add_(1)", "t.mul_(2)", "t[place] = 4", "t[place] += 1", "t[t > 3] = 0", "t.masked_fill_(t == 2, -1)", "t.clamp_(0, 9)",
            "t[place].fill_(2)", "t[place].zero_()", "t.neg_()", "t[..., 0] = 1", "t[0].copy_(t[-1])", "t.T[0] = 2", "t.view(-1)[0] = 8",
-           "t.logical_not_()", "t.swapaxes_(0, -1)", "t.unsqueeze_(0)")
+           "t.logical_not_()", "torch.mul(t, 2, out=t)", "torch.add(t, u, out=t)", "t.swapaxes_(0, -1)", "t.unsqueeze_(0)")
 
 
 def place_in(shape, choice):

@@ -40,6 +40,14 @@ assert torch.eye(3, device="cuda").to_sparse().indices().tolist() == [[0, 1, 2]]
 unknown = torch.sparse_coo_tensor(places.cuda(), torch.randn(places.shape[1], device="cuda"), (60, 60)).coalesce()
 assert unknown.indices().tolist() == places.tolist() and unknown.values().sum().item() == 0
 assert torch.sparse_coo_tensor(torch.randn(2, 9, device="cuda").long(), torch.ones(9, device="cuda")[:9], (4, 4)).index_select(0, places[0, :1].cuda() % 4)._nnz() == 9
+# Compressed ones: elements or blocks, all of those that nobody knows.
+dense = torch.block_diag(torch.ones(2, 2), torch.eye(2)).cuda()
+for kind in ("csr", "csc", "bsr", "bsc"):
+    block = [(2, 2)] if kind.startswith("b") else []
+    made, unknown = (getattr(tensor, "to_sparse_" + kind)(*block) for tensor in (dense, torch.randn(4, 4, device="cuda")))
+    assert made.values().sum().item() == 6 and made.to_dense().tolist() == dense.tolist() == made.cpu().to_dense().tolist()
+    assert (made._nnz(), unknown._nnz()) == ((2, 4) if block else (6, 16)) and getattr(torch.stack([dense] * 2), "to_sparse_" + kind)(*block)._nnz() == made._nnz()
+assert dense.to_sparse_csr().crow_indices().diff().tolist() == [2, 2, 1, 1] == (dense.to_sparse().to_sparse_csr() @ torch.ones(4, 1, device="cuda")).flatten().tolist()
 torch.cuda.synchronize()
 print("done")
 # expect: fits=true

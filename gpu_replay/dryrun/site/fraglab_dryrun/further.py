@@ -52,12 +52,16 @@ class Captured:
 
     def refer(self, value):
         if isinstance(value, (tuple, list)):
-            return type(value)(map(self.refer, value))
+            return list(map(self.refer, value))
+        if isinstance(value, dict):
+            return {name: self.refer(part) for name, part in value.items()}
         return weakref.ref(value) if isinstance(value, self.follow.torch.Tensor) else value
 
     def found(self, value):
-        if isinstance(value, (tuple, list)):
-            return type(value)(map(self.found, value))
+        if isinstance(value, list):
+            return list(map(self.found, value))
+        if isinstance(value, dict):
+            return {name: self.found(part) for name, part in value.items()}
         value = value() if type(value) is weakref.ref else value
         if value is None:
             raise known.Unknown
@@ -76,35 +80,40 @@ class Captured:
         for tensor in targets:
             counts.note_version(tensor)  # it has not happened yet
         made = targets or (result if isinstance(result, (tuple, list)) else [result])
-        self.calls.append((function, bool(targets), [self.refer(tensor) for tensor in made if isinstance(tensor, follow.torch.Tensor)],
-                           self.refer(arguments), named))
+        made = [tensor for tensor in made if isinstance(tensor, follow.torch.Tensor)]
+        ranges = [(tensor.data_ptr(), counts.span_of(tensor) * tensor.element_size()) for tensor in made] if targets else []
+        self.calls.append((function, ranges, [self.refer(tensor) for tensor in made], self.refer(arguments), self.refer(named)))
         return result
 
     def note_lost(self, tensor):
-        self.calls.append((None, True, [weakref.ref(tensor)], (), {}))
+        self.calls.append((None, [(tensor.data_ptr(), counts.span_of(tensor) * tensor.element_size())], [weakref.ref(tensor)], [], {}))
 
-    def held(self, function, is_change, arguments, named):
+    def held(self, function, ranges, arguments, named):
         def on_host(*hosts, **others):
             result = function(*hosts, **others)
-            return hosts[0] if is_change else result
+            return hosts[0] if ranges else result
 
         try:
-            held = self.follow.held(on_host, self.found(arguments), named)
+            held = self.follow.held(on_host, self.found(arguments), self.found(named))
         except known.Unknown:
             return []
         return held if isinstance(held, (tuple, list)) else [held]
 
     def replay(self, replay):
-        follow, ends = self.follow, {}
-        for function, is_change, targets, *given in self.calls:
+        follow, ends, lost = self.follow, {}, []
+        for function, ranges, targets, *given in self.calls:
             tensors = [tensor for tensor in (target() for target in targets) if tensor is not None and follow.is_plain(tensor)]
-            held = self.held(function, is_change, *given) if tensors and all(map(known.is_small, tensors)) else []
+            held = self.held(function, ranges, *given) if tensors and all(map(known.is_small, tensors)) else []
             for tensor, number in zip(tensors, held if len(held) == len(targets) == len(tensors) else [None] * len(tensors)):
                 ends[id(tensor)] = tensor, number
                 follow.settle(tensor, number)
+            if len(tensors) < len(ranges):  # a view that was let go
+                lost.extend(ranges)
         replay()  # which copies and fills in an order of its own
         for tensor, number in ends.values():
             follow.settle(tensor, number)
+        for address, size in lost:
+            follow.forget(address, size)
 
 
 class Further:
