@@ -706,8 +706,13 @@ static void name_program(const frag_message_text *text, frag_message *message)
                     figure_count(message) == 0) ||
                    message->framework == FRAG_FRAMEWORK_UNKNOWN;
     bool is_ggml = message->framework == FRAG_FRAMEWORK_GGML;
-    if (message->kind != FRAG_MESSAGE_OOM || (!is_bare && !is_ggml) ||
-        frag_message_stands_near(text, message->at, pytorch))
+    static const char *const torch[] = {"torch.outofmemoryerror", "torch.cuda.outofmemoryerror",
+                                        NULL};
+    if (message->kind != FRAG_MESSAGE_OOM || (!is_bare && !is_ggml))
+        return;
+    if (is_bare && frag_message_stands_near(text, message->at, torch))
+        message->framework = FRAG_FRAMEWORK_PYTORCH;
+    if (frag_message_stands_near(text, message->at, pytorch))
         return;
     if (frag_message_stands_near(text, message->at, ollama))
         message->framework = FRAG_FRAMEWORK_OLLAMA;
@@ -836,8 +841,10 @@ static void read_messages(frag_messages *messages, const char *text, size_t leng
     bool is_host = messages->count > 0 && is_guessing(messages) &&
                    frag_messages_best(messages)->kind == FRAG_MESSAGE_HOST;
     for (frag_message_rigour rigour = is_host ? FRAG_MESSAGE_PRESUMED : FRAG_MESSAGE_REPORTED;
-         rigour < FRAG_MESSAGE_RIGOURS && is_guessing(messages); rigour++)
+         rigour < FRAG_MESSAGE_WITNESSED && is_guessing(messages); rigour++)
         guess_messages(&state, rigour);
+    if (messages->count == 0)
+        guess_messages(&state, FRAG_MESSAGE_WITNESSED);
     if (messages->count > 0) {
         frag_message *best = &messages->items[messages->best];
         collect_around(&state, best);

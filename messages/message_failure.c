@@ -170,11 +170,12 @@ static bool is_on_card(const frag_message_split_line *read, size_t i)
     return false;
 }
 
-/* "memory isn't enough", "memory is full" */
+/* "memory isn't enough", "memory is full", "VRAM overflow" */
 static bool is_memory_short(const frag_message_split_line *read, size_t i)
 {
     return frag_message_line_has(read, i, FRAG_WORD_MEMORY) &&
-           ((frag_message_line_is(read, i + 1, "isn") &&
+           (frag_message_line_is(read, i + 1, "overflow") ||
+            (frag_message_line_is(read, i + 1, "isn") &&
              frag_message_line_is(read, i + 3, "enough")) ||
             (frag_message_line_is(read, i + 1, "is") &&
              (frag_message_line_is(read, i + 2, "full") ||

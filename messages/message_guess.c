@@ -7,6 +7,7 @@
 #include "messages/message_form.h"
 #include "messages/message_line.h"
 #include "messages/message_presume.h"
+#include "messages/message_witness.h"
 #include "messages/message_words.h"
 
 enum {
@@ -54,6 +55,16 @@ static bool is_explained(const frag_message_split_line *read, size_t at)
     return frag_message_line_has_any(read, at, at + BIT, words);
 }
 
+/* "never had an OOM error", "when VRAM is not enough" */
+static bool is_condition(const frag_message_split_line *read, const frag_message_failure *found)
+{
+    static frag_word_list words = {"when", "if", "whenever", NULL};
+    static frag_word_list nevers = {"never", "without", NULL};
+    size_t from = found->at > PREFIX ? found->at - PREFIX : 0;
+    return found->is_name ? frag_message_line_has_any(read, from, found->at, nevers)
+                          : found->at > 0 && frag_message_line_is_any(read, found->at - 1, words);
+}
+
 static bool is_reported(const frag_message_split_line *read, const frag_message_failure *found)
 {
     bool has_figure = (read->kinds & (FRAG_WORD_SIZE | FRAG_WORD_NUMBER)) != 0;
@@ -63,7 +74,7 @@ static bool is_reported(const frag_message_split_line *read, const frag_message_
         return false;
     if (frag_message_is_question(read) || frag_message_is_table_row(read) ||
         frag_message_is_statement(read) || (found->is_name && frag_message_is_handled(read)) ||
-        is_explained(read, found->at))
+        is_explained(read, found->at) || is_condition(read, found))
         return false;
     if (found->is_name)
         return (frag_message_has_mark(read, found->at + NAME) ||
@@ -88,7 +99,7 @@ static bool is_likely(const frag_message_split_line *read, const frag_message_fa
         frag_message_has_placeholder(read) || frag_message_is_question(read) ||
         frag_message_is_table_row(read) || frag_message_is_statement(read) ||
         frag_message_is_handled(read) || is_explained(read, found->at) ||
-        frag_message_is_narrated(read, found->at))
+        frag_message_is_narrated(read, found->at) || is_condition(read, found))
         return false;
     bool is_short = read->text->line_count <= SHORT;
     size_t before = found->at > 0 ? found->at - 1 : 0;
@@ -239,6 +250,15 @@ bool frag_message_is_survived(const frag_message_text *text, size_t at)
 }
 
 /* ---- whose memory */
+/* "pinned_memory_size="30gb"": what somebody set, not what ran out. */
+static bool is_of_setting(const frag_message_split_line *read, size_t i)
+{
+    while (frag_message_line_is_joined(read, i + 1))
+        i++;
+    return i > 0 && frag_message_line_is_joined(read, i) &&
+           read->text->bytes[read->words[i].end] == '=';
+}
+
 /* "pinned memory", "cudaMallocHost", "host memory", "system memory": the computer's, even where a
  * device is named. */
 static bool is_of_computer(const frag_message_split_line *read)
@@ -247,6 +267,8 @@ static bool is_of_computer(const frag_message_split_line *read)
     for (size_t i = 0; i < read->count; i++) {
         static frag_word_list hosts = {"host", "system", "resident", "cpu", "ram", NULL};
         bool is_host = frag_message_line_is_any(read, i, hosts);
+        if (is_of_setting(read, i))
+            continue;
         if (frag_message_line_is(read, i, "device") && frag_message_line_is_any(read, i + 1, disks))
             return true;
         /* "cannot allocate 8 bytes for USM Host" */
@@ -366,11 +388,19 @@ static bool is_host(const frag_message_split_line *read, const frag_message_fail
  * of it. */
 static bool follows_fault(const frag_message_text *text, size_t at)
 {
-    static const char *const faults[] = {
-        "illegalmemoryaccess", "illegal_address",          "illegaladdress",
-        "device-sideassert`",  "device-sideasserttrigger", "otherthanrunningoutof",
-        "otherthanoutof",      "otherthananoutof",         "errorinsufficientdriver",
-        "errornodevice",       "errorinitialization",      NULL};
+    static const char *const faults[] = {"illegalmemoryaccess",
+                                         "illegal_address",
+                                         "illegaladdress",
+                                         "misalignedaddress",
+                                         "device-sideassert`",
+                                         "device-sideasserttrigger",
+                                         "otherthanrunningoutof",
+                                         "otherthanoutof",
+                                         "otherthananoutof",
+                                         "errorinsufficientdriver",
+                                         "errornodevice",
+                                         "errorinitialization",
+                                         NULL};
     static const char *const launches[] = {"launchfail", "launch_fail", NULL};
     return frag_message_stands_near(text, at, faults) ||
            frag_message_stands_before(text, at, launches);
@@ -462,21 +492,24 @@ bool frag_message_guess_next(const frag_message_text *text, size_t from, frag_me
 {
     frag_message_split_line read;
     bool is_presumed = rigour == FRAG_MESSAGE_PRESUMED;
-    for (size_t at = next_hint(text, from, is_presumed); at < text->length;) {
+    bool is_witnessed = rigour == FRAG_MESSAGE_WITNESSED;
+    for (size_t at = next_hint(text, from, is_presumed || is_witnessed); at < text->length;) {
         size_t start = frag_message_text_line_start(text, at);
         size_t end = frag_message_text_line_end(text, at, BEHIND);
         start = start + BEFORE < at ? at - BEFORE : start;
         start = start < from ? from : start;
         frag_message_line_read(&read, text, start, end);
         narrow_to_quote(&read, text);
-        frag_message_failure found =
-            is_presumed ? frag_message_presume(&read) : frag_message_find_failure(&read);
+        frag_message_failure found = is_witnessed  ? frag_message_find_witness(&read)
+                                     : is_presumed ? frag_message_presume(&read)
+                                                   : frag_message_find_failure(&read);
         bool is_page = found.is_found && frag_message_is_of_page(text, read.words[found.at].at);
         bool is_meant = found.is_found && !is_page && !follows_fault(text, at) &&
                         !is_one_of_causes(&read, found.at) &&
                         !frag_message_is_sought(&read, found.at) &&
                         !frag_message_is_defined(&read, found.at) &&
-                        (is_presumed                       ? !is_in_prose(&read, found.at, at)
+                        (is_witnessed                      ? true
+                         : is_presumed                     ? !is_in_prose(&read, found.at, at)
                          : rigour == FRAG_MESSAGE_REPORTED ? is_reported(&read, &found)
                                                            : is_likely(&read, &found));
         *has_failure |= found.is_found && (read.kinds & FRAG_WORD_CODE) == 0;
@@ -492,7 +525,7 @@ bool frag_message_guess_next(const frag_message_text *text, size_t from, frag_me
         /* a hint may be cut in two where the line was */
         bool is_cut = end < text->length && text->bytes[end] != '\n';
         size_t next = is_cut && end > at + OVERLAP ? end - OVERLAP : end;
-        at = next_hint(text, next > at ? next : at + 1, is_presumed);
+        at = next_hint(text, next > at ? next : at + 1, is_presumed || is_witnessed);
     }
     return false;
 }

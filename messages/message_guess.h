@@ -18,7 +18,7 @@ typedef enum frag_message_rigour {
     FRAG_MESSAGE_REPORTED, /* the form of an error */
     FRAG_MESSAGE_LIKELY,   /* a failed allocation or a lack of memory, and no sentence */
     FRAG_MESSAGE_PRESUMED, /* memory and failing, and nothing shows that it is something else */
-    FRAG_MESSAGE_RIGOURS
+    FRAG_MESSAGE_WITNESSED /* a person tells that it happened */
 } frag_message_rigour;
 
 /* The first such line at or behind from. false: there is none. Calls that go on at guess->end take

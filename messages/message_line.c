@@ -47,12 +47,16 @@ bool frag_message_stands_near(const frag_message_text *text, size_t at, const ch
 bool frag_message_is_about_device(const frag_message_text *text, size_t at)
 {
     static const char *const devices[] = {
-        "cuda",  "gpu",     "vulkan", "opencl", "tensorrt", "ascend", "vram",  "directx", "opengl",
-        "nvenc", "hresult", "webgl",  "webgpu", "texture",  "shader", "gltex", NULL};
+        "cuda",   "gpu",     "vulkan", "opencl", "tensorrt",          "ascend",
+        "vram",   "directx", "opengl", "nvenc",  "hresult",           "webgl",
+        "webgpu", "texture", "shader", "gltex",  "torch.outofmemory", "fp16",
+        "bf16",   "float16", NULL};
     /* "input" and "output" have no NPU and no TPU in them */
-    static const char *const words[] = {
-        "hip",   "npu",   "xpu",      "tpu",  "hpu",    "metal", "rocm", "d3d", "render", "cublas",
-        "cudnn", "cufft", "cusolver", "nccl", "thrust", "mtl",   "vk",   "cl_", NULL};
+    static const char *const words[] = {"hip",      "npu",     "xpu",    "tpu",    "hpu",   "metal",
+                                        "rocm",     "d3d",     "render", "cublas", "cudnn", "cufft",
+                                        "cusolver", "nccl",    "thrust", "mtl",    "vk",    "cl_",
+                                        "nvidia",   "geforce", "radeon", "rtx",    "a100",  "h100",
+                                        "v100",     "3090",    "4090",   NULL};
     return stands_near(text, at, devices, false) || stands_near(text, at, words, true);
 }
 

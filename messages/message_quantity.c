@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "messages/message_line.h"
+#include "messages/message_size.h"
 #include "messages/message_words.h"
 
 enum {
@@ -490,6 +491,24 @@ static bool is_keyed(const frag_message_text *text, const frag_message_word *wor
     return label_of(text, &words[index - 3], &figure);
 }
 
+/* "Requested 17476.96875": no number of bytes has decimals, so these are megabytes. */
+static void read_decimals(const frag_message_text *text, const frag_message_word *word,
+                          frag_amount *amount)
+{
+    enum { DIGITS_MAX = 24, WHOLE_MIN = 100 };
+    static const char digits[] = "0123456789";
+    char number[DIGITS_MAX + sizeof "mb"];
+    const char *bytes = text->bytes + word->at;
+    size_t whole = strspn(bytes, digits);
+    size_t decimals = bytes[whole] == '.' ? strspn(bytes + whole + 1, digits) : 0;
+    bool is_round = strspn(bytes + whole + 1, "0") == decimals; /* "8589934592.0" */
+    if (decimals == 0 || is_round || whole + 1 + decimals > DIGITS_MAX || amount->bytes < WHOLE_MIN)
+        return;
+    memcpy(number, bytes, whole + 1 + decimals);
+    memcpy(number + whole + 1 + decimals, "mb", sizeof "mb");
+    frag_message_size(number, amount);
+}
+
 static void add(frag_message *message, frag_message_quantity quantity)
 {
     for (uint32_t i = 0; i < message->size_count; i++) {
@@ -554,6 +573,8 @@ void frag_message_quantities(const frag_message_text *text, size_t from, size_t 
                         is_keyed(text, words, i) ||
                         (quantity.is_labelled && quantity.amount.bytes >= BARE_BYTES_MIN &&
                          !is_numbered(text, words, i) && !is_counted(text, words, count, i));
+        if (is_bytes && is_number)
+            read_decimals(text, &words[i], &quantity.amount);
         if (is_bytes)
             add(message, quantity);
     }

@@ -284,6 +284,7 @@ static const struct {
     {"unable", FRAG_WORD_FAIL},
     {"unless", FRAG_WORD_PROSE},
     {"unspecified", FRAG_WORD_OTHER},
+    {"unsufficient", FRAG_WORD_LACK},
     {"unsupported", FRAG_WORD_OTHER},
     {"usually", FRAG_WORD_PROSE},
     {"video", FRAG_WORD_DEVICE},

@@ -128,7 +128,7 @@ const frag_wording frag_wordings[] = {
     {OPENS(UNKNOWN, "cudacustomallocatoroutofmemory[requestedspace:%"), .figures = {R}},
     {OPENS(UNKNOWN, "hipcustomallocatoroutofmemory[requestedspace:%"), .figures = {R}},
     {FIELD("[largestcontinuousfreespace:%"), .figures = {B}},
-    {FIELD("[totalfreespace:%"), .figures = {I}},
+    {FIELD("[totalfreespace:%"), .figures = {F}},
     {OPENS(UNKNOWN, "memoryerror:cumem*failed:outofmemory")},
     {OPENS(UNKNOWN, "outofgpuandsharedhostmemory")},
     {OPENS(UNKNOWN, "nopoolhandlesallocationofsize#"), .figures = {R}}, /* CubeCL */
@@ -268,6 +268,8 @@ const frag_wording frag_wordings[] = {
     {OPENS(ASCEND, "memory_allocation_failure(el0004)")},
     {FIELD("rtmallocfail,*size:#"), .framework = FRAG_FRAMEWORK_ASCEND, .figures = {R}},
     {OPENS(ASCEND, "allocsize:#ismorethantotalmemsize:#"), .figures = {R, T}},
+    {OPENS(ASCEND, "totalusedmemstatistics:#plus*allocsize:#ismorethantotalmemsize:#"),
+     .figures = {A, R, T}},
     {OPENS(ASCEND, "device(id:#)memoryisn'tenough"), .figures = {GPU}},
     {FIELD("allocsize:%"), .framework = FRAG_FRAMEWORK_ASCEND, .figures = {R}},
     {OPENS(ASCEND, "outofmemory!!!requestmemorysize:%"), .figures = {R}},

@@ -165,6 +165,28 @@ static void what_a_person_says_of_memory_is_no_message(void **state)
 }
 
 /* What programs print that no thread quotes: the forms of their own sources. */
+static void a_person_who_tells_of_it_is_heard_where_nothing_else_is_said(void **state)
+{
+    (void)state;
+    static const char *const out[] = {
+        "After ten minutes the game crashed with an error saying I've run out of video memory.",
+        "It crashes when loading a save with the `Ran out of video memory!` error on my card.",
+        "The rest works. A popup says that it is out of video RAM. Nothing stands in the log.",
+        "With the settings of before I now get an out of GPU memory error. Any idea why?",
+        "With all layers on both cards I still OOM at 20 GB of the 24 that should be there.",
+        "I can see from the log that EAX is 0x8876017C, an error of Direct3D on the card.",
+    };
+    static const char *const not_out[] = {
+        "If it fails with an out of GPU memory error, you should lower the batch size first.",
+        "We fixed the crash with an out of memory error of the GPU in the release of today.",
+        "But I never got an out of GPU memory error, it only slows down to a crawl at night.",
+        "We need a way to tell the assistant that the job on the GPU failed due to OOM.",
+        "The service failed because it was killed by the OOM killer of the GPU machine.",
+    };
+    assert_presumed(out, sizeof out / sizeof *out, true);
+    assert_presumed(not_out, sizeof not_out / sizeof *not_out, false);
+}
+
 static void a_failure_is_seen_whatever_its_class_and_object_are_called(void **state)
 {
     (void)state;
@@ -376,6 +398,7 @@ int main(void)
         cmocka_unit_test(sizes_say_it_where_the_need_is_more_than_there_is),
         cmocka_unit_test(memory_that_is_refused_is_memory_that_ran_out),
         cmocka_unit_test(what_a_person_says_of_memory_is_no_message),
+        cmocka_unit_test(a_person_who_tells_of_it_is_heard_where_nothing_else_is_said),
         cmocka_unit_test(a_failure_is_seen_whatever_its_class_and_object_are_called),
         cmocka_unit_test(what_is_allocated_need_not_be_memory),
         cmocka_unit_test(a_program_that_goes_on_says_what_it_does_now),
