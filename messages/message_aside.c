@@ -73,9 +73,11 @@ static bool has_format(const frag_message_split_line *read)
     const char *text = read->text->bytes;
     size_t to = read->count > 0 ? read->words[read->count - 1].end : 0;
     for (size_t at = read->count > 0 ? read->words[0].at : 0; at < to; at++) {
+        if (text[at] != '%')
+            continue;
         bool is_share = at > 0 && text[at - 1] >= '0' && text[at - 1] <= '9'; /* "99% used" */
         size_t flags = strspn(text + at + 1, ".0123456789lzhj");
-        char kind = text[at] == '%' ? text[at + 1 + flags] : '\0';
+        char kind = text[at + 1 + flags];
         /* "%flash_attention" is a name, "%dMB" is none */
         size_t name = strspn(text + at + 1, "abcdefghijklmnopqrstuvwxyz");
         bool is_name = flags == 0 && name > NAME && text[at + 1 + name] == '_';
