@@ -61,8 +61,9 @@ static bool is_condition(const frag_message_split_line *read, const frag_message
     static frag_word_list words = {"when", "if", "whenever", NULL};
     static frag_word_list nevers = {"never", "without", NULL};
     size_t from = found->at > PREFIX ? found->at - PREFIX : 0;
-    return found->is_name ? frag_message_line_has_any(read, from, found->at, nevers)
-                          : found->at > 0 && frag_message_line_is_any(read, found->at - 1, words);
+    return frag_message_line_has_any(read, from, found->at, nevers) ||
+           (!found->is_name && found->at > 0 &&
+            frag_message_line_is_any(read, found->at - 1, words));
 }
 
 static bool is_reported(const frag_message_split_line *read, const frag_message_failure *found)

@@ -25,6 +25,7 @@ static const struct {
     {"会爆显存", "often lack"},
     {"通常", "often"},
     {"可能", "maybe"},
+    {"可以通过", "can by"},
     {"内存不足时", "lack if"},
     {"显存不足时", "lack if"},
     {"显存不足问题", "lack help"},

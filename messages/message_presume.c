@@ -669,11 +669,11 @@ static bool is_supposed(const frag_message_split_line *read, size_t failure)
     /* "Out of memory: this happens when ..." */
     if (clause.to < read->count && !is_marked(read, failure) && ends_before(read, clause.to, ":"))
         clause.to = range_around(read, clause.to, CLAUSE_ENDS).to;
-    static frag_word_list words = {"should",  "avoid*",  "prevent*", "unless",   "whether",  "how",
-                                   "why",     "what",    "possibly", "example",  "consider", "try",
-                                   "without", "please",  "help",     "perhaps",  "such",     "fix",
-                                   "before",  "detect*", "probably", "question", "hello",    "i",
-                                   "we",      "my",      "our",      "handle*",  "handling", NULL};
+    static frag_word_list words = {
+        "should",   "avoid*",  "prevent*", "unless",  "whether", "how",      "why",      "what",
+        "possibly", "example", "consider", "try",     "without", "please",   "help",     "perhaps",
+        "such",     "fix",     "before",   "detect*", "never",   "probably", "question", "hello",
+        "i",        "we",      "my",       "our",     "handle*", "handling", NULL};
     for (size_t i = clause.from; i < clause.to; i++) {
         bool is_that =
             frag_message_line_is(read, i, "that") &&

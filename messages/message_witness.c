@@ -6,6 +6,7 @@
 
 enum {
     REACH = 10, /* words from what happened to the memory that ran out */
+    NAME = 3,   /* words of what ran out */
     TAIL = 8,   /* words behind it that may tell whose it is */
 };
 
@@ -55,7 +56,8 @@ static bool is_hedged(const frag_message_split_line *read, size_t from, size_t t
         bool is_mine = frag_message_line_is(read, i, "when") &&
                        (frag_message_is_doing(read, i) || frag_message_line_is(read, i + 1, "i"));
         bool is_seen = frag_message_line_is(read, i + 1, "see");
-        if ((frag_message_line_is_any(read, i, conditions) && !is_mine && !has_size) ||
+        bool is_even = i > from && frag_message_line_is(read, i - 1, "even"); /* "even if" */
+        if ((frag_message_line_is_any(read, i, conditions) && !is_mine && !is_even && !has_size) ||
             frag_message_line_is_any(read, i, words) ||
             (frag_message_line_is_any(read, i, doubts) && !is_seen))
             return true;
@@ -109,31 +111,63 @@ static bool is_event(const frag_message_split_line *read, size_t i, sentence who
     return frag_message_line_is_any(read, i, meets) && is_seen(read, whole, i);
 }
 
+/* "then an OOM error occurs", "today OOM happened": does what stands before the word i happen? */
+static bool is_end_of_event(const frag_message_split_line *read, size_t i, sentence whole)
+{
+    static frag_word_list happens = {"happen*", "occur*", "appear*", "came", "arose", NULL};
+    static frag_word_list links = {"when", "if", "that", "because", "whenever", "as", NULL};
+    static frag_word_list days = {"then", "today", "yesterday", "after", NULL};
+    return frag_message_line_is_any(read, i, happens) &&
+           !frag_message_line_is_any(read, i + 1, links) &&
+           (is_seen(read, whole, i) || frag_message_line_has_any(read, whole.from, i, days));
+}
+
 /* Does a size stand in what is told, near its failure? */
 static bool has_size(const frag_message_split_line *part, size_t at)
 {
     return frag_message_line_has_within(part, at, at + TAIL, FRAG_WORD_SIZE);
 }
 
+/* The words of what is told with the word i, its event. Empty: no event. */
+static sentence told_at(const frag_message_split_line *read, size_t i, sentence whole)
+{
+    if (is_event(read, i, whole) && i + 1 < whole.to)
+        return (sentence){.from = i + 1, .to = whole.to};
+    if (i > whole.from && is_end_of_event(read, i, whole))
+        return (sentence){.from = i - whole.from > TAIL ? i - TAIL : whole.from, .to = i};
+    return (sentence){0};
+}
+
+/* Nothing else failed, nobody doubts it, and the words up to the failure are no system's. */
+static bool is_certain(const frag_message_split_line *read, sentence whole, size_t failure,
+                       bool has_figure)
+{
+    static frag_word_list killers = {"kill*", NULL}; /* "killed by the OOM killer" */
+    frag_message_split_line part;
+    size_t from = failure;
+    while (from > whole.from && !frag_message_line_is(read, from - 1, "but"))
+        from--;
+    size_t last = failure + NAME < whole.to ? failure + NAME : whole.to - 1;
+    frag_message_line_read(&part, read->text, read->words[from].at, read->words[last].end);
+    return !frag_message_is_other(&part) && !is_hedged(read, from, failure, has_figure) &&
+           !frag_message_line_is_any(read, failure + 1, killers);
+}
+
 frag_message_failure frag_message_find_witness(frag_message_split_line *read)
 {
-    static frag_word_list killers = {"kill*", NULL}; /* of a system */
     frag_message_split_line part;
     sentence whole = {0};
-    for (size_t i = 0; i + 1 < read->count; i++) {
+    for (size_t i = 0; i < read->count; i++) {
         if (i >= whole.to)
             whole = sentence_of(read, i);
-        if (!is_event(read, i, whole))
+        sentence told = told_at(read, i, whole);
+        if (told.from >= told.to)
             continue;
-        frag_message_line_read(&part, read->text, read->words[i].end,
-                               read->words[whole.to - 1].end);
+        frag_message_line_read(&part, read->text, read->words[told.from].at,
+                               read->words[told.to - 1].end);
         frag_message_failure found = frag_message_find_failure(&part);
-        size_t from = i;
-        while (from > whole.from && !frag_message_line_is(read, from - 1, "but"))
-            from--;
-        if (!found.is_found || found.at > REACH || frag_message_is_other(&part) ||
-            is_hedged(read, from, i + found.at, has_size(&part, found.at)) ||
-            frag_message_line_is_any(&part, found.at + 1, killers))
+        if (!found.is_found || found.at > REACH ||
+            !is_certain(read, whole, told.from + found.at, has_size(&part, found.at)))
             continue;
         size_t last = found.at + TAIL < part.count ? found.at + TAIL : part.count - 1;
         frag_message_line_read(read, part.text, part.words[0].at, part.words[last].end);

@@ -181,7 +181,6 @@ static void a_person_who_tells_of_it_is_heard_where_nothing_else_is_said(void **
         "We fixed the crash with an out of memory error of the GPU in the release of today.",
         "But I never got an out of GPU memory error, it only slows down to a crawl at night.",
         "We need a way to tell the assistant that the job on the GPU failed due to OOM.",
-        "The service failed because it was killed by the OOM killer of the GPU machine.",
     };
     assert_presumed(out, sizeof out / sizeof *out, true);
     assert_presumed(not_out, sizeof not_out / sizeof *not_out, false);
