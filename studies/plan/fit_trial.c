@@ -128,15 +128,12 @@ static frag_event_room take_room(frag_fitter *fitter)
     return room;
 }
 
-static bool make_trace(frag_fitter *fitter, const frag_fit_setting *setting,
-                       const frag_tape_card *card, uint64_t limit_bytes, made_trace *made,
-                       frag_error *error)
+static bool make_trace_in(frag_fitter *fitter, const frag_fit_setting *setting,
+                          const frag_tape_card *card, frag_event_room room, uint64_t limit_bytes,
+                          made_trace *made, frag_error *error)
 {
     *made = (made_trace){.kinds = {0}};
-    if (frag_is_cancelled(fitter->context))
-        return frag_fail(error, FRAG_E_SYSTEM, "interrupted");
-    if (!frag_workload_check(&setting->workload, error) ||
-        !frag_workload_generate_marked(&setting->workload, card, take_room(fitter), limit_bytes,
+    if (!frag_workload_generate_marked(&setting->workload, card, room, limit_bytes,
                                        &made->recording, &made->kinds, error))
         return false;
     frag_lock_take(fitter->lock);
@@ -145,6 +142,28 @@ static bool make_trace(frag_fitter *fitter, const frag_fit_setting *setting,
         fitter->event_count = made->recording.traces[0].event_count;
     frag_lock_give(fitter->lock);
     return true;
+}
+
+static bool may_make(const frag_fitter *fitter, const frag_fit_setting *setting, frag_error *error)
+{
+    if (frag_is_cancelled(fitter->context))
+        return frag_fail(error, FRAG_E_SYSTEM, "interrupted");
+    return frag_workload_check(&setting->workload, error);
+}
+
+static bool make_trace(frag_fitter *fitter, const frag_fit_setting *setting,
+                       const frag_tape_card *card, uint64_t limit_bytes, made_trace *made,
+                       frag_error *error)
+{
+    *made = (made_trace){.kinds = {0}};
+    return may_make(fitter, setting, error) &&
+           make_trace_in(fitter, setting, card, take_room(fitter), limit_bytes, made, error);
+}
+
+static void free_trace(made_trace *made)
+{
+    frag_recording_destroy(&made->recording);
+    frag_free(made->kinds.kinds);
 }
 
 static void destroy_trace(frag_fitter *fitter, made_trace *made)
@@ -158,8 +177,7 @@ static void destroy_trace(frag_fitter *fitter, made_trace *made)
         first->events = NULL;
     }
     frag_lock_give(fitter->lock);
-    frag_recording_destroy(&made->recording);
-    frag_free(made->kinds.kinds);
+    free_trace(made);
 }
 
 /* What is replayed: a device's trace, with or without expandable segments. */
@@ -425,6 +443,41 @@ static bool run_all(const frag_fitter *fitter, const frag_fit_setting *setting,
     return true;
 }
 
+/* Is a batch answered, of which the first token asks for the same, however many are to come? */
+static bool answers(const frag_workload *workload)
+{
+    return workload->task == FRAG_TASK_GENERATE && workload->new_tokens > 1 &&
+           !frag_families[workload->network.family].is_diffusion;
+}
+
+/* An answer of one token asks for what a longer one begins with, and then only gives memory back:
+ * where it fails, the longer one fails at the same request. That happens to most of what does not
+ * fit, since the prompt is read at once. Its bound is one of the longer answer, too. */
+static bool try_first_token(frag_fitter *fitter, const frag_fit_setting *setting,
+                            const frag_tape_card *card, uint64_t usable_bytes, known_trial *known,
+                            bool *fits, frag_error *error)
+{
+    frag_fit_setting first;
+    known_trial none = {.enough_bytes = FRAG_UNLIMITED, .survived_bytes = FRAG_UNLIMITED};
+    made_trace made = {.kinds = {0}};
+    memcpy(&first, setting, sizeof first);
+    first.workload.new_tokens = first.workload.steps = 1;
+    const frag_event_room own = {.count = 0}; /* a short trace would cut that of a long one */
+    bool ok = may_make(fitter, &first, error) &&
+              make_trace_in(fitter, &first, card, own, usable_bytes, &made, error);
+    if (ok) {
+        uint64_t bound = find_bound(&made);
+        *fits = usable_bytes >= bound;
+        ok = !*fits || run_all(fitter, &first, &made, usable_bytes, &none, fits, error);
+        if (!*fits && bound > known->bound_bytes) {
+            known->bound_bytes = bound;
+            known->is_bound_part = true;
+        }
+    }
+    free_trace(&made);
+    return ok;
+}
+
 bool frag_fit_try(frag_fitter *fitter, const frag_fit_setting *setting, const frag_tape_card *card,
                   uint64_t usable_bytes, frag_fit_attempt *attempt, frag_error *error)
 {
@@ -435,6 +488,16 @@ bool frag_fit_try(frag_fitter *fitter, const frag_fit_setting *setting, const fr
         (known.is_measured && usable_bytes < known.result.needed_bytes))
         return true;
     /* Not known; or between both, where more memory can fail where less did not. */
+    bool may_fit = true;
+    if (answers(&setting->workload) &&
+        !try_first_token(fitter, setting, card, usable_bytes, &known, &may_fit, error))
+        return false;
+    if (!may_fit) {
+        *attempt = (frag_fit_attempt){false, known.bound_bytes, most_needed(&known),
+                                      known.is_bound_part};
+        store(fitter, setting, card, &known);
+        return true;
+    }
     made_trace made;
     bool ok = make_trace(fitter, setting, card, usable_bytes, &made, error);
     if (ok) {

@@ -52,7 +52,7 @@ typedef struct frag_fit_attempt {
     bool fits;
     uint64_t bound_bytes; /* with less than this it never does: the peak of what is requested */
     uint64_t most_bytes;  /* it does not need more than this; FRAG_UNLIMITED: not known */
-    bool is_bound_part;   /* bound_bytes is more than the size, and the peak may be more */
+    bool is_bound_part;   /* it was found without going through all: the peak may be more */
 } frag_fit_attempt;
 
 bool frag_fit_try(frag_fitter *fitter, const frag_fit_setting *setting, const frag_tape_card *card,

@@ -213,6 +213,32 @@ static frag_plan_trial replay_all(const frag_memory_plan *plan, const frag_fit_s
     return trial;
 }
 
+/* What an answer's first token says of a size is what a replay of the whole answer says. */
+static void an_answer_that_fails_at_once_fails(void **state)
+{
+    (void)state;
+    uint32_t at_once = 0;
+    frag_memory_plan *plan = plan_on("model: {family: llama, layers: 2, heads: 4, width: 256}\n"
+                                     "run: {task: generate, tokens: 900, new_tokens: 40}",
+                                     "80GiB");
+    const frag_fix_base *of = &plan->base;
+    uint64_t most = plan->as_is.result.needed_bytes + 4 * FRAG_MIB;
+    for (plan->usable_bytes = 2 * FRAG_MIB; plan->usable_bytes <= most;
+         plan->usable_bytes += 2 * FRAG_MIB) {
+        frag_error error = {0};
+        frag_fit_attempt attempt;
+        frag_fitter *fitter = frag_fitter_create(NULL, NULL, &error);
+        assert_true(frag_fit_try(fitter, &of->setting, &of->card, plan->usable_bytes, &attempt,
+                                 &error));
+        assert_int_equal(attempt.fits, replay_all(plan, &of->setting).fits);
+        assert_true(attempt.bound_bytes <= plan->as_is.result.peak.requested_bytes);
+        at_once += attempt.is_bound_part && attempt.bound_bytes <= plan->usable_bytes;
+        frag_fitter_destroy(fitter);
+    }
+    assert_true(at_once > 0);
+    frag_free(plan);
+}
+
 static void expect_as_replayed(const frag_memory_plan *plan, const frag_plan_trial *trial)
 {
     frag_plan_trial all = replay_all(plan, &trial->setting);
@@ -281,6 +307,7 @@ int main(void)
         cmocka_unit_test(lengths_are_limited_by_memory_up_to_the_positions_of_the_model),
         cmocka_unit_test(a_plan_takes_few_traces),
         cmocka_unit_test(a_trace_can_end_early),
+        cmocka_unit_test(an_answer_that_fails_at_once_fails),
         cmocka_unit_test(a_plan_says_what_whole_replays_say),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
