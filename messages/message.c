@@ -666,23 +666,6 @@ static void read_at(reader *state, size_t at)
     take(state, best.wording, &best.found, at);
 }
 
-static bool is_letter(char byte)
-{
-    return (byte >= 'A' && byte <= 'Z') || (byte >= 'a' && byte <= 'z');
-}
-
-/* "C:\Users": a letter, a colon, a backslash and a name. Where the letter is small, the backslash
- * may be that of an escape. */
-static bool has_windows_path(const char *text, size_t length)
-{
-    for (size_t i = 0; i + 3 < length; i++)
-        if (text[i + 1] == ':' && text[i + 2] == '\\' && is_letter(text[i]) &&
-            (i == 0 || !(is_letter(text[i - 1]) || is_digit(text[i - 1]))) &&
-            (text[i] <= 'Z' || (is_letter(text[i + 3]) && strchr("nrtu", text[i + 3]) == NULL)))
-            return true;
-    return false;
-}
-
 /* The allocator is TensorFlow's, but what says so in the same text is JAX. */
 static void name_jax(frag_messages *messages)
 {
@@ -755,6 +738,21 @@ static void guess_messages(reader *state, frag_message_rigour rigour)
     close_message(state);
     state->messages->scenes |= frag_message_scenes(&state->text);
     state->messages->scenes |= has_failure ? FRAG_SCENE_FAILURE : 0;
+}
+
+/* Guesses come behind what was read before, wherever they stand in the text. */
+static void sort_by_place(frag_messages *messages)
+{
+    for (size_t i = 1; i < messages->count; i++)
+        for (size_t j = i; j > 0 && messages->items[j].at < messages->items[j - 1].at; j--) {
+            frag_message later = messages->items[j - 1];
+            messages->items[j - 1] = messages->items[j];
+            messages->items[j] = later;
+            if (messages->best == j)
+                messages->best = j - 1;
+            else if (messages->best == j - 1)
+                messages->best = j;
+        }
 }
 
 /* Nothing was found, or only a guess that the program went on, or the bare name of an error of the
@@ -845,6 +843,7 @@ static void read_messages(frag_messages *messages, const char *text, size_t leng
         guess_messages(&state, rigour);
     if (messages->count == 0)
         guess_messages(&state, FRAG_MESSAGE_WITNESSED);
+    sort_by_place(messages);
     if (messages->count > 0) {
         frag_message *best = &messages->items[messages->best];
         collect_around(&state, best);
@@ -855,7 +854,7 @@ static void read_messages(frag_messages *messages, const char *text, size_t leng
         end = frag_message_text_line_end(&state.text, at, AROUND);
         frag_message_quantities(&state.text, at, end, &messages->rest);
     }
-    messages->is_windows = has_windows_path(text, length);
+    messages->is_windows = frag_message_text_has_windows_path(text, length);
     name_jax(messages);
     for (size_t i = 0; i < messages->count; i++)
         name_program(&state.text, &messages->items[i]);

@@ -263,3 +263,18 @@ size_t frag_message_text_line_end(const frag_message_text *text, size_t at, size
     const char *end = memchr(text->bytes + at, '\n', left);
     return end != NULL ? (size_t)(end - text->bytes) : at + left;
 }
+
+static bool is_letter(char byte)
+{
+    return (byte >= 'A' && byte <= 'Z') || (byte >= 'a' && byte <= 'z');
+}
+
+bool frag_message_text_has_windows_path(const char *text, size_t length)
+{
+    for (size_t i = 0; i + 3 < length; i++)
+        if (text[i + 1] == ':' && text[i + 2] == '\\' && is_letter(text[i]) &&
+            (i == 0 || !(is_letter(text[i - 1]) || (text[i - 1] >= '0' && text[i - 1] <= '9'))) &&
+            (text[i] <= 'Z' || (is_letter(text[i + 3]) && strchr("nrtu", text[i + 3]) == NULL)))
+            return true;
+    return false;
+}

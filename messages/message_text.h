@@ -6,6 +6,7 @@
 #ifndef FRAG_MESSAGES_MESSAGE_TEXT_H
 #define FRAG_MESSAGES_MESSAGE_TEXT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -51,5 +52,9 @@ size_t frag_message_text_line_end(const frag_message_text *text, size_t at, size
  * "rank" or "pid=" near its start, as in "[rank3]: " or "(Worker rank=3 pid=1090)"; 0: it does not
  * say. */
 uint64_t frag_message_text_owner(const frag_message_text *text, size_t at);
+
+/* "C:\Users": a letter, a colon, a backslash and a name. Where the letter is small, the backslash
+ * may be that of an escape. Of a text as it was given. */
+bool frag_message_text_has_windows_path(const char *text, size_t length);
 
 #endif
