@@ -15,14 +15,27 @@
  * computed there. BatchNorm in the same recording: no workspace and no reserve.
  *
  * Known of cards with tensor cores: kernels want channels last, and without it the library converts
- * what it reads and writes inside the workspace, to a multiple of 8 channels of 16 bits or 4 of 32
- * (tests/truth/recordings.tsv, InvokeAI: on 8.9, of 16 bits the copies and up to 512 bytes; of TF32
- * input and filter, but more from 512 channels;
+ * what it reads and writes inside the workspace, to a multiple of 8 channels of 16 bits or 4 of 32.
+ * Names of kernels that profilers print say what is written: "f16f16_f16f32_f32_nhwckrsc_nhwc" is
+ * converted back, "tf32f32_tf32f32_f32_nhwckrsc_nchw" need not be, other TF32 kernels
+ * ("nhwckrsc_nhwc", cutlass' "nhwc_align4") must. InvokeAI's peaks (tests/truth/recordings.tsv)
+ * on 8.9, 3 x 3: in 16 bits the copies and up to 512 bytes; in TF32 input and filter with up to 256
+ * channels in, and with 512 three times the output besides (and up to 1 MiB), as a sum in three
+ * parts needs it. Allocated peaks are then equal in 8 of 10 figures of FLUX, and allocated and
+ * reserved ones in 4 (of 768 to 1536 pixels; if steps of two take nothing). Nothing was seen
+ * between sums of 2,304 and of 4,608 products; 4.5 GiB were not taken in this way.
  * github.com/tensorflow/tensorflow/pull/56055: "TF32 cudnn kernels might need larger workspace";
  * github.com/sonots/cumo/pull/502: half precision with 32 x 64 channels x 56 x 56 takes its tensor
- * core algorithms with 128 MB of workspace, not with 8). github.com/LBANN/lbann/pull/437: forward
+ * core algorithms with 128 MB of workspace, not with 8. github.com/LBANN/lbann/pull/437: forward
  * Winograd of 64 x 64 channels on cuDNN 7 wants 256 KiB, which is 16 x 4 bytes x 64 x 64. */
 #include "sim/device/convolution_workspace.h"
+
+/* Of TF32, see above. The rest is what the peaks leave open, as PyTorch splits nothing smaller off
+ * a block; the last lies between the most that was seen and the least that was not taken. */
+#define SUM_PARTS 3
+#define UNSPLIT_PRODUCTS_MAX (256 * 9)
+#define PARTS_REST_BYTES_MAX ((uint64_t)1 << 20)
+#define PARTS_BYTES_MAX ((uint64_t)1 << 32)
 
 static uint64_t round_up(uint64_t value, uint64_t multiple)
 {
@@ -59,6 +72,25 @@ static operands operand_bytes(const frag_convolution *problem)
     };
 }
 
+/* The output is the gradient of the input where that is what is computed. A long sum of 32-bit
+ * numbers may be taken in parts, each of the size of the output. */
+static uint64_t converted_bytes(const frag_convolution *problem)
+{
+    operands bytes = operand_bytes(problem);
+    uint64_t read = bytes.input, written = bytes.output, channels = problem->input_channels;
+    if (problem->pass == FRAG_CONVOLUTION_BACKWARD_DATA) {
+        read = bytes.output;
+        written = bytes.input;
+        channels = problem->output_channels;
+    }
+    uint64_t whole = read + bytes.filter + written + 512;
+    uint64_t parts = read + bytes.filter + SUM_PARTS * written + PARTS_REST_BYTES_MAX;
+    bool is_long = channels / problem->group_count * problem->filter_pixels > UNSPLIT_PRODUCTS_MAX;
+    bool may_split = problem->element_bytes == 4 && is_long && parts <= PARTS_BYTES_MAX &&
+                     problem->pass != FRAG_CONVOLUTION_BACKWARD_FILTER;
+    return may_split ? parts : whole;
+}
+
 /* Without tensor cores: the matrix product reads the pictures by an index of the filter's
  * positions; Winograd transforms the filter. */
 static uint64_t plain_bytes(const frag_convolution *problem)
@@ -92,10 +124,8 @@ uint64_t frag_convolution_workspace(const frag_convolution *problem, uint32_t ca
                                 ? capability >= 70
                                 : capability >= 80 && problem->element_bytes == 4;
     uint64_t high = 0;
-    if (has_tensor_cores && problem->may_use_tensor_cores && !problem->is_channels_last) {
-        operands bytes = operand_bytes(problem);
-        high = bytes.input + bytes.filter + bytes.output + 512;
-    }
+    if (has_tensor_cores && problem->may_use_tensor_cores && !problem->is_channels_last)
+        high = converted_bytes(problem);
     if (problem->element_bytes >= 4)
         high = max(high, plain_bytes(problem));
     if (problem->pass == FRAG_CONVOLUTION_BACKWARD_FILTER)

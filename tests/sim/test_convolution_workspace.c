@@ -68,6 +68,41 @@ static void tensor_cores_convert_what_is_not_channels_last(void **state)
     assert_int_equal(frag_convolution_workspace(&problem, 80, 108), 8 * 128);
 }
 
+/* InvokeAI's autoencoder of FLUX: 512 channels, where 512 x 512 pixels are 128 x 128. */
+static void long_sums_of_tf32_may_be_taken_in_three_parts(void **state)
+{
+    (void)state;
+    frag_convolution problem = {.element_bytes = 4,
+                                .may_use_tensor_cores = true,
+                                .batch_count = 1,
+                                .group_count = 1,
+                                .input_channels = 512,
+                                .output_channels = 512,
+                                .input_pixels = 128 * 128,
+                                .output_pixels = 128 * 128,
+                                .filter_pixels = 9,
+                                .is_winograd_shape = true};
+    uint64_t image = (uint64_t)4 * 512 * 128 * 128, filter = (uint64_t)4 * 512 * 512 * 9;
+    const uint64_t rest = 1 << 20;
+    assert_int_equal(frag_convolution_workspace(&problem, 89, 128), 4 * image + filter + rest);
+    problem.pass = FRAG_CONVOLUTION_BACKWARD_DATA;
+    assert_int_equal(frag_convolution_workspace(&problem, 89, 128), 4 * image + filter + rest);
+    problem.pass = FRAG_CONVOLUTION_FORWARD;
+    problem.output_channels = 256;
+    assert_int_equal(frag_convolution_workspace(&problem, 89, 128),
+                     image + filter / 2 + 3 * image / 2 + rest);
+    problem.element_bytes = 2; /* 16 bits are added up whole */
+    assert_int_equal(frag_convolution_workspace(&problem, 89, 128),
+                     image / 2 + filter / 4 + image / 4 + 512);
+    problem.element_bytes = 4;
+    problem.input_channels = 256; /* and so are 2,304 products */
+    assert_int_equal(frag_convolution_workspace(&problem, 89, 128),
+                     image / 2 + filter / 4 + image / 2 + 512);
+    problem.input_channels = problem.output_channels = 512;
+    problem.input_pixels = problem.output_pixels = 768 * 768; /* parts of more than 4 GiB */
+    assert_int_equal(frag_convolution_workspace(&problem, 89, 128), 72 * image + filter + 512);
+}
+
 static void the_gradient_of_weights_is_summed_in_parts(void **state)
 {
     (void)state;
@@ -96,6 +131,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(recorded_ones_are_exact),
         cmocka_unit_test(tensor_cores_convert_what_is_not_channels_last),
+        cmocka_unit_test(long_sums_of_tf32_may_be_taken_in_three_parts),
         cmocka_unit_test(the_gradient_of_weights_is_summed_in_parts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
