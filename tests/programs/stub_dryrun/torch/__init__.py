@@ -10,12 +10,14 @@ from . import _allocator, autograd, cuda, nn, optim
 
 OutOfMemoryError = _allocator.OutOfMemoryError
 uint8 = "uint8"
+strided = "strided"
 
 
 class Tensor:
     is_cuda = True
     dtype = None
     shape = (64,)
+    layout = strided
 
     def __init__(self, value=0):
         self.value = value
