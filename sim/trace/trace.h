@@ -72,6 +72,8 @@ enum { FRAG_RESET_PEAKS = 1, FRAG_RESET_SUMS = 2 };
 #define FRAG_REQUEST_BYTES_MAX (((uint64_t)1 << 56) - 1)
 /* For people: what a request may have, and why no more. */
 #define FRAG_REQUEST_BYTES_RANGE "1 to 2^56 - 1, which is more than any GPU can address"
+/* Of all requests of a trace that were served. */
+#define FRAG_TRACE_BYTES_MAX ((uint64_t)1 << 62)
 
 typedef struct frag_event {
     uint8_t op;

@@ -18,7 +18,6 @@
 #define SLOT_WAITING ((uint64_t)1 << 63)
 
 /* More than any program can ask for; keeps every sum far from wrapping around. */
-#define TOTAL_BYTES_MAX ((uint64_t)1 << 62)
 
 /* ---- checking and measuring, in one pass over the events */
 struct frag_trace_scan {
@@ -98,7 +97,7 @@ static bool scan_alloc(frag_trace_scan *scan, uint64_t index)
                           "expected only requests that were served to be placed");
     /* Requests that failed can be of any size, and as many as there are. */
     scan->total_bytes += has_failed ? 0 : event->bytes;
-    if (scan->total_bytes > TOTAL_BYTES_MAX)
+    if (scan->total_bytes > FRAG_TRACE_BYTES_MAX)
         return fail_event(scan, index, "brings the sum of all requests to", scan->total_bytes,
                           "expected at most 2^62 bytes");
     if (!is_initial) {
@@ -177,7 +176,7 @@ static bool scan_segment(frag_trace_scan *scan, uint64_t index)
         return fail_event(scan, index, "has bytes:", event->bytes, "expected at most 2^56 - 1");
     if (event->op == FRAG_OP_SEGMENT_ALLOC || event->op == FRAG_OP_SEGMENT_MAP) {
         scan->observed_bytes += event->bytes;
-        if (scan->observed_bytes > TOTAL_BYTES_MAX)
+        if (scan->observed_bytes > FRAG_TRACE_BYTES_MAX)
             return fail_event(scan, index, "brings the segments held to", scan->observed_bytes,
                               "expected at most 2^62 bytes");
         if (scan->observed_bytes > scan->stats.observed_reserved_peak_bytes)
@@ -317,7 +316,8 @@ void frag_plain_end(frag_trace_scan *scan, const frag_plain_state *state, uint64
     FRAG_ASSERT(run->count <= FRAG_PLAIN_EVENTS_MAX);
     scan->total_bytes += run->bytes;
     scan->has_failed = !run->is_sound || state->wrong >> 63 != 0 ||
-                       state->peak_bytes > TOTAL_BYTES_MAX || scan->total_bytes > TOTAL_BYTES_MAX;
+                       state->peak_bytes > FRAG_TRACE_BYTES_MAX ||
+                       scan->total_bytes > FRAG_TRACE_BYTES_MAX;
     stats->op_counts[FRAG_OP_ALLOC] += run->alloc_count;
     stats->op_counts[FRAG_OP_FREE] += run->count - run->alloc_count;
     stats->request_count += run->alloc_count;

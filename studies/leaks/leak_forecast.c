@@ -19,6 +19,7 @@ typedef struct repeat_state {
     uint64_t together; /* how many they are */
     uint64_t *begins;  /* of the repetitions */
     uint64_t repeats;
+    uint64_t room_bytes;   /* that requests may still have in all */
     uint32_t *slot_now;    /* by event of the steps, the slot that it took in this repetition */
     uint32_t *slot_before; /* and in the one before; FRAG_SLOT_NONE: given back */
     uint64_t *took;        /* by event of the steps that gives back: which event took it, + 1 */
@@ -119,7 +120,8 @@ static uint64_t grown(const repeat_state *state, uint64_t event, uint64_t repeti
     return sum < FRAG_REQUEST_BYTES_MAX ? sum : FRAG_REQUEST_BYTES_MAX;
 }
 
-static void repeat_once(repeat_state *state)
+/* false: the trace would ask for more than one may; it ends with the repetition before. */
+static bool repeat_once(repeat_state *state)
 {
     frag_trace *trace = state->trace;
     uint32_t *old = state->slot_before;
@@ -131,6 +133,11 @@ static void repeat_once(repeat_state *state)
         if (frag_use_is_served(&event)) {
             event.slot = state->slot_now[i] = trace->slot_count++;
             event.bytes = grown(state, state->first + i, state->repeats);
+            if (event.bytes > state->room_bytes) {
+                trace->event_count = state->begins[--state->repeats];
+                return false;
+            }
+            state->room_bytes -= event.bytes;
         } else if (frag_op_is_of_block(event.op)) {
             uint32_t *slots = state->is_before[i] ? state->slot_before : state->slot_now;
             uint64_t at = state->took[i];
@@ -142,6 +149,7 @@ static void repeat_once(repeat_state *state)
         }
         add(trace, &event, state->first + i);
     }
+    return true;
 }
 
 static bool are_alike(const frag_trace *trace, uint64_t first, uint64_t end)
@@ -187,6 +195,9 @@ static void begin_repeats(repeat_state *state, uint64_t repeats)
     state->took = frag_alloc((size_t)length, sizeof *state->took);
     state->is_before = frag_alloc((size_t)length, sizeof *state->is_before);
     find_owners(state);
+    state->room_bytes = FRAG_TRACE_BYTES_MAX;
+    for (uint64_t i = 0; i < state->end; i++)
+        state->room_bytes -= frag_use_is_served(&trace->events[i]) ? trace->events[i].bytes : 0;
     /* What the recorded steps themselves took, for the first repetition to give back. */
     for (uint64_t i = 0; i < length; i++)
         state->slot_now[i] = trace->events[state->first + i].slot;
@@ -253,9 +264,9 @@ static bool forecast_by_steps(const frag_run_setup *setup, const frag_context *c
     frag_run_setup longer = *setup;
     frag_run_options run = {.context = context, .is_layout_skipped = true};
     begin_repeats(state, repeats);
-    for (uint64_t i = 0;
-         i < repeats && state->trace->slot_count < UINT32_MAX - length_of(state) - 1; i++)
-        repeat_once(state);
+    while (state->repeats < repeats &&
+           state->trace->slot_count < UINT32_MAX - length_of(state) - 1 && repeat_once(state))
+        ;
     frag_trace_measure(state->trace); /* policies reserve room by it */
     longer.trace = state->trace;
     bool ok = frag_run(&longer, &run, &result, error);

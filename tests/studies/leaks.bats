@@ -151,6 +151,11 @@ print(json.dumps(value))' "$1" "$2"; }
     loop kept 100 marks
     run ./fraglab leaks "$trace" --capacity 20MiB --format json
     [ "$(field "$output" forecast.is_recorded)" = true ]
+    # A request that begins to grow by 1 GiB a step: many times more than a trace may ask for, before what is kept fills the device.
+    awk 'BEGIN { print "# fraglab trace 2"; for (step = 1; step <= 9; step++)
+        printf "mark \"step %d\"\nalloc %d 512\nalloc 0 %.0f\nfree 0\n", step, step, 2 ^ 26 + (step == 8) * 2 ^ 30 }' >"$trace"
+    run ./fraglab leaks "$trace" --capacity 1000GiB --format json
+    [ "$(field "$output" forecast.oom_step)" -eq 1007 ]
 }
 
 @test "an allocator that reserves ever more is told from a program that keeps more" {
