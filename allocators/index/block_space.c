@@ -70,7 +70,7 @@ void frag_block_space_create_bare(frag_block_space *space, const frag_policy_set
 }
 
 /* All that the requests can ever take when nothing is reused, but not more than the device can map:
- * the range never decides what fits, so reading the capacity here makes no result depend on it. */
+ * then its end decides how far the range grows, see note_end. */
 static uint64_t range_bytes(const frag_policy_setup *setup, uint64_t align, uint64_t grow_bytes)
 {
     uint64_t page = setup->device->page_bytes;
@@ -110,7 +110,16 @@ bool frag_block_space_create(frag_block_space *space, const frag_policy_setup *s
                          (unsigned long long)bytes, setup->device->failure);
     (void)frag_block_space_add_segment(space, address, 0);
     space->range_end = address + bytes;
+    space->is_range_whole = bytes >= setup->device->capacity_bytes;
     return true;
+}
+
+/* What would have gone so far from the start of the range does not fit into it. Into that of a
+ * larger device it might. */
+static void note_end(const frag_block_space *space, uint64_t bytes)
+{
+    if (space->is_range_whole)
+        frag_device_note_need(space->device, bytes - space->device->page_bytes + 1, true);
 }
 
 /* Maps the least number of growth steps that make the last hole large enough; single pages when the
@@ -126,6 +135,8 @@ static bool grow_range(frag_block_space *space, uint64_t bytes, uint32_t *hole)
     uint64_t least = has >= bytes ? 0 : frag_round_up(bytes - has, page);
     uint64_t step = frag_round_up(frag_round_up(least, space->grow_bytes), page);
     uint64_t room = space->range_end - end;
+    if (step > room)
+        note_end(space, header->bytes + (least > room ? least : step));
     if (least > room)
         return false;
     uint64_t mapped = step <= room ? step : least;

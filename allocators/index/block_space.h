@@ -60,9 +60,10 @@ struct frag_block_space {
     uint64_t grow_bytes; /* growing: least step; segments: unit and least size */
     uint32_t first_header;
     uint32_t last_header;
-    uint64_t range_end; /* growing: of the reserved range */
-    bool may_adjoin;    /* holes may lie side by side */
-    uint32_t tail_max;  /* bytes at the end of a segment that may belong to no block */
+    uint64_t range_end;  /* growing: of the reserved range, */
+    bool is_range_whole; /* which is as large as the device */
+    bool may_adjoin;     /* holes may lie side by side */
+    uint32_t tail_max;   /* bytes at the end of a segment that may belong to no block */
     const frag_block_space_hooks *hooks;
     void *context;
 };

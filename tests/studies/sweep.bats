@@ -105,6 +105,15 @@ END
     [ "$(grep -c '"failed_requests":1' "$BATS_TEST_TMPDIR/short")" -eq 2 ]
 }
 
+@test "a range that the device cuts short says nothing of larger devices" {
+    printf '# fraglab trace 2\nalloc 0 17825792\nfree 0\n' >"$BATS_TEST_TMPDIR/trace.txt"
+    printf 'traces: [trace.txt]\npolicies: [{policy: tlsf, options: {grow: 8MiB}}]\ncapacities: [20MiB, 400MiB]\n' >"$EXPERIMENT"
+    ./fraglab sweep "$EXPERIMENT" >"$BATS_TEST_TMPDIR/short"
+    ./fraglab sweep "$EXPERIMENT" --replay-all >"$BATS_TEST_TMPDIR/long"
+    cmp "$BATS_TEST_TMPDIR/short" "$BATS_TEST_TMPDIR/long"
+    [ "$(sort -u <(grep -o '"peak":{[^}]*"reserved_bytes":[0-9]*' "$BATS_TEST_TMPDIR/short") | wc -l)" -eq 2 ]
+}
+
 @test "rows of something else are not mixed in" {
     ./fraglab sweep "$EXPERIMENT" -o "$BATS_TEST_TMPDIR/rows"
     cp "$BATS_TEST_TMPDIR/rows" "$BATS_TEST_TMPDIR/kept"
