@@ -100,8 +100,9 @@ static void add_entry_rest(frag_text *text, form *as, const frag_note *note)
     if (as->has_categories && one_in(as, 2))
         frag_text_add(text, ",\"category\":\"%s\"", categories[draw(as, 5)]);
     if (as->has_metadata && one_in(as, 3))
-        frag_text_add(text, ",\"user_metadata\":\"%s\",\"compile_context\":\"%" PRIu64 "/0\"",
-                      one_in(as, 2) ? "layer 1" : "", draw(as, 4));
+        frag_text_add(text, ",\"user_metadata\":\"%s\"", one_in(as, 2) ? "layer 1" : "");
+    if (as->has_metadata && one_in(as, 3))
+        frag_text_add(text, ",\"compile_context\":\"%" PRIu64 "/0\"", draw(as, 4));
     if (one_in(as, 40))
         frag_text_add(text, ",\"unknown\":[1,{\"a\":null}]");
 }
@@ -219,12 +220,12 @@ static void add_annotations(frag_text *text, const made_snapshot *of, form *as)
 {
     uint64_t last = of->note_count > 0 ? of->notes[of->note_count - 1].event : 0;
     frag_text_add(text, ",\"external_annotations\":[\n");
-    for (uint64_t at = 0; at < last; at += 1 + last / 6)
-        frag_text_add(text,
-                      "{\"name\":\"step %" PRIu64
-                      "\",\"stage\":\"%s\",\"device\":%d,\"time_us\":%" PRIu64 "},\n",
-                      at % 3, one_in(as, 2) ? "START" : "END", as->is_twice && one_in(as, 3),
-                      5000000 + at * 3 - 1);
+    for (uint64_t at = 0; at < last; at += 1 + last / 6) {
+        frag_text_add(text, "{\"name\":\"step %" PRIu64 "\",\"stage\":\"%s\"", at % 3,
+                      one_in(as, 2) ? "START" : "END");
+        frag_text_add(text, ",\"device\":%d,\"time_us\":%" PRIu64 "},\n",
+                      as->is_twice && one_in(as, 3), 5000000 + at * 3 - 1);
+    }
     end_list(text, "]");
 }
 
@@ -236,10 +237,10 @@ static void add_settings(frag_text *text, const made_snapshot *of, form *as)
                   confs[draw(as, 5)]);
     frag_text_add(text, ",\"expandable_segments\":%s", of->is_expandable ? "true" : "false");
     if (one_in(as, 3))
-        frag_text_add(text,
-                      ",\"max_split_size\":%d,\"roundup_power2_divisions\":{\"1\":0,\"64\":"
-                      "%" PRIu64 "}",
-                      one_in(as, 2) ? -1 : 24 << 20, draw(as, 5));
+        frag_text_add(text, ",\"max_split_size\":%d", one_in(as, 2) ? -1 : 24 << 20);
+    if (one_in(as, 3))
+        frag_text_add(text, ",\"roundup_power2_divisions\":{\"1\":0,\"64\":%" PRIu64 "}",
+                      draw(as, 5));
     if (one_in(as, 3))
         frag_text_add(text, ",\"garbage_collection_threshold\":0.%" PRIu64, draw(as, 10));
     frag_text_add(text, "}");
@@ -311,17 +312,17 @@ static void tell_part(frag_text *out, const frag_recording *recording, form *as)
     size_t count = 0;
     FILE *stream = open_memstream(&bytes, &count);
     const frag_trace *trace = &recording->traces[draw(as, recording->trace_count)];
-    const frag_fgt_sizes sizes = {.chunk_events = 1 + (uint32_t)draw(as, 40),
-                                  .opening_events = draw(as, 40),
-                                  .opening_ratio = (uint32_t)draw(as, 3)};
+    frag_fgt_sizes sizes = {.chunk_events = 1 + (uint32_t)draw(as, 40)};
+    sizes.opening_events = draw(as, 40);
+    sizes.opening_ratio = (uint32_t)draw(as, 3);
     frag_window window = {.kind = FRAG_WINDOW_EVENTS,
                           .has_device = true,
                           .device = trace->device,
                           .first = draw(as, trace->event_count + 1)};
     window.end = window.first + draw(as, trace->event_count - window.first + 1);
-    const frag_load_options options = {.with_sites = !one_in(as, 4),
-                                       .with_columns = !one_in(as, 4),
-                                       .window = one_in(as, 5) ? NULL : &window};
+    frag_load_options options = {.with_sites = !one_in(as, 4)};
+    options.with_columns = !one_in(as, 4);
+    options.window = one_in(as, 5) ? NULL : &window;
     assert_non_null(stream);
     assert_true(frag_fgt_write_sized(recording, sizes, stream, &error));
     assert_int_equal(fclose(stream), 0);

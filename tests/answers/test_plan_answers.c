@@ -88,7 +88,8 @@ static void tell_many(frag_text *out, uint64_t seed)
     uint64_t longest = seed == 0 ? 40 : 2000;
     for (uint32_t i = 0; i < MANY; i++) {
         uint64_t lower = xorshift_next(&bits) % 20000;
-        uint64_t length = 1 + xorshift_next(&bits) % (xorshift_next(&bits) % longest + 1);
+        uint64_t most = xorshift_next(&bits) % longest + 1;
+        uint64_t length = 1 + xorshift_next(&bits) % most;
         buffers[i] = (frag_buffer){lower, lower + length, 1 + xorshift_next(&bits) % 500,
                                    seed == 2 ? 16 : 1};
     }

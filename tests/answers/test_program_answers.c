@@ -123,23 +123,26 @@ static bool one_in(program *of, uint64_t count)
 static uint64_t draw_bytes(program *of)
 {
     static const uint64_t units[] = {1, 512, 4096, FRAG_MIB / 8, FRAG_MIB, 2 * FRAG_MIB};
-    return units[draw(of, 6)] * (1 + draw(of, one_in(of, 3) ? 40 : 8)) - (one_in(of, 4) ? 1 : 0) +
-           1;
+    uint64_t unit = units[draw(of, 6)];
+    uint64_t most = one_in(of, 3) ? 40 : 8;
+    uint64_t bytes = unit * (1 + draw(of, most));
+    return one_in(of, 4) ? bytes : bytes + 1;
 }
 
 static void draw_part(program *of, part *made)
 {
     bool is_kept = one_in(of, 7);
-    *made = (part){.bytes = draw_bytes(of),
-                   .more = one_in(of, 6) ? draw_bytes(of) : 0,
-                   .lifetime = is_kept ? 0 : 1 + draw(of, of->part_count * (one_in(of, 5) ? 3 : 1)),
-                   .stream = one_in(of, 5) ? 1 + (uint32_t)draw(of, 2) : 0,
-                   .pool = one_in(of, 8) ? 3 : 0,
-                   .site = (uint32_t)draw(of, SITES + 1),
-                   .every = one_in(of, 6) ? 2 + (uint32_t)draw(of, 3) : 1,
-                   .before = one_in(of, 3) ? (uint32_t)draw(of, BEFORE_LINES) : 0,
-                   .is_deferred = one_in(of, 8),
-                   .is_used = one_in(of, 9)};
+    uint64_t most = of->part_count * (one_in(of, 5) ? 3 : 1);
+    made->bytes = draw_bytes(of);
+    made->more = one_in(of, 6) ? draw_bytes(of) : 0;
+    made->lifetime = is_kept ? 0 : 1 + draw(of, most);
+    made->stream = one_in(of, 5) ? 1 + (uint32_t)draw(of, 2) : 0;
+    made->pool = one_in(of, 8) ? 3 : 0;
+    made->site = (uint32_t)draw(of, SITES + 1);
+    made->every = one_in(of, 6) ? 2 + (uint32_t)draw(of, 3) : 1;
+    made->before = one_in(of, 3) ? (uint32_t)draw(of, BEFORE_LINES) : 0;
+    made->is_deferred = one_in(of, 8);
+    made->is_used = one_in(of, 9);
 }
 
 static void draw_program(program *of, uint64_t seed)
@@ -148,7 +151,8 @@ static void draw_program(program *of, uint64_t seed)
     for (int i = 0; i < 4; i++)
         (void)xorshift_next(&of->bits);
     of->part_count = 2 + draw(of, PARTS_MAX - 2);
-    of->step_count = (one_in(of, 6) ? 2 : 5) + draw(of, STEPS_MAX - 4);
+    of->step_count = one_in(of, 6) ? 2 : 5;
+    of->step_count += draw(of, STEPS_MAX - 4);
     of->has_marks = !one_in(of, 4);
     of->has_sites = !one_in(of, 4);
     of->has_times = one_in(of, 2);

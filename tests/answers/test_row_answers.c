@@ -322,15 +322,13 @@ static void tell_holes(frag_text *out, const frag_run_setup *setup, bool is_oom_
                        uint64_t bits)
 {
     frag_error error = {0};
-    frag_hole_options options = {.trace = setup->trace,
-                                 .size_count = 1 + (uint32_t)(xorshift_next(&bits) % 4),
-                                 .every = 1 + xorshift_next(&bits) % 3,
-                                 .column_count = 1 + (uint32_t)(xorshift_next(&bits) % 9),
-                                 .log_min = 9 + (uint32_t)(xorshift_next(&bits) % 4),
-                                 .log_max = 18 + (uint32_t)(xorshift_next(&bits) % 8),
-                                 .start =
-                                     xorshift_next(&bits) % 2 * (setup->trace->event_count / 3),
-                                 .end = setup->trace->event_count - 1};
+    frag_hole_options options = {.trace = setup->trace, .end = setup->trace->event_count - 1};
+    options.size_count = 1 + (uint32_t)(xorshift_next(&bits) % 4);
+    options.every = 1 + xorshift_next(&bits) % 3;
+    options.column_count = 1 + (uint32_t)(xorshift_next(&bits) % 9);
+    options.log_min = 9 + (uint32_t)(xorshift_next(&bits) % 4);
+    options.log_max = 18 + (uint32_t)(xorshift_next(&bits) % 8);
+    options.start = xorshift_next(&bits) % 2 * (setup->trace->event_count / 3);
     for (uint32_t i = 0; i < options.size_count; i++)
         options.sizes[i] = (uint64_t)4096 << (4 * i + xorshift_next(&bits) % 4);
     options.sample_max = frag_hole_sample_min(options.size_count) + xorshift_next(&bits) % 40;

@@ -76,9 +76,8 @@ static void draw_experiment(frag_text *text, uint64_t *bits)
         "unlimited",       "[unlimited, {from: 8MiB, to: 128MiB, factor: 2}]",
         "[20MiB, 400MiB]", "{from: 10MiB, to: 90MiB, step: 16MiB}",
         "64MiB",           "[unlimited, 1GiB, 300MiB]"};
-    frag_text_add(text,
-                  "name: drawn\ntraces: [t%" PRIu64 ".trace, t%" PRIu64 ".trace]\npolicies:\n",
-                  draw(bits, TRACES / 2), TRACES / 2 + draw(bits, TRACES / 2));
+    frag_text_add(text, "name: drawn\ntraces: [t%" PRIu64 ".trace", draw(bits, TRACES / 2));
+    frag_text_add(text, ", t%" PRIu64 ".trace]\npolicies:\n", TRACES / 2 + draw(bits, TRACES / 2));
     for (uint64_t i = 1 + draw(bits, 3); i-- > 0;)
         add_policy(text, bits);
     frag_text_add(text, "capacities: %s\n", capacities[draw(bits, 6)]);
