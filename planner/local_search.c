@@ -132,8 +132,10 @@ void frag_local_search_run(frag_local_search *search, uint64_t goal, uint64_t *s
             promote_all(search, goal);
         else
             promote_peaks(search);
-        if (kind == 2)
-            move(portfolio->order, (uint32_t)draw(search, count), (uint32_t)draw(search, count));
+        if (kind == 2) {
+            uint32_t to = (uint32_t)draw(search, count);
+            move(portfolio->order, (uint32_t)draw(search, count), to);
+        }
         uint64_t height = frag_portfolio_place(portfolio, portfolio->best_placing);
         if (kind == 0) {
             memcpy(search->walk, portfolio->order, count * sizeof *search->walk);

@@ -90,8 +90,10 @@ void frag_builder_metadata_strings(frag_builder *builder, uint32_t key, uint32_t
 
 void frag_builder_metadata(frag_builder *builder, const char *key, const char *value)
 {
-    frag_builder_metadata_strings(builder, frag_builder_string(builder, key, strlen(key)),
-                                  frag_builder_string(builder, value, strlen(value)));
+    /* One after the other: as arguments they would get their ids as the compiler likes. */
+    uint32_t value_id = frag_builder_string(builder, value, strlen(value));
+    uint32_t key_id = frag_builder_string(builder, key, strlen(key));
+    frag_builder_metadata_strings(builder, key_id, value_id);
 }
 
 uint32_t frag_builder_frame(frag_builder *builder, frag_frame frame)
