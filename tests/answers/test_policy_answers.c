@@ -205,6 +205,8 @@ static void ask_limits(repeat_case *at)
     const frag_pytorch_interval limit = frag_pytorch_met_limit(met);
     const uint64_t limits[] = {limit.least - 1, limit.least, limit.most};
     for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
+        if (limits[i] > at->pair.capacity_bytes)
+            continue;
         other = at->run;
         other.has_fraction = true;
         other.memory_fraction = (double)limits[i] / (double)at->pair.capacity_bytes;

@@ -300,9 +300,11 @@ static const char *one_of(const char *const *texts, size_t count, uint64_t *chan
 static void add_pieces(frag_text *line, uint64_t *chance)
 {
     uint64_t count = xorshift_next(chance) % (PIECES_MAX + 1);
-    for (uint64_t i = 0; i < count; i++)
+    for (uint64_t i = 0; i < count; i++) {
+        const char *blank = xorshift_next(chance) % 16 == 0 ? "" : " ";
         frag_text_add(line, "%s%s", one_of(pieces, sizeof pieces / sizeof pieces[0], chance),
-                      xorshift_next(chance) % 16 == 0 ? "" : " ");
+                      blank);
+    }
 }
 
 /* "error of out of memory: 512 MiB": the turn with something before and behind it, in a third of

@@ -178,7 +178,8 @@ static void tell_tight(frag_text *out, uint64_t seed)
             continue;
         }
         static const uint64_t units[] = {512, 128 << 10, 1 << 20, 4 << 20};
-        uint64_t bytes = units[xorshift_next(&bits) % 4] * (1 + xorshift_next(&bits) % 10);
+        uint64_t unit = units[xorshift_next(&bits) % 4];
+        uint64_t bytes = unit * (1 + xorshift_next(&bits) % 10);
         uint64_t pool = xorshift_next(&bits) % 4;
         frag_text_add(&text, "alloc %" PRIu32 " %" PRIu64, i, bytes);
         if (pool < 2)
