@@ -522,12 +522,14 @@ sweep_rows() {
     ./fraglab plot survival $S/truncated.pickle.zst --policy tlsf --format csv >"$out/csv"
     least=$(csv '$c["kind"] == "least" { print $c["capacity_bytes"] }' <"$out/csv")
     ./fraglab min-capacity $S/truncated.pickle.zst --policy tlsf | grep -qF " $least "
+    # At both ends of every interval.
     count=0
     while IFS=, read -r capacity event; do
         [ "$event" = "$(./fraglab run $S/truncated.pickle.zst --policy tlsf --capacity "$capacity" --format csv | csv '{ print $c["oom.event"] }')" ]
         count=$((count + 1))
-    done < <(csv '$c["kind"] == "curve" { print $c["capacity_bytes"] "," $c["oom_event"] }' <"$out/csv" | awk 'NR % 9 == 1')
-    [ "$count" -ge 2 ]
+    done < <(csv '$c["kind"] == "curve" { print $c["capacity_bytes"] "," $c["oom_event"]
+        if ($c["same_below_bytes"] != "") print $c["same_below_bytes"] - 1 "," $c["oom_event"] }' <"$out/csv")
+    [ "$count" -ge 5 ]
 }
 
 @test "ranks are drawn with the levels of their runs, those that request the same in one strip" {
