@@ -113,8 +113,18 @@ static char *sweep(const frag_text *experiment, const fraglab_sweep_options *how
     return rows;
 }
 
+/* Behind so many rows and half of the next: how long a row is depends on the name of the build. */
+static size_t cut_behind(const char *rows, uint64_t count)
+{
+    const char *at = rows;
+    while (count-- > 0)
+        at = strchr(at, '\n') + 1;
+    return (size_t)(at - rows) + strcspn(at, "\n") / 2;
+}
+
 /* The first rows are there already, the last of them cut. */
-static void tell_continued(frag_text *out, const frag_text *experiment, const char *rows)
+static void tell_continued(frag_text *out, const frag_text *experiment, const char *rows,
+                           uint64_t row_count)
 {
     char path[sizeof folder + 16];
     fraglab_sweep_totals totals;
@@ -122,7 +132,7 @@ static void tell_continued(frag_text *out, const frag_text *experiment, const ch
     for (int i = 1; i <= CONTINUED; i++) {
         FILE *file = fopen(path, "w");
         assert_non_null(file);
-        fwrite(rows, 1, strlen(rows) * (size_t)i / (CONTINUED + 1), file);
+        fwrite(rows, 1, cut_behind(rows, row_count * (uint64_t)i / (CONTINUED + 1)), file);
         assert_int_equal(fclose(file), 0);
         char *rest =
             sweep(experiment,
@@ -156,7 +166,7 @@ static void tell_experiment(frag_text *out, uint64_t seed)
                   experiment.bytes, totals.rows, totals.replayed, whole.replayed);
     tell_rows(out, rows);
     if (seed % 3 == 1)
-        tell_continued(out, &experiment, rows);
+        tell_continued(out, &experiment, rows, totals.rows);
     pinned_fold(out, from, "experiment");
     fraglab_free(rows);
     fraglab_free(all);
