@@ -708,3 +708,33 @@ END
     dry --gpu 24GiB -- python3 "$out/choose.py" >/dev/null 2>&1 || status=$?
     [ "$status" = 1 ]
 }
+
+@test "before Python 3.11 the part of a condition that reads a value is told by its jump" {
+    for old in python3.10 python3.9 python3.8; do "$old" -c 'import ast' 2>/dev/null && break; old=; done
+    [ -n "$old" ] || skip "no Python before 3.11 is here"
+    cat >"$out/parts.py" <<'END'
+import ast
+import sys
+
+sys.path.insert(0, sys.argv[1])
+from fraglab_dryrun import values
+
+found = []
+
+
+class Value:
+    """Says that it is true, and where it was asked."""
+    def __bool__(self):
+        found.append(values.place_in(sys._getframe(1), test))
+        return True
+
+
+v = Value()
+for line, columns in (("not v or v and not v or (v and v)", [4, 9, 19, 25, 31]), ("not (v if v else v) or v", [0, 0, 0])):
+    test = ast.parse(line, mode="eval").body
+    del found[:]
+    exec(compile("if " + line + ": pass", "x", "exec"))
+    assert found == [(1, column) for column in columns], (line, found, columns)
+END
+    "$old" "$out/parts.py" gpu_replay/dryrun/site
+}

@@ -1,7 +1,9 @@
 """Values that a script reads from the device and only a kernel could know: they are zeros, or what
 --value says, and a loop that waits for one of them is ended with its line."""
 import ast
+import bisect
 import ctypes
+import dis
 import functools
 import inspect
 import itertools
@@ -149,10 +151,30 @@ def staying_values(path):
     return stays
 
 
-def place_in(frame):
-    """Line and column of what a frame runs; the column is 0 before Python 3.11."""
-    positions = getattr(frame.f_code, "co_positions", None)
-    found = next(itertools.islice(positions(), frame.f_lasti // 2, None), ()) if positions else ()
+def parts_of(test):
+    """The parts of a condition that are asked one after the other."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return parts_of(test.operand)
+    return [part for value in test.values for part in parts_of(value)] if isinstance(test, ast.BoolOp) else [test]
+
+
+def place_by_jumps(frame, test):
+    """Before Python 3.11: each part of a condition ends in a jump. Unless other jumps stand there as well, the next is that of the part."""
+    jumps, line = [], 0
+    for step in dis.get_instructions(frame.f_code):
+        line = step.starts_line or line
+        if "JUMP_IF" in step.opname and line in decisions.lines_of(test):
+            jumps.append(step.offset)
+    parts = parts_of(test)
+    at = bisect.bisect_left(jumps, frame.f_lasti)
+    return (parts[at].lineno, parts[at].col_offset) if len(parts) == len(jumps) > at else (frame.f_lineno, 0)
+
+
+def place_in(frame, test):
+    """Line and column of what a frame runs of a condition; a column of 0: not known."""
+    if not hasattr(frame.f_code, "co_positions"):
+        return place_by_jumps(frame, test)
+    found = next(itertools.islice(frame.f_code.co_positions(), frame.f_lasti // 2, None), ())
     return (frame.f_lineno, found[2] or 0) if found and found[0] == frame.f_lineno else (frame.f_lineno, 0)
 
 
@@ -333,7 +355,7 @@ class Watch:
             return stays.get(inner.f_lineno, value)
         if str(getattr(self.reading, "dtype", None)) == "torch.bool" and self.run.settings.get("defaults", True):
             guard = guards(inner.f_code.co_filename).get(inner.f_lineno)
-            value = truth_of(guard[0], place_in(inner), guard[1]) if guard is not None else None
+            value = truth_of(guard[0], place_in(inner, guard[0]), guard[1]) if guard is not None else None
         return self.length_at(inner) if value is None else value
 
     def length_at(self, frame):
