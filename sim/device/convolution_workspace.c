@@ -21,9 +21,8 @@
  * ("nhwckrsc_nhwc", cutlass' "nhwc_align4") must. InvokeAI's peaks (tests/truth/recordings.tsv)
  * on 8.9, 3 x 3: in 16 bits the copies and up to 512 bytes; in TF32 input and filter with up to 256
  * channels in, and with 512 three times the output besides (and up to 1 MiB), as a sum in three
- * parts needs it. Allocated peaks are then equal in 8 of 10 figures of FLUX, and allocated and
- * reserved ones in 4 (of 768 to 1536 pixels; if steps of two take nothing). Nothing was seen
- * between sums of 2,304 and of 4,608 products; 4.5 GiB were not taken in this way.
+ * parts needs it. Nothing was seen between sums of 2,304 and of 4,608 products; 4.5 GiB were not
+ * taken in this way.
  * github.com/tensorflow/tensorflow/pull/56055: "TF32 cudnn kernels might need larger workspace";
  * github.com/sonots/cumo/pull/502: half precision with 32 x 64 channels x 56 x 56 takes its tensor
  * core algorithms with 128 MB of workspace, not with 8. github.com/LBANN/lbann/pull/437: forward
