@@ -116,16 +116,6 @@ static void add_pool(frag_text *text, const made_snapshot *of, const char *key, 
 static void add_entry(frag_text *text, const made_snapshot *of, form *as, const frag_note *note,
                       uint64_t moved)
 {
-    static const char *const actions[FRAG_NOTE_HELD_SEGMENT] = {
-        [FRAG_NOTE_ALLOC] = "alloc",
-        [FRAG_NOTE_FREE_REQUESTED] = "free_requested",
-        [FRAG_NOTE_FREE_COMPLETED] = "free_completed",
-        [FRAG_NOTE_SEGMENT_ALLOC] = "segment_alloc",
-        [FRAG_NOTE_SEGMENT_FREE] = "segment_free",
-        [FRAG_NOTE_SEGMENT_MAP] = "segment_map",
-        [FRAG_NOTE_SEGMENT_UNMAP] = "segment_unmap",
-        [FRAG_NOTE_OOM] = "oom",
-    };
     const char *key = note->kind == FRAG_NOTE_OOM && !as->is_old ? "device_free" : "addr";
     uint64_t address = (note->address + moved) & INT64_MAX;
     uint64_t stream = frag_trace_stream_handle(of->trace, note->stream);
@@ -133,11 +123,11 @@ static void add_entry(frag_text *text, const made_snapshot *of, form *as, const 
         frag_text_add(text,
                       "{\"size\":%" PRIu64 ",\"stream\":%" PRIu64 ",\"%s\":%" PRIu64
                       ",\"action\":\"%s\"",
-                      note->bytes, stream, key, address, actions[note->kind]);
+                      note->bytes, stream, key, address, made_snapshot_actions[note->kind]);
     else
         frag_text_add(
             text, "{\"action\":\"%s\",\"%s\":%" PRIu64 ",\"size\":%" PRIu64 ",\"stream\":%" PRIu64,
-            actions[note->kind], key, address, note->bytes, stream);
+            made_snapshot_actions[note->kind], key, address, note->bytes, stream);
     if (as->has_pools)
         add_pool(text, of, "pool_id", note->pool);
     add_entry_rest(text, as, note);

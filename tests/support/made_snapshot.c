@@ -4,7 +4,7 @@
 
 #include "base/memory.h"
 
-static const char *const actions[FRAG_NOTE_HELD_SEGMENT] = {
+const char *const made_snapshot_actions[FRAG_NOTE_HELD_SEGMENT] = {
     [FRAG_NOTE_ALLOC] = "alloc",
     [FRAG_NOTE_FREE_REQUESTED] = "free_requested",
     [FRAG_NOTE_FREE_COMPLETED] = "free_completed",
@@ -82,9 +82,10 @@ static void add_entry(frag_text *text, const made_snapshot *of, const frag_note 
     frag_text_add(text,
                   "{\"action\":\"%s\",\"%s\":%" PRIu64 ",\"size\":%" PRIu64 ",\"stream\":%" PRIu64
                   ",\"time_us\":%" PRIu64,
-                  actions[note->kind], note->kind == FRAG_NOTE_OOM ? "device_free" : "addr",
-                  note->address & INT64_MAX, note->bytes,
-                  frag_trace_stream_handle(of->trace, note->stream), 5000000 + note->event);
+                  made_snapshot_actions[note->kind],
+                  note->kind == FRAG_NOTE_OOM ? "device_free" : "addr", note->address & INT64_MAX,
+                  note->bytes, frag_trace_stream_handle(of->trace, note->stream),
+                  5000000 + note->event);
     if (has_pool)
         add_pool(text, of->trace, "pool_id", note->pool);
     frag_text_add(text, "},\n");

@@ -33,6 +33,9 @@ typedef struct made_snapshot_loss {
     bool is_old;              /* of a release that did not write its settings */
 } made_snapshot_loss;
 
+/* As PyTorch names them in a snapshot. */
+extern const char *const made_snapshot_actions[FRAG_NOTE_HELD_SEGMENT];
+
 /* Requests that fail are skipped. false: as frag_run. The caller destroys, either way. */
 bool made_snapshot_make(made_snapshot *of, const frag_run_setup *setup, frag_error *error);
 
