@@ -307,31 +307,6 @@ static bool is_change(const frag_message_split_line *read)
     return strchr("+-", text->bytes[start]) != NULL && next != '\0' && strchr("\"'`", next) != NULL;
 }
 
-/* The words of the sentence in which the word at stands. */
-static bool ends_sentence(const frag_message_split_line *read, size_t i)
-{
-    const frag_message_text *text = read->text;
-    for (size_t at = read->words[i].end; at < read->words[i + 1].at; at++)
-        if (strchr(".?!", text->bytes[at]) != NULL &&
-            (text->marks[at + 1] & FRAG_MESSAGE_WORD) != 0)
-            return true;
-    return false;
-}
-
-static size_t sentence_start(const frag_message_split_line *read, size_t at)
-{
-    while (at > 0 && !ends_sentence(read, at - 1))
-        at--;
-    return at;
-}
-
-static size_t sentence_end(const frag_message_split_line *read, size_t at)
-{
-    while (at + 1 < read->count && !ends_sentence(read, at))
-        at++;
-    return at + 1;
-}
-
 bool frag_message_find_quote(const frag_message_split_line *read, size_t at, frag_text_range *quote)
 {
     const frag_message_text *text = read->text;
@@ -358,8 +333,9 @@ static bool is_beside_code(const frag_message_split_line *read, size_t at)
 {
     size_t codes = 0;
     bool is_value = false; /* "called `unwrap()` on an `Err` value: OutOfDeviceMemory" */
-    size_t to = read->words[sentence_end(read, at) - 1].at;
-    for (size_t i = read->words[sentence_start(read, at)].end; i < to; i++) {
+    frag_word_range sentence = frag_message_line_sentence(read, at, ".?!");
+    size_t to = read->words[sentence.to - 1].at;
+    for (size_t i = read->words[sentence.from].end; i < to; i++) {
         bool is_code = read->text->bytes[i] == '`';
         codes += is_code;
         is_value = !is_code && (is_value || read->text->bytes[i] == ':');
@@ -375,8 +351,8 @@ static bool is_explanation(const frag_message_split_line *read, size_t at)
                                    "indicates", "indicated", NULL};
     static frag_word_list links = {"when", "if", "that", "because", "whenever", "as", NULL};
     static frag_word_list addressed = {"you", "your", NULL}; /* a program says that, too */
-    size_t to = sentence_end(read, at);
-    for (size_t i = sentence_start(read, at); i < to; i++)
+    frag_word_range sentence = frag_message_line_sentence(read, at, ".?!");
+    for (size_t i = sentence.from; i < sentence.to; i++)
         if ((frag_message_line_is(read, i, "means") &&
              !frag_message_line_is_any(read, i + 1, addressed)) ||
             (frag_message_line_is_any(read, i, verbs) &&

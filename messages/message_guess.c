@@ -491,32 +491,6 @@ static bool is_one_of_causes(const frag_message_split_line *read, size_t failure
 }
 
 /* ---- what a person tells */
-/* The words of the sentence in which the word i stands. */
-typedef struct sentence {
-    size_t from;
-    size_t to;
-} sentence;
-
-static bool is_end(const frag_message_split_line *read, size_t i)
-{
-    const frag_message_text *text = read->text;
-    for (size_t at = read->words[i].end; at < read->words[i + 1].at; at++)
-        if (strchr(".?!;", text->bytes[at]) != NULL &&
-            (text->marks[at + 1] & FRAG_MESSAGE_WORD) != 0)
-            return true;
-    return false;
-}
-
-static sentence sentence_of(const frag_message_split_line *read, size_t i)
-{
-    sentence whole = {.from = i, .to = i + 1};
-    while (whole.from > 0 && !is_end(read, whole.from - 1))
-        whole.from--;
-    while (whole.to < read->count && !is_end(read, whole.to - 1))
-        whole.to++;
-    return whole;
-}
-
 /* What may happen, is asked, mended, avoided, or happens to anybody: up to the failure. What is
  * told with a size has happened, whatever had to be so. */
 static bool is_hedged(const frag_message_split_line *read, size_t from, size_t to, bool has_size)
@@ -547,7 +521,7 @@ static bool is_hedged(const frag_message_split_line *read, size_t from, size_t t
 }
 
 /* "it still runs out", "now it triggers": who says so saw it. */
-static bool is_observed(const frag_message_split_line *read, sentence whole, size_t i)
+static bool is_observed(const frag_message_split_line *read, frag_word_range whole, size_t i)
 {
     static frag_word_list again = {"still", "always",   "again",        "now",        "immediately",
                                    "keeps", "suddenly", "consistently", "constantly", NULL};
@@ -555,7 +529,7 @@ static bool is_observed(const frag_message_split_line *read, sentence whole, siz
            (i > whole.from && frag_message_line_is(read, i - 1, "it"));
 }
 
-static bool is_seen(const frag_message_split_line *read, sentence whole, size_t i)
+static bool is_seen(const frag_message_split_line *read, frag_word_range whole, size_t i)
 {
     static frag_word_list people = {"i", "we", "my", "our", "me", NULL};
     return frag_message_line_has_any(read, whole.from, whole.to, people) ||
@@ -563,7 +537,7 @@ static bool is_seen(const frag_message_split_line *read, sentence whole, size_t 
 }
 
 /* "crashes with", "I get", "a message that says": does the word i begin what happened? */
-static bool is_event(const frag_message_split_line *read, size_t i, sentence whole)
+static bool is_event(const frag_message_split_line *read, size_t i, frag_word_range whole)
 {
     static frag_word_list ends = {"crash*", "fail",  "fails",  "failed",    "failing",
                                   "die*",   "died",  "abort*", "terminat*", "exit*",
@@ -593,7 +567,7 @@ static bool is_event(const frag_message_split_line *read, size_t i, sentence who
 }
 
 /* "then an OOM error occurs", "today OOM happened": does what stands before the word i happen? */
-static bool is_end_of_event(const frag_message_split_line *read, size_t i, sentence whole)
+static bool is_end_of_event(const frag_message_split_line *read, size_t i, frag_word_range whole)
 {
     static frag_word_list happens = {"happen*", "occur*", "appear*", "came", "arose", NULL};
     static frag_word_list links = {"when", "if", "that", "because", "whenever", "as", NULL};
@@ -610,17 +584,17 @@ static bool has_size(const frag_message_split_line *part, size_t at)
 }
 
 /* The words of what is told with the word i, its event. Empty: no event. */
-static sentence told_at(const frag_message_split_line *read, size_t i, sentence whole)
+static frag_word_range told_at(const frag_message_split_line *read, size_t i, frag_word_range whole)
 {
     if (is_event(read, i, whole) && i + 1 < whole.to)
-        return (sentence){.from = i + 1, .to = whole.to};
+        return (frag_word_range){.from = i + 1, .to = whole.to};
     if (i > whole.from && is_end_of_event(read, i, whole))
-        return (sentence){.from = i - whole.from > TAIL ? i - TAIL : whole.from, .to = i};
-    return (sentence){0};
+        return (frag_word_range){.from = i - whole.from > TAIL ? i - TAIL : whole.from, .to = i};
+    return (frag_word_range){0};
 }
 
 /* Nothing else failed, nobody doubts it, and the words up to the failure are no system's. */
-static bool is_certain(const frag_message_split_line *read, sentence whole, size_t failure,
+static bool is_certain(const frag_message_split_line *read, frag_word_range whole, size_t failure,
                        bool has_figure)
 {
     static frag_word_list killers = {"kill*", NULL}; /* "killed by the OOM killer" */
@@ -639,11 +613,11 @@ static bool is_certain(const frag_message_split_line *read, sentence whole, size
 static frag_message_failure find_witness(frag_message_split_line *read)
 {
     frag_message_split_line part;
-    sentence whole = {0};
+    frag_word_range whole = {0};
     for (size_t i = 0; i < read->count; i++) {
         if (i >= whole.to)
-            whole = sentence_of(read, i);
-        sentence told = told_at(read, i, whole);
+            whole = frag_message_line_sentence(read, i, ".?!;");
+        frag_word_range told = told_at(read, i, whole);
         if (told.from >= told.to)
             continue;
         frag_message_line_read(&part, read->text, read->words[told.from].at,

@@ -246,3 +246,24 @@ bool frag_message_line_has_any(const frag_message_split_line *read, size_t from,
             return true;
     return false;
 }
+
+static bool ends_sentence(const frag_message_split_line *read, size_t i, const char *signs)
+{
+    const frag_message_text *text = read->text;
+    for (size_t at = read->words[i].end; at < read->words[i + 1].at; at++)
+        if (strchr(signs, text->bytes[at]) != NULL &&
+            (text->marks[at + 1] & FRAG_MESSAGE_WORD) != 0)
+            return true;
+    return false;
+}
+
+frag_word_range frag_message_line_sentence(const frag_message_split_line *read, size_t i,
+                                           const char *signs)
+{
+    frag_word_range range = {.from = i, .to = i + 1};
+    while (range.from > 0 && !ends_sentence(read, range.from - 1, signs))
+        range.from--;
+    while (range.to < read->count && !ends_sentence(read, range.to - 1, signs))
+        range.to++;
+    return range;
+}

@@ -38,6 +38,17 @@ bool frag_message_line_is_any(const frag_message_split_line *read, size_t i,
 bool frag_message_line_has_any(const frag_message_split_line *read, size_t from, size_t to,
                                const char *const *words);
 
+/* Part of a line, from the word from to before the word to. */
+typedef struct frag_word_range {
+    size_t from;
+    size_t to;
+} frag_word_range;
+
+/* The words of the sentence in which the word i stands; signs: what ends one, with a blank behind.
+ */
+frag_word_range frag_message_line_sentence(const frag_message_split_line *read, size_t i,
+                                           const char *signs);
+
 /* Does one of the names, which end with NULL, stand in the text around at? */
 bool frag_message_stands_near(const frag_message_text *text, size_t at, const char *const *names);
 

@@ -21,12 +21,6 @@ enum {
  */
 #define CLAUSE_ENDS ".!?;:`\"'"
 
-/* Part of a line, from the word from to before the word to. */
-typedef struct frag_word_range {
-    size_t from;
-    size_t to;
-} frag_word_range;
-
 /* ---- sentences */
 /* Does one of the signs stand between the word before i and the word i, as the end of something: a
  * blank or a quote behind it? "2.5", "f.cu", "you're" and "std::bad" go on. */
