@@ -6,14 +6,9 @@
  *   test_policy_answers --write    prints what that file should hold (make answers-golden)
  */
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "allocators/pytorch/pytorch_met.h"
 #include "allocators/pytorch/pytorch_settings.h"
@@ -476,16 +471,7 @@ static void tell_all(frag_text *out)
 static const pinned_lines pinned = {"tests/data/answers/policies.txt.zst", tell_all,
                                     "answers-golden"};
 
-static void every_decision_is_as_before(void **state)
-{
-    (void)state;
-    assert_int_equal(pinned_lines_compare(&pinned), 0);
-}
-
 int main(int argc, char **argv)
 {
-    if (pinned_lines_write(&pinned, argc, argv))
-        return 0;
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_decision_is_as_before)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return pinned_lines_test(&pinned, argc, argv);
 }

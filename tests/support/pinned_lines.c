@@ -1,9 +1,14 @@
 #include "tests/support/pinned_lines.h"
 
 #include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <cmocka.h>
 
 #include "base/formats/lines.h"
 #include "tests/api/failing_memory.h"
@@ -32,7 +37,8 @@ static bool compare_line(void *context, const char *line, size_t length, frag_er
     return true;
 }
 
-unsigned pinned_lines_compare(const pinned_lines *pinned)
+/* How many lines differ, and one more where telling them left memory behind. */
+static unsigned compare(const pinned_lines *pinned)
 {
     frag_text out = {0};
     frag_error error = {0};
@@ -58,15 +64,27 @@ unsigned pinned_lines_compare(const pinned_lines *pinned)
     return at.wrong + (kept != 0);
 }
 
-bool pinned_lines_write(const pinned_lines *pinned, int argc, char **argv)
+static void every_answer_is_as_before(void **state)
 {
-    if (argc < 2 || strcmp(argv[1], "--write") != 0)
-        return false;
+    assert_int_equal(compare(*state), 0);
+}
+
+static int print(const pinned_lines *pinned)
+{
     frag_text out = {0};
     pinned->tell(&out);
     fputs(out.bytes, stdout);
     frag_text_destroy(&out);
-    return true;
+    return 0;
+}
+
+int pinned_lines_test(const pinned_lines *pinned, int argc, char **argv)
+{
+    if (argc > 1 && strcmp(argv[1], "--write") == 0)
+        return print(pinned);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_prestate(every_answer_is_as_before, (void *)(uintptr_t)pinned)};
+    return cmocka_run_group_tests_name(pinned->path, tests, NULL, NULL);
 }
 
 void pinned_add(uint64_t *sum, uint64_t number)

@@ -14,12 +14,10 @@ typedef struct pinned_lines {
     const char *target; /* of make, that pins anew */
 } pinned_lines;
 
-/* The lines that differ; the first few of them are printed. One more where telling them left memory
- * behind. */
-unsigned pinned_lines_compare(const pinned_lines *pinned);
-
-/* With the argument --write prints what the file should hold, and is true. */
-bool pinned_lines_write(const pinned_lines *pinned, int argc, char **argv);
+/* The whole main() of a test: its exit code. It fails, and prints the first few lines that differ,
+ * where the answers are not those of the file or memory is left behind. With the argument --write
+ * it prints what the file should hold. */
+int pinned_lines_test(const pinned_lines *pinned, int argc, char **argv);
 
 /* For many more cases than a reader wants to see: makes one line of all that was told from a place
  * on, its name and a sum. With FRAG_PINNED_WHOLE in the environment it stays as it is, so that
