@@ -37,7 +37,8 @@ static const char *const frames[] = {
     "\"_PyEval_EvalFrameDefault\" \"/croot/python-split/work/Python/bytecodes.c\" 1",  /* 20 */
     "\"größe\" \"/home/me/模型.py\" 5",                                                /* 21 */
     "\"a\\x01b\" \"x.py\" 6",                                                          /* 22 */
-    "\"caf\xe9 bar\" \"/u/y.py\" 7", /* no UTF-8 */
+    "\"caf\xe9 bar\" \"/u/y.py\" 7",       /* no UTF-8 */
+    "\"a\xc2\x85\xc2\xa9\" \"/u/z.py\" 8", /* a control character of two bytes */
 };
 
 /* What the only request's stack, given innermost first, is called; "": nothing. Is it a place? */
@@ -196,6 +197,7 @@ static void a_frame_is_written_in_so_many_characters(void **state)
         {21, 12, "grö… (…py:5)"},
         {22, 40, "a b (x.py:6)"},
         {23, 40, "caf? bar (y.py:7)"},
+        {24, 40, "a © (z.py:8)"},
     };
     frag_recording recording;
     frag_text text = {0};
