@@ -92,8 +92,9 @@ FIRST_SECONDS = {"unit": 60, "asan": 240, "fuzzer": 120, "golden": 120, "bats": 
 LEAST_SECONDS = 4
 TIMES = 8
 WAITING_TIMES, LEAST_WAITING_SECONDS = 4, 60
-# A sanitizer takes many times as long: so many tests, those with most to do with the file.
-ASAN_TESTS = 12
+# A sanitizer takes many times as long: so many tests, those with most to do with the file, and together no more than
+# so many seconds when they count lines, which takes about as long.
+ASAN_TESTS, ASAN_SECONDS = 12, 60
 
 
 def blanked(text):
@@ -432,7 +433,13 @@ class Reach:
         """Those that can notice, so none if none runs the line; not many with a sanitizer. Command-line tests: the shortest first, as none is
         much likelier than another."""
         running = [test for test in tests if self.runs(test, mutant.path, mutant.statement)]
-        running = [test for test in running if test[0] != "asan"] + [test for test in running if test[0] == "asan"][:ASAN_TESTS]
+        asan, left = [], ASAN_SECONDS
+        for test in [test for test in running if test[0] == "asan"][:ASAN_TESTS]:
+            seconds = self.known["unit " + test[1]]["seconds"]
+            if seconds <= left:
+                asan.append(test)
+                left -= seconds
+        running = [test for test in running if test[0] != "asan"] + asan
         return sorted(running, key=lambda test: self.known[" ".join(test)]["seconds"] if test[0] == "bats" else 0)
 
 
