@@ -13,6 +13,14 @@
 #include "tests/support/text_recording.h"
 #include "traces/fgt/fgt.h"
 
+static size_t count_sections(const char *file, size_t bytes, unsigned kind)
+{
+    size_t count = 0;
+    for (size_t number = 0; section_at(file, number) < bytes; number++)
+        count += (unsigned char)file[section_at(file, number)] == kind;
+    return count;
+}
+
 static void keeps_everything_a_recording_says(void **state)
 {
     (void)state;
@@ -29,6 +37,9 @@ static void keeps_everything_a_recording_says(void **state)
     char *file_again = sample_written(&again, frag_fgt_write, &bytes_again);
     assert_int_equal(bytes, bytes_again);
     assert_memory_equal(file, file_again, bytes);
+    /* Small tables are one section each. */
+    assert_int_equal(count_sections(file, bytes, FRAG_FGT_FRAMES), 1);
+    assert_int_equal(count_sections(file, bytes, FRAG_FGT_SITES), 1);
     free(file);
     free(file_again);
     frag_recording_destroy(&recording);
@@ -443,14 +454,6 @@ static void keeps_events_of_one_kind(void **state)
             frag_recording_destroy(&recording);
             frag_recording_destroy(&again);
         }
-}
-
-static size_t count_sections(const char *file, size_t bytes, unsigned kind)
-{
-    size_t count = 0;
-    for (size_t number = 0; section_at(file, number) < bytes; number++)
-        count += (unsigned char)file[section_at(file, number)] == kind;
-    return count;
 }
 
 /* Tables of a few strings are one section; those of megabytes are cut where they pass one. */
