@@ -280,7 +280,7 @@ static bool judge_other_sizes(const frag_context *context, const frag_recording 
     bool ok = true;
     bool has_any = find_places(trace, facts, answer, &sizes);
     uint64_t draws = has_any ? count_draws(facts, &sizes, trace) : 0;
-    for (uint64_t i = 0; ok && has_any && i <= draws; i++) {
+    for (uint64_t i = 0; has_any && i <= draws; i++) {
         frag_dryrun_level level;
         set_sizes(&sizes, facts, i);
         ok = frag_dryrun_replay(context, recording, &sizes.trace, policy, card, &level, error);

@@ -787,6 +787,27 @@ static void refuses_a_summary_that_lies(void **state)
     frag_recording_destroy(&recording);
 }
 
+static void refuses_a_chunk_without_events(void **state)
+{
+    (void)state;
+    frag_recording recording;
+    frag_recording again;
+    frag_error error = {0};
+    sample_recording(&recording);
+    size_t bytes = 0;
+    char *file = sample_written(&recording, frag_fgt_write, &bytes);
+    size_t number = 0;
+    while (file[section_at(file, number)] != FRAG_FGT_EVENTS)
+        number++;
+    frag_fgt_put((unsigned char *)file + section_at(file, number) + FRAG_FGT_SECTION_BYTES + 4, 0,
+                 4);
+    repair_checksums((unsigned char *)file, bytes);
+    assert_false(sample_load(file, bytes, true, &again, &error));
+    assert_non_null(strstr(error.sentence, "claims more events than its bytes can hold"));
+    free(file);
+    frag_recording_destroy(&recording);
+}
+
 static void refuses_a_file_that_is_cut_anywhere(void **state)
 {
     (void)state;
@@ -872,6 +893,7 @@ int main(void)
         cmocka_unit_test(skips_sections_of_newer_minor_versions),
         cmocka_unit_test(refuses_an_unknown_major_version),
         cmocka_unit_test(refuses_a_summary_that_lies),
+        cmocka_unit_test(refuses_a_chunk_without_events),
         cmocka_unit_test(refuses_a_file_that_is_cut_anywhere),
         cmocka_unit_test(stands_any_damage),
     };

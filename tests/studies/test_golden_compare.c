@@ -182,6 +182,12 @@ static void finds_what_was_changed_in_a_log(void **state)
     log->figures[log->lines[at].items.first + 1].value--;
 
     frag_golden_result result;
+    log->lines[at].op = FRAG_GOLDEN_SEGMENT; /* one more than the snapshot says */
+    compare(&all, &result);
+    assert_string_equal(result.library.bytes, "a segment more");
+    frag_golden_result_destroy(&result);
+    log->lines[at].op = FRAG_GOLDEN_END;
+
     compare(&all, &result);
     assert_true(result.is_identical);
     frag_golden_result_destroy(&result);
