@@ -279,6 +279,7 @@ static void what_is_allocated_need_not_be_memory(void **state)
         "RuntimeError: std::bad_alloc: cudaErrorInsufficientDriver: the version is insufficient",
         "insufficient space on /srv: 812MiB free, need 2048MiB",
         "Text2CompGPUUnavailableError: Unable to allocate a GPU for the Text2Comp stage",
+        "Error: could not allocate a GPU",
         "mlx5_core 0000:3b:00.0: failed to allocate command entry",
         "Fatal error: failed to reserve memory region [0x00f00000-0x00f0ffff]",
         "[hot] could not reserve memory within 2GB of the exe",
