@@ -179,6 +179,7 @@ static void refuses_mistakes_with_their_place(void **state)
         {"pools x\n", 2, 7},
         {"pools -1:0\n", 2, 7},
         {"pools 0:0 0:0\n", 2, 11},
+        {"pools 0:0 1:2:3\n", 2, 13},
         {"pools 0:0\nalloc 0 1 pool=1\n", 3, 16},
         {"frame \"a\" \"b\" 1\nframe \"a\" \"b\" 1\n", 3, 1},
         {"site 0\n", 2, 6},
