@@ -576,6 +576,10 @@ static void what_functions_can_return_is_no_message(void **state)
     frag_messages_destroy(&messages);
     assert_null(read_best(&messages, "case VK_ERROR_OUT_OF_DEVICE_MEMORY:"));
     frag_messages_destroy(&messages);
+    assert_null(read_best(&messages,
+                          "- `VK_ERROR_OUT_OF_DEVICE_MEMORY`: Device memory was not enough.\n"
+                          "- `VK_ERROR_INITIALIZATION_FAILED`: An object is not ready.\n"));
+    frag_messages_destroy(&messages);
     assert_non_null(read_best(&messages, "cases.cpp: VK_ERROR_OUT_OF_DEVICE_MEMORY"));
     frag_messages_destroy(&messages);
     assert_non_null(read_best(&messages, "vkAllocateMemory: VK_ERROR_OUT_OF_DEVICE_MEMORY"));
