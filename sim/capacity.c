@@ -44,8 +44,22 @@ static uint64_t next_capacity(const capacity_search *search, uint64_t capacity,
     return next > step ? next : step;
 }
 
-/* The number of single-page steps after which a search gives up on being exact above the answer. */
-#define STEPS_MAX 4096u
+/* Where every page may change the run: so many pages above the answer are tried whatever an
+ * unlimited device was asked to hold, and so many at most. */
+enum { STEPS_MIN = 256, STEPS_MAX = 4096 };
+
+/* Above this, capacities are not tried. What an unlimited device was asked to hold is enough, but
+ * not for a policy that makes something else of a smaller capacity. */
+static uint64_t last_capacity(const capacity_search *search)
+{
+    const frag_capacity_result *result = search->result;
+    if (!result->is_capacity_read)
+        return result->enough_bytes;
+    uint64_t least = result->capacity_bytes + STEPS_MIN * search->page_bytes;
+    uint64_t most = result->capacity_bytes + STEPS_MAX * search->page_bytes;
+    uint64_t last = result->enough_bytes > least ? result->enough_bytes : least;
+    return last < most ? last : most;
+}
 
 /* No policy does with less. */
 static uint64_t first_capacity(const capacity_search *search)
@@ -91,14 +105,13 @@ static bool search_capacity(capacity_search *search, frag_error *error)
     if (run.replay.oom.has_happened || run.replay.is_interrupted)
         return true; /* fails with any capacity: a limit of the policy, not of the device */
     /* The most an unlimited device was asked to hold. */
-    uint64_t enough = frag_round_up(run.need_max_bytes, search->page_bytes);
-    result->enough_bytes = enough;
+    result->enough_bytes = frag_round_up(run.need_max_bytes, search->page_bytes);
     if (search->is_least_enough) {
         search->give_up_bytes = FRAG_CAPACITY_PLENTY;
         return search_least(search, error);
     }
     uint64_t capacity = first_capacity(search);
-    for (uint64_t steps = 0; capacity <= enough || !result->is_found; steps++) {
+    while (!result->is_found || capacity <= last_capacity(search)) {
         if (!try_capacity(search, capacity, &run, error))
             return false;
         if (run.replay.is_interrupted)
@@ -111,8 +124,7 @@ static bool search_capacity(capacity_search *search, frag_error *error)
             result->is_monotone = false;
             result->failing_above_bytes = capacity;
         }
-        if (result->is_found && run.is_capacity_read && steps > STEPS_MAX)
-            break;
+        result->is_capacity_read = result->is_capacity_read || run.is_capacity_read;
         capacity = next_capacity(search, capacity, &run);
         if (fails && result->is_found &&
             capacity - search->page_bytes > result->failing_above_bytes)

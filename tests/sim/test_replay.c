@@ -693,6 +693,21 @@ static void finds_the_least_capacity_and_the_oom_below_it(void **state)
     assert_true(result.is_monotone);
 }
 
+/* Its memory blocks are an eighth of a small device, so that a larger one may not be enough. */
+static void a_policy_that_asks_for_the_capacity_may_fail_where_an_ample_device_needs_less(
+    void **state)
+{
+    (void)state;
+    frag_capacity_result result =
+        least("alloc 0 7258624\nalloc 1 12597760\nalloc 2 12709376\nalloc 3 26624\n"
+              "alloc 4 15257600\nalloc 5 3189571\nalloc 6 7270400\nalloc 7 5519360\n"
+              "alloc 8 15257600\n",
+              "vma");
+    assert_true(result.is_found);
+    assert_false(result.is_monotone);
+    assert_true(result.failing_above_bytes > result.enough_bytes);
+}
+
 static void agrees_with_trying_every_capacity(void **state)
 {
     (void)state;
@@ -787,6 +802,8 @@ int main(void)
         cmocka_unit_test(means_are_sums_over_events),
         cmocka_unit_test(in_steps_it_does_the_same_and_can_be_looked_at),
         cmocka_unit_test(finds_the_least_capacity_and_the_oom_below_it),
+        cmocka_unit_test(
+            a_policy_that_asks_for_the_capacity_may_fail_where_an_ample_device_needs_less),
         cmocka_unit_test(agrees_with_trying_every_capacity),
         cmocka_unit_test(agrees_with_trying_every_capacity_where_ranges_end),
     };
