@@ -653,11 +653,15 @@ static void say_nothing_failed(frag_trace_explanation *explanation)
     explanation->diagnosis = (frag_diagnosis){.verdict = FRAG_OOM_VERDICT_NOT_AN_OOM,
                                               .confidence = FRAG_CONFIDENCE_HIGH};
     frag_text_add(&explanation->diagnosis.because,
-                  "On a device of %s %s with these settings; at most %s are reserved.",
+                  "On a device of %s %s with these settings; at most %s are reserved.%s",
                   FRAG_BYTES(explanation->capacity_bytes),
                   explanation->is_recorded ? "the request that failed when recorded is served"
                                            : "nothing fails",
-                  FRAG_BYTES(explanation->candidates[0].peak_reserved_bytes));
+                  FRAG_BYTES(explanation->candidates[0].peak_reserved_bytes),
+                  explanation->is_recorded
+                      ? " What the program would have asked after it is not recorded; --with "
+                        "takes a recording that goes on."
+                      : "");
 }
 
 /* What is tried beside the candidates, in this order, since it takes longest. */
@@ -747,12 +751,27 @@ uint64_t frag_explain_capacity(const frag_trace *trace, const frag_explain_optio
                : recorded_capacity(trace, failed);
 }
 
-bool frag_explain_trace(const frag_context *context, const frag_recording *recording,
-                        const frag_trace *trace, const frag_explain_options *options,
-                        frag_explain_taker *take, void *user, frag_error *error)
+/* On the device given, the recording itself serves the request that failed when recorded: does a
+ * later one fail? */
+static bool fails_later(const explain_run *state, const frag_trace *trace, bool *fails,
+                        frag_error *error)
 {
-    uint64_t failed = frag_explain_failed_event(trace);
-    bool is_recorded = failed < trace->event_count;
+    const frag_trace_explanation *explanation = state->explanation;
+    frag_candidate recorded = {0};
+    candidate_view looker = {.candidate = &recorded};
+    frag_policy_spec_copy(&explanation->candidates[0].spec, &recorded.spec);
+    bool ok = run(state, explanation->recording, trace, &recorded, &looker, error);
+    frag_policy_spec_destroy(&recorded.spec);
+    *fails = recorded.oom.has_happened;
+    return ok;
+}
+
+/* is_recorded: up to the request that failed when recorded, and no further, where that or one
+ * before it fails. */
+static bool explain_part(const frag_context *context, const frag_recording *recording,
+                         const frag_trace *trace, const frag_explain_options *options,
+                         bool is_recorded, frag_explain_taker *take, void *user, frag_error *error)
+{
     frag_trace_explanation explanation = {
         .recording = recording,
         .is_recorded = is_recorded,
@@ -767,15 +786,36 @@ bool frag_explain_trace(const frag_context *context, const frag_recording *recor
                          .cut = *trace,
                          .fraction = options->fraction};
     if (is_recorded)
-        state.cut.event_count = failed + 1;
+        state.cut.event_count = frag_explain_failed_event(trace) + 1;
     explanation.trace = &state.cut;
-    if (explanation.capacity_bytes == FRAG_UNLIMITED)
-        return true;
     bool ok = explain(&state, error) || frag_error_in(error, recording->name);
-    if (ok && !frag_is_cancelled(context))
-        take(user, &explanation);
+    bool is_served = ok && is_recorded && !explanation.oom.has_happened;
+    bool fails = false;
+    if (is_served && state.whole_trace == NULL)
+        ok = fails_later(&state, trace, &fails, error) || frag_error_in(error, recording->name);
+    frag_explain_options rest = *options;
+    rest.whole = NULL;
+    rest.whole_path = NULL;
+    if (ok && !frag_is_cancelled(context)) {
+        if (is_served && state.whole_trace != NULL)
+            ok = explain_part(context, state.whole, state.whole_trace, &rest, false, take, user,
+                              error);
+        else if (fails)
+            ok = explain_part(context, recording, trace, &rest, false, take, user, error);
+        else
+            take(user, &explanation);
+    }
     destroy(&state);
     return ok;
+}
+
+bool frag_explain_trace(const frag_context *context, const frag_recording *recording,
+                        const frag_trace *trace, const frag_explain_options *options,
+                        frag_explain_taker *take, void *user, frag_error *error)
+{
+    return frag_explain_capacity(trace, options) == FRAG_UNLIMITED ||
+           explain_part(context, recording, trace, options,
+                        frag_explain_failed_event(trace) < trace->event_count, take, user, error);
 }
 
 uint64_t frag_explain_missing_bytes(const frag_trace_explanation *explanation)

@@ -89,7 +89,9 @@ uint64_t frag_explain_missing_bytes(const frag_trace_explanation *explanation);
 typedef void frag_explain_taker(void *user, const frag_trace_explanation *explanation);
 
 /* Explains one trace of the recording: take is called once where frag_explain_capacity knows one,
- * but not after the context was cancelled. false: the other recording or a policy cannot be used,
+ * but not after the context was cancelled. Where the capacity given serves the request that failed
+ * when recorded, what comes later is explained: of the other recording, or of this one where it
+ * goes on and a later request fails. false: the other recording or a policy cannot be used,
  * or a run failed. */
 bool frag_explain_trace(const frag_context *context, const frag_recording *recording,
                         const frag_trace *trace, const frag_explain_options *options,

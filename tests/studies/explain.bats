@@ -115,6 +115,18 @@ broken_up() {
     ! sed 's/"halved":.*//' "$out/row" | grep -q '"fits":null' || false
 }
 
+@test "a device that serves the request which failed must serve what came later, too" {
+    printf '%s\n' '# fraglab trace 1' 'alloc 0 4194304' 'alloc - 8388608 failed' 'free 0' 'alloc 0 33554432' 'alloc 1 33554432' >"$out/on"
+    ./fraglab explain "$out/on" --capacity 32MiB --format jsonl >"$out/row"
+    grep -q '"verdict":"shortage",.*"rest":"recorded",.*"oom":{"event":4,' "$out/row"
+    ./fraglab explain "$out/on" --capacity 64MiB --format jsonl | grep -q '"verdict":"not-an-oom",.*What the program would have asked after it'
+    printf '%s\n' '# fraglab trace 1' 'alloc 0 4194304' 'alloc - 8388608 failed' >"$out/ends"
+    printf '%s\n' '# fraglab trace 1' 'alloc 0 4194304' 'alloc 1 8388608' 'alloc 2 33554432' >"$out/whole"
+    ./fraglab explain "$out/ends" --with "$out/whole" --capacity 32MiB --format jsonl >"$out/row"
+    grep -q '"source":{"kind":"recording","name":"whole",.*"verdict":"shortage",.*"oom":{"event":2,' "$out/row"
+    ./fraglab explain "$out/ends" --with "$out/whole" --capacity 64MiB | grep -q 'On a device of 64.00 MiB nothing fails'
+}
+
 # PyTorch records the request that failed as roundup_power2_divisions rounds it: 9 MiB in steps of 2.
 @test "a request that failed was rounded by the settings, and is that of the other recording" {
     printf '%s\n' '# fraglab trace 1' 'alloc 0 62914560' 'alloc 1 9437184' 'free 1' >"$out/whole"
