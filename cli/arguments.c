@@ -68,6 +68,29 @@ static void fail_among(const char *name, const char *const names[], size_t count
     frag_text_destroy(&list);
 }
 
+/* What people type in the place of a command: one of another command, a file, a message. */
+static void fail_at_root(const char *name, frag_error *error)
+{
+    for (size_t i = 0; frag_commands[i] != NULL; i++) {
+        const frag_command *const *below = frag_commands[i]->subcommands;
+        for (; below != NULL && *below != NULL; below++)
+            if (strcmp((*below)->name, name) == 0) {
+                frag_fail(error, FRAG_E_USAGE, "unknown command '%s'; did you mean '%s %s'?", name,
+                          frag_commands[i]->name, name);
+                return;
+            }
+    }
+    if (strpbrk(name, "./ ") != NULL)
+        frag_fail(error, FRAG_E_USAGE,
+                  "unknown command '%s'; 'fraglab explain' reads a message, a log or a recording",
+                  name);
+    else if (strcmp(name, "mcp") == 0)
+        frag_fail(error, FRAG_E_USAGE,
+                  "the command 'mcp' comes with the Python package: python3 -m fraglab mcp");
+    else
+        frag_fail(error, FRAG_E_USAGE, "unknown command '%s'; 'fraglab help' lists them", name);
+}
+
 const frag_command *frag_command_find(const frag_command *const *commands, const char *name,
                                       frag_error *error)
 {
@@ -83,7 +106,7 @@ const frag_command *frag_command_find(const frag_command *const *commands, const
     if (nearest != NULL)
         frag_fail(error, FRAG_E_USAGE, "unknown command '%s'; did you mean '%s'?", name, nearest);
     else if (commands == frag_commands)
-        frag_fail(error, FRAG_E_USAGE, "unknown command '%s'; 'fraglab help' lists them", name);
+        fail_at_root(name, error);
     else
         fail_among(name, names, count, error);
     return NULL;

@@ -60,6 +60,14 @@ typedef struct request {
     bool is_json;
 } request;
 
+/* A program, an archive or numbers: zero bytes, which UTF-16 has too, but behind its mark. */
+static bool is_binary(const char *text, size_t length)
+{
+    bool is_marked = length >= 2 && (memcmp(text, "\xff\xfe", 2) == 0 ||
+                                     memcmp(text, "\xfe\xff", 2) == 0);
+    return !is_marked && memchr(text, '\0', length) != NULL;
+}
+
 static void explain_text(FILE *stream, const char *text, size_t length, bool is_json)
 {
     frag_messages messages;
@@ -68,6 +76,12 @@ static void explain_text(FILE *stream, const char *text, size_t length, bool is_
     frag_messages_read(&messages, text, length);
     const frag_message *best = frag_messages_best(&messages);
     frag_diagnose_text(&messages, &diagnosis);
+    if (best == NULL && is_binary(text, length)) {
+        diagnosis.confidence = FRAG_CONFIDENCE_LOW;
+        frag_text_clear(&diagnosis.because);
+        frag_text_add(&diagnosis.because, "It is neither text nor a recording that fraglab knows, "
+                                          "and no message is in it.");
+    }
     frag_advise(&messages, best, &diagnosis, &advice);
     frag_explained explained = {
         .messages = &messages, .best = best, .diagnosis = &diagnosis, .advice = &advice};

@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/memory.h"
 #include "sim/data_folder.h"
 
@@ -149,8 +150,25 @@ static void note_choice(const card_table *table, size_t chosen, const char *name
     }
 }
 
+/* "24GiB", "24G": where a size may be given instead of a card, only one that is not well written
+ * comes here. */
+static bool is_like_size(const char *name)
+{
+    size_t digits = strspn(name, "0123456789.");
+    const char *unit = name + digits + strspn(name + digits, " ");
+    size_t letters = strspn(unit, "KMGTkmgtIiBb");
+    return digits > 0 && letters > 0 && unit[letters] == '\0';
+}
+
 static bool fail_unknown(const card_table *table, const char *name, frag_error *error)
 {
+    uint64_t bytes = 0;
+    if (is_like_size(name))
+        return frag_bytes_parse(name, &bytes, error) &&
+               frag_fail(error, FRAG_E_USAGE,
+                         "'%s' is a size; expected a card that 'fraglab device list' prints, or "
+                         "the size as --capacity",
+                         name);
     size_t capacity = 0;
     size_t count = 0;
     const char **names = NULL;

@@ -30,6 +30,9 @@ fails() {
     fails 2 "unknown command 'dcotor'; did you mean 'doctor'?" dcotor
     fails 2 "unknown command 'something-else'; 'fraglab help' lists them" something-else
     fails 2 "unknown command ''; 'fraglab help' lists them" ''
+    fails 2 "unknown command 'info'; did you mean 'trace info'?" info run.pickle
+    fails 2 "unknown command 'CUDA out of memory'; 'fraglab explain' reads a message, a log or a recording" 'CUDA out of memory'
+    fails 2 "the command 'mcp' comes with the Python package: python3 -m fraglab mcp" mcp recordings
     fails 2 "no command is given; 'fraglab --help' lists them" -q
 }
 

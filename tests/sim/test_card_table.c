@@ -130,6 +130,10 @@ static void what_no_card_is_called_gets_the_nearest_name(void **state)
         {"a100-81gb", "did you mean a100-8"},
         {"abacus-of-my-own", "'fraglab device list' prints them"},
         {"", "no card is called ''"},
+        {"24G", "write GiB (1024s) or GB (1000s)"},
+        {"1.5gib", "write KiB, MiB, GiB"},
+        {"24 GiB", "is a size; expected a card"},
+        {"4090G4", "did you mean"},
         {"nvidia", "no card is called 'nvidia'"},
         {"./none.yaml", "none.yaml"},
         {"h100 80gb hbm4", "did you mean h100 80gb hbm3?"}, /* the third of its names */

@@ -115,6 +115,15 @@ broken_up() {
     ! sed 's/"halved":.*//' "$out/row" | grep -q '"fits":null' || false
 }
 
+@test "what is neither text nor a recording is said to be so, but for a message in it" {
+    printf 'PK\003\004\000\000nothing' >"$out/model.pt"
+    ./fraglab explain "$out/model.pt" | grep -q 'It is neither text nor a recording that fraglab knows'
+    printf '\000\000CUDA out of memory. Tried to allocate 2.00 GiB.\n' >"$out/rotated.log"
+    ./fraglab explain "$out/rotated.log" | grep -q 'asked *2.00 GiB'
+    printf '\377\376o\000k\000\n\000' >"$out/utf16.log"
+    ./fraglab explain "$out/utf16.log" | grep -q 'The text shows no error'
+}
+
 @test "a device that serves the request which failed must serve what came later, too" {
     printf '%s\n' '# fraglab trace 1' 'alloc 0 4194304' 'alloc - 8388608 failed' 'free 0' 'alloc 0 33554432' 'alloc 1 33554432' >"$out/on"
     ./fraglab explain "$out/on" --capacity 32MiB --format jsonl >"$out/row"
