@@ -62,8 +62,10 @@ int main(int count, char **words)
     fraglab_explain_options person = {.size = sizeof person, .as_text = 1};
     fraglab_tune_options search = {.size = sizeof search, .settings = 100};
     signal(SIGINT, end);
-    if (count < 2)
+    if (count < 2) {
+        fprintf(stderr, "usage: explain_and_tune FILE\n");
         return 2;
+    }
     if (fraglab_context_create(&calls, &context, &error) != FRAGLAB_OK ||
         fraglab_open_path(context, words[1], &whole, &recording, &error) != FRAGLAB_OK ||
         fraglab_policy_parse("pytorch", &policy, &error) != FRAGLAB_OK)

@@ -9,8 +9,10 @@ int main(int count, char **words)
     fraglab_recording *recording = NULL;
     fraglab_policy *policy = NULL;
     fraglab_capacity capacity = {.size = sizeof capacity};
-    if (count != 3)
+    if (count != 3) {
+        fprintf(stderr, "usage: policy_in_c FILE ./my_policy.so[:OPTIONS]\n");
         return 2;
+    }
     int code = fraglab_open_path(NULL, words[1], NULL, &recording, &error);
     if (code == FRAGLAB_OK)
         code = fraglab_policy_parse(words[2], &policy, &error);

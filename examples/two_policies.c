@@ -16,8 +16,12 @@ int main(int count, char **words)
                               count > 3 ? words[3] : "best-fit"};
     fraglab_error error = FRAGLAB_ERROR_INIT;
     fraglab_recording *recording = NULL;
-    if (count < 2 || fraglab_open_path(NULL, words[1], NULL, &recording, &error) != FRAGLAB_OK)
-        return count < 2 ? 2 : fail(&error);
+    if (count < 2) {
+        fprintf(stderr, "usage: two_policies FILE [POLICY [POLICY]]\n");
+        return 2;
+    }
+    if (fraglab_open_path(NULL, words[1], NULL, &recording, &error) != FRAGLAB_OK)
+        return fail(&error);
     for (size_t trace = 0; trace < fraglab_recording_trace_count(recording); trace++)
         for (size_t i = 0; i < 2; i++) {
             fraglab_policy *policy = NULL;
