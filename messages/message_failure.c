@@ -66,17 +66,35 @@ bool frag_message_is_of_test(const frag_message_split_line *read, size_t i)
     return frag_message_line_is(read, i, "test");
 }
 
+/* "oom_kill_process from out_of_memory+0x218/0x34c": functions in the back trace of a kernel */
+bool frag_message_is_of_trace(const frag_message_split_line *read, size_t i)
+{
+    static const char hex[] = "0123456789abcdef";
+    static const char mark[] = "+0x";
+    const char *bytes = read->text->bytes;
+    if (bytes[read->words[i].end] != '_')
+        return false;
+    for (size_t j = i; j < read->count; j++) {
+        const char *behind = bytes + read->words[j].end;
+        if (strncmp(behind, mark, strlen(mark)) == 0 &&
+            strncmp(behind + strlen(mark) + strspn(behind + strlen(mark), hex), "/0x", 3) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* "out of [GPU] memory", "OutOfMemory", "OUT_OF_DEVICE_MEMORY", "OOM" */
 bool frag_message_is_out_of(const frag_message_split_line *read, size_t i)
 {
     return frag_message_is_status(read, i) || is_glued(read, i) ||
            (frag_message_line_is(read, i, "out") && frag_message_line_is(read, i + 1, "of") &&
             !frag_message_is_pool_name(read, i + 2) && !frag_message_is_of_test(read, i) &&
+            !frag_message_is_of_trace(read, i) &&
             (frag_message_line_has_within(read, i + 2, i + 6, FRAG_WORD_MEMORY) ||
              is_cut_memory(read, i + 2))) ||
            frag_message_line_is(read, i, "outofmemory") ||
            (frag_message_line_is(read, i, "oom") && !frag_message_line_is_joined(read, i) &&
-            !frag_message_line_is(read, i + 1, "score") &&
+            !frag_message_is_of_trace(read, i) && !frag_message_line_is(read, i + 1, "score") &&
             !frag_message_line_is(read, i + 1, "adj"));
 }
 
@@ -329,6 +347,30 @@ bool frag_message_is_of_system(const frag_message_split_line *read)
     return is_of_kernel(read);
 }
 
+/* "(e.g. socket, malloc)", "(socket, malloc, munmap, etc)": of what such a call may be */
+bool frag_message_is_example(const frag_message_split_line *read, size_t i)
+{
+    const char *bytes = read->text->bytes;
+    size_t from = read->words[i].at;
+    while (from > read->words[0].at && bytes[from] != '(' && bytes[from] != ')')
+        from--;
+    if (bytes[from] != '(')
+        return false;
+    size_t to = read->words[i].end;
+    while (to < read->words[read->count - 1].end && bytes[to] != ')')
+        to++;
+    return strncmp(bytes + from, "(e.g", strlen("(e.g")) == 0 ||
+           strncmp(bytes + to - strlen("etc"), "etc", strlen("etc")) == 0 ||
+           strncmp(bytes + to - strlen("etc."), "etc.", strlen("etc.")) == 0;
+}
+
+/* "cudaHostAlloc ok, cudaMalloc failed": the first did not. */
+static bool has_succeeded(const frag_message_split_line *read, size_t i)
+{
+    static frag_word_list ends = {"ok", "okay", "succeed*", "success*", "passed", "fine", NULL};
+    return frag_message_line_is_any(read, i + 1, ends);
+}
+
 /* "failed to allocate", "allocation failed", "allocation error", "cannot be allocated" */
 static bool is_failed(const frag_message_split_line *read, size_t i)
 {
@@ -347,7 +389,8 @@ static bool is_failed(const frag_message_split_line *read, size_t i)
     if (frag_message_line_is(read, i, "allocations") &&
         !frag_message_line_has(read, i + 1, FRAG_WORD_FAIL))
         return false;
-    if (frag_message_is_of_system(read) || frag_message_is_of_test(read, i))
+    if (frag_message_is_of_system(read) || frag_message_is_of_test(read, i) ||
+        frag_message_is_example(read, i) || has_succeeded(read, i))
         return false;
     if (has_asserted(read) && (read->kinds & (FRAG_WORD_MEMORY | FRAG_WORD_SIZE)) == 0)
         return false;
@@ -583,12 +626,25 @@ bool frag_message_has_mark(const frag_message_split_line *read, size_t to)
     return false;
 }
 
+/* Blank-separated words from the start of the line to the word at: a name of many is one. */
+static size_t spaced_words(const frag_message_split_line *read, size_t at)
+{
+    size_t count = 0;
+    for (size_t i = read->words[0].at + 1; i <= read->words[at].at; i++)
+        count += (read->text->marks[i] & FRAG_MESSAGE_WORD) != 0;
+    return count;
+}
+
 /* "glTexImage2D: GL_OUT_OF_MEMORY", "CUDA_OUT_OF_MEMORY in" */
 static bool is_called(const frag_message_split_line *read, size_t at)
 {
-    if (at == 0 || at > NEAR || !frag_message_line_has_within(read, 0, at, FRAG_WORD_DEVICE))
+    bool is_near = at <= NEAR || spaced_words(read, at) <= NAME;
+    if (at == 0 || !is_near || !frag_message_line_has_within(read, 0, at, FRAG_WORD_DEVICE))
         return false;
-    for (size_t i = read->words[0].end; i < read->words[at].at; i++) {
+    size_t first = 0; /* behind the date and time of a log */
+    while (first + 1 < at && frag_message_line_has(read, first, FRAG_WORD_NUMBER))
+        first++;
+    for (size_t i = read->words[first].end; i < read->words[at].at; i++) {
         if (strchr(":]>", read->text->bytes[i]) != NULL)
             return true;
         if ((read->text->marks[i] & FRAG_MESSAGE_WORD) != 0)

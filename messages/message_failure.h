@@ -27,6 +27,11 @@ bool frag_message_is_of_system(const frag_message_split_line *read);
 bool frag_message_is_of_test(const frag_message_split_line *read, size_t i);
 bool frag_message_is_pool_name(const frag_message_split_line *read, size_t i);
 
+/* Of "out_of_memory+0x218", a function in the back trace of a kernel? One of the examples in "(e.g.
+ * socket, malloc)"? */
+bool frag_message_is_of_trace(const frag_message_split_line *read, size_t i);
+bool frag_message_is_example(const frag_message_split_line *read, size_t i);
+
 /* Does a mark such as "Error:" or "[E]" stand before the word at to? */
 bool frag_message_has_mark(const frag_message_split_line *read, size_t to);
 

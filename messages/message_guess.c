@@ -409,12 +409,14 @@ static bool follows_fault(const frag_message_text *text, size_t at)
            frag_message_stands_before(text, at, launches);
 }
 
-/* "64 GB RAM but not enough memory": of what stands before "but" there is plenty. */
+/* "64 GB RAM but not enough memory", "cudaHostAlloc ok, cudaMalloc failed": of what stands before
+ * "but" and "ok" there is plenty. */
 static frag_message_split_line contrasted(const frag_message_split_line *read, size_t failure)
 {
     frag_message_split_line part = *read;
+    static frag_word_list plenty = {"but", "ok", "okay", "succeeded", "fine", NULL};
     for (size_t i = 1; i < failure; i++)
-        if (frag_message_line_is(read, i, "but"))
+        if (frag_message_line_is_any(read, i, plenty))
             frag_message_line_read(&part, read->text, read->words[i].at,
                                    read->words[read->count - 1].end);
     return part;
@@ -491,6 +493,21 @@ static bool is_one_of_causes(const frag_message_split_line *read, size_t failure
 }
 
 /* ---- what a person tells */
+/* "if the batch is above 64", "with 64 or more": who knows the number has tried it. */
+static bool is_tried(const frag_message_split_line *read, size_t from, size_t to)
+{
+    static frag_word_list conditions = {"if", "when*", "above", "beyond", NULL};
+    static frag_word_list more = {"more", "above", "higher", "larger", NULL};
+    const uint32_t numbers = FRAG_WORD_NUMBER | FRAG_WORD_SIZE;
+    for (size_t i = from; i < to; i++)
+        if ((frag_message_line_is_any(read, i, conditions) &&
+             frag_message_line_has_within(read, i + 1, to, numbers)) ||
+            (frag_message_line_has(read, i, numbers) && frag_message_line_is(read, i + 1, "or") &&
+             frag_message_line_is_any(read, i + 2, more)))
+            return true;
+    return false;
+}
+
 /* What may happen, is asked, mended, avoided, or happens to anybody: up to the failure. What is
  * told with a size has happened, whatever had to be so. */
 static bool is_hedged(const frag_message_split_line *read, size_t from, size_t to, bool has_size)
@@ -512,7 +529,8 @@ static bool is_hedged(const frag_message_split_line *read, size_t from, size_t t
                        (frag_message_is_doing(read, i) || frag_message_line_is(read, i + 1, "i"));
         bool is_seen = frag_message_line_is(read, i + 1, "see");
         bool is_even = i > from && frag_message_line_is(read, i - 1, "even"); /* "even if" */
-        if ((frag_message_line_is_any(read, i, conditions) && !is_mine && !is_even && !has_size) ||
+        if ((frag_message_line_is_any(read, i, conditions) && !is_mine && !is_even && !has_size &&
+             !is_tried(read, i, to)) ||
             frag_message_line_is_any(read, i, words) ||
             (frag_message_line_is_any(read, i, doubts) && !is_seen))
             return true;
@@ -562,7 +580,7 @@ static bool is_event(const frag_message_split_line *read, size_t i, frag_word_ra
     if (frag_message_is_out_of(read, i + 1) && frag_message_line_is_any(read, i, runs))
         return is_seen(read, whole, i + 1);
     if (frag_message_is_out_of(read, i + 1) && frag_message_line_is_any(read, i, runs_always))
-        return is_observed(read, whole, i);
+        return is_observed(read, whole, i) || is_tried(read, whole.from, i);
     return frag_message_line_is_any(read, i, meets) && is_seen(read, whole, i);
 }
 

@@ -76,8 +76,9 @@ static bool is_memory(const frag_message_split_line *read, size_t i)
     static frag_word_list caches = {"cache", "pool", "block*", "page*", "slot*", NULL};
     bool is_cache =
         frag_message_line_is(read, i, "kv") && frag_message_line_is_any(read, i + 1, caches);
-    return frag_message_line_has(read, i, FRAG_WORD_MEMORY | FRAG_WORD_ALLOCATE) || is_pool ||
-           is_cache || frag_message_line_is_any(read, i, words);
+    return (frag_message_line_has(read, i, FRAG_WORD_MEMORY | FRAG_WORD_ALLOCATE) &&
+            !frag_message_is_example(read, i)) ||
+           is_pool || is_cache || frag_message_line_is_any(read, i, words);
 }
 
 static bool is_resource(const frag_message_split_line *read, size_t i)
@@ -300,7 +301,10 @@ static bool is_forbidden(const frag_message_split_line *read, size_t i)
 /* ---- words of failing, which need an allocation beside them */
 static bool has_allocation(const frag_message_split_line *read, size_t from, size_t to)
 {
-    return frag_message_line_has_within(read, from, to, FRAG_WORD_ALLOCATE);
+    for (size_t i = from; i < to; i++)
+        if (frag_message_line_has(read, i, FRAG_WORD_ALLOCATE) && !frag_message_is_example(read, i))
+            return true;
+    return false;
 }
 
 /* "GPU 0: request of 2048MiB refused" */
@@ -395,9 +399,9 @@ static size_role role_of_word(const frag_message_split_line *read, size_t i)
 {
     static frag_word_list needs = {"need*",   "requir*", "request*", "want*",
                                    "demand*", "asked",   "asks",     NULL};
-    static frag_word_list haves = {"offer*",    "provid*",   "has",      "have",
-                                   "only",      "available", "avail",    "free",
-                                   "remaining", "total",     "capacity", NULL};
+    static frag_word_list haves = {"offer*",    "provid*", "has",     "have",      "only",
+                                   "available", "avail",   "free",    "remaining", "total",
+                                   "capacity",  "got",     "granted", "received",  NULL};
     static frag_word_list limits = {"limit", "allowed", "budget", NULL};
     bool is_limit = (read->kinds & (FRAG_WORD_DEVICE | FRAG_WORD_MEMORY)) != 0 &&
                     frag_message_line_is_any(read, i, limits);
@@ -459,9 +463,14 @@ static bool falls_short(const frag_message_split_line *read, size_t i, frag_word
              read->text->bytes[read->words[j + 1 < read->count ? j + 1 : j].end] == '/'))
             return false;
     for (size_t j = i; j < read->count; j++) {
-        if (!frag_message_line_has(read, j, FRAG_WORD_SIZE) || !read->words[j].amount.is_known)
+        /* "request 96 MiB, got 0" */
+        bool is_nothing = frag_message_line_has(read, j, FRAG_WORD_NUMBER) &&
+                          read->words[j].amount.bytes == 0 &&
+                          role_of_word(read, j - 1) == ROLE_HAVE;
+        if ((!frag_message_line_has(read, j, FRAG_WORD_SIZE) && !is_nothing) ||
+            !read->words[j].amount.is_known)
             continue;
-        size_role role = role_of_size(read, j);
+        size_role role = is_nothing ? ROLE_HAVE : role_of_size(read, j);
         uint64_t bytes = read->words[j].amount.bytes;
         need = role == ROLE_NEED && bytes > need ? bytes : need;
         have = role == ROLE_HAVE && bytes < have ? bytes : have;
@@ -809,7 +818,8 @@ frag_message_failure frag_message_presume(const frag_message_split_line *read)
     if (!has_topic(read) || is_aside(read))
         return found;
     for (size_t i = 0; i < read->count; i++) {
-        if (!is_candidate(read, i) || frag_message_is_of_test(read, i))
+        if (!is_candidate(read, i) || frag_message_is_of_test(read, i) ||
+            frag_message_is_of_trace(read, i))
             continue;
         bool is_name = frag_message_is_out_of(read, i);
         if (is_told_at(read, i) && !is_supposed(read, i) && !(is_name && is_mentioned(read, i)) &&

@@ -112,13 +112,15 @@ static uint64_t fraction_of(uint64_t unit, uint64_t decimals, uint64_t scale)
     return unit / scale * decimals + unit % scale * decimals / scale;
 }
 
-/* "7.35g(7889485824bytes)": the same size in bytes, at most a tenth less where "g" meant 10^9. */
+/* "7.35g(7889485824bytes)", "2.99gib(3206250496b)": the same size in bytes, at most a tenth less
+ * where "g" meant 10^9. */
 static void read_exact_bytes(const char *text, frag_amount *amount)
 {
     uint64_t exact = 0;
     bool is_huge = false;
     size_t digits = *text == '(' ? read_integer(text + 1, &exact, &is_huge) : 0;
-    if (digits == 0 || is_huge || strncmp(text + 1 + digits, "byte", 4) != 0)
+    const char *unit = text + 1 + digits;
+    if (digits == 0 || is_huge || (strncmp(unit, "byte", 4) != 0 && strncmp(unit, "b)", 2) != 0))
         return;
     uint64_t below = amount->bytes / 10 + 2 * amount->slack_bytes;
     if (exact < amount->bytes ? amount->bytes - exact <= below

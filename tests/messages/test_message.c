@@ -83,6 +83,7 @@ static void a_size_that_is_repeated_in_bytes_is_exact(void **state)
     } cases[] = {
         {"7.35g(7889485824bytes)fromdevice", '(', 7889485824, 0},
         {"7.4gib(7,889,485,824bytes)", '(', 7889485824, 0},
+        {"2.99gib(3206250496b)ondevice", '(', 3206250496, 0},
         {"2.15gb(2147483648bytes)", '(', 2147483648, 0},
         {"1.00gib(1073741824elements)", '(', FRAG_GIB, FRAG_GIB / 200},
         {"1.00gib(900000000bytes)", '(', FRAG_GIB, FRAG_GIB / 200},

@@ -84,6 +84,7 @@ static void sizes_say_it_where_the_need_is_more_than_there_is(void **state)
         "GPU: need 1 MiB, have 1023 KiB",
         "step 3: need 6144 MB, have 4096 MB on device 0",
         "step 3 on this GPU of ours: 4096 MB available, it needs 6144 MB",
+        "VRAM request 96 MiB, got 0",
     };
     static const char *const not_out[] = {
         "Your model needs 8.4 GB but the GPU only has 12 GB",
@@ -92,6 +93,7 @@ static void sizes_say_it_where_the_need_is_more_than_there_is(void **state)
         "GPU: need 4096 MB, have 2 with 6144 MB",
         "GPU: need 1023 KiB, have 1 KiB",
         "recommended: needs 16 GB, has 8 GB",
+        "VRAM request 96 MiB, got 3",
         "Required: 22 GB, free: 9 GB\nMoved 13 GB to the host\nDone in 3 s",
     };
     assert_presumed(out, sizeof out / sizeof *out, true);
@@ -175,11 +177,15 @@ static void a_person_who_tells_of_it_is_heard_where_nothing_else_is_said(void **
         "With the settings of before I now get an out of GPU memory error. Any idea why?",
         "With all layers on both cards I still OOM at 20 GB of the 24 that should be there.",
         "I can see from the log that EAX is 0x8876017C, an error of Direct3D on the card.",
+        "If the batch is 64 or more the GPU runs out of memory. It is an old card of ours.",
+        "On this card of mine, with a batch of 64 or above the GPU runs out of memory again.",
     };
     static const char *const not_out[] = {
         "If it fails with an out of GPU memory error, you should lower the batch size first.",
         "We fixed the crash with an out of memory error of the GPU in the release of today.",
         "But I never got an out of GPU memory error, it only slows down to a crawl at night.",
+        "If the batch is too large the GPU runs out of memory. The docs tell more of it here.",
+        "If the batch is 64 or more the GPU may run out of memory. The docs tell more of it.",
         "We need a way to tell the assistant that the job on the GPU failed due to OOM.",
     };
     assert_presumed(out, sizeof out / sizeof *out, true);
@@ -287,6 +293,10 @@ static void what_is_allocated_need_not_be_memory(void **state)
         "cuMemAlloc failed: no CUDA-capable device is detected",
         "Strategy allocation limit exceeded; Concentration limit exceeded",
         "[PCI] not enough MMIO resources: no space for [mem size 0x400000000 64bit pref]",
+        "[  5.0]  oom_kill_process from out_of_memory+0x21/0x34\n[  5.1]  out_of_memory from "
+        "x+0x1/0x2",
+        "ncclSystemError: System call (e.g. socket, malloc) or external library call failed.",
+        "ncclSystemError: System call (socket, malloc, munmap, etc) failed.",
     };
     static const char *const out[] = {
         "failed to allocate descriptor memory on GPU 0: 268435456 bytes",
@@ -315,6 +325,8 @@ static void what_is_allocated_need_not_be_memory(void **state)
         "Not enough VRAM to load this model at the context size. Lower it, or unload what is here.",
         "Model requires 24.3 GB VRAM but GPU 0 (RTX 4070) offers 11.6 GB",
         "CUDA out of memory in %fused_computation = f32[8,8]",
+        "cudaHostAlloc ok, cudaMalloc failed",
+        "04-19 09:09:29.755: E/Adreno(21417): <drvGlTexImage2D:433>: GL_OUT_OF_MEMORY",
         "Failed to create Image because we ran out of device memory (VRAM)",
         "NotEnoughVRamError: 13.18GB of VRAM is required, but only 11.46GB is available",
     };
