@@ -463,7 +463,7 @@ static bool is_out_of_device(const frag_message_split_line *read, size_t i)
                       frag_message_line_has(read, i + 3, FRAG_WORD_MEMORY)));
 }
 
-/* "GpuRetryOOM: ", "OutOfMemoryGraphics(": the class of an exception that was thrown. */
+/* "GpuRetryOOM: ", "OutOfMemoryError   Traceback": the class of an exception that was thrown. */
 bool frag_message_is_thrown(const frag_message_split_line *read, size_t i)
 {
     size_t last = frag_message_line_is(read, i, "out") ? i + 2 : i;
@@ -473,7 +473,10 @@ bool frag_message_is_thrown(const frag_message_split_line *read, size_t i)
     const frag_message_word *end = &read->words[last];
     unsigned char marks = read->text->marks[end->at];
     bool is_part = (marks & FRAG_MESSAGE_WORD) == 0 && (marks & FRAG_MESSAGE_CAPITAL) != 0;
-    return is_part && read->text->bytes[end->end] == ':';
+    /* "OutOfMemoryError        Traceback (most recent call last)": the head of a notebook's */
+    bool is_head = frag_message_line_is(read, last + 1, "error") &&
+                   frag_message_line_is(read, last + 2, "traceback");
+    return is_part && (is_head || read->text->bytes[end->end] == ':');
 }
 
 /* "OOM(dev=2): asked=3221225472": figures behind the name of the error, each with its own */
@@ -731,11 +734,14 @@ static size_t status_head(const frag_message_split_line *read, size_t i, bool is
     if (is_code && strncmp(read->text->bytes + read->words[i - 1].end, "(-", 2) == 0 &&
         read->text->bytes[read->words[i].end] == ')')
         return i - 1;
-    /* "failed to pin it, -12", "Failed creating a CUDA context for NVENC: 0x2" */
+    /* "failed to pin it, -12", "Failed creating a CUDA context for NVENC: 0x2", "opencl could not
+     * copy buffer: -4" */
     char apart = read->text->bytes[read->words[i - 1].end];
     bool is_apart = apart == ',' || (apart == ':' && i + 1 == read->count);
+    static frag_word_list nots = {"not", "cannot", NULL};
     for (size_t j = i; is_apart && is_code && j > 0 && j + NEAR > i; j--)
-        if (frag_message_line_has(read, j - 1, FRAG_WORD_ERROR | FRAG_WORD_FAIL))
+        if (frag_message_line_has(read, j - 1, FRAG_WORD_ERROR | FRAG_WORD_FAIL) ||
+            frag_message_line_is_any(read, j - 1, nots))
             return i - 1;
     /* "failed ec=-2" */
     const frag_message_word *name = &read->words[i - 1];

@@ -270,6 +270,13 @@ static bool is_raised(const frag_message_text *text, size_t from)
     return end > 0 && text->bytes[end] == '(';
 }
 
+/* "raise ValueError("no room") ValueError: no room": the traceback lost its line ends, and behind
+ * the statement comes what was printed. */
+static bool is_printed_behind(const frag_message_text *text, size_t from, size_t at)
+{
+    return ends_with(text->bytes, at, "error:") && !is_quoted(text, from, at);
+}
+
 static bool is_literal(const frag_message_text *text, size_t at)
 {
     size_t from = frag_message_text_line_start(text, at);
@@ -277,8 +284,8 @@ static bool is_literal(const frag_message_text *text, size_t at)
     if (at >= from + LINE)
         return false;
     bool is_raw = strncmp(text->bytes + from, "r\"", 2) == 0;
-    return is_call(text, from) || is_raised(text, from) || is_argument(text, from) ||
-           is_assigned(text, from) ||
+    return is_call(text, from) || (is_raised(text, from) && !is_printed_behind(text, from, at)) ||
+           is_argument(text, from) || is_assigned(text, from) ||
            (is_quoted(text, from, at) &&
             (is_raw || is_statement(text, from) || is_of_literals(text, from)));
 }

@@ -300,6 +300,7 @@ const frag_wording frag_wordings[] = {
     {OPENS(UNKNOWN, "failedtoallocateamemoryregionof#bytes"), .figures = {R}}, /* Kaldi */
     {FIELD("memoryinfo:free:%,used:%,total:%"), .figures = {F, NOT, T}},
     {OPENS(UNKNOWN, "memoryerror:allocationof%failedon*.used:%"), .figures = {R, A}}, /* tinygrad */
+    {OPENS(UNKNOWN, "memoryerror:cannotallocate%:nomemoryisavailable"), .figures = {R}},
     {OPENS(UNKNOWN, "allocate:#bytesrequested;status=#(outofmemory)"),
      .figures = {R, NOT}}, /* NVIDIA's Fortran and OpenACC */
     {OPENS(UNKNOWN, "outofmemoryallocating#bytesofdevicememory"), .figures = {R}},

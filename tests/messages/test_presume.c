@@ -45,8 +45,10 @@ static void a_status_number_is_enough_where_its_interface_is_named(void **state)
         "RuntimeError: zePhysicalMemCreate failed: 0x70000003",
         "nvmap: alloc failed -12",
         "[drm] *ERROR* failed to create GEM object, -12",
+        "opencl could not copy buffer: -4",
     };
     static const char *const not_out[] = {
+        "opencl could not build kernel: -11",
         "vkCreateImage returned -3",
         "vkCreateImage returned 2",
         "clCreateBuffer failed: -44",
@@ -327,6 +329,8 @@ static void what_is_allocated_need_not_be_memory(void **state)
         "CUDA out of memory in %fused_computation = f32[8,8]",
         "cudaHostAlloc ok, cudaMalloc failed",
         "04-19 09:09:29.755: E/Adreno(21417): <drvGlTexImage2D:433>: GL_OUT_OF_MEMORY",
+        "OutOfMemoryError                 Traceback (most recent call last)\n--> 1 m.to(device)",
+        "raise ValueError(\"No memory. \") ValueError: No available memory for the cache blocks.",
         "Failed to create Image because we ran out of device memory (VRAM)",
         "NotEnoughVRamError: 13.18GB of VRAM is required, but only 11.46GB is available",
     };
