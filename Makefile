@@ -188,6 +188,7 @@ $(BUILD)/tests/bench $(BUILD)/tests/make_snapshot $(BUILD)/tests/policy_fuzzer: 
 # One folder for each major version; state is in the one libcuda.so.1 that both reach.
 SOFTWARE = $(BUILD)/software-cuda
 software_core = $(addprefix gpu_replay/software/soft_,core.c settings.c card.c processes.c report.c shadow.c philox.c symbol.c ipc.c rest.c torch.c text.c arena.c handles.c memory.c vmm.c pool.c stream.c order.c host.c) \
+                gpu_replay/software/graphs/soft_graph.c \
                 $(wildcard gpu_replay/software/driver/soft_driver*.c) \
                 base/error.c base/bytes.c base/memory.c base/scope.c base/system/pages.c base/system/spill.c
 software_runtime = $(wildcard gpu_replay/software/runtime/soft_*.c)

@@ -1,5 +1,5 @@
 /* Pinned host memory, which is real, and copies. */
-#include "gpu_replay/software/soft_state.h"
+#include "gpu_replay/software/graphs/soft_graph.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -127,22 +127,31 @@ static bool is_reachable(uint64_t address, uint64_t bytes)
     return !frag_soft_is_device_address(address) || frag_soft_range_is_usable(address, bytes);
 }
 
-/* Row by row until one cannot be reached. */
-static frag_soft_known copy_rows(frag_soft_call *call, const frag_soft_area *area)
+/* Row by row until one cannot be reached: false. */
+static bool copy_rows(const frag_soft_area *area, frag_soft_known *known)
 {
-    frag_soft_known known = {0};
     for (uint64_t i = 0; i < area->height * area->depth; i++) {
         uint64_t row = i % area->height;
         uint64_t plane = i / area->height;
         uint64_t to = area->to + plane * area->to_plane + row * area->to_pitch;
         uint64_t from = area->from + plane * area->from_plane + row * area->from_pitch;
-        if (!is_reachable(to, area->width) || !is_reachable(from, area->width)) {
-            frag_soft_fail(call, FRAG_CUDA_INVALID_VALUE);
-            break;
-        }
-        known = frag_soft_copy(to, from, area->width);
+        if (!is_reachable(to, area->width) || !is_reachable(from, area->width))
+            return false;
+        *known = frag_soft_copy(to, from, area->width);
     }
-    return known;
+    return true;
+}
+
+static bool fill_rows(const frag_soft_area *area, frag_soft_filler with)
+{
+    for (uint64_t i = 0; i < area->height * area->depth; i++) {
+        uint64_t to =
+            area->to + i / area->height * area->to_plane + i % area->height * area->to_pitch;
+        if (!is_reachable(to, area->width))
+            return false;
+        frag_soft_shadow_fill(to, with.value, with.value_bytes, area->width / with.value_bytes);
+    }
+    return true;
 }
 
 /* From the first byte of an area to its last. */
@@ -153,21 +162,40 @@ static uint64_t spanned_bytes(const frag_soft_area *area, uint64_t pitch, uint64
     return (area->depth - 1) * plane + (area->height - 1) * pitch + area->width;
 }
 
+/* What is asked of those who put off writes, before the lock is taken. */
+static void ask_late(bool is_copy, const frag_soft_area *area)
+{
+    if (is_copy)
+        frag_soft_late_ask(area->from, spanned_bytes(area, area->from_pitch, area->from_plane),
+                           true);
+    frag_soft_late_ask(area->to, spanned_bytes(area, area->to_pitch, area->to_plane), false);
+}
+
+/* Only a single row is asked about. */
+static frag_soft_scalar scalar_of(const frag_soft_area *area)
+{
+    bool is_row = area->height * area->depth == 1;
+    return (frag_soft_scalar){
+        .to = area->to, .from = area->from, .bytes = is_row ? area->width : 0};
+}
+
 int32_t frag_soft_copy_area(frag_soft_call_id id, frag_soft_area area, frag_soft_way how)
 {
     frag_soft_call call;
+    frag_soft_known known = {0};
     uint32_t stream = 0;
-    uint64_t bytes = area.width * area.height * area.depth;
-    frag_soft_scalar scalar = {.to = area.to, .from = area.from, .bytes = bytes};
-    frag_soft_late_ask(area.from, spanned_bytes(&area, area.from_pitch, area.from_plane), true);
-    frag_soft_late_ask(area.to, spanned_bytes(&area, area.to_pitch, area.to_plane), false);
+    frag_soft_scalar scalar = scalar_of(&area);
+    ask_late(true, &area);
     bool may = frag_soft_begin(&call, id);
     frag_soft_note_address(&call, "to", area.to);
     frag_soft_note_address(&call, "from", area.from);
-    frag_soft_note(&call, "bytes", bytes);
+    frag_soft_note(&call, "bytes", area.width * area.height * area.depth);
     if (frag_soft_call_stream(&call, may, how.stream, &stream)) {
-        frag_soft_known known = copy_rows(&call, &area);
-        if (call.seen.result == FRAG_CUDA_OK && bytes == area.width)
+        frag_soft_step step = {.kind = FRAG_SOFT_STEP_COPY, .area = area, .caller = how.caller};
+        bool is_captured = frag_soft_graph_add(frag_soft_stream_graph(stream), step) != 0;
+        if (!is_captured && !copy_rows(&area, &known))
+            frag_soft_fail(&call, FRAG_CUDA_INVALID_VALUE);
+        else if (!is_captured)
             frag_soft_scalar_note(&scalar, known);
         frag_soft_stream_work(stream);
         if (how.waits) {
@@ -185,22 +213,37 @@ int32_t frag_soft_fill_area(frag_soft_call_id id, frag_soft_area area, uint32_t 
 {
     frag_soft_call call;
     uint32_t stream = 0;
-    frag_soft_late_ask(area.to, spanned_bytes(&area, area.to_pitch, area.to_plane), false);
+    ask_late(false, &area);
     bool may = frag_soft_begin(&call, id);
     frag_soft_note_address(&call, "address", area.to);
     frag_soft_note(&call, "bytes", area.width * area.height * area.depth);
-    may = frag_soft_call_stream(&call, may, stream_handle, &stream);
-    for (uint64_t i = 0; may && i < area.height * area.depth; i++) {
-        uint64_t to = area.to + i / area.height * area.to_plane + i % area.height * area.to_pitch;
-        may = is_reachable(to, area.width);
-        if (may)
-            frag_soft_shadow_fill(to, value, value_bytes, area.width / value_bytes);
+    if (frag_soft_call_stream(&call, may, stream_handle, &stream)) {
+        frag_soft_step step = {
+            .kind = FRAG_SOFT_STEP_FILL, .area = area, .value = value, .value_bytes = value_bytes};
+        if (frag_soft_graph_add(frag_soft_stream_graph(stream), step) != 0 ||
+            fill_rows(&area, (frag_soft_filler){value, value_bytes}))
+            frag_soft_stream_work(stream);
         else
             frag_soft_fail(&call, FRAG_CUDA_INVALID_VALUE);
     }
-    if (may)
-        frag_soft_stream_work(stream);
     return frag_soft_end(&call);
+}
+
+void frag_soft_area_carry_out(bool is_copy, const frag_soft_area *area, frag_soft_filler with,
+                              const void *caller)
+{
+    frag_soft_known known = {0};
+    int32_t ignored = 0;
+    frag_soft_scalar scalar = scalar_of(area);
+    ask_late(is_copy, area);
+    frag_soft_enter(&ignored);
+    if (!is_copy)
+        fill_rows(area, with);
+    else if (copy_rows(area, &known))
+        frag_soft_scalar_note(&scalar, known);
+    frag_soft_leave();
+    if (is_copy)
+        frag_soft_scalar_ask(&scalar, caller);
 }
 
 void frag_soft_hosts_stop(void)

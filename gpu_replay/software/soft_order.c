@@ -2,11 +2,11 @@
  * under the name it is given. */
 #include "gpu_replay/software/soft_order.h"
 
+#include "gpu_replay/software/graphs/soft_graph.h"
+
 #include <stddef.h>
 
 #define ILLEGAL_STATE 401
-#define GRAPH_BASE 0x540000000000u
-#define STEP_BYTES 16
 #define NOTHING_MS 0.002f
 
 static bool find_event(frag_soft_call *call, bool may, const void *handle, frag_soft_event **event)
@@ -225,21 +225,7 @@ int32_t frag_soft_order_event_elapsed(frag_soft_call_id id, float *milliseconds,
     return frag_soft_end(&call);
 }
 
-/* ---- captures. Graphs are numbers: the capture that made one, or none. */
-
-uint64_t frag_soft_graph_number(uint32_t capture)
-{
-    return capture == FRAG_SOFT_NO_CAPTURE ? GRAPH_BASE
-                                           : GRAPH_BASE + ((uint64_t)capture + 1) * STEP_BYTES;
-}
-
-uint64_t frag_soft_graph_node_count(const void *graph)
-{
-    uint64_t capture = ((uint64_t)(uintptr_t)graph - GRAPH_BASE) / STEP_BYTES;
-    return capture >= 1 && capture <= frag_soft.capture_count
-               ? frag_soft.captures[capture - 1].work_count
-               : 0;
-}
+/* ---- captures */
 
 int32_t frag_soft_order_capture_begin(frag_soft_call_id id, const void *handle, int32_t mode)
 {
@@ -271,10 +257,12 @@ int32_t frag_soft_order_capture_end(frag_soft_call_id id, const void *handle, vo
         } else if (frag_soft.captures[capture].origin != stream) {
             frag_soft_fail(&call, FRAG_CUDA_CAPTURE_UNMATCHED);
         } else {
-            if (frag_soft.captures[capture].is_invalidated)
+            made = frag_soft.captures[capture].graph;
+            if (frag_soft.captures[capture].is_invalidated) {
                 frag_soft_fail(&call, FRAG_CUDA_CAPTURE_INVALIDATED);
-            else
-                made = frag_soft_graph_number(capture);
+                frag_soft_graph_give(made);
+                made = 0;
+            }
             frag_soft_capture_end(capture);
         }
     }
@@ -294,7 +282,7 @@ int32_t frag_soft_order_capture_look(frag_soft_call_id id, const void *handle,
         uint32_t capture = frag_soft.streams[stream].capture;
         seen->status = frag_soft_capture_status(stream);
         seen->id = capture == FRAG_SOFT_NO_CAPTURE ? 1 : (uint64_t)capture + 1;
-        seen->graph = pointer(frag_soft_graph_number(capture));
+        seen->graph = pointer(frag_soft_stream_graph(stream));
         frag_soft_note(&call, "status", (uint32_t)seen->status);
     }
     return frag_soft_end(&call);
@@ -324,23 +312,29 @@ int32_t frag_soft_order_launch(frag_soft_call_id id, const void *handle)
     uint32_t stream = 0;
     bool may = frag_soft_begin(&call, id);
     if (frag_soft_call_stream(&call, may, handle, &stream)) {
-        frag_soft_shadow_launch();
+        if (frag_soft_stream_graph(stream) == 0)
+            frag_soft_shadow_launch();
         frag_soft_stream_work(stream);
     }
     return frag_soft_end(&call);
 }
 
-/* The function is called at once, which a stream without waiting work may do. */
+/* The function is called at once, which a stream without waiting work may do, or at each launch of
+ * the graph that is captured. */
 int32_t frag_soft_order_host(frag_soft_call_id id, const void *handle, void (*function)(void *),
                              void *data)
 {
     frag_soft_call call;
     uint32_t stream = 0;
+    bool is_captured = false;
     bool may = frag_soft_begin(&call, id);
-    if (frag_soft_call_stream(&call, may, handle, &stream))
+    if (frag_soft_call_stream(&call, may, handle, &stream)) {
+        frag_soft_step step = {.kind = FRAG_SOFT_STEP_HOST, .function = function, .data = data};
+        is_captured = frag_soft_graph_add(frag_soft_stream_graph(stream), step) != 0;
         frag_soft_stream_work(stream);
+    }
     int32_t result = frag_soft_end(&call);
-    if (result == FRAG_CUDA_OK)
+    if (result == FRAG_CUDA_OK && !is_captured)
         function(data);
     return result;
 }

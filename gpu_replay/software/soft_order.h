@@ -35,9 +35,6 @@ int32_t frag_soft_order_capture_end(frag_soft_call_id id, const void *handle, vo
 int32_t frag_soft_order_capture_look(frag_soft_call_id id, const void *handle,
                                      frag_soft_capture_seen *seen);
 int32_t frag_soft_order_capture_mode(frag_soft_call_id id, int32_t *mode);
-/* FRAG_SOFT_NO_CAPTURE: of a graph that no capture made. */
-uint64_t frag_soft_graph_number(uint32_t capture);
-uint64_t frag_soft_graph_node_count(const void *graph); /* under the lock */
 
 int32_t frag_soft_order_launch(frag_soft_call_id id, const void *handle);
 int32_t frag_soft_order_host(frag_soft_call_id id, const void *handle, void (*function)(void *),

@@ -432,8 +432,11 @@ void frag_soft_shadow_toggle(uint64_t address)
     bool was_live = (in->starts[place / WORD_BITS] & bit) != 0;
     in->starts[place / WORD_BITS] ^= bit;
     in->start_count += was_live ? -1u : 1u;
-    if (shadow.kept_bytes > 0)
-        frag_soft_shadow_forget(address, block_end(address) - address);
+    uint64_t bytes = shadow.kept_bytes > 0 || frag_soft.open_capture_count > 0
+                         ? block_end(address) - address
+                         : 0;
+    frag_soft_shadow_forget(address, bytes);
+    frag_soft_captures_forget(address, bytes);
     in = find_page(address >> PAGE_BITS);
     if (in != NULL)
         drop_if_unused(in);

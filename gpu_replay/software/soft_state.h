@@ -84,7 +84,7 @@ typedef struct frag_soft_capture {
     bool is_invalidated;
     bool is_open;
     uint32_t origin; /* the stream it was begun on */
-    uint64_t work_count;
+    uint64_t graph;  /* what it notes (graphs/soft_graph.h) */
 } frag_soft_capture;
 
 /* A piece of a pool's memory. */
@@ -393,6 +393,10 @@ uint64_t frag_soft_event_new(uint32_t flags);
 bool frag_soft_capture_forbids(frag_soft_call *call);
 uint32_t frag_soft_capture_new(uint32_t stream, int32_t mode);
 void frag_soft_capture_end(uint32_t capture); /* for every stream that takes part */
+/* Each launch of what is captured now makes these bytes unknown at this place. */
+void frag_soft_captures_forget(uint64_t address, uint64_t bytes);
+/* Of the capture that a stream takes part in; 0: none. */
+uint64_t frag_soft_stream_graph(uint32_t stream);
 int32_t frag_soft_capture_status(uint32_t stream);
 int32_t *frag_soft_capture_mode(void); /* of the calling thread */
 void frag_soft_streams_start(void);
@@ -423,6 +427,14 @@ int32_t frag_soft_copy_area(frag_soft_call_id id, frag_soft_area area, frag_soft
 /* Fills rows of to with values of 1, 2 or 4 bytes; the width is in bytes too. */
 int32_t frag_soft_fill_area(frag_soft_call_id id, frag_soft_area area, uint32_t value,
                             uint32_t value_bytes, const void *stream);
+typedef struct frag_soft_filler {
+    uint32_t value;
+    uint32_t value_bytes;
+} frag_soft_filler;
+/* The same at a launch of the graph that it was captured in: no call, and what cannot be reached is
+ * left. Takes and gives the lock by itself. */
+void frag_soft_area_carry_out(bool is_copy, const frag_soft_area *area, frag_soft_filler with,
+                              const void *caller);
 static inline frag_soft_area frag_soft_row(uint64_t to, uint64_t from, uint64_t bytes)
 {
     return (frag_soft_area){.to = to, .from = from, .width = bytes, .height = 1, .depth = 1};

@@ -1,7 +1,7 @@
 /* Streams, events, captures. Work takes no time but a lag: what is put on a stream is done after a
  * number of later pieces of work (or calls) anywhere, or when the host waits for it, or when a test
  * says so. The default stream of a device is a stream like others; it waits for none of them. */
-#include "gpu_replay/software/soft_state.h"
+#include "gpu_replay/software/graphs/soft_graph.h"
 
 #include <stdlib.h>
 
@@ -42,6 +42,7 @@ void frag_soft_streams_stop(void)
     free(frag_soft.streams);
     free(frag_soft.events);
     free(frag_soft.captures);
+    frag_soft_graphs_stop();
     frag_soft_handles_destroy(&frag_soft.stream_handles);
     frag_soft_handles_destroy(&frag_soft.event_handles);
 }
@@ -54,7 +55,7 @@ frag_soft_point frag_soft_stream_work(uint32_t stream)
     if (!frag_soft.settings.lag_counts_calls)
         frag_soft.clock++;
     if (on->capture != FRAG_SOFT_NO_CAPTURE)
-        frag_soft.captures[on->capture].work_count++;
+        frag_soft_graph_count(frag_soft.captures[on->capture].graph);
     on->position++;
     on->last_clock = frag_soft.clock;
     return (frag_soft_point){.stream = stream, .position = on->position, .clock = frag_soft.clock};
@@ -222,10 +223,11 @@ int32_t *frag_soft_capture_mode(void)
 
 uint32_t frag_soft_capture_new(uint32_t stream, int32_t mode)
 {
+    uint64_t graph = frag_soft_graph_new();
     frag_soft.captures = frag_grow(frag_soft.captures, &frag_soft.capture_capacity,
                                    frag_soft.capture_count + 1, sizeof frag_soft.captures[0]);
     frag_soft.captures[frag_soft.capture_count] =
-        (frag_soft_capture){.mode = mode, .is_open = true, .origin = stream};
+        (frag_soft_capture){.mode = mode, .is_open = true, .origin = stream, .graph = graph};
     frag_soft.open_capture_count++;
     return (uint32_t)frag_soft.capture_count++;
 }
@@ -237,6 +239,24 @@ void frag_soft_capture_end(uint32_t capture)
     for (size_t i = 0; i < frag_soft.stream_count; i++)
         if (frag_soft.streams[i].capture == capture)
             frag_soft.streams[i].capture = FRAG_SOFT_NO_CAPTURE;
+}
+
+uint64_t frag_soft_stream_graph(uint32_t stream)
+{
+    uint32_t capture = frag_soft.streams[stream].capture;
+    return capture == FRAG_SOFT_NO_CAPTURE ? 0 : frag_soft.captures[capture].graph;
+}
+
+/* Whose capture a block belongs to its allocator does not say. */
+void frag_soft_captures_forget(uint64_t address, uint64_t bytes)
+{
+    frag_soft_step step = {.kind = FRAG_SOFT_STEP_FORGET, .area = {.to = address, .width = bytes}};
+    size_t open = frag_soft.open_capture_count;
+    for (size_t i = frag_soft.capture_count; open > 0 && i > 0; i--)
+        if (frag_soft.captures[i - 1].is_open) {
+            frag_soft_graph_add(frag_soft.captures[i - 1].graph, step);
+            open--;
+        }
 }
 
 int32_t frag_soft_capture_status(uint32_t stream)

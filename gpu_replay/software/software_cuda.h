@@ -160,6 +160,12 @@ uint64_t frag_software_get_kept_max(void);
 /* The bytes are unknown from now on. */
 void frag_software_forget(void *device_address, size_t bytes);
 
+/* Work that is captured: at each launch of the graph function is called with data, with no lock
+ * held, after what was captured before and before what is captured next. Returns 0 where the stream
+ * is not captured; 2 where nothing was captured since the last note of the same function, which
+ * stands for this one too (its data, not this); else 1. */
+int frag_software_graph_note(const void *stream, void (*function)(void *data), void *data);
+
 /* Random numbers as kernels of PyTorch draw them with curand's Philox generator. */
 typedef struct frag_software_draws {
     uint64_t seed;

@@ -156,21 +156,31 @@ static uint64_t box_start(const box_end *end)
     return base + (end->z * end->height + end->y) * end->pitch + end->x;
 }
 
-static int32_t copy_box(const box_copy *box, frag_soft_way how)
+int32_t frag_driver_area_of(const void *parameters, frag_soft_area *area)
 {
+    const box_copy *box = parameters;
     if (box == NULL || box->from.sort == IN_ARRAY || box->to.sort == IN_ARRAY)
         return box == NULL ? FRAG_CUDA_INVALID_VALUE : FRAG_CUDA_NOT_SUPPORTED;
-    return frag_soft_copy_area(how.waits ? FRAG_CALL_cuMemcpy : FRAG_CALL_cuMemcpyAsync,
-                               (frag_soft_area){.to = box_start(&box->to),
-                                                .to_pitch = box->to.pitch,
-                                                .to_plane = box->to.pitch * box->to.height,
-                                                .from = box_start(&box->from),
-                                                .from_pitch = box->from.pitch,
-                                                .from_plane = box->from.pitch * box->from.height,
-                                                .width = box->width,
-                                                .height = box->height,
-                                                .depth = box->depth},
-                               how);
+    *area = (frag_soft_area){.to = box_start(&box->to),
+                             .to_pitch = box->to.pitch,
+                             .to_plane = box->to.pitch * box->to.height,
+                             .from = box_start(&box->from),
+                             .from_pitch = box->from.pitch,
+                             .from_plane = box->from.pitch * box->from.height,
+                             .width = box->width,
+                             .height = box->height,
+                             .depth = box->depth};
+    return FRAG_CUDA_OK;
+}
+
+static int32_t copy_box(const box_copy *box, frag_soft_way how)
+{
+    frag_soft_area area;
+    int32_t result = frag_driver_area_of(box, &area);
+    return result != FRAG_CUDA_OK
+               ? result
+               : frag_soft_copy_area(how.waits ? FRAG_CALL_cuMemcpy : FRAG_CALL_cuMemcpyAsync, area,
+                                     how);
 }
 
 FRAG_ENTRY(int32_t, cuMemcpy3D_v2, (const box_copy *box))

@@ -111,9 +111,12 @@ typedef struct written {
 
 static int32_t write_value(const void *stream, written what)
 {
-    frag_soft_area area = frag_soft_row(what.address, frag_soft_number(&what.value), what.bytes);
-    return frag_soft_copy_area(FRAG_CALL_cuStreamWriteValue32, area,
-                               (frag_soft_way){.stream = stream});
+    int32_t result = FRAG_CUDA_OK;
+    for (size_t done = 0; result == FRAG_CUDA_OK && done < what.bytes; done += sizeof(uint32_t))
+        result = frag_soft_fill_area(FRAG_CALL_cuStreamWriteValue32,
+                                     frag_soft_row(what.address + done, 0, sizeof(uint32_t)),
+                                     (uint32_t)(what.value >> 8 * done), sizeof(uint32_t), stream);
+    return result;
 }
 
 FRAG_ENTRY(int32_t, cuStreamWriteValue32_v2,
@@ -197,7 +200,7 @@ FRAG_ENTRY(int32_t, cuEventElapsedTime_v2, (float *milliseconds, void *from, voi
     return cuEventElapsedTime(milliseconds, from, to);
 }
 
-/* ---- captures and graphs */
+/* ---- captures */
 
 FRAG_ENTRY(int32_t, cuStreamBeginCapture_v2, (void *stream, int32_t mode))
 {
@@ -248,64 +251,4 @@ FRAG_ENTRY(int32_t, cuStreamGetCaptureInfo_v3,
 FRAG_ENTRY(int32_t, cuThreadExchangeStreamCaptureMode, (int32_t * mode))
 {
     return frag_soft_order_capture_mode(FRAG_CALL_cuThreadExchangeStreamCaptureMode, mode);
-}
-
-#define EXECUTABLE_NUMBER 0x550000000000u
-
-FRAG_ENTRY(int32_t, cuGraphCreate, (void **graph, unsigned flags))
-{
-    (void)flags;
-    *graph = frag_soft_pointer(frag_soft_graph_number(FRAG_SOFT_NO_CAPTURE));
-    return FRAG_CUDA_OK;
-}
-
-FRAG_ENTRY(int32_t, cuGraphDestroy, (void *graph))
-{
-    (void)graph;
-    return FRAG_CUDA_OK;
-}
-
-FRAG_ENTRY(int32_t, cuGraphGetNodes, (void *graph, void **nodes, size_t *count))
-{
-    int32_t result = 0;
-    frag_soft_enter(&result);
-    if (nodes == NULL)
-        *count = frag_soft_graph_node_count(graph);
-    frag_soft_leave();
-    for (size_t i = 0; nodes != NULL && i < *count; i++)
-        nodes[i] = NULL;
-    return result;
-}
-
-FRAG_ENTRY(int32_t, cuGraphInstantiateWithFlags,
-           (void **executable, void *graph, unsigned long long flags))
-{
-    (void)graph, (void)flags;
-    *executable = frag_soft_pointer(EXECUTABLE_NUMBER);
-    return FRAG_CUDA_OK;
-}
-
-FRAG_ENTRY(int32_t, cuGraphInstantiateWithParams,
-           (void **executable, void *graph, void *parameters))
-{
-    (void)parameters;
-    return cuGraphInstantiateWithFlags(executable, graph, 0);
-}
-
-FRAG_ENTRY(int32_t, cuGraphLaunch, (void *executable, void *stream))
-{
-    (void)executable;
-    return frag_soft_order_launch(FRAG_CALL_cuGraphLaunch, stream);
-}
-
-FRAG_ENTRY(int32_t, cuGraphUpload, (void *executable, void *stream))
-{
-    (void)executable, (void)stream;
-    return FRAG_CUDA_OK;
-}
-
-FRAG_ENTRY(int32_t, cuGraphExecDestroy, (void *executable))
-{
-    (void)executable;
-    return FRAG_CUDA_OK;
 }

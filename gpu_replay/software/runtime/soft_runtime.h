@@ -11,5 +11,9 @@ enum { FRAG_RUNTIME_INVALID_SYMBOL = 13 };
 int32_t frag_runtime_end(frag_soft_call *call);
 /* The same for a result without a call. */
 int32_t frag_runtime_return(int32_t result);
+/* What a cudaMemcpy3DParms copies; not 0: it cannot be. */
+int32_t frag_runtime_area_of(const void *parameters, frag_soft_area *area);
+/* The place of a part of a symbol; 0: it does not lie in one. */
+uint64_t frag_runtime_part_of(const void *symbol, size_t bytes, size_t offset);
 
 #endif

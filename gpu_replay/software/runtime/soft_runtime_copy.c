@@ -120,21 +120,28 @@ static uint64_t start_of(const box_place *place)
            place->memory.pitch * (place->y + place->z * place->memory.height);
 }
 
+int32_t frag_runtime_area_of(const void *parameters, frag_soft_area *area)
+{
+    const box_copy *box = parameters;
+    if (box == NULL || box->from.array != NULL || box->to.array != NULL)
+        return box == NULL ? FRAG_CUDA_INVALID_VALUE : FRAG_CUDA_NOT_SUPPORTED;
+    *area = (frag_soft_area){.to = start_of(&box->to),
+                             .to_pitch = box->to.memory.pitch,
+                             .to_plane = box->to.memory.pitch * box->to.memory.height,
+                             .from = start_of(&box->from),
+                             .from_pitch = box->from.memory.pitch,
+                             .from_plane = box->from.memory.pitch * box->from.memory.height,
+                             .width = box->width,
+                             .height = box->height,
+                             .depth = box->depth};
+    return FRAG_CUDA_OK;
+}
+
 static int32_t copy_box(frag_soft_call_id id, const box_copy *box, frag_soft_way how)
 {
-    if (box == NULL || box->from.array != NULL || box->to.array != NULL)
-        return frag_runtime_return(box == NULL ? FRAG_CUDA_INVALID_VALUE : FRAG_CUDA_NOT_SUPPORTED);
-    return copy(id,
-                (frag_soft_area){.to = start_of(&box->to),
-                                 .to_pitch = box->to.memory.pitch,
-                                 .to_plane = box->to.memory.pitch * box->to.memory.height,
-                                 .from = start_of(&box->from),
-                                 .from_pitch = box->from.memory.pitch,
-                                 .from_plane = box->from.memory.pitch * box->from.memory.height,
-                                 .width = box->width,
-                                 .height = box->height,
-                                 .depth = box->depth},
-                how);
+    frag_soft_area area;
+    int32_t result = frag_runtime_area_of(box, &area);
+    return result == FRAG_CUDA_OK ? copy(id, area, how) : frag_runtime_return(result);
 }
 
 FRAG_ENTRY(int32_t, cudaMemcpy3D, (const box_copy *box))
@@ -233,8 +240,7 @@ FRAG_ENTRY(int32_t, cudaGetSymbolSize, (size_t * bytes, const void *symbol))
     return frag_runtime_return(result);
 }
 
-/* The place of a part of a symbol; 0: it does not lie in one. */
-static uint64_t part_of(const void *symbol, size_t bytes, size_t offset)
+uint64_t frag_runtime_part_of(const void *symbol, size_t bytes, size_t offset)
 {
     frag_soft_extent found = {0};
     int32_t result = 0;
@@ -248,7 +254,7 @@ static uint64_t part_of(const void *symbol, size_t bytes, size_t offset)
 static int32_t copy_to_symbol(const void *symbol, frag_soft_area area, size_t offset,
                               frag_soft_way how)
 {
-    area.to = part_of(symbol, area.width, offset);
+    area.to = frag_runtime_part_of(symbol, area.width, offset);
     if (area.to == 0)
         return frag_runtime_return(FRAG_RUNTIME_INVALID_SYMBOL);
     return copy(how.waits ? FRAG_CALL_cudaMemcpy : FRAG_CALL_cudaMemcpyAsync, area, how);
@@ -257,7 +263,7 @@ static int32_t copy_to_symbol(const void *symbol, frag_soft_area area, size_t of
 static int32_t copy_from_symbol(const void *symbol, frag_soft_area area, size_t offset,
                                 frag_soft_way how)
 {
-    area.from = part_of(symbol, area.width, offset);
+    area.from = frag_runtime_part_of(symbol, area.width, offset);
     if (area.from == 0)
         return frag_runtime_return(FRAG_RUNTIME_INVALID_SYMBOL);
     return copy(how.waits ? FRAG_CALL_cudaMemcpy : FRAG_CALL_cudaMemcpyAsync, area, how);
