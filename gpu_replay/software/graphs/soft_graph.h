@@ -2,8 +2,8 @@
  * and not before. Of kernels there is nothing to do; copies, fills, functions of the host and
  * graphs within graphs are kept, in the order in which they were added. An executable graph is a
  * copy, with parameters of its own. */
-#ifndef FRAG_SOFTWARE_SOFT_GRAPH_H
-#define FRAG_SOFTWARE_SOFT_GRAPH_H
+#ifndef FRAG_GRAPHS_SOFT_GRAPH_H
+#define FRAG_GRAPHS_SOFT_GRAPH_H
 
 #include "gpu_replay/software/soft_state.h"
 

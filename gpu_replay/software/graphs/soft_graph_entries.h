@@ -2,6 +2,8 @@
  * before by macros how they are called, GRAPH(name) and GRAPH_LAUNCH, what returns a result,
  * RETURN, and what reads the parameters of a copy, AREA_OF. The driver's also take a context at
  * their end, which nothing here needs. */
+#ifndef FRAG_GRAPHS_SOFT_GRAPH_ENTRIES_H
+#define FRAG_GRAPHS_SOFT_GRAPH_ENTRIES_H
 
 /* ---- parameters of nodes */
 
@@ -276,3 +278,5 @@ FRAG_ENTRY(int32_t, GRAPH(ChildGraphNodeGetGraph), (void *node, void **graph))
 {
     return RETURN(frag_soft_node_child(node, graph));
 }
+
+#endif

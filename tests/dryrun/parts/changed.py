@@ -10,7 +10,7 @@ assert (three > 1).sum().item() == 2 and three.max().item() == 3 and three.flip(
 three.mul_(2)
 assert three.tolist() == [2, 4, 6] and copy.deepcopy(three).tolist() == [2, 4, 6]
 torch._foreach_add_([three], 1.0)
-assert three.tolist() == [0, 0, 0] and (three > 1).sum().item() == 0
+assert three.tolist() == [3, 5, 7] and (three > 3).sum().item() == 2
 three.fill_(7)
 assert three[1].item() == 7
 three[0] = 5
@@ -18,15 +18,21 @@ three[1:] = torch.tensor([8.0, 9.0])
 assert three.tolist() == [5, 8, 9]
 with torch.inference_mode():
     for change in (torch.relu_, torch.nn.functional.silu, torch.nn.functional.hardtanh, lambda tensor, **_: torch._foreach_mul_([tensor], 2.0)):
-        free = torch.tensor([-1.0, 2.0], device=cuda)
-        change(free, **{"inplace": True} if "torch.nn" in change.__module__ else {})
-        assert free.tolist() == [0, 0] and free.mul_(0).fill_(3).tolist() == [3, 3]
+        free, expected = torch.tensor([-1.0, 2.0], device=cuda), torch.tensor([-1.0, 2.0])
+        for tensor in (free, expected):
+            change(tensor, **{"inplace": True} if "torch.nn" in change.__module__ else {})
+        assert free.tolist() == expected.tolist() and free.mul_(0).fill_(3).tolist() == [3, 3]
+    free = torch.tensor([1.0, 2.0], device=cuda)
+    torch._foreach_add_([free], [torch.randn(2, device=cuda)])
+    assert free.tolist() == [0, 0]
 torch._foreach_mul_([three.data], 2.0)
+assert three.tolist() == [10, 16, 18]
+torch._foreach_mul_([three], [torch.randn(3, device=cuda)])
 assert three.tolist() == [0, 0, 0]
 three.copy_(torch.tensor([5.0, 8.0, 9.0]))
 whole = torch.tensor([1, 2, 3], device=cuda)
 torch._foreach_add_([whole], 1)
-assert whole.tolist() == [0, 0, 0]
+assert whole.tolist() == [2, 3, 4]
 whole.copy_(torch.tensor([5, 6, 7]))
 assert whole.scatter_add(0, torch.tensor([0], device=cuda), torch.tensor([5], device=cuda)).tolist() == [10, 6, 7]
 assert whole.scatter(0, torch.randn(2, device=cuda).argsort(), 1).tolist() == [0, 0, 0]

@@ -51,7 +51,7 @@ mean.running_mean.fill_(1)
 for _ in range(2):
     graph.replay()
 assert (count.tolist(), rows.tolist(), before.tolist()) == ([4, 5], [1, 1], [1, 1])
-assert model[0].bias.tolist()[0] == 0 and mean.running_mean.tolist()[0] == 0 and mean.num_batches_tracked.item() == 2
+assert model[0].bias.tolist()[0] == 3 and mean.running_mean.tolist()[0] == 0 and mean.num_batches_tracked.item() == 2
 with torch.cuda.stream(side):
     big = torch.empty(64 << 20, device="cuda", dtype=torch.uint8)
 big.record_stream(torch.cuda.current_stream())

@@ -183,7 +183,11 @@ class Draws:
             if self.known.is_compiling():
                 return function(*arguments, **named)
             result = function(*arguments, **named)
-            if type(result) is not self.torch.Tensor or not result.is_cuda or self.known.is_inside or result.numel() == 0:
+            if type(result) is not self.torch.Tensor or not result.is_cuda or result.numel() == 0:
+                return result
+            if self.known.is_inside:
+                if self.known.captured is not None:
+                    self.known.captured.note_held(result, None)
                 return result
             held = None
             if known.is_small(result) and result.is_contiguous() and "out" not in named:

@@ -3,9 +3,8 @@ tensors of DTensors or with objects that are sent; operators that a script write
 import ctypes
 import functools
 import sys
-import weakref
 
-from . import counts, known
+from . import counts, graphs, known, named
 
 OUTER = "_fraglab_outer"
 
@@ -29,7 +28,7 @@ def make_mode(follow):
             is_shaped = name in known.NO_VALUES
             targets = [value for value, part in zip(arguments, schema.arguments) if part.alias_info is not None and follow.is_plain(value)]
             held = follow.held(operator, arguments, named) if not is_shaped and follow.is_wanted(arguments) else None
-            result = operator(*arguments, **named)
+            result = operator._op(*arguments, **named)  # not as one that is called by name
             if held is not None and follow.is_kept(result):
                 follow.keep(result, held)
             elif is_shaped and "resize" in name and follow.is_plain(result):
@@ -41,79 +40,6 @@ def make_mode(follow):
             return result
 
     return OnHostToo
-
-
-class Captured:
-    """What Python called while a graph was captured: each replay does it with what is known then. What was let go is unknown."""
-
-    def __init__(self, follow):
-        self.follow = follow
-        self.calls = []
-
-    def refer(self, value):
-        if isinstance(value, (tuple, list)):
-            return list(map(self.refer, value))
-        if isinstance(value, dict):
-            return {name: self.refer(part) for name, part in value.items()}
-        return weakref.ref(value) if isinstance(value, self.follow.torch.Tensor) else value
-
-    def found(self, value):
-        if isinstance(value, list):
-            return list(map(self.found, value))
-        if isinstance(value, dict):
-            return {name: self.found(part) for name, part in value.items()}
-        value = value() if type(value) is weakref.ref else value
-        if value is None:
-            raise known.Unknown
-        return value
-
-    def call(self, function, arguments, named, targets=()):
-        """targets: those that the function changes in place, by way of its first argument; else what it makes is meant."""
-        follow = self.follow
-        for tensor in targets:
-            counts.refresh(tensor)
-        follow.captured = None
-        try:
-            result = function(*arguments, **named)
-        finally:
-            follow.captured = self
-        for tensor in targets:
-            counts.note_version(tensor)  # it has not happened yet
-        made = targets or (result if isinstance(result, (tuple, list)) else [result])
-        made = [tensor for tensor in made if isinstance(tensor, follow.torch.Tensor)]
-        ranges = [(tensor.data_ptr(), counts.span_of(tensor) * tensor.element_size()) for tensor in made] if targets else []
-        self.calls.append((function, ranges, [self.refer(tensor) for tensor in made], self.refer(arguments), self.refer(named)))
-        return result
-
-    def note_lost(self, tensor):
-        self.calls.append((None, [(tensor.data_ptr(), counts.span_of(tensor) * tensor.element_size())], [weakref.ref(tensor)], [], {}))
-
-    def held(self, function, ranges, arguments, named):
-        def on_host(*hosts, **others):
-            result = function(*hosts, **others)
-            return hosts[0] if ranges else result
-
-        try:
-            held = self.follow.held(on_host, self.found(arguments), self.found(named))
-        except known.Unknown:
-            return []
-        return held if isinstance(held, (tuple, list)) else [held]
-
-    def replay(self, replay):
-        follow, ends, lost = self.follow, {}, []
-        for function, ranges, targets, *given in self.calls:
-            tensors = [tensor for tensor in (target() for target in targets) if tensor is not None and follow.is_plain(tensor)]
-            held = self.held(function, ranges, *given) if tensors and all(map(known.is_small, tensors)) else []
-            for tensor, number in zip(tensors, held if len(held) == len(targets) == len(tensors) else [None] * len(tensors)):
-                ends[id(tensor)] = tensor, number
-                follow.settle(tensor, number)
-            if len(tensors) < len(ranges):  # a view that was let go
-                lost.extend(ranges)
-        replay()  # which copies and fills in an order of its own
-        for tensor, number in ends.values():
-            follow.settle(tensor, number)
-        for address, size in lost:
-            follow.forget(address, size)
 
 
 class Further:
@@ -211,61 +137,53 @@ class Further:
 
         @functools.wraps(function)
         def counted(tensors, *rest, **named):
-            is_step = not named and len(tensors) > 0 and tensors[0].numel() == 1 and follow.is_wanted((tensors,))
-            is_one = is_step and len(rest) == 1 and isinstance(rest[0], (int, float)) and self.are_alike(tensors)
-            held = follow.held(on_host, (tensors[:1] if is_one else tensors, *rest), {}) if is_step else None
-            result = function(tensors, *rest, **named)
-            if held is not None and is_one:
-                for tensor in tensors:
-                    follow.write(tensor.data_ptr(), held[0].data_ptr(), tensor.nbytes)
-                    counts.note_version(tensor)
-            elif held is not None:
-                follow.keep(tensors, held)
+            is_one = not named and len(rest) == 1 and isinstance(rest[0], (int, float)) and len(tensors) > 0 and tensors[0].numel() == 1 and \
+                follow.is_wanted((tensors,)) and self.are_alike(tensors)
+            held = follow.held(on_host, (tensors[:1], *rest), {}) if is_one else None
+            if held is None:
+                return function(tensors, *rest, **named)
+            result = function.__wrapped__(tensors, *rest)
+            for tensor in tensors:
+                follow.write(tensor.data_ptr(), held[0].data_ptr(), tensor.nbytes)
+                counts.note_version(tensor)
             return result
 
         setattr(self.follow.torch, name, counted)
 
     def watch_uncounted(self, owner, name):
         """A function that changes tensors in place, no method: PyTorch counts no change of those of inference, and of `.data` none that
-        others see. What they held is unknown then."""
+        others see. Those of which the first is known are followed; else they are unknown then."""
         function, follow, plain, is_compiling = getattr(owner, name), self.follow, self.follow.plain, self.follow.is_compiling
+        is_random = "dropout" in name or "rrelu" in name or name in known.RANDOM | known.DRAWN
+
+        def on_host(hosts, *rest, **named):
+            function(hosts, *rest, **named)
+            return hosts
 
         @functools.wraps(function)
         def changed(*arguments, **named):
-            if is_compiling() or follow.is_inside or not arguments:
-                if follow.captured is not None and arguments and isinstance(arguments[0], (tuple, list)):
-                    return follow.captured.call(function, arguments, named, arguments[0])
+            first = arguments[0] if arguments else None
+            targets = first if type(first) in (tuple, list) else [first]
+            if is_compiling() or follow.is_inside or len(targets) == 0 or type(targets[0]) not in plain:
+                if follow.captured is not None and arguments:
+                    return follow.captured.call(function, arguments, named, targets, (lambda *_, **__: None) if is_random else None)
                 return function(*arguments, **named)
-            result, first = function(*arguments, **named), arguments[0]
-            tensor = first[0] if type(first) in (tuple, list) and first else first
-            if type(tensor) in plain and (tensor.is_inference() or tensor._version < 2):
-                follow.forget_all(first)
+            held = None
+            follow.refresh(targets[0])
+            if not is_random and follow.is_watched(targets[0]):
+                for tensor in targets:
+                    follow.refresh(tensor)
+                held = follow.held(on_host, arguments, named)
+            result = function(*arguments, **named)
+            if held is not None:
+                for tensor, number in zip(targets, held if targets is first else [held]):
+                    follow.settle(tensor, number)
+                    counts.note_version(tensor)
+            elif targets[0].is_inference() or targets[0]._version < 2:
+                follow.forget_all(targets)
             return result
 
         setattr(owner, name, changed)
-
-
-    def watch_graphs(self):
-        kind, follow = self.follow.torch.cuda.CUDAGraph, self.follow
-        begin, end, replay = kind.capture_begin, kind.capture_end, kind.replay
-
-        @functools.wraps(begin)
-        def capture_begin(graph, *arguments, **named):
-            begin(graph, *arguments, **named)
-            follow.captured = graph._fraglab_captured = Captured(follow)
-            follow.is_inside = True
-
-        @functools.wraps(end)
-        def capture_end(graph):
-            follow.captured, follow.is_inside = None, False
-            end(graph)
-
-        @functools.wraps(replay)
-        def replayed(graph):
-            captured = getattr(graph, "_fraglab_captured", None)
-            captured.replay(lambda: replay(graph)) if captured is not None else replay(graph)
-
-        kind.capture_begin, kind.capture_end, kind.replay = capture_begin, capture_end, replayed
 
 
 def functions_in_place(torch):
@@ -279,7 +197,8 @@ def install(follow, after_import):
     for owner, name in functions_in_place(follow.torch):
         follow.further.watch_uncounted(owner, name)
     follow.further.watch_operators()
-    follow.further.watch_graphs()
+    graphs.install(follow)
+    named.install(follow)
     for name in ("_foreach_add_", "_foreach_sub_"):
         follow.further.count_steps(name)
     after_import.call("torch.distributed.tensor", follow.further.watch_distributed)

@@ -75,6 +75,8 @@ class Known:
         self.whole = {torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64}
         self.plain = {torch.Tensor, torch.nn.Parameter}
         self.is_compiling = getattr(getattr(torch, "compiler", None), "is_compiling", lambda: False)
+        self.is_capturing = getattr(torch._C, "_cuda_isCurrentStreamCapturing", torch.cuda.is_current_stream_capturing)
+        self.mode_count = torch._C._len_torch_dispatch_stack
         self.write = values.software("frag_software_write")
         self.forget = values.software("frag_software_forget")
         self.read = values.software("frag_software_read")
@@ -224,7 +226,7 @@ class Known:
 
     def is_watched_by_others(self):
         """A graph that is captured will see other values; a mode of the script would see what is done here."""
-        return self.torch.cuda.is_current_stream_capturing() or self.torch._C._len_torch_dispatch_stack() > 0
+        return self.is_capturing() or self.mode_count() > 0
 
     def held(self, function, arguments, named):
         """What the function gives on the host; None: not known."""
@@ -279,11 +281,15 @@ class Known:
 
         @functools.wraps(function)
         def pick(*arguments, **named):
+            if "out" in named and not self.is_inside and not self.is_compiling():
+                return self.into(function, arguments[0], arguments, named)
+            index = arguments[place] if len(arguments) > place else None
+            if self.captured is not None and any(isinstance(part, self.torch.Tensor) for part in (index if type(index) is tuple else (index,))):
+                return self.captured.call(function, arguments, named)
             if not self.is_wanted(arguments):
                 return function(*arguments, **named)
             held = self.held(function, arguments, named)
             result = function(*arguments, **named)
-            index = arguments[place] if len(arguments) > place else None
             if held is not None:
                 self.keep(result, held)
             elif type(index) in self.plain and index.is_cuda and not named:
@@ -358,11 +364,13 @@ class Known:
         others = {name: value for name, value in named.items() if name != "out"}
         held = self.held(function, arguments, others) if self.is_watched(first) else None
         result = function(*arguments, **named)
-        if isinstance(held, self.torch.Tensor) and self.is_plain(out) and held.shape == out.shape:
-            self.settle(out, held.to(out.dtype))
-            counts.note_version(out)
-        else:
-            self.forget_all(out)
+        outs, made = (value if isinstance(value, (tuple, list)) else [value] for value in (out, held))
+        for tensor, number in zip(outs, made if len(made) == len(outs) else [None] * len(outs)):
+            if isinstance(number, self.torch.Tensor) and self.is_plain(tensor) and number.shape == tensor.shape:
+                self.settle(tensor, number.to(tensor.dtype))
+                counts.note_version(tensor)
+            else:
+                self.forget_all(tensor)
         return result
 
     def note_large(self, first, result):
@@ -388,7 +396,7 @@ class Known:
             if self.is_plain(result) and counts.address_of(result) != 0:
                 self.settle(result, None)
                 if self.captured is not None:
-                    self.captured.note_lost(result)
+                    self.captured.note_held(result, None)
 
     def unite(self, function, name, arguments, named):
         parts = arguments[0] if isinstance(arguments[0], (tuple, list)) else arguments[:1 if name in COPIES else 2]
@@ -435,7 +443,7 @@ class Known:
         if function is None:
             return
 
-        is_counted, is_random, is_writer, is_copy = name in COUNTED, name in RANDOM, name in WRITERS, name == "copy_"
+        is_counted, is_copy = name in COUNTED, name == "copy_"
 
         @functools.wraps(function)
         def changed(tensor, *arguments, **named):
@@ -460,17 +468,7 @@ class Known:
                 self.refresh(arguments[0])
             if is_counted:
                 self.settle_zeros(tensor)
-            held, target = None, tensor
-            if not is_random and self.is_watched(tensor):
-                def on_host(host, *others, **more):
-                    function(host, *others, **more)
-                    return host
-
-                held = self.held(on_host, (tensor, *arguments), named)
-            if held is None and is_writer:
-                held = self.overwritten(function, tensor, arguments, named)
-            if held is None and name == "__setitem__":
-                target, held = self.part(tensor, *arguments)
+            target, held = self.foreseen(function, tensor, arguments, named)
             result = function(tensor, *arguments, **named)
             if held is not None or not is_copy or not self.is_plain_copy(tensor, *arguments[:1]):
                 try:
@@ -483,6 +481,21 @@ class Known:
             return result
 
         setattr(self.torch.Tensor, name, changed)
+
+    def foreseen(self, function, tensor, arguments, named):
+        """What of a tensor a change in place sets, and what is in it then; None: not known."""
+        held, name = None, function.__name__
+        if name in RANDOM:
+            return tensor, None
+        if self.is_watched(tensor):
+            def on_host(host, *others, **more):
+                function(host, *others, **more)
+                return host
+
+            held = self.held(on_host, (tensor, *arguments), named)
+        if held is None and name in WRITERS:
+            held = self.overwritten(function, tensor, arguments, named)
+        return self.part(tensor, *arguments) if held is None and name == "__setitem__" else (tensor, held)
 
     @staticmethod
     def is_plain_copy(tensor, source=None):
@@ -598,6 +611,19 @@ class Known:
 
         owner.detach = detached
 
+    def wrap_typed_views(self):
+        """A view of another type has the count of changes of its tensor, but does not say of which."""
+        function, kind = self.torch.Tensor.view, self.torch.dtype
+
+        @functools.wraps(function)
+        def view(tensor, *arguments, **named):
+            result = function(tensor, *arguments, **named)
+            if (type(arguments[0]) is kind if arguments else named) and result._base is None and self.is_plain(result):
+                counts.share_version(tensor, result)
+            return result
+
+        self.torch.Tensor.view = view
+
     def wrap_copies(self):
         """A deep copy has the notes of what it was copied from, but a version of its own."""
         function = self.torch.Tensor.__deepcopy__
@@ -642,6 +668,8 @@ class Known:
             result = update(scale, tracker, *numbers)
             if held is not None:
                 self.keep((scale, tracker), held)
+            elif self.captured is not None:
+                self.forget_all((scale, tracker))
             for tensor in (scale, tracker):
                 counts.note_version(tensor)
             return result
@@ -653,6 +681,8 @@ class Known:
             check(gradients, found, scale)
             if any(infinite):
                 self.keep(found, torch.ones(found.shape, dtype=found.dtype, device="cpu"))
+            elif self.captured is not None:
+                self.captured.note_held(found, None)
             counts.note_version(found)
 
         torch._amp_update_scale_, torch._amp_foreach_non_finite_check_and_unscale_ = updated, checked
@@ -705,9 +735,12 @@ class Known:
             result = function(*arguments, **named)
             # Masks of attention, chances, counters, limits of bins: in whatever type. Zeros are written without a kernel.
             is_number = "zeros" not in name or result.numel() == 1 or result.dtype in self.whole
-            is_followed = type(result) is self.torch.Tensor and not self.is_inside and result.is_cuda and is_small(result) and \
-                "out" not in named
-            if is_followed and not is_number:
+            is_followed = type(result) is self.torch.Tensor and result.is_cuda and is_small(result) and "out" not in named
+            if is_followed and self.is_inside:
+                if self.captured is not None and is_number:
+                    with self.torch.no_grad():
+                        self.captured.note_held(result, function(*self.shapes(arguments), **{**named, "device": "cpu", "pin_memory": False}))
+            elif is_followed and not is_number:
                 result._fraglab_zeros = (counts.version_of(result), counts.address_of(result)) if not result.is_inference() else None
             elif is_followed:
                 held = self.held(function, self.shapes(arguments), {**named, "device": "cpu", "pin_memory": False})
@@ -788,6 +821,7 @@ def install(torch, run, known, after_import):
         for name in ("equal", "allclose"):
             known.wrap_comparison(owner, name)
     known.wrap_copies()
+    known.wrap_typed_views()
     for owner in (torch, torch.Tensor):
         known.wrap_detached(owner)
     known.wrap_moves()
