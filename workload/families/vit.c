@@ -132,6 +132,8 @@ static frag_tensor classify(frag_tape *tape, const head *at, const frag_batch *b
                             frag_tensor hidden, uint64_t width)
 {
     frag_tensor pooled = frag_aten_slice(tape, hidden, batch->count * width);
+    if (batch->count > 1) /* the first token of each image */
+        frag_tape_set_strided(tape, pooled);
     frag_tensor loss =
         frag_family_classify(tape, &at->classes, frag_tape_keep(tape, pooled), batch);
     frag_tape_drop(tape, pooled);

@@ -32,6 +32,8 @@ static frag_tensor addmm(frag_tape *tape, frag_tensor bias, frag_tensor x, frag_
 {
     uint64_t inner = frag_tape_count(tape, weight) / columns;
     uint64_t rows = frag_tape_count(tape, x) / inner;
+    if (frag_tape_needs_gradient(tape, weight))
+        frag_tape_will_save(tape, x);
     if (frag_tape_needs_gradient(tape, x))
         frag_tape_will_save(tape, weight);
     frag_tensor made = product(tape, rows * columns, frag_tape_dtype(tape, x));
@@ -124,6 +126,8 @@ frag_tensor frag_aten_linear_turned(frag_tape *tape, frag_tensor x, const frag_t
     if (bias != 0)
         turned = frag_aten_view(tape, typed_weight);
     frag_tape_set_strided(tape, turned);
+    if (bias != 0 && frag_tape_is_strided(tape, typed))
+        frag_tape_set_strided(tape, flat);
     frag_tensor made = bias != 0 ? addmm(tape, typed_bias, flat, turned, columns, images == 1)
                                  : mm(tape, flat, turned, columns);
     frag_tape_drop(tape, turned);
