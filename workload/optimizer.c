@@ -52,15 +52,45 @@ static void make_averages(frag_tape *tape, const frag_optimizer_state *state, ui
     frag_tape_set_kind(tape, FRAG_REQUEST_TEMPORARY);
 }
 
-/* exp_avg_sq.sqrt() of all parameters at once; the list goes from its end. */
-static void take_roots_foreach(frag_tape *tape, const frag_model *model)
+/* A list goes from its end, when the next one is there. */
+static void drop_roots(frag_tape *tape, frag_tensor *roots, uint32_t count)
 {
-    frag_tensor *roots = frag_alloc((size_t)model->parameter_count + 1, sizeof *roots);
-    for (uint32_t i = 0; i < model->parameter_count; i++)
-        roots[i] = is_trained(tape, model, i) ? like(tape, model->parameters[i]) : 0;
-    for (uint32_t i = model->parameter_count; i > 0; i--)
+    for (uint32_t i = count; i > 0; i--)
         frag_tape_drop(tape, roots[i - 1]);
     frag_free(roots);
+}
+
+/* exp_avg_sq.sqrt() of all parameters of a type at once; the type that came last is first
+ * (_group_tensors_by_device_and_dtype). */
+static void take_roots_foreach(frag_tape *tape, const frag_model *model)
+{
+    enum { TYPES = 3 };
+    const uint32_t count = model->parameter_count;
+    frag_dtype types[TYPES];
+    uint32_t type_count = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        frag_dtype dtype = frag_tape_dtype(tape, model->parameters[i]);
+        bool is_known = !is_trained(tape, model, i);
+        for (uint32_t type = 0; type < type_count; type++)
+            is_known = is_known || types[type] == dtype;
+        if (!is_known) {
+            FRAG_ASSERT(type_count < TYPES);
+            types[type_count++] = dtype;
+        }
+    }
+    frag_tensor *before = NULL;
+    for (uint32_t type = type_count; type > 0; type--) {
+        frag_tensor *roots = frag_alloc((size_t)count + 1, sizeof *roots);
+        for (uint32_t i = 0; i < count; i++)
+            if (is_trained(tape, model, i) &&
+                frag_tape_dtype(tape, model->parameters[i]) == types[type - 1])
+                roots[i] = like(tape, model->parameters[i]);
+        if (before != NULL)
+            drop_roots(tape, before, count);
+        before = roots;
+    }
+    if (before != NULL)
+        drop_roots(tape, before, count);
 }
 
 /* One parameter after the other. Adam's is divided, which makes another:
