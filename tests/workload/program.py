@@ -149,6 +149,8 @@ class Stage(torch.nn.Module):
         logits = self.head(hidden)
         if hasattr(config, "logits_scaling"):
             logits = logits / config.logits_scaling
+        if hasattr(config, "logit_scale"):
+            logits = logits * config.logit_scale
         if getattr(config, "final_logit_softcapping", None):
             logits = logits / config.final_logit_softcapping
             logits = torch.tanh(logits)
@@ -294,7 +296,7 @@ def find_hits(mask):
 
 
 if knobs.get("experts_implementation") == "eager":
-    routers = [module for module in model.modules() if type(module).__name__.endswith("TopKRouter")]
+    routers = [module for module in model.modules() if type(module).__name__.lower().endswith("topkrouter")]
     one_hot, torch.nn.functional.one_hot = torch.nn.functional.one_hot, mark_routes
     nonzero, torch.Tensor.nonzero = torch.Tensor.nonzero, find_hits
     torch.greater = torch.gt  # the same, of which a dry run knows what comes out

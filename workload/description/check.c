@@ -4,7 +4,7 @@
 
 #include "base/bits.h"
 #include "base/text.h"
-#include "workload/description/description.h"
+#include "workload/description/checks.h"
 
 #define SCORES_MAX ((uint64_t)1 << 50)
 #define PIXELS_MAX ((uint64_t)1 << 34)
@@ -39,6 +39,28 @@ static bool check_transformer(const frag_network *of, frag_error *error)
         return frag_fail(error, FRAG_E_INPUT,
                          "width %" PRIu64 " is no multiple of encoder_heads %" PRIu64, of->width,
                          of->encoder_heads);
+    if (of->family == FRAG_FAMILY_QWEN2_MOE && of->has_window)
+        return frag_fail(
+            error, FRAG_E_INPUT,
+            "use_window is true, which is not described for qwen2_moe; expected false");
+    if (of->key_rank > 0 && of->key_heads != of->heads)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "key_heads is %" PRIu64 " and key_rank is given, of which all %" PRIu64
+                         " heads are made; expected as many",
+                         of->key_heads, of->heads);
+    if (of->router_groups > 0 &&
+        (of->experts % of->router_groups != 0 || of->experts < 2 * of->router_groups ||
+         of->router_groups_chosen > of->router_groups))
+        return frag_fail(error, FRAG_E_INPUT,
+                         "router_groups is %" PRIu64 ", experts %" PRIu64
+                         "; expected groups of two or more experts, as many in each, and no more "
+                         "router_groups_chosen",
+                         of->router_groups, of->experts);
+    if (of->family == FRAG_FAMILY_FALCON &&
+        (of->has_alibi || (!of->has_copied_keys && !of->has_shared_keys)))
+        return frag_fail(error, FRAG_E_INPUT,
+                         "alibi is true, or neither shared_keys nor copied_keys; expected a falcon "
+                         "with rotary positions and fewer heads of keys than of queries");
     if (of->has_sinks && !of->is_eager)
         return frag_fail(error, FRAG_E_INPUT,
                          "sinks is true, which is described with eager attention; expected eager "
@@ -58,7 +80,7 @@ static bool has_loss(const frag_workload *workload)
     return workload->task == FRAG_TASK_TRAIN || workload->task == FRAG_TASK_EVALUATE;
 }
 
-static bool is_autocast(const frag_workload *workload)
+bool frag_workload_has_autocast(const frag_workload *workload)
 {
     return workload->precision == FRAG_PRECISION_AMP_BF16 ||
            workload->precision == FRAG_PRECISION_AMP_FP16;
@@ -86,7 +108,7 @@ static bool check_quantized(const frag_workload *workload, frag_error *error)
                          "lora_rank, or task evaluate or generate");
     bool is_half =
         workload->precision == FRAG_PRECISION_BF16 || workload->precision == FRAG_PRECISION_FP16;
-    if (workload->lora_rank > 0 ? !is_autocast(workload) : !is_half)
+    if (workload->lora_rank > 0 ? !frag_workload_has_autocast(workload) : !is_half)
         return frag_fail(error, FRAG_E_INPUT, "quantize is given; expected precision %s",
                          workload->lora_rank > 0 ? "amp-bf16 or amp-fp16 with lora_rank"
                                                  : "bf16 or fp16 without lora_rank");
@@ -300,7 +322,7 @@ static bool check_size(const frag_workload *workload, frag_error *error)
     return true;
 }
 
-static bool is_llama(const frag_network *of)
+bool frag_network_is_llama(const frag_network *of)
 {
     return frag_families[of->family].fields == frag_families[FRAG_FAMILY_LLAMA].fields;
 }
@@ -308,7 +330,8 @@ static bool is_llama(const frag_network *of)
 /* Are all matrices of its blocks weights of nn.Linear? */
 static bool has_linear_blocks(const frag_network *of)
 {
-    return (is_llama(of) || of->family == FRAG_FAMILY_OPT || of->family == FRAG_FAMILY_GPT_NEOX) &&
+    return (frag_network_is_llama(of) || of->family == FRAG_FAMILY_OPT ||
+            of->family == FRAG_FAMILY_GPT_NEOX) &&
            of->experts == 0;
 }
 
@@ -435,12 +458,13 @@ static bool check_adapters(const frag_workload *workload, frag_error *error)
         there = frag_families[FRAG_FAMILY_LLAMA].lora_targets;
     /* There peft makes adapters of the experts as well. */
     uint64_t targets = frag_workload_lora_targets(workload);
-    if (of->experts > 0 && workload->lora_rank > 0 &&
-        ((targets & FRAG_LORA_ALL) != 0 || (targets & there) == 0))
+    if (of->experts > 0 && workload->lora_rank > 0 && (targets == 0 || (targets & ~there) != 0))
         return frag_fail(error, FRAG_E_INPUT,
                          "lora_targets %s, and adapters of experts are not described; expected "
-                         "some of q_proj, k_proj, v_proj and o_proj",
-                         targets == 0 ? "is left out" : "names other layers than attention's");
+                         "some of %s",
+                         targets == 0 ? "is left out" : "names other layers than attention's",
+                         of->key_rank > 0 ? "q_proj and o_proj"
+                                          : "q_proj, k_proj, v_proj and o_proj");
     if (workload->lora_rank == 0 ||
         (frag_workload_lora_targets(workload) & (there | FRAG_LORA_ALL)) != 0)
         return true;
@@ -480,187 +504,6 @@ static bool check_window(const frag_workload *workload, uint64_t tokens, frag_er
            frag_fail(error, FRAG_E_INPUT,
                      "window is 1, which is not described for one token and for generation, whose "
                      "cache forgets nothing then; expected 0, or at least 2");
-}
-
-static bool is_gpt2_or_llama(const frag_network *of)
-{
-    return of->family == FRAG_FAMILY_GPT2 || is_llama(of);
-}
-
-uint64_t frag_workload_microbatches(const frag_workload *workload)
-{
-    return workload->microbatches > 0 ? workload->microbatches : workload->devices;
-}
-
-/* What PipelineStage and its schedules take. */
-static bool check_pipeline(const frag_workload *workload, frag_error *error)
-{
-    const frag_network *of = &workload->network;
-    uint64_t microbatches = frag_workload_microbatches(workload);
-    if (!is_gpt2_or_llama(of))
-        return frag_fail(error, FRAG_E_INPUT,
-                         "parallel is pipeline; it is described for gpt2 and the families of "
-                         "llama, not for %s",
-                         frag_families[of->family].name);
-    if (workload->accumulate > 1)
-        return frag_fail(error, FRAG_E_INPUT,
-                         "parallel is pipeline and accumulate %" PRIu64
-                         "; expected more microbatches, whose gradients are added up",
-                         workload->accumulate);
-    if (workload->precision == FRAG_PRECISION_AMP_FP16)
-        return frag_fail(error, FRAG_E_INPUT,
-                         "parallel is pipeline and precision amp-fp16, whose GradScaler scales a "
-                         "loss that the last stage alone has; expected amp-bf16");
-    if (workload->tokens.count > 1)
-        return frag_fail(error, FRAG_E_INPUT,
-                         "parallel is pipeline, whose stages receive into buffers of one size; "
-                         "expected tokens of one length");
-    if (of->layers < workload->devices)
-        return frag_fail(error, FRAG_E_INPUT,
-                         "parallel is pipeline with layers %" PRIu64 " and devices %" PRIu64
-                         "; expected a layer for each device",
-                         of->layers, workload->devices);
-    if (microbatches < workload->devices)
-        return frag_fail(error, FRAG_E_INPUT,
-                         "microbatches is %" PRIu64 " and devices %" PRIu64
-                         "; expected one for each device at least",
-                         microbatches, workload->devices);
-    if (workload->batch % microbatches != 0)
-        return frag_fail(error, FRAG_E_INPUT,
-                         "batch is %" PRIu64 "; expected a multiple of the microbatches, %" PRIu64,
-                         workload->batch, microbatches);
-    return true;
-}
-
-static bool is_divided(const frag_workload *workload, const char *name, uint64_t count,
-                       frag_error *error)
-{
-    return count % workload->devices == 0 ||
-           frag_fail(error, FRAG_E_INPUT,
-                     "parallel is tensor, %s %" PRIu64 "; expected a multiple of devices %" PRIu64,
-                     name, count, workload->devices);
-}
-
-/* Why a network's layers are not cut, or NULL. */
-static const char *find_uncut(const frag_network *of)
-{
-    if (of->is_fused)
-        return "fused, whose layer of queries, keys and values would be cut across them";
-    if (of->has_whole_norms)
-        return "whole_norms, which would see a part of the heads they are over";
-    if (of->has_head_norms)
-        return "head_norms, whose gradients would differ from device to device";
-    if (of->has_attention_bias)
-        return "attention_bias";
-    return of->has_inner_bias ? "inner_bias" : NULL;
-}
-
-/* What parallelize_module takes, and an optimizer of what comes of it. */
-static bool check_tensor(const frag_workload *workload, frag_error *error)
-{
-    const frag_network *of = &workload->network;
-    const char *uncut = find_uncut(of);
-    if (!is_llama(of))
-        return frag_fail(error, FRAG_E_INPUT,
-                         "parallel is tensor; it is described for families of llama, not for %s",
-                         frag_families[of->family].name);
-    if (uncut != NULL)
-        return frag_fail(error, FRAG_E_INPUT, "parallel is tensor, and this %s has %s",
-                         frag_families[of->family].name, uncut);
-    if (workload->keeps_gradients)
-        return frag_fail(error, FRAG_E_INPUT,
-                         "parallel is tensor; it is described without keep_gradients");
-    if (workload->precision == FRAG_PRECISION_AMP_FP16)
-        return frag_fail(error, FRAG_E_INPUT,
-                         "parallel is tensor and precision amp-fp16, whose GradScaler refuses "
-                         "parts of layers beside whole ones; expected amp-bf16");
-    if (workload->lora_rank > 0 && workload->checkpoint != FRAG_CHECKPOINT_NONE &&
-        (frag_workload_lora_targets(workload) & (FRAG_LORA_DOWN | FRAG_LORA_ALL)) != 0)
-        return frag_fail(error, FRAG_E_INPUT,
-                         "parallel is tensor with checkpoint and adapters of down_proj, of which "
-                         "PyTorch never gives back sums over devices that a block made anew does "
-                         "not wait for; expected other lora_targets");
-    if (workload->optimizer >= FRAG_OPTIMIZER_ADAFACTOR ||
-        workload->optimizer_loop != FRAG_LOOP_SINGLE)
-        return frag_fail(error, FRAG_E_INPUT,
-                         "parallel is tensor, whose parts of layers torch.optim takes one by one; "
-                         "expected optimizer_loop single, and no adafactor or bitsandbytes");
-    return is_divided(workload, "heads", of->heads, error) &&
-           is_divided(workload, "key_heads", of->key_heads, error) &&
-           is_divided(workload, "inner", of->inner, error);
-}
-
-static bool check_data_parallel(const frag_workload *workload, frag_error *error)
-{
-    const frag_network *of = &workload->network;
-    if (!is_gpt2_or_llama(of))
-        return frag_fail(error, FRAG_E_INPUT,
-                         "parallel is dp; it is described for gpt2 and the families of llama, not "
-                         "for %s",
-                         frag_families[of->family].name);
-    if (workload->checkpoint != FRAG_CHECKPOINT_NONE)
-        return frag_fail(error, FRAG_E_INPUT, "parallel is dp; it is described without checkpoint");
-    if (workload->batch % workload->devices != 0)
-        return frag_fail(error, FRAG_E_INPUT,
-                         "batch is %" PRIu64 "; expected a multiple of devices, %" PRIu64,
-                         workload->batch, workload->devices);
-    return true;
-}
-
-/* What several devices are described for. */
-static bool check_parallel(const frag_workload *workload, frag_error *error)
-{
-    const frag_network *of = &workload->network;
-    if (workload->parallel != FRAG_PARALLEL_PIPELINE &&
-        (workload->microbatches > 0 || workload->schedule != FRAG_SCHEDULE_1F1B))
-        return frag_fail(error, FRAG_E_INPUT,
-                         "schedule or microbatches is given without a pipeline; expected parallel "
-                         "pipeline");
-    if (workload->parallel != FRAG_PARALLEL_FSDP && !workload->is_resharded)
-        return frag_fail(error, FRAG_E_INPUT,
-                         "reshard is false, and there are no shards; expected parallel fsdp");
-    if (workload->parallel == FRAG_PARALLEL_NONE)
-        return true;
-    if (frag_families[of->family].has_images && of->family != FRAG_FAMILY_MNASNET)
-        return frag_fail(error, FRAG_E_INPUT,
-                         "parallel is given; several devices are not described for %s",
-                         frag_families[of->family].name);
-    if (workload->task != FRAG_TASK_TRAIN)
-        return frag_fail(error, FRAG_E_INPUT,
-                         "parallel is given; several devices are described in training, expected "
-                         "task train");
-    if (workload->quantize != FRAG_QUANTIZE_NONE)
-        return frag_fail(error, FRAG_E_INPUT,
-                         "parallel is given with quantize; expected quantize none");
-    if (of->experts > 0 || frag_families[of->family].has_pairs ||
-        frag_families[of->family].has_sounds)
-        return frag_fail(error, FRAG_E_INPUT,
-                         "parallel is given; several devices are not described for %s",
-                         frag_families[of->family].name);
-    if (workload->offload != FRAG_OFFLOAD_NONE || workload->leak != FRAG_LEAK_NONE ||
-        workload->loss != FRAG_LOSS_FULL || workload->has_dora || workload->keeps_outputs ||
-        workload->is_deleting)
-        return frag_fail(error, FRAG_E_INPUT,
-                         "parallel is given with offload, leak, loss chunked, lora_dora, "
-                         "keep_outputs or del; expected none of them");
-    if (workload->parallel == FRAG_PARALLEL_PIPELINE)
-        return check_pipeline(workload, error);
-    if (workload->parallel == FRAG_PARALLEL_TENSOR)
-        return check_tensor(workload, error);
-    if (workload->parallel == FRAG_PARALLEL_DATA)
-        return check_data_parallel(workload, error);
-    if (workload->parallel != FRAG_PARALLEL_FSDP)
-        return true;
-    if (!is_gpt2_or_llama(of) && of->family != FRAG_FAMILY_OPT &&
-        of->family != FRAG_FAMILY_GPT_NEOX)
-        return frag_fail(error, FRAG_E_INPUT,
-                         "parallel is fsdp; it is described for gpt2, opt, gpt_neox and the "
-                         "families of llama, not for %s",
-                         frag_families[of->family].name);
-    if (is_autocast(workload) || workload->optimizer == FRAG_OPTIMIZER_ADAFACTOR)
-        return frag_fail(error, FRAG_E_INPUT,
-                         "parallel is fsdp; it is described without autocast and adafactor");
-    return true;
 }
 
 /* Knobs of experts, where there are none, or where nothing hangs on them. */
@@ -791,7 +634,7 @@ static bool check_server(const frag_workload *workload, frag_error *error)
                    "arrivals, arrival_rate, answer_tokens or a paged cache is given; expected "
                    "task serve with it");
     }
-    if (frag_families[of->family].is_diffusion || is_autocast(workload))
+    if (frag_families[of->family].is_diffusion || frag_workload_has_autocast(workload))
         return frag_fail(error, FRAG_E_INPUT,
                          "task is serve, which is described for decoders without autocast; "
                          "expected precision fp32, tf32, bf16 or fp16");
@@ -854,7 +697,7 @@ bool frag_workload_check(const frag_workload *workload, frag_error *error)
     bool is_answering = workload->task == FRAG_TASK_RLHF;
     bool is_generating =
         workload->task == FRAG_TASK_GENERATE || workload->task == FRAG_TASK_SERVE || is_answering;
-    if (!check_parallel(workload, error))
+    if (!frag_workload_check_parallel(workload, error))
         return false;
     /* The last token of an answer is read only to learn from it. */
     uint64_t added = is_generating ? find_answer(workload) - !is_answering : 0;

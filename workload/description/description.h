@@ -28,6 +28,7 @@ typedef enum frag_family_id {
     FRAG_FAMILY_ELECTRA,    /* bert with a narrow embedding */
     FRAG_FAMILY_OPT,
     FRAG_FAMILY_GPT_NEOX, /* Pythia */
+    FRAG_FAMILY_FALCON,
     FRAG_FAMILY_PHI,
     FRAG_FAMILY_STARCODER2, /* phi, as the next */
     FRAG_FAMILY_STABLELM,
@@ -36,12 +37,17 @@ typedef enum frag_family_id {
     FRAG_FAMILY_GRANITE,
     FRAG_FAMILY_OLMO2,
     FRAG_FAMILY_SMOLLM3,
+    FRAG_FAMILY_GLM,
+    FRAG_FAMILY_GLM4, /* glm with norms behind */
+    FRAG_FAMILY_COHERE,
     FRAG_FAMILY_VIT,
     FRAG_FAMILY_RESNET,
     FRAG_FAMILY_UNET,    /* of diffusion */
     FRAG_FAMILY_MIXTRAL, /* llama whose feed-forward parts are mixtures of experts */
     FRAG_FAMILY_QWEN3_MOE,
     FRAG_FAMILY_OLMOE,
+    FRAG_FAMILY_QWEN2_MOE,
+    FRAG_FAMILY_DEEPSEEK_V3,
     FRAG_FAMILY_GPT_OSS,
     FRAG_FAMILY_BART,
     FRAG_FAMILY_T5,
@@ -104,10 +110,23 @@ typedef struct frag_network {
     uint64_t heads;
     uint64_t key_heads; /* fewer than heads: grouped queries */
     uint64_t head_width;
-    uint64_t experts;         /* a layer has so many; 0: none */
-    uint64_t experts_chosen;  /* for each token */
-    uint64_t expert_inner;    /* as inner, of an expert */
-    uint64_t expert_every;    /* every so many layers have experts */
+    uint64_t experts;              /* a layer has so many; 0: none */
+    uint64_t experts_chosen;       /* for each token */
+    uint64_t expert_inner;         /* as inner, of an expert */
+    uint64_t expert_every;         /* every so many layers have experts */
+    uint64_t dense_layers;         /* the first ones, which have none */
+    uint64_t shared_experts;       /* that every token goes to, as one wide one (DeepSeek) */
+    uint64_t shared_inner;         /* its width; 0: there is none */
+    bool has_shared_gate;          /* what it makes is multiplied by a number for each token */
+    uint64_t router_groups;        /* of experts; 0: none */
+    uint64_t router_groups_chosen; /* that a token's experts come from */
+    bool has_exact_router;         /* its weight and its logits are in fp32 */
+    bool has_scored_routing; /* a sigmoid for each expert, and a bias in the choice (DeepSeek V3) */
+    uint64_t query_rank;     /* width of what queries are made of (latent attention); 0: hidden */
+    uint64_t key_rank;       /* so of keys and values, which a cache keeps; 0: not latent */
+    uint64_t turned_width;   /* of a head's queries and keys, beside what is not turned, */
+    uint64_t plain_width;
+    uint64_t value_width;     /* and of its values */
     bool has_typed_routing;   /* weights of experts come in the type of the hidden states */
     bool has_normed_routing;  /* those of a token are divided by their sum */
     bool is_router_last;      /* its weight lies behind those of the experts */
@@ -168,19 +187,27 @@ typedef struct frag_network {
     bool has_scales;      /* numbers that embedding, residual parts and logits are multiplied by */
     bool has_local_rope;  /* layers with a window have rotary angles of their own (Gemma 3) */
     bool has_half_rope;   /* angles of half a head's width, for both halves (gpt-oss) */
-    bool has_sinks;       /* each head has one more score, which nothing is read for (gpt-oss) */
+    bool has_paired_rope; /* numbers that lie next to each other are turned together (GLM) */
+    bool has_centred_norms;  /* norms take the mean off, in fp32 (Cohere) */
+    bool has_logit_scale;    /* logits are multiplied by a number */
+    bool has_sinks;          /* each head has one more score, which nothing is read for (gpt-oss) */
     uint64_t unturned_every; /* every so many layers knows no positions; 0: none (SmolLM3) */
     bool is_eager;           /* attention has its scores as a tensor */
     bool has_wide_norms;     /* RMS norms multiply by 1 + weight, in fp32 */
     bool has_embedding_scale;
-    bool is_parallel;     /* attention and feed-forward part see the same hidden states */
-    bool is_fused;        /* one layer makes queries, keys and values, one gate and up */
-    bool has_window;      /* attention looks back over a window only */
-    uint64_t window;      /* tokens; 0: all */
-    uint64_t full_layers; /* so many layers come before those with a window */
-    uint64_t full_every;  /* every so many layers has none; 0: no other */
-    uint64_t neighbours;  /* tokens that other layers look at, on both sides (ModernBERT) */
-    double score_cap;     /* scores, and logits, are kept within it by tanh; 0: are not */
+    bool has_shared_keys;    /* one head of keys and values for all (Falcon) */
+    bool has_copied_keys;    /* heads of keys and values are copied for each of queries (Falcon) */
+    bool has_alibi;          /* positions are numbers in the mask */
+    uint64_t parallel_norms; /* of parallel parts, which may have one each */
+    bool is_parallel;        /* attention and feed-forward part see the same hidden states */
+    bool is_fused;           /* one layer makes queries, keys and values, one gate and up */
+    bool is_feed_fused;      /* one makes gate and up, others queries, keys and values (GLM) */
+    bool has_window;         /* attention looks back over a window only */
+    uint64_t window;         /* tokens; 0: all */
+    uint64_t full_layers;    /* so many layers come before those with a window */
+    uint64_t full_every;     /* every so many layers has none; 0: no other */
+    uint64_t neighbours;     /* tokens that other layers look at, on both sides (ModernBERT) */
+    double score_cap;        /* scores, and logits, are kept within it by tanh; 0: are not */
     double logit_cap;
     double rotary_share; /* of a head's width that is turned */
     double embedding_dropout;

@@ -1,13 +1,12 @@
 /* Families, and the fields of each. */
-#include "workload/description/description.h"
+#include "workload/description/field_tables.h"
 
-#define NETWORK(name) offsetof(frag_network, name)
-#define ACTIVATIONS "gelu_new|gelu|silu|relu"
 #define LORA_QV (FRAG_LORA_Q | FRAG_LORA_V)
 #define LORA_ATTENTION (LORA_QV | FRAG_LORA_K | FRAG_LORA_O)
 #define LORA_LLAMA                                                                                 \
     (LORA_QV | FRAG_LORA_K | FRAG_LORA_O | FRAG_LORA_GATE | FRAG_LORA_UP | FRAG_LORA_DOWN)
 #define LORA_PHI (FRAG_LORA_QKV | FRAG_LORA_O | FRAG_LORA_GATE_UP | FRAG_LORA_DOWN)
+#define LORA_GLM (LORA_ATTENTION | FRAG_LORA_GATE_UP | FRAG_LORA_DOWN)
 #define LORA_GPT2 (FRAG_LORA_C_ATTN | FRAG_LORA_C_PROJ | FRAG_LORA_C_FC)
 #define LORA_BERT (FRAG_LORA_QUERY | FRAG_LORA_KEY | FRAG_LORA_VALUE | FRAG_LORA_DENSE)
 #define LORA_MODERNBERT (FRAG_LORA_WQKV | FRAG_LORA_WI | FRAG_LORA_WO | FRAG_LORA_DENSE)
@@ -15,57 +14,6 @@
 #define LORA_DISTILBERT                                                                            \
     (FRAG_LORA_Q_LIN | FRAG_LORA_K_LIN | FRAG_LORA_V_LIN | FRAG_LORA_OUT_LIN | FRAG_LORA_LIN1 |    \
      FRAG_LORA_LIN2)
-
-#define COUNT(key, name, member, initial, min, max, help)                                          \
-    key, name, FRAG_FIELD_COUNT, NETWORK(member), initial, min, max, NULL, help
-#define RATIO(key, name, member, initial, min, max, help)                                          \
-    key, name, FRAG_FIELD_RATIO, NETWORK(member), initial, min, max, NULL, help
-/* true or false */
-#define FLAG(key, name, member, initial, help)                                                     \
-    key, name, FRAG_FIELD_FLAG, NETWORK(member), initial, 0, 1, NULL, help
-/* Fields that several families have, under names of their own in config.json. */
-#define VOCABULARY(initial)                                                                        \
-    "vocabulary", "vocab_size", FRAG_FIELD_COUNT, NETWORK(vocabulary), initial, 2,                 \
-        FRAG_FIELD_COUNT_MAX, NULL, "entries of the vocabulary"
-#define POSITIONS(name, initial)                                                                   \
-    "positions", name, FRAG_FIELD_COUNT, NETWORK(positions), initial, 1, FRAG_FIELD_COUNT_MAX,     \
-        NULL, "the longest sequence"
-#define WIDTH(name, initial)                                                                       \
-    "width", name, FRAG_FIELD_COUNT, NETWORK(width), initial, 1, 65536, NULL, "of the hidden states"
-#define LAYERS(name, initial)                                                                      \
-    "layers", name, FRAG_FIELD_COUNT, NETWORK(layers), initial, 1, 1000, NULL, "blocks"
-#define HEADS(name, initial)                                                                       \
-    "heads", name, FRAG_FIELD_COUNT, NETWORK(heads), initial, 1, 1024, NULL, "attention heads"
-#define KEY_HEADS                                                                                  \
-    "key_heads", "num_key_value_heads", FRAG_FIELD_COUNT, NETWORK(key_heads), 0, 0, 1024, NULL,    \
-        "heads of keys and values; 0: as many as heads"
-#define ROTARY_SHARE(name, initial)                                                                \
-    "rotary_share", name "|rope_parameters.partial_rotary_factor", FRAG_FIELD_RATIO,               \
-        NETWORK(rotary_share), initial, 0.01, 1, NULL,                                             \
-        "of a head's width that is turned by its position"
-#define INNER(name, initial)                                                                       \
-    "inner", name, FRAG_FIELD_COUNT, NETWORK(inner), initial, 1, 1 << 20, NULL,                    \
-        "width of the feed-forward part"
-#define ACTIVATION(name, initial)                                                                  \
-    "activation", name, FRAG_FIELD_CHOICE, NETWORK(activation), initial, 0, 0, ACTIVATIONS,        \
-        "of the feed-forward part"
-#define TIED(initial)                                                                              \
-    FLAG("tied", "tie_word_embeddings", is_tied, initial, "the head has the embedding's weight")
-#define ATTENTION_DROPOUT(name, initial)                                                           \
-    "attention_dropout", name, FRAG_FIELD_RATIO, NETWORK(attention_dropout), initial, 0, 1, NULL,  \
-        "0 to 1"
-#define RESIDUAL_DROPOUT(name, initial)                                                            \
-    "residual_dropout", name, FRAG_FIELD_RATIO, NETWORK(residual_dropout), initial, 0, 1, NULL,    \
-        "0 to 1"
-#define IMAGE(name, initial)                                                                       \
-    "image", name, FRAG_FIELD_COUNT, NETWORK(image), initial, 1, 1 << 14, NULL,                    \
-        "pixels along a side"
-#define IMAGE_CHANNELS(name, initial)                                                              \
-    "image_channels", name, FRAG_FIELD_COUNT, NETWORK(image_channels), initial, 1, 4096, NULL,     \
-        "of the images"
-#define CLASSES(name, initial)                                                                     \
-    "classes", name, FRAG_FIELD_COUNT, NETWORK(classes), initial, 1, FRAG_FIELD_COUNT_MAX, NULL,   \
-        "that images belong to"
 
 static const frag_field gpt2_fields[] = {
     {VOCABULARY(50257)},
@@ -80,200 +28,6 @@ static const frag_field gpt2_fields[] = {
     {RATIO("embedding_dropout", "embd_pdrop", embedding_dropout, 0.1, 0, 1, "0 to 1")},
     {ATTENTION_DROPOUT("attn_pdrop", 0.1)},
     {RESIDUAL_DROPOUT("resid_pdrop", 0.1)},
-    {.key = NULL},
-};
-
-static const frag_field llama_fields[] = {
-    {VOCABULARY(32000)},
-    {POSITIONS("max_position_embeddings", 2048)},
-    {WIDTH("hidden_size", 4096)},
-    {INNER("intermediate_size", 11008)},
-    {LAYERS("num_hidden_layers", 32)},
-    {HEADS("num_attention_heads", 32)},
-    {KEY_HEADS},
-    {COUNT("head_width", "head_dim", head_width, 0, 0, 1024,
-           "of one head; 0: width divided by heads")},
-    {ACTIVATION("hidden_act", FRAG_SILU)},
-    {TIED(0)},
-    {FLAG("attention_bias", "attention_bias", has_attention_bias, 0,
-          "linear layers of attention have biases")},
-    {FLAG("query_bias", NULL, has_query_bias, 0,
-          "linear layers of queries, keys and values have biases")},
-    {FLAG("inner_bias", "mlp_bias", has_inner_bias, 0,
-          "linear layers of the feed-forward part have biases")},
-    {FLAG("head_norms", NULL, has_head_norms, 0, "queries and keys of each head are normalised")},
-    {FLAG("wide_norms", NULL, has_wide_norms, 0, "norms multiply by 1 + weight, in fp32")},
-    {FLAG("embedding_scale", NULL, has_embedding_scale, 0,
-          "the embedding is multiplied by a number")},
-    {FLAG("fused", NULL, is_fused, 0,
-          "one layer makes queries, keys and values, one the two halves of the feed-forward part")},
-    {ROTARY_SHARE("partial_rotary_factor", 1)},
-    {FLAG("use_window", "use_sliding_window", has_window, 0, "attention looks back over a window")},
-    {COUNT("window", "sliding_window", window, 4096, 0, FRAG_FIELD_COUNT_MAX,
-           "tokens in it; 0: all")},
-    {COUNT("full_layers", "max_window_layers", full_layers, 0, 0, 1000,
-           "the first layers, which have no window")},
-    {COUNT("full_every", "sliding_window_pattern", full_every, 0, 0, 1000,
-           "every so many layers has no window, the first among them has; 0: no other")},
-    {FLAG("local_rotary", NULL, has_local_rope, 0,
-          "layers with a window have rotary angles of their own")},
-    {COUNT("unturned_every", "no_rope_layer_interval", unturned_every, 0, 0, 1000,
-           "every so many layers has no rotary positions; 0: all have")},
-    {FLAG("late_norms", NULL, has_late_norms, 0,
-          "they are when queries, keys and values are split into heads")},
-    {FLAG("whole_norms", NULL, has_whole_norms, 0,
-          "queries and keys are normalised over all heads together")},
-    {FLAG("pre_norms", NULL, has_pre_norms, 1, "norms before attention and feed-forward part")},
-    {FLAG("post_norms", NULL, has_post_norms, 0, "norms behind them")},
-    {FLAG("exact_parts", NULL, has_exact_parts, 0,
-          "weights of norms and rotary angles are applied in fp32")},
-    {FLAG("scales", NULL, has_scales, 0,
-          "the embedding, what each part adds, and the logits are multiplied by numbers")},
-    {FLAG("eager", NULL, is_eager, 0, "attention has its scores as a tensor")},
-    {FLAG("sinks", NULL, has_sinks, 0, "each head has one more score for no token")},
-    {FLAG("half_rotary", NULL, has_half_rope, 0, "rotary angles are there once for both halves")},
-    {RATIO("score_cap", "attn_logit_softcapping", score_cap, 0, 0, 1e6,
-           "scores of eager attention are kept within it by tanh; 0: are not")},
-    {RATIO("logit_cap", "final_logit_softcapping", logit_cap, 0, 0, 1e6,
-           "so are logits; 0: are not")},
-    {COUNT("experts", "num_local_experts|num_experts", experts, 0, 0, 1024,
-           "in each feed-forward part; 0: it is one whole")},
-    {COUNT("experts_chosen", "num_experts_per_tok", experts_chosen, 2, 1, 64,
-           "experts that each token goes to")},
-    {COUNT("expert_inner", "moe_intermediate_size", expert_inner, 0, 0, 1 << 20,
-           "width of an expert; 0: inner")},
-    {COUNT("expert_every", "decoder_sparse_step", expert_every, 1, 1, 1000,
-           "every so many layers have experts, the others have none")},
-    {FLAG("typed_routing", NULL, has_typed_routing, 0,
-          "weights of a token's experts are brought into the type of the hidden states")},
-    {FLAG("normed_routing", "norm_topk_prob", has_normed_routing, 1,
-          "weights of a token's experts are divided by their sum")},
-    {FLAG("router_last", NULL, is_router_last, 0,
-          "the router's weight comes behind those of the experts")},
-    {FLAG("clipped_experts", NULL, has_clipped_experts, 0,
-          "experts and router have biases, and what the gate gets is clipped")},
-    {.key = NULL},
-};
-
-static const frag_field_default mixtral_defaults[] = {
-    {"positions", 131072}, {"inner", 14336}, {"key_heads", 8}, {"use_window", 1},
-    {"window", 0},         {"experts", 8},   {.key = NULL},
-};
-
-static const frag_field_default qwen3_moe_defaults[] = {
-    {"vocabulary", 151936}, {"positions", 32768},  {"width", 2048},      {"inner", 6144},
-    {"layers", 24},         {"key_heads", 4},      {"head_norms", 1},    {"experts", 128},
-    {"experts_chosen", 8},  {"expert_inner", 768}, {"typed_routing", 1}, {"normed_routing", 0},
-    {"router_last", 1},     {.key = NULL},
-};
-
-static const frag_field_default olmoe_defaults[] = {
-    {"vocabulary", 50304}, {"positions", 4096},  {"width", 2048},       {"inner", 2048},
-    {"layers", 16},        {"heads", 16},        {"whole_norms", 1},    {"experts", 64},
-    {"experts_chosen", 8}, {"typed_routing", 1}, {"normed_routing", 0}, {"router_last", 0},
-    {.key = NULL},
-};
-
-static const frag_field_default gpt_oss_defaults[] = {
-    {"vocabulary", 201088}, {"positions", 131072}, {"width", 2880},      {"inner", 2880},
-    {"layers", 36},         {"heads", 64},         {"key_heads", 8},     {"head_width", 64},
-    {"attention_bias", 1},  {"use_window", 1},     {"window", 128},      {"full_every", 2},
-    {"exact_parts", 1},     {"eager", 1},          {"sinks", 1},         {"half_rotary", 1},
-    {"experts", 128},       {"experts_chosen", 4}, {"typed_routing", 1}, {"normed_routing", 0},
-    {"clipped_experts", 1}, {.key = NULL},
-};
-
-static const frag_field_default mistral_defaults[] = {
-    {"positions", 131072}, {"inner", 14336}, {"key_heads", 8}, {"use_window", 1}, {.key = NULL},
-};
-
-static const frag_field_default qwen2_defaults[] = {
-    {"vocabulary", 151936}, {"positions", 32768}, {"inner", 22016},
-    {"query_bias", 1},      {"full_layers", 28},  {.key = NULL},
-};
-
-static const frag_field_default qwen3_defaults[] = {
-    {"vocabulary", 151936}, {"positions", 32768}, {"inner", 22016}, {"head_width", 128},
-    {"head_norms", 1},      {"full_layers", 28},  {.key = NULL},
-};
-
-static const frag_field_default phi3_defaults[] = {
-    {"vocabulary", 32064}, {"positions", 4096}, {"width", 3072}, {"inner", 8192},
-    {"fused", 1},          {"use_window", 1},   {"window", 0},   {.key = NULL},
-};
-
-static const frag_field_default gemma_defaults[] = {
-    {"vocabulary", 256000},
-    {"positions", 8192},
-    {"width", 3072},
-    {"inner", 24576},
-    {"layers", 28},
-    {"heads", 16},
-    {"head_width", 256},
-    {"activation", FRAG_GELU},
-    {"tied", 1},
-    {"wide_norms", 1},
-    {"embedding_scale", 1},
-    {.key = NULL},
-};
-
-static const frag_field_default gemma2_defaults[] = {
-    {"vocabulary", 256000},
-    {"positions", 8192},
-    {"width", 2304},
-    {"inner", 9216},
-    {"layers", 26},
-    {"heads", 8},
-    {"key_heads", 4},
-    {"head_width", 256},
-    {"activation", FRAG_GELU},
-    {"tied", 1},
-    {"wide_norms", 1},
-    {"embedding_scale", 1},
-    {"use_window", 1},
-    {"full_every", 2},
-    {"post_norms", 1},
-    {"eager", 1},
-    {"score_cap", 50},
-    {"logit_cap", 30},
-    {.key = NULL},
-};
-
-static const frag_field_default gemma3_defaults[] = {
-    {"vocabulary", 262208},
-    {"positions", 131072},
-    {"width", 2304},
-    {"inner", 9216},
-    {"layers", 26},
-    {"heads", 8},
-    {"key_heads", 4},
-    {"head_width", 256},
-    {"activation", FRAG_GELU},
-    {"tied", 1},
-    {"head_norms", 1},
-    {"late_norms", 1},
-    {"wide_norms", 1},
-    {"embedding_scale", 1},
-    {"use_window", 1},
-    {"full_every", 6},
-    {"local_rotary", 1},
-    {"post_norms", 1},
-    {.key = NULL},
-};
-
-static const frag_field_default granite_defaults[] = {
-    {"scales", 1},
-    {.key = NULL},
-};
-
-static const frag_field_default olmo2_defaults[] = {
-    {"vocabulary", 50304}, {"whole_norms", 1}, {"pre_norms", 0},
-    {"post_norms", 1},     {"exact_parts", 1}, {.key = NULL},
-};
-
-static const frag_field_default smollm3_defaults[] = {
-    {"vocabulary", 128256}, {"positions", 32768}, {"width", 2048}, {"layers", 36},
-    {"heads", 16},          {"key_heads", 4},     {"tied", 1},     {"unturned_every", 4},
     {.key = NULL},
 };
 
@@ -400,6 +154,33 @@ static const frag_field gpt_neox_fields[] = {
     {FLAG("parallel", "use_parallel_residual", is_parallel, 1,
           "attention and feed-forward part see the same hidden states")},
     {ROTARY_SHARE("rotary_pct", 0.25)},
+    {ATTENTION_DROPOUT("attention_dropout", 0)},
+    {RESIDUAL_DROPOUT("hidden_dropout", 0)},
+    {.key = NULL},
+};
+
+static const frag_field falcon_fields[] = {
+    {VOCABULARY(65024)},
+    {POSITIONS("max_position_embeddings", 2048)},
+    {WIDTH("n_embed|hidden_size", 4544)},
+    {COUNT("inner", "ffn_hidden_size", inner, 0, 0, 1 << 20,
+           "width of the feed-forward part; 0: four times width")},
+    {LAYERS("num_hidden_layers", 32)},
+    {HEADS("num_attention_heads", 71)},
+    {COUNT("key_heads", "num_kv_heads", key_heads, 0, 0, 1024,
+           "heads of keys and values, where they are copied; 0: as many as heads")},
+    {FLAG("shared_keys", "multi_query", has_shared_keys, 1,
+          "one head of keys and values for all, unless they are copied")},
+    {FLAG("copied_keys", "new_decoder_architecture", has_copied_keys, 0,
+          "heads of keys and values are copied for each of queries")},
+    {FLAG("parallel", "parallel_attn", is_parallel, 1,
+          "attention and feed-forward part see the same hidden states")},
+    {COUNT("parallel_norms", "num_ln_in_parallel_attn", parallel_norms, 0, 0, 2,
+           "of parallel parts; 0: 2 with copied_keys, else 1")},
+    {FLAG("attention_bias", "bias", has_attention_bias, 0, "linear layers of blocks have biases")},
+    {FLAG("alibi", "alibi", has_alibi, 0, "positions are numbers in the mask")},
+    {ACTIVATION("activation", FRAG_GELU)},
+    {TIED(1)},
     {ATTENTION_DROPOUT("attention_dropout", 0)},
     {RESIDUAL_DROPOUT("hidden_dropout", 0)},
     {.key = NULL},
@@ -675,7 +456,7 @@ const frag_family_fields frag_families[FRAG_FAMILY_COUNT] = {
                           .lora_targets = LORA_GPT2},
     [FRAG_FAMILY_LLAMA] = {NAMED("llama", "llama",
                                  "decoder transformer with rotary positions and RMS norm",
-                                 llama_fields),
+                                 frag_llama_fields),
                            LLAMA_LAYERS, .lora_default = LORA_QV},
     [FRAG_FAMILY_BERT] = {NAMED("bert", "bert", "encoder transformer with a head for masked words",
                                 bert_fields),
@@ -715,57 +496,87 @@ const frag_family_fields frag_families[FRAG_FAMILY_COUNT] = {
                                opt_fields),
                          .has_learnt_positions = true, .lora_default = LORA_QV,
                          .lora_targets = LORA_QV | FRAG_LORA_K | FRAG_LORA_FC1 | FRAG_LORA_FC2},
-    [FRAG_FAMILY_MISTRAL] = {NAMED("mistral", "mistral", "llama with a window", llama_fields),
-                             LLAMA_LAYERS, .defaults = mistral_defaults, .lora_default = LORA_QV},
+    [FRAG_FAMILY_MISTRAL] = {NAMED("mistral", "mistral", "llama with a window", frag_llama_fields),
+                             LLAMA_LAYERS, .defaults = frag_mistral_defaults,
+                             .lora_default = LORA_QV},
     [FRAG_FAMILY_QWEN2] = {NAMED("qwen2", "qwen2", "llama with biases of queries, keys and values",
-                                 llama_fields),
-                           LLAMA_LAYERS, .has_two_masks = true, .defaults = qwen2_defaults,
+                                 frag_llama_fields),
+                           LLAMA_LAYERS, .has_two_masks = true, .defaults = frag_qwen2_defaults,
                            .lora_default = LORA_QV},
     [FRAG_FAMILY_QWEN3] = {NAMED("qwen3", "qwen3", "llama with norms of queries and keys",
-                                 llama_fields),
-                           LLAMA_LAYERS, .has_two_masks = true, .defaults = qwen3_defaults,
+                                 frag_llama_fields),
+                           LLAMA_LAYERS, .has_two_masks = true, .defaults = frag_qwen3_defaults,
                            .lora_default = LORA_QV},
-    [FRAG_FAMILY_PHI3] = {NAMED("phi3", "phi3", "llama with fused layers", llama_fields),
-                          .defaults = phi3_defaults, .lora_targets = LORA_PHI,
+    [FRAG_FAMILY_PHI3] = {NAMED("phi3", "phi3", "llama with fused layers", frag_llama_fields),
+                          .defaults = frag_phi3_defaults, .lora_targets = LORA_PHI,
                           .is_quantised = true},
     [FRAG_FAMILY_GEMMA] = {NAMED("gemma", "gemma", "llama with wide norms and a scaled embedding",
-                                 llama_fields),
-                           LLAMA_LAYERS, .defaults = gemma_defaults, .lora_default = LORA_QV},
+                                 frag_llama_fields),
+                           LLAMA_LAYERS, .defaults = frag_gemma_defaults, .lora_default = LORA_QV},
     [FRAG_FAMILY_GEMMA2] =
         {NAMED("gemma2", "gemma2",
                "gemma with capped scores, norms behind and every second layer with a window",
-               llama_fields),
-         LLAMA_LAYERS, .has_two_masks = true, .defaults = gemma2_defaults, .lora_default = LORA_QV},
+               frag_llama_fields),
+         LLAMA_LAYERS, .has_two_masks = true, .defaults = frag_gemma2_defaults,
+         .lora_default = LORA_QV},
     [FRAG_FAMILY_GEMMA3] = {NAMED("gemma3", "gemma3_text",
                                   "gemma with norms of queries and keys, norms behind, and five "
                                   "layers with a window before each without",
-                                  llama_fields),
-                            LLAMA_LAYERS, .defaults = gemma3_defaults, .has_two_masks = true,
+                                  frag_llama_fields),
+                            LLAMA_LAYERS, .defaults = frag_gemma3_defaults, .has_two_masks = true,
                             .lora_default = LORA_QV},
-    [FRAG_FAMILY_GRANITE] = {NAMED("granite", "granite", "llama with scales", llama_fields),
-                             LLAMA_LAYERS, .defaults = granite_defaults},
+    [FRAG_FAMILY_GRANITE] = {NAMED("granite", "granite", "llama with scales", frag_llama_fields),
+                             LLAMA_LAYERS, .defaults = frag_granite_defaults},
     [FRAG_FAMILY_OLMO2] = {NAMED("olmo2", "olmo2",
-                                 "llama with norms behind, and of queries and keys", llama_fields),
-                           LLAMA_LAYERS, .defaults = olmo2_defaults},
+                                 "llama with norms behind, and of queries and keys",
+                                 frag_llama_fields),
+                           LLAMA_LAYERS, .defaults = frag_olmo2_defaults},
     [FRAG_FAMILY_SMOLLM3] = {NAMED("smollm3", "smollm3",
                                    "llama in which every fourth layer knows no positions",
-                                   llama_fields),
-                             LLAMA_LAYERS, .defaults = smollm3_defaults, .has_two_masks = true},
+                                   frag_llama_fields),
+                             LLAMA_LAYERS, .defaults = frag_smollm3_defaults,
+                             .has_two_masks = true},
+    [FRAG_FAMILY_GLM] = {NAMED("glm", "glm",
+                               "llama with half of each head turned, in pairs, and a fused "
+                               "feed-forward part",
+                               frag_llama_fields),
+                         .defaults = frag_glm_defaults, .lora_targets = LORA_GLM,
+                         .is_quantised = true},
+    [FRAG_FAMILY_GLM4] = {NAMED("glm4", "glm4", "glm with norms behind", frag_llama_fields),
+                          .defaults = frag_glm4_defaults, .lora_targets = LORA_GLM,
+                          .is_quantised = true},
+    [FRAG_FAMILY_COHERE] = {NAMED("cohere", "cohere",
+                                  "llama with parallel parts, and norms that take the mean off",
+                                  frag_llama_fields),
+                            LLAMA_LAYERS, .defaults = frag_cohere_defaults},
     [FRAG_FAMILY_MIXTRAL] = {NAMED("mixtral", "mixtral",
-                                   "llama with a mixture of experts in each layer", llama_fields),
-                             .defaults = mixtral_defaults, .lora_targets = LORA_ATTENTION},
+                                   "llama with a mixture of experts in each layer",
+                                   frag_llama_fields),
+                             .defaults = frag_mixtral_defaults, .lora_targets = LORA_ATTENTION},
     [FRAG_FAMILY_QWEN3_MOE] = {NAMED("qwen3_moe", "qwen3_moe",
-                                     "qwen3 with a mixture of experts in each layer", llama_fields),
-                               .defaults = qwen3_moe_defaults, .lora_targets = LORA_ATTENTION},
+                                     "qwen3 with a mixture of experts in each layer",
+                                     frag_llama_fields),
+                               .defaults = frag_qwen3_moe_defaults, .lora_targets = LORA_ATTENTION},
     [FRAG_FAMILY_OLMOE] = {NAMED("olmoe", "olmoe",
                                  "llama with norms of queries and keys, and experts in each layer",
-                                 llama_fields),
-                           .defaults = olmoe_defaults, .lora_targets = LORA_ATTENTION},
+                                 frag_llama_fields),
+                           .defaults = frag_olmoe_defaults, .lora_targets = LORA_ATTENTION},
+    [FRAG_FAMILY_QWEN2_MOE] = {NAMED("qwen2_moe", "qwen2_moe",
+                                     "qwen2 with a mixture of experts and a shared one",
+                                     frag_llama_fields),
+                               .defaults = frag_qwen2_moe_defaults, .has_two_masks = true,
+                               .lora_targets = LORA_LLAMA},
+    [FRAG_FAMILY_DEEPSEEK_V3] = {NAMED("deepseek_v3", "deepseek_v3",
+                                       "llama with latent attention, and experts beside shared "
+                                       "ones behind the first layers",
+                                       frag_llama_fields),
+                                 .defaults = frag_deepseek_v3_defaults, .has_no_offload = true,
+                                 .lora_targets = FRAG_LORA_Q | FRAG_LORA_O},
     [FRAG_FAMILY_GPT_OSS] = {NAMED("gpt_oss", "gpt_oss",
                                    "llama with experts, attention with sinks, and every second "
                                    "layer with a window",
-                                   llama_fields),
-                             .defaults = gpt_oss_defaults, .has_two_masks = true,
+                                   frag_llama_fields),
+                             .defaults = frag_gpt_oss_defaults, .has_two_masks = true,
                              .has_no_offload = true, .lora_targets = LORA_ATTENTION},
     [FRAG_FAMILY_GPT_NEOX] = {NAMED("gpt_neox", "gpt_neox",
                                     "decoder transformer with parallel parts and rotary positions",
@@ -773,6 +584,13 @@ const frag_family_fields frag_families[FRAG_FAMILY_COUNT] = {
                               .lora_default = FRAG_LORA_QUERY_KEY_VALUE,
                               .lora_targets = FRAG_LORA_QUERY_KEY_VALUE | FRAG_LORA_DENSE |
                                               FRAG_LORA_H_TO_4H | FRAG_LORA_4H_TO_H},
+    [FRAG_FAMILY_FALCON] = {NAMED("falcon", "falcon",
+                                  "decoder transformer with parallel parts and shared heads of "
+                                  "keys and values",
+                                  falcon_fields),
+                            .has_no_offload = true, .lora_default = FRAG_LORA_QUERY_KEY_VALUE,
+                            .lora_targets = FRAG_LORA_QUERY_KEY_VALUE | FRAG_LORA_DENSE |
+                                            FRAG_LORA_H_TO_4H | FRAG_LORA_4H_TO_H},
     [FRAG_FAMILY_PHI] =
         {NAMED("phi", "phi",
                "decoder transformer with LayerNorm, rotary positions and parallel parts",

@@ -64,12 +64,20 @@ static void complete(frag_network *network)
         network->inner = 4 * network->width;
     if (network->embedding_width == 0)
         network->embedding_width = network->width;
+    if (network->has_shared_keys && !network->has_copied_keys)
+        network->key_heads = 1;
+    if (network->parallel_norms == 0)
+        network->parallel_norms = network->has_copied_keys ? 2 : 1;
     if (network->key_heads == 0)
         network->key_heads = network->heads;
+    if (network->key_rank > 0) /* as far as it is turned */
+        network->head_width = network->turned_width;
     if (network->head_width == 0 && network->heads > 0)
         network->head_width = network->width / network->heads;
     if (network->expert_inner == 0)
         network->expert_inner = network->inner;
+    if (network->shared_inner == 0)
+        network->shared_inner = network->shared_experts * network->expert_inner;
     if (!network->has_window)
         network->window = 0;
     if (network->patch > 0) /* a token for each patch, and one for the class */

@@ -159,7 +159,7 @@ static frag_tensor run_head(frag_tape *tape, const frag_model *model, frag_tenso
     frag_tensor rows = lay_rows(tape, hidden, head);
     frag_tensor logits = frag_aten_linear(tape, rows, head, bias, of->vocabulary);
     frag_tape_drop(tape, rows);
-    if (of->has_scales)
+    if (of->has_scales || of->has_logit_scale)
         frag_tape_set(tape, &logits, frag_aten_mul_scalar(tape, logits));
     if (of->logit_cap > 0) { /* cap * tanh(logits / cap) */
         frag_tape_set(tape, &logits, frag_aten_mul_scalar(tape, logits));

@@ -5,6 +5,19 @@
 #include "base/random.h"
 #include "workload/families/family.h"
 
+bool frag_network_has_experts(const frag_network *of, uint64_t layer)
+{
+    return of->experts > 0 && layer >= of->dense_layers && (layer + 1) % of->expert_every == 0;
+}
+
+uint64_t frag_network_expert_layers(const frag_network *of)
+{
+    uint64_t count = 0;
+    for (uint64_t layer = 0; layer < of->layers; layer++)
+        count += frag_network_has_experts(of, layer);
+    return count;
+}
+
 frag_experts frag_walk_experts(frag_walk *at, const frag_network *of, uint64_t place)
 {
     frag_experts next = {.place = place};
@@ -22,37 +35,104 @@ frag_experts frag_walk_experts(frag_walk *at, const frag_network *of, uint64_t p
     if (is_clipped)
         next.down_bias = frag_walk_parameter(at, (frag_shape){of->experts, of->width});
     if (of->is_router_last)
-        next.router = frag_walk_parameter(at, (frag_shape){of->experts, of->width});
+        next.router = of->has_exact_router
+                          ? frag_walk_exact(at, (frag_shape){of->experts, of->width})
+                          : frag_walk_parameter(at, (frag_shape){of->experts, of->width});
+    if (of->has_scored_routing && at->model != NULL)
+        frag_model_add_buffer(at->tape, at->model, of->experts, FRAG_F32);
     return next;
 }
 
-/* What the router hands back. */
-typedef struct routing {
-    frag_tensor logits;
-    frag_tensor weights; /* of the chosen experts of each row */
-    frag_tensor chosen;
-} routing;
-
 /* The softmax of what is chosen, in its type. */
-static routing route_clipped(frag_tape *tape, const frag_network *of, const frag_experts *at,
-                             frag_tensor x)
+static frag_routing route_clipped(frag_tape *tape, const frag_network *of, const frag_experts *at,
+                                  frag_tensor x)
 {
     uint64_t pairs = frag_tape_count(tape, x) / of->width * of->experts_chosen;
-    routing made = {.logits = frag_aten_linear(tape, x, at->router, at->router_bias, of->experts)};
+    frag_routing made = {.logits =
+                             frag_aten_linear(tape, x, at->router, at->router_bias, of->experts)};
     frag_tensor top = frag_aten_topk(tape, made.logits, pairs, &made.chosen);
     made.weights = frag_aten_softmax_typed(tape, top);
     frag_tape_drop(tape, top);
     return made;
 }
 
-static routing route(frag_tape *tape, const frag_network *of, const frag_experts *at, frag_tensor x)
+enum { GROUP_NAMES = 4 };
+
+/* Scores of all groups but a row's best ones become the lowest number: scores is used up. A group
+ * is as good as its two best experts together. names: what has names until experts are chosen. */
+static frag_tensor limit_groups(frag_tape *tape, const frag_network *of, frag_tensor scores,
+                                uint64_t rows, frag_tensor names[GROUP_NAMES])
 {
-    if (of->has_clipped_experts)
-        return route_clipped(tape, of, at, x);
+    uint64_t groups = rows * of->router_groups;
+    frag_tensor places = 0;
+    frag_tensor best = frag_aten_topk(tape, scores, 2 * groups, &places);
+    frag_tape_clear(tape, &places);
+    frag_tensor sums = frag_aten_sum(tape, best, &(frag_reduction){groups, 2, true, 0});
+    frag_tape_drop(tape, best);
+    frag_tensor top = frag_aten_topk(tape, sums, rows * of->router_groups_chosen, &places);
+    frag_tape_drop(tape, top);
+    frag_tensor mask = frag_tape_empty(tape, groups, FRAG_F32);
+    bool is_spread = of->router_groups > 1;
+    frag_tensor spread = is_spread ? frag_tape_empty(tape, rows * of->experts, FRAG_F32)
+                                   : frag_tape_keep(tape, mask);
+    frag_tensor is_best = frag_tape_empty(tape, rows * of->experts, FRAG_BOOL);
+    frag_tensor is_other = frag_tape_empty(tape, rows * of->experts, FRAG_BOOL);
+    frag_tape_drop(tape, is_best);
+    frag_tensor made = frag_aten_masked_fill(tape, scores, is_other);
+    frag_tape_drop(tape, is_other);
+    frag_tape_drop(tape, scores);
+    const frag_tensor kept[GROUP_NAMES] = {sums, places, mask, spread};
+    for (uint32_t i = 0; i < GROUP_NAMES; i++)
+        names[i] = kept[i];
+    return made;
+}
+
+/* DeepSeek V3's: a sigmoid for each expert; a bias has a say in the choice alone. */
+static frag_routing route_scored(frag_tape *tape, const frag_network *of, const frag_experts *at,
+                                 frag_tensor x)
+{
     uint64_t rows = frag_tape_count(tape, x) / of->width;
     uint64_t pairs = rows * of->experts_chosen;
     frag_tensor flat = frag_aten_view(tape, x);
-    routing made = {.logits = frag_aten_linear(tape, flat, at->router, 0, of->experts)};
+    frag_tensor wide = frag_tape_to(tape, flat, FRAG_F32);
+    frag_routing made = {
+        .logits = frag_aten_linear_flat(tape, wide, (frag_tensor[]){at->router, 0}, of->experts)};
+    frag_tape_drop(tape, wide);
+    frag_tensor scores = frag_aten_sigmoid(tape, made.logits);
+    frag_tensor choice = frag_aten_add(tape, scores, at->choice_bias);
+    frag_tensor names[GROUP_NAMES];
+    choice = limit_groups(tape, of, choice, rows, names);
+    frag_tensor best = frag_aten_topk(tape, choice, pairs, &made.chosen);
+    frag_tape_drop(tape, best);
+    made.weights = frag_aten_choose(tape, scores, made.chosen);
+    frag_tensor sum = 0;
+    if (of->has_normed_routing) {
+        sum =
+            frag_aten_sum(tape, made.weights, &(frag_reduction){rows, of->experts_chosen, true, 0});
+        frag_tape_set(tape, &sum, frag_aten_add_scalar(tape, sum));
+        made.weights = frag_aten_divide_in_place(tape, made.weights, sum);
+    }
+    frag_tape_set(tape, &made.weights, frag_aten_mul_scalar(tape, made.weights));
+    for (uint32_t i = 0; i < GROUP_NAMES; i++)
+        frag_tape_drop(tape, names[i]);
+    frag_tape_drop(tape, sum);
+    frag_tape_drop(tape, choice);
+    frag_tape_drop(tape, scores);
+    frag_tape_drop(tape, flat);
+    return made;
+}
+
+static frag_routing route(frag_tape *tape, const frag_network *of, const frag_experts *at,
+                          frag_tensor x)
+{
+    if (of->has_clipped_experts)
+        return route_clipped(tape, of, at, x);
+    if (of->has_scored_routing)
+        return route_scored(tape, of, at, x);
+    uint64_t rows = frag_tape_count(tape, x) / of->width;
+    uint64_t pairs = rows * of->experts_chosen;
+    frag_tensor flat = frag_aten_view(tape, x);
+    frag_routing made = {.logits = frag_aten_linear(tape, flat, at->router, 0, of->experts)};
     frag_tensor shares = frag_aten_softmax(tape, made.logits, !of->has_typed_routing);
     made.weights = frag_aten_topk(tape, shares, pairs, &made.chosen);
     if (of->has_normed_routing) {
@@ -121,7 +201,7 @@ static frag_tensor multiply_grouped(frag_tape *tape, frag_tensor x, const frag_t
 
 /* grouped_mm_experts_forward */
 static frag_tensor run_grouped(frag_tape *tape, const frag_network *of, const frag_experts *at,
-                               frag_tensor x, const routing *by)
+                               frag_tensor x, const frag_routing *by)
 {
     uint64_t rows = frag_tape_count(tape, x) / of->width;
     uint64_t pairs = rows * of->experts_chosen;
@@ -180,7 +260,7 @@ static uint64_t *count_rows(const frag_model *model, const frag_experts *at, uin
                             const frag_batch *batch)
 {
     const frag_network *of = &model->workload->network;
-    uint64_t draw = batch->number * (of->layers / of->expert_every) + at->place;
+    uint64_t draw = batch->number * frag_network_expert_layers(of) + at->place;
     uint64_t *counts = frag_alloc(of->experts, sizeof *counts);
     uint64_t total = 0;
     for (uint64_t i = 0; i < of->experts; i++) {
@@ -215,7 +295,7 @@ typedef struct one_expert {
 } one_expert;
 
 static void run_expert(frag_tape *tape, const frag_network *of, const frag_experts *at,
-                       frag_tensor x, const routing *by, uint64_t count, one_expert *names,
+                       frag_tensor x, const frag_routing *by, uint64_t count, one_expert *names,
                        frag_tensor *sum)
 {
     frag_tape_drop(tape, frag_tape_empty(tape, 1, FRAG_BOOL)); /* is it one more than there are? */
@@ -250,7 +330,7 @@ static void run_expert(frag_tape *tape, const frag_network *of, const frag_exper
 
 /* The forward pass of the module itself. */
 static frag_tensor run_eager(frag_tape *tape, const frag_model *model, const frag_experts *at,
-                             frag_tensor x, const routing *by, const frag_batch *batch)
+                             frag_tensor x, const frag_routing *by, const frag_batch *batch)
 {
     const frag_network *of = &model->workload->network;
     uint64_t rows = frag_tape_count(tape, x) / of->width;
@@ -285,20 +365,33 @@ static frag_tensor run_eager(frag_tape *tape, const frag_model *model, const fra
 }
 
 frag_tensor frag_experts_apply(frag_tape *tape, const frag_model *model, const frag_experts *at,
-                               frag_tensor x, const frag_batch *batch, frag_tensor *weights)
+                               frag_tensor x, const frag_batch *batch, frag_routing *kept)
 {
     const frag_network *of = &model->workload->network;
-    frag_tensor rows = frag_aten_view(tape, x);
-    routing by = route(tape, of, at, rows);
+    frag_experts named = *at;
+    if (of->has_scored_routing)
+        named.choice_bias = model->buffers[at->place];
+    /* DeepSeek's router looks at the hidden states by a view of its own, made before. */
+    frag_routing by = {0};
+    if (of->has_exact_router)
+        by = route(tape, of, &named, x);
+    /* A gate of a shared expert reads the same rows, and the caller has made them. */
+    frag_tensor rows = of->has_shared_gate ? frag_tape_keep(tape, x) : frag_aten_view(tape, x);
+    if (!of->has_exact_router)
+        by = route(tape, of, &named, rows);
     bool is_grouped = model->workload->experts_implementation == FRAG_EXPERTS_GROUPED;
     frag_tensor made = is_grouped ? run_grouped(tape, of, at, rows, &by)
                                   : run_eager(tape, model, at, rows, &by, batch);
     frag_tape_drop(tape, rows);
-    frag_tape_set(tape, &made, frag_aten_view(tape, made));
-    frag_tape_drop(tape, by.logits);
-    if (weights != NULL)
-        frag_tape_set(tape, weights, frag_tape_keep(tape, by.weights));
-    frag_tape_drop(tape, by.weights);
-    frag_tape_drop(tape, by.chosen);
+    if (!of->has_shared_gate)
+        frag_tape_set(tape, &made, frag_aten_view(tape, made));
+    *kept = by;
     return made;
+}
+
+void frag_routing_drop(frag_tape *tape, const frag_routing *of)
+{
+    frag_tape_drop(tape, of->logits);
+    frag_tape_drop(tape, of->weights);
+    frag_tape_drop(tape, of->chosen);
 }

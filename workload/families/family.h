@@ -128,6 +128,7 @@ extern const frag_family frag_family_llama;
 extern const frag_family frag_family_bert;
 extern const frag_family frag_family_opt;
 extern const frag_family frag_family_gpt_neox;
+extern const frag_family frag_family_falcon;
 extern const frag_family frag_family_phi;
 extern const frag_family frag_family_vit;
 extern const frag_family frag_family_resnet;
@@ -148,7 +149,9 @@ typedef struct frag_linear {
     frag_tensor weight; /* 0: not there */
     frag_tensor bias;
     uint64_t columns;
-    bool is_turned;   /* transformers' Conv1D: the weight is [in, out] */
+    bool is_turned; /* transformers' Conv1D: the weight is [in, out] */
+    bool is_apart;  /* x @ weight.T, and its bias behind; autocast keeps no cast of such a weight */
+    bool is_flat;   /* its input is a matrix, of which no view is taken */
     uint64_t images;  /* whose gradients come with channels before pixels; 0: they do not */
     frag_tensor down; /* LoRA's two matrices; 0: none */
     frag_tensor up;
@@ -173,6 +176,8 @@ frag_tensor frag_walk_parameter(frag_walk *at, frag_shape shape);
 /* The weight of a convolution: a matrix for each of its outputs and inputs, or, of a Conv1d, for
  * each of its outputs. */
 frag_tensor frag_walk_matrices(frag_walk *at, frag_shape shape, uint64_t count);
+/* One that is in fp32 whatever the others are in. */
+frag_tensor frag_walk_exact(frag_walk *at, frag_shape shape);
 /* One that is not trained in any case. */
 frag_tensor frag_walk_frozen(frag_walk *at, frag_shape shape);
 /* target: FRAG_LORA_Q, ...; a layer that is none is named 0. */
@@ -200,15 +205,32 @@ void frag_model_prepare(frag_tape *tape, frag_model *model);
 /* ---- mixtures of experts (experts.c) */
 typedef struct frag_experts {
     frag_tensor router, router_bias;   /* biases: 0: not there */
+    frag_tensor choice_bias;           /* a buffer, which is added where experts are chosen */
     frag_tensor gate_up, gate_up_bias; /* of all experts */
     frag_tensor down, down_bias;
     uint64_t place; /* among the layers with experts */
 } frag_experts;
 
+/* Has that layer experts, and how many layers have? */
+bool frag_network_has_experts(const frag_network *of, uint64_t layer);
+uint64_t frag_network_expert_layers(const frag_network *of);
 frag_experts frag_walk_experts(frag_walk *at, const frag_network *of, uint64_t place);
-/* weights: where the router's weights of the chosen experts go, owned; NULL: nobody keeps them. */
+/* What the router hands back. */
+typedef struct frag_routing {
+    frag_tensor logits;
+    frag_tensor weights; /* of the chosen experts of each row */
+    frag_tensor chosen;
+} frag_routing;
+
+/* kept: what the router handed back, which the caller drops. */
 frag_tensor frag_experts_apply(frag_tape *tape, const frag_model *model, const frag_experts *at,
-                               frag_tensor x, const frag_batch *batch, frag_tensor *weights);
+                               frag_tensor x, const frag_batch *batch, frag_routing *kept);
+void frag_routing_drop(frag_tape *tape, const frag_routing *of);
+
+/* ---- norms (norms.c) */
+/* Over rows of that width, as the network's flags say. */
+frag_tensor frag_network_normalise(frag_tape *tape, const frag_network *of, frag_tensor x,
+                                   frag_tensor weight, uint64_t width);
 
 /* ---- decoders (decoder.c): keys and values of past tokens, loss, logits of the last token */
 /* Does attention of that layer look back over a window only? */
@@ -373,8 +395,31 @@ frag_rope_parts frag_rope_split(frag_tape *tape, frag_tensor x, uint64_t head_wi
 frag_tensor frag_rope_apply(frag_tape *tape, frag_tensor x, frag_rope angles);
 /* Both halves of x by angles of half its width: cat(x1 * cos - x2 * sin, x2 * cos + x1 * sin) */
 frag_tensor frag_rope_apply_half(frag_tape *tape, frag_tensor x, frag_rope angles);
+/* queries and keys, x * cos + rotate_half(x) * sin, or in pairs, by angles of half the width:
+ * cat(x1 * cos - x2 * sin, x2 * cos + x1 * sin) of every second number each. */
+void frag_rope_apply_apart(frag_tape *tape, frag_tensor *const names[2], frag_rope angles,
+                           bool is_paired);
+/* As frag_rope_apply, of numbers in pairs by angles that stand in pairs (repeat_interleave). */
+frag_rope frag_rope_pair(frag_tape *tape, frag_rope angles);
+/* Queries and keys, of which the first part of each head is turned and the rest put behind it:
+ * cat(turned, rest), both when both are turned. */
+void frag_rope_turn_parts(frag_tape *tape, const frag_network *of, frag_tensor qkv[3],
+                          frag_rope angles);
 /* The same of x.float(), made for each of both products. */
 frag_tensor frag_rope_apply_wide(frag_tape *tape, frag_tensor x, frag_rope angles);
+
+/* ---- latent attention (latent.c) */
+typedef struct frag_latent {
+    frag_linear query_down; /* of no query_rank: not there */
+    frag_tensor query_norm;
+    frag_linear query, down, up, out;
+    frag_tensor norm;
+} frag_latent;
+
+frag_latent frag_walk_latent(frag_walk *at, const frag_network *of);
+frag_tensor frag_latent_attend(frag_tape *tape, const frag_model *model, const frag_latent *at,
+                               frag_tensor x, frag_rope angles, const frag_batch *batch,
+                               frag_cache *past);
 
 /* ---- shared by families */
 /* With LoRA it is frozen. */

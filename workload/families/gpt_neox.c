@@ -39,26 +39,6 @@ static void build(frag_tape *tape, frag_model *model)
         (void)frag_walk_parameter(&at, (frag_shape){of->vocabulary, of->width});
 }
 
-/* The first part of each head is turned, and the rest put behind it again. */
-static void turn(frag_tape *tape, const frag_network *of, frag_tensor qkv[3], frag_rope angles)
-{
-    frag_rope_parts parts[2];
-    for (uint32_t i = 0; i < 2; i++)
-        parts[i] = frag_rope_split(tape, qkv[i], of->head_width, frag_rope_width(of));
-    frag_tensor made[2];
-    for (uint32_t i = 0; i < 2; i++)
-        made[i] = frag_rope_apply(tape, parts[i].turned, angles);
-    for (uint32_t i = 0; i < 2; i++)
-        frag_tape_set(
-            tape, &made[i],
-            frag_aten_cat(tape, made[i], parts[i].passed, frag_tape_dtype(tape, made[i])));
-    for (uint32_t i = 0; i < 2; i++) {
-        frag_tape_drop(tape, parts[i].turned);
-        frag_tape_drop(tape, parts[i].passed);
-        frag_tape_set(tape, &qkv[i], made[i]);
-    }
-}
-
 typedef struct block_call {
     const frag_model *model;
     block at;
@@ -75,7 +55,7 @@ static frag_tensor attend(frag_tape *tape, const block_call *call, frag_tensor x
     mixed = frag_walk_split_heads(tape, mixed, true);
     frag_tensor qkv[3] = {0};
     frag_aten_split(tape, mixed, qkv, 3);
-    turn(tape, of, qkv, call->angles);
+    frag_rope_turn_parts(tape, of, qkv, call->angles);
     if (call->past != NULL)
         frag_cache_append(tape, of, call->past, &qkv[1], &qkv[2]);
     frag_attention_shape shape = frag_model_attention(call->model, &call->batch);

@@ -106,6 +106,17 @@ frag_tensor frag_walk_parameter(frag_walk *at, frag_shape shape)
     return at->model != NULL ? frag_model_add(at->tape, at->model, shape) : *at->at++;
 }
 
+frag_tensor frag_walk_exact(frag_walk *at, frag_shape shape)
+{
+    frag_model *model = at->model;
+    if (model == NULL)
+        return *at->at++;
+    uint32_t index = add_place(model, shape, FRAG_PARAMETER_PLAIN);
+    model->parameters[index] =
+        frag_tape_parameter(at->tape, count_elements(shape), FRAG_F32, is_frozen(model));
+    return model->parameters[index];
+}
+
 frag_tensor frag_walk_frozen(frag_walk *at, frag_shape shape)
 {
     return at->model != NULL ? add_matrices(at->tape, at->model, shape, 1, true) : *at->at++;
@@ -319,11 +330,21 @@ void frag_model_cut_layers(frag_tape *tape, frag_model *model, frag_workload *lo
 }
 
 /* ---- running */
+static frag_tensor multiply(frag_tape *tape, frag_tensor x, const frag_tensor by[2],
+                            uint64_t columns, const frag_linear *of)
+{
+    return of->is_flat ? frag_aten_linear_flat(tape, x, by, columns)
+                       : frag_aten_linear_turned(tape, x, by, columns, of->images);
+}
+
 /* down(x); x is used up. */
 static frag_tensor multiply_down(frag_tape *tape, frag_tensor x, const frag_linear *of)
 {
     if (of->part != FRAG_PARAMETER_COLUMNS) {
-        frag_tape_set(tape, &x, frag_aten_linear(tape, x, of->down, 0, of->rank));
+        const frag_tensor down[] = {of->down, 0};
+        frag_tape_set(tape, &x,
+                      of->is_flat ? frag_aten_linear_flat(tape, x, down, of->rank)
+                                  : frag_aten_linear(tape, x, of->down, 0, of->rank));
         return x;
     }
     frag_tensor input = frag_aten_from_local(tape, x);
@@ -340,9 +361,10 @@ static frag_tensor multiply_adapter(frag_tape *tape, frag_tensor x, const frag_l
     x = multiply_down(tape, x, of);
     if (of->part == FRAG_PARAMETER_ROWS)
         frag_tape_set(tape, &x, frag_aten_replicate(tape, x));
-    frag_tape_set(
-        tape, &x,
-        frag_aten_linear_turned(tape, x, (frag_tensor[]){of->up, 0}, of->columns, images));
+    const frag_tensor up[] = {of->up, 0};
+    frag_tape_set(tape, &x,
+                  of->is_flat ? frag_aten_linear_flat(tape, x, up, of->columns)
+                              : frag_aten_linear_turned(tape, x, up, of->columns, images));
     return x;
 }
 
@@ -448,15 +470,28 @@ static frag_tensor adapt_packed(frag_tape *tape, frag_tensor x, const frag_linea
     return add_adapter(tape, x, of, result);
 }
 
+/* x @ weight.T + bias */
+static frag_tensor multiply_apart(frag_tape *tape, frag_tensor x, const frag_linear *of)
+{
+    frag_tensor turned = frag_aten_view(tape, of->weight);
+    frag_tensor made = frag_aten_linear(tape, x, turned, 0, of->columns);
+    frag_tape_drop(tape, turned);
+    if (of->bias != 0)
+        frag_tape_set(tape, &made, frag_aten_add(tape, made, of->bias));
+    return made;
+}
+
 static frag_tensor run_layer(frag_tape *tape, frag_tensor x, const frag_linear *of)
 {
     if (of->is_packed)
         return frag_aten_linear_packed(tape, x, &of->packed);
+    if (of->is_apart)
+        return multiply_apart(tape, x, of);
     if (of->is_float8)
         return frag_aten_linear_float8(tape, x, of->weight, of->bias, of->columns);
-    return of->is_turned ? frag_aten_addmm(tape, of->bias, x, of->weight, of->columns)
-                         : frag_aten_linear_turned(tape, x, (frag_tensor[]){of->weight, of->bias},
-                                                   of->columns, of->images);
+    return of->is_turned
+               ? frag_aten_addmm(tape, of->bias, x, of->weight, of->columns)
+               : multiply(tape, x, (frag_tensor[]){of->weight, of->bias}, of->columns, of);
 }
 
 static frag_tensor run_part(frag_tape *tape, frag_tensor x, const frag_linear *of)

@@ -10,7 +10,9 @@ typedef struct block {
     frag_tensor norm, norm2;           /* before attention and feed-forward part; 0: not there */
     frag_tensor post_norm, post_norm2; /* behind them */
     bool has_experts;
-    frag_experts experts; /* in the place of gate, up and down */
+    frag_experts experts; /* gate, up and down: those of the shared one */
+    frag_linear shared_gate;
+    frag_latent latent; /* of a key_rank: in the place of q, k, v and o */
 } block;
 
 /* Sinks move to the GPU behind the layers of attention, and are named before them, which is the
@@ -33,6 +35,11 @@ static void walk_attention(frag_walk *at, const frag_network *of, block *next)
     const uint64_t keys = of->key_heads * of->head_width;
     const uint64_t queries = of->heads * of->head_width;
     bool has_bias = of->has_attention_bias || of->has_query_bias;
+    bool has_out_bias = of->has_attention_bias && !of->is_feed_fused;
+    if (of->key_rank > 0) {
+        next->latent = frag_walk_latent(at, of);
+        return;
+    }
     if (of->is_fused) {
         next->o = frag_walk_linear(at, (frag_shape){of->width, queries}, of->has_attention_bias,
                                    FRAG_LORA_O);
@@ -44,45 +51,55 @@ static void walk_attention(frag_walk *at, const frag_network *of, block *next)
     next->q = frag_walk_linear(at, (frag_shape){queries, of->width}, has_bias, FRAG_LORA_Q);
     next->k = frag_walk_linear(at, (frag_shape){keys, of->width}, has_bias, FRAG_LORA_K);
     next->v = frag_walk_linear(at, (frag_shape){keys, of->width}, has_bias, FRAG_LORA_V);
-    next->o =
-        frag_walk_linear(at, (frag_shape){of->width, queries}, of->has_attention_bias, FRAG_LORA_O);
+    next->o = frag_walk_linear(at, (frag_shape){of->width, queries}, has_out_bias, FRAG_LORA_O);
     next->sinks = sinks != 0 ? sinks : walk_sinks(at, of, true);
     if (of->has_head_norms || of->has_whole_norms) {
-        next->query_norm = frag_walk_parameter(
-            at, (frag_shape){0, of->has_whole_norms ? queries : of->head_width});
-        next->key_norm =
-            frag_walk_parameter(at, (frag_shape){0, of->has_whole_norms ? keys : of->head_width});
+        bool is_wide = of->has_whole_norms || of->has_centred_norms; /* a weight for each head */
+        next->query_norm =
+            frag_walk_parameter(at, (frag_shape){0, is_wide ? queries : of->head_width});
+        next->key_norm = frag_walk_parameter(at, (frag_shape){0, is_wide ? keys : of->head_width});
     }
 }
 
 static void walk_feed(frag_walk *at, const frag_network *of, uint64_t layer, block *next)
 {
+    uint64_t inner = next->has_experts ? of->shared_inner : of->inner;
     if (next->has_experts) {
-        next->experts = frag_walk_experts(at, of, (layer + 1) / of->expert_every - 1);
-        return;
+        uint64_t place = (layer + 1) / of->expert_every - 1 - of->dense_layers;
+        next->experts = frag_walk_experts(at, of, place);
+        if (inner == 0)
+            return;
     }
-    if (of->is_fused) {
-        next->gate = frag_walk_linear(at, (frag_shape){2 * of->inner, of->width},
-                                      of->has_inner_bias, FRAG_LORA_GATE_UP);
+    if (of->is_fused || of->is_feed_fused) {
+        next->gate = frag_walk_linear(at, (frag_shape){2 * inner, of->width}, of->has_inner_bias,
+                                      FRAG_LORA_GATE_UP);
     } else {
-        next->gate = frag_walk_linear(at, (frag_shape){of->inner, of->width}, of->has_inner_bias,
-                                      FRAG_LORA_GATE);
-        next->up = frag_walk_linear(at, (frag_shape){of->inner, of->width}, of->has_inner_bias,
-                                    FRAG_LORA_UP);
+        const frag_shape shape = {inner, of->width};
+        next->gate = frag_walk_linear(at, shape, of->has_inner_bias, FRAG_LORA_GATE);
+        next->up = frag_walk_linear(at, shape, of->has_inner_bias, FRAG_LORA_UP);
     }
-    next->down = frag_walk_linear(at, (frag_shape){of->width, of->inner}, of->has_inner_bias,
-                                  FRAG_LORA_DOWN);
+    next->down =
+        frag_walk_linear(at, (frag_shape){of->width, inner}, of->has_inner_bias, FRAG_LORA_DOWN);
+    if (next->has_experts && of->has_shared_gate) {
+        next->shared_gate = frag_walk_linear(at, (frag_shape){1, of->width}, false, 0);
+        next->shared_gate.is_flat = true;
+        next->gate.is_flat = next->up.is_flat = next->down.is_flat = true;
+    }
 }
 
 static block walk_block(frag_walk *at, const frag_network *of, uint64_t layer)
 {
-    block next = {.has_experts = of->experts > 0 && (layer + 1) % of->expert_every == 0};
+    block next = {.has_experts = frag_network_has_experts(of, layer)};
     walk_attention(at, of, &next);
     walk_feed(at, of, layer, &next);
     const frag_shape width = {0, of->width};
+    bool has_second = of->has_pre_norms && !of->is_parallel;
     next.norm = of->has_pre_norms ? frag_walk_parameter(at, width) : 0;
+    if (of->family == FRAG_FAMILY_GLM4)
+        next.norm2 = has_second ? frag_walk_parameter(at, width) : 0;
     next.post_norm = of->has_post_norms ? frag_walk_parameter(at, width) : 0;
-    next.norm2 = of->has_pre_norms ? frag_walk_parameter(at, width) : 0;
+    if (of->family != FRAG_FAMILY_GLM4)
+        next.norm2 = has_second ? frag_walk_parameter(at, width) : 0;
     next.post_norm2 = of->has_post_norms ? frag_walk_parameter(at, width) : 0;
     return next;
 }
@@ -148,66 +165,6 @@ static void build(frag_tape *tape, frag_model *model)
         (void)frag_walk_parameter(&at, (frag_shape){of->vocabulary, of->width});
 }
 
-/* is_exact: the product with the weight is in fp32. */
-static frag_tensor rms_norm(frag_tape *tape, frag_tensor x, frag_tensor weight, uint64_t width,
-                            bool is_exact)
-{
-    frag_dtype dtype = frag_tape_dtype(tape, x);
-    frag_tensor hidden = frag_tape_to(tape, x, FRAG_F32);
-    frag_tensor power = frag_aten_pow(tape, hidden);
-    frag_tensor variance = frag_aten_mean_last(tape, power, width);
-    frag_tape_drop(tape, power);
-    frag_tensor shifted = frag_aten_add_scalar(tape, variance);
-    frag_tensor root = frag_aten_rsqrt(tape, shifted);
-    frag_tape_drop(tape, shifted);
-    frag_tensor scaled = frag_aten_mul(tape, hidden, root);
-    frag_tape_drop(tape, root);
-    frag_tape_set(tape, &hidden, scaled);
-    frag_tensor typed = frag_tape_to(tape, hidden, is_exact ? FRAG_F32 : dtype);
-    frag_tensor made = frag_aten_mul(tape, weight, typed);
-    frag_tape_drop(tape, typed);
-    if (is_exact)
-        frag_tape_set(tape, &made, frag_tape_to(tape, made, dtype));
-    frag_tape_drop(tape, hidden);
-    frag_tape_drop(tape, variance);
-    return made;
-}
-
-/* Gemma's: (x * rsqrt(mean of squares)) * (1 + weight), in fp32 to the end. */
-static frag_tensor wide_norm(frag_tape *tape, frag_tensor x, frag_tensor weight, uint64_t width)
-{
-    bool is_strided = frag_tape_is_strided(tape, x);
-    frag_tensor hidden = frag_tape_to(tape, x, FRAG_F32);
-    if (is_strided)
-        frag_tape_set_strided(tape, hidden);
-    frag_family_will_save(tape, hidden);
-    frag_tensor made = frag_aten_pow(tape, hidden);
-    frag_tape_set(tape, &made, frag_aten_mean_last(tape, made, width));
-    frag_tape_set(tape, &made, frag_aten_add_scalar(tape, made));
-    frag_tape_set(tape, &made, frag_aten_rsqrt(tape, made));
-    frag_family_will_save(tape, hidden);
-    frag_tape_set(tape, &made, frag_aten_mul(tape, hidden, made));
-    if (is_strided)
-        frag_tape_set_strided(tape, made);
-    frag_tape_drop(tape, hidden);
-    frag_tensor factor = frag_tape_to(tape, weight, FRAG_F32);
-    frag_tape_set(tape, &factor, frag_aten_add_scalar(tape, factor));
-    if (frag_tape_needs_gradient(tape, factor))
-        frag_tape_will_save(tape, made);
-    frag_tensor product = frag_aten_mul(tape, made, factor);
-    frag_tape_drop(tape, factor); /* has no name, and goes before the old output */
-    frag_tape_set(tape, &made, product);
-    frag_tape_set(tape, &made, frag_tape_to(tape, made, frag_tape_dtype(tape, x)));
-    return made;
-}
-
-static frag_tensor normalise(frag_tape *tape, const frag_network *of, frag_tensor x,
-                             frag_tensor weight, uint64_t width)
-{
-    return of->has_wide_norms ? wide_norm(tape, x, weight, width)
-                              : rms_norm(tape, x, weight, width, of->has_exact_parts);
-}
-
 static bool is_rope_partial(const frag_network *of)
 {
     return of->is_fused || of->rotary_share < 1;
@@ -239,8 +196,42 @@ static bool has_exact_rope(const frag_network *of)
     return of->has_exact_parts && !of->has_half_rope;
 }
 
+/* GLM's: both numbers of a pair by one angle, which each layer puts side by side. */
+static void turn_pairs(frag_tape *tape, const frag_network *of, frag_tensor qkv[3],
+                       frag_rope angles)
+{
+    frag_rope pairs = frag_rope_pair(tape, angles);
+    frag_rope_turn_parts(tape, of, qkv, pairs);
+    frag_tape_drop(tape, pairs.cosine);
+    frag_tape_drop(tape, pairs.sine);
+}
+
+/* Cohere's: queries and keys in fp32, both until both are turned. */
+static void turn_wide(frag_tape *tape, frag_tensor qkv[3], frag_rope angles)
+{
+    frag_tensor wide[2], turned[2], typed[2];
+    for (uint32_t i = 0; i < 2; i++)
+        wide[i] = frag_tape_to(tape, qkv[i], FRAG_F32);
+    for (uint32_t i = 0; i < 2; i++)
+        turned[i] = frag_rope_apply(tape, wide[i], angles);
+    for (uint32_t i = 0; i < 2; i++)
+        typed[i] = frag_tape_to(tape, turned[i], frag_tape_dtype(tape, qkv[i]));
+    for (uint32_t i = 0; i < 2; i++) {
+        frag_tape_drop(tape, wide[i]);
+        frag_tape_drop(tape, turned[i]);
+        frag_tape_set(tape, &qkv[i], typed[i]);
+    }
+}
+
 static void turn(frag_tape *tape, const frag_network *of, frag_tensor qkv[3], frag_rope angles)
 {
+    if (of->has_paired_rope) {
+        if (of->has_centred_norms)
+            turn_wide(tape, qkv, angles);
+        else
+            turn_pairs(tape, of, qkv, angles);
+        return;
+    }
     if (is_rope_partial(of)) {
         apply_partial_rope(tape, of, qkv, angles);
         return;
@@ -265,7 +256,7 @@ static frag_tensor split_normed_heads(frag_tape *tape, const frag_network *of, f
 {
     frag_tensor shaped = frag_aten_view_copied(tape, x);
     frag_tape_drop(tape, x);
-    frag_tape_set(tape, &shaped, normalise(tape, of, shaped, weight, of->head_width));
+    frag_tape_set(tape, &shaped, frag_network_normalise(tape, of, shaped, weight, of->head_width));
     frag_tape_set(tape, &shaped, frag_aten_view(tape, shaped));
     return shaped;
 }
@@ -275,7 +266,10 @@ static void normalise_heads(frag_tape *tape, const frag_network *of, frag_tensor
                             frag_tensor *x)
 {
     if (weight != 0)
-        frag_tape_set(tape, x, normalise(tape, of, *x, weight, frag_tape_count(tape, weight)));
+        frag_tape_set(tape, x,
+                      frag_network_normalise(tape, of, *x, weight,
+                                             of->has_whole_norms ? frag_tape_count(tape, weight)
+                                                                 : of->head_width));
 }
 
 typedef struct projection {
@@ -310,11 +304,13 @@ static frag_tensor project(frag_tape *tape, const frag_network *of, const block 
                                          (is_flash && frag_tape_saves_on_host(tape)));
         if (of->has_whole_norms)
             normalise_heads(tape, of, norms[i], &qkv[i]);
-        else if (norms[i] != 0 && !of->has_late_norms)
+        else if (norms[i] != 0 && !of->has_late_norms && !of->has_centred_norms)
             qkv[i] = split_normed_heads(tape, of, qkv[i], norms[i]);
         else
             qkv[i] = frag_walk_split_heads(tape, qkv[i], is_copied[i]);
     }
+    for (uint32_t i = 0; i < 2 && of->has_centred_norms; i++)
+        normalise_heads(tape, of, norms[i], &qkv[i]);
     for (uint32_t i = 0; i < 3; i++) {
         if (of->has_whole_norms)
             qkv[i] = frag_walk_split_heads(tape, qkv[i], is_copied[i]);
@@ -362,6 +358,9 @@ static frag_tensor attend(frag_tape *tape, const block_call *call, frag_tensor x
 {
     frag_cache *past = call->past;
     const frag_network *of = &call->model->workload->network;
+    if (of->key_rank > 0)
+        return frag_latent_attend(tape, call->model, &call->at.latent, x, call->angles,
+                                  &call->batch, past);
     frag_tensor qkv[3] = {0};
     const projection how = {past != NULL, call->mask != 0, call->angles.cosine != 0};
     frag_tensor fused = project(tape, of, &call->at, x, &how, qkv);
@@ -404,7 +403,7 @@ static frag_tensor feed_fused(frag_tape *tape, frag_activation activation, const
 static frag_tensor feed(frag_tape *tape, const frag_model *model, const block *at, frag_tensor x)
 {
     frag_activation activation = (frag_activation)model->workload->network.activation;
-    if (model->workload->network.is_fused)
+    if (model->workload->network.is_fused || model->workload->network.is_feed_fused)
         return feed_fused(tape, activation, at, x);
     frag_tensor gate = frag_walk_apply(tape, x, &at->gate);
     frag_tensor active = frag_family_activate(tape, gate, activation);
@@ -418,11 +417,44 @@ static frag_tensor feed(frag_tape *tape, const frag_model *model, const block *a
     return made;
 }
 
+/* experts(x) + sigmoid(gate(x)) * shared(x), or experts(x) + shared(x) */
+static frag_tensor feed_experts(frag_tape *tape, const block_call *call, frag_tensor x,
+                                frag_tensor *weights)
+{
+    const block *at = &call->at;
+    const frag_model *model = call->model;
+    const frag_network *of = &model->workload->network;
+    frag_routing kept;
+    frag_tensor rows = of->has_shared_gate ? frag_aten_view(tape, x) : frag_tape_keep(tape, x);
+    frag_tensor shared = of->has_shared_gate ? feed(tape, model, at, rows) : 0;
+    frag_tensor made = frag_experts_apply(tape, model, &at->experts, rows, &call->batch, &kept);
+    if (of->has_clipped_experts) /* handed out */
+        frag_tape_set(tape, weights, frag_tape_keep(tape, kept.weights));
+    if (of->has_shared_gate) {
+        frag_tensor share = frag_walk_apply(tape, rows, &at->shared_gate);
+        frag_tape_set(tape, &share, frag_aten_sigmoid(tape, share));
+        frag_tape_set_column(tape, share);
+        frag_tape_set(tape, &shared, frag_aten_mul(tape, share, shared));
+        frag_tape_drop(tape, share);
+    } else if (of->shared_inner > 0) {
+        shared = feed(tape, model, at, x);
+    }
+    if (shared != 0)
+        frag_tape_set(tape, &made, frag_aten_add(tape, made, shared));
+    if (of->has_shared_gate)
+        frag_tape_set(tape, &made, frag_aten_view(tape, made));
+    frag_tape_drop(tape, rows);
+    frag_tape_drop(tape, shared);
+    frag_routing_drop(tape, &kept);
+    return made;
+}
+
 /* What goes into a part, or comes out of it, through its norm, if there is one. */
 static frag_tensor normalise_part(frag_tape *tape, const frag_network *of, frag_tensor x,
                                   frag_tensor norm)
 {
-    return norm != 0 ? normalise(tape, of, x, norm, of->width) : frag_tape_keep(tape, x);
+    return norm != 0 ? frag_network_normalise(tape, of, x, norm, of->width)
+                     : frag_tape_keep(tape, x);
 }
 
 /* residual + norm(hidden), or residual + hidden * number */
@@ -436,11 +468,29 @@ static void add_part(frag_tape *tape, const frag_network *of, frag_tensor residu
     frag_tape_drop(tape, scaled);
 }
 
+/* x + attention(norm(x)) + feed(norm(x)) */
+static frag_tensor run_parallel(frag_tape *tape, const block_call *call, frag_tensor x)
+{
+    const frag_network *of = &call->model->workload->network;
+    frag_tensor weights = 0;
+    frag_tensor normed = normalise_part(tape, of, x, call->at.norm);
+    frag_tensor attended = attend(tape, call, normed, &weights);
+    frag_tensor fed = feed(tape, call->model, &call->at, normed);
+    frag_tensor made = frag_aten_add(tape, x, attended);
+    frag_tape_set(tape, &made, frag_aten_add(tape, made, fed));
+    const frag_tensor names[] = {normed, attended, fed, weights};
+    for (uint32_t i = 0; i < sizeof names / sizeof *names; i++)
+        frag_tape_drop(tape, names[i]);
+    return made;
+}
+
 static frag_tensor run_block(frag_tape *tape, const void *context, frag_tensor x)
 {
     const block_call *call = context;
     const frag_network *of = &call->model->workload->network;
     const block *at = &call->at;
+    if (of->is_parallel)
+        return run_parallel(tape, call, x);
     frag_tensor weights = 0;
     frag_tensor residual = frag_tape_keep(tape, x);
     frag_tensor hidden = normalise_part(tape, of, x, at->norm);
@@ -449,10 +499,8 @@ static frag_tensor run_block(frag_tape *tape, const void *context, frag_tensor x
     frag_tape_set(tape, &residual, frag_tape_keep(tape, hidden));
     frag_tape_set(tape, &hidden, normalise_part(tape, of, hidden, at->norm2));
     frag_tape_set(tape, &hidden,
-                  at->has_experts
-                      ? frag_experts_apply(tape, call->model, &at->experts, hidden, &call->batch,
-                                           of->has_clipped_experts ? &weights : NULL)
-                      : feed(tape, call->model, at, hidden));
+                  at->has_experts ? feed_experts(tape, call, hidden, &weights)
+                                  : feed(tape, call->model, at, hidden));
     add_part(tape, of, residual, at->post_norm2, &hidden);
     frag_tape_drop(tape, residual);
     frag_tape_drop(tape, weights);
@@ -466,18 +514,25 @@ static void make_masks(frag_tape *tape, const frag_model *model, const frag_batc
 {
     const frag_network *of = &model->workload->network;
     bool has_window = of->window > 0 && of->full_layers < of->layers;
+    /* Of a window of 0 tokens, which no layer looks at. */
+    bool is_idle = of->family == FRAG_FAMILY_QWEN2_MOE;
+    has_window = has_window || is_idle;
     for (uint32_t i = 0; i < 2; i++) {
         if (i == 0 ? has_window && !frag_families[of->family].has_two_masks : !has_window)
             continue;
         if (frag_model_finds_packed(model, past))
             frag_family_find_packed(tape, batch);
-        if (of->is_eager) {
-            const frag_attention_shape shape = {.batch = batch->count,
-                                                .queries = batch->tokens,
-                                                .keys = frag_network_keys(of, i == 1, batch)};
+        const frag_attention_shape shape = {.batch = batch->count,
+                                            .queries = batch->tokens,
+                                            .keys =
+                                                frag_network_keys(of, i == 1 && !is_idle, batch)};
+        if (i == 1 && is_idle) {
+            masks[i] = frag_aten_seen(tape, &shape, true);
+        } else if (of->is_eager) {
             masks[i] = frag_aten_causal_mask(tape, &shape, i == 1, dtype);
-        } else if (i == 1)
+        } else if (i == 1) {
             masks[i] = frag_decoder_see_window(tape, of, batch);
+        }
     }
 }
 
@@ -515,8 +570,9 @@ static frag_tensor run_blocks(frag_tape *tape, const frag_model *model, const fr
     }
     if (stage->is_last)
         frag_tape_set(tape, &hidden,
-                      normalise(tape, of, hidden,
-                                frag_walk_parameter(&at, (frag_shape){0, of->width}), of->width));
+                      frag_network_normalise(tape, of, hidden,
+                                             frag_walk_parameter(&at, (frag_shape){0, of->width}),
+                                             of->width));
     frag_tape_drop(tape, positions);
     frag_tape_drop(tape, embedded);
     for (uint32_t i = 0; i < 2; i++) {

@@ -37,7 +37,19 @@ frag_rope frag_rope_make_half(frag_tape *tape, uint64_t width, uint64_t tokens, 
     return make_angles(tape, width, tokens, dtype, true);
 }
 
-/* torch.cat((-x2, x1), dim=-1) */
+static frag_tensor pair(frag_tape *tape, frag_tensor angles)
+{
+    return frag_tape_empty(tape, frag_tape_count(tape, angles), frag_tape_dtype(tape, angles));
+}
+
+frag_rope frag_rope_pair(frag_tape *tape, frag_rope angles)
+{
+    frag_rope made = {.cosine = pair(tape, angles.cosine)};
+    made.sine = pair(tape, angles.sine);
+    return made;
+}
+
+/* torch.cat((-x2, x1), dim=-1), or a stack of both, which takes the same. */
 static frag_tensor rotate_half(frag_tape *tape, frag_tensor x)
 {
     uint64_t half = frag_tape_count(tape, x) / 2;
@@ -73,16 +85,23 @@ static frag_tensor combine(frag_tape *tape, const frag_tensor of[2], frag_rope a
     return made;
 }
 
+static frag_tensor turn_halves(frag_tape *tape, const frag_tensor halves[2], frag_rope angles)
+{
+    frag_tensor first = combine(tape, halves, angles, false);
+    frag_tensor second = combine(tape, (frag_tensor[]){halves[1], halves[0]}, angles, true);
+    frag_tensor made = frag_aten_cat(tape, first, second, frag_tape_dtype(tape, first));
+    frag_tape_drop(tape, first);
+    frag_tape_drop(tape, second);
+    return made;
+}
+
 frag_tensor frag_rope_apply_half(frag_tape *tape, frag_tensor x, frag_rope angles)
 {
     frag_tensor halves[2];
     frag_aten_split(tape, x, halves, 2);
-    frag_tensor first = combine(tape, halves, angles, false);
-    frag_tensor second = combine(tape, (frag_tensor[]){halves[1], halves[0]}, angles, true);
-    frag_tensor made = frag_aten_cat(tape, first, second, frag_tape_dtype(tape, first));
-    const frag_tensor names[] = {halves[0], halves[1], first, second};
-    for (uint32_t i = 0; i < sizeof names / sizeof *names; i++)
-        frag_tape_drop(tape, names[i]);
+    frag_tensor made = turn_halves(tape, halves, angles);
+    frag_tape_drop(tape, halves[0]);
+    frag_tape_drop(tape, halves[1]);
     return made;
 }
 
@@ -113,4 +132,49 @@ frag_rope_parts frag_rope_split(frag_tape *tape, frag_tensor x, uint64_t head_wi
                                                           : frag_aten_slice(tape, x, rows * width)};
     made.passed = frag_aten_slice(tape, x, rows * (head_width - width));
     return made;
+}
+
+void frag_rope_apply_apart(frag_tape *tape, frag_tensor *const names[2], frag_rope angles,
+                           bool is_paired)
+{
+    frag_tensor halves[2][2] = {{0}};
+    const frag_rope half = {
+        frag_tape_view(tape, angles.cosine, frag_tape_count(tape, angles.cosine) / 2),
+        frag_tape_view(tape, angles.sine, frag_tape_count(tape, angles.sine) / 2)};
+    for (uint32_t i = 0; i < 4 && is_paired; i++) {
+        frag_tensor x = *names[i / 2];
+        halves[i / 2][i % 2] = frag_aten_slice(tape, x, frag_tape_count(tape, x) / 2);
+        frag_tape_set_strided(tape, halves[i / 2][i % 2]);
+    }
+    frag_tensor made[2];
+    for (uint32_t i = 0; i < 2; i++)
+        made[i] = is_paired ? turn_halves(tape, halves[i], half)
+                            : frag_rope_apply(tape, *names[i], angles);
+    for (uint32_t i = 0; i < 2; i++) {
+        frag_tape_drop(tape, halves[i][0]);
+        frag_tape_drop(tape, halves[i][1]);
+        frag_tape_set(tape, names[i], made[i]);
+    }
+    frag_tape_drop(tape, half.cosine);
+    frag_tape_drop(tape, half.sine);
+}
+
+void frag_rope_turn_parts(frag_tape *tape, const frag_network *of, frag_tensor qkv[3],
+                          frag_rope angles)
+{
+    frag_rope_parts parts[2];
+    for (uint32_t i = 0; i < 2; i++)
+        parts[i] = frag_rope_split(tape, qkv[i], of->head_width, frag_rope_width(of));
+    frag_tensor made[2];
+    for (uint32_t i = 0; i < 2; i++)
+        made[i] = frag_rope_apply(tape, parts[i].turned, angles);
+    for (uint32_t i = 0; i < 2; i++)
+        frag_tape_set(
+            tape, &made[i],
+            frag_aten_cat(tape, made[i], parts[i].passed, frag_tape_dtype(tape, made[i])));
+    for (uint32_t i = 0; i < 2; i++) {
+        frag_tape_drop(tape, parts[i].turned);
+        frag_tape_drop(tape, parts[i].passed);
+        frag_tape_set(tape, &qkv[i], made[i]);
+    }
 }

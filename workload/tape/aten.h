@@ -63,6 +63,8 @@ frag_tensor frag_aten_slice(frag_tape *tape, frag_tensor self, uint64_t count);
 frag_tensor frag_aten_expand(frag_tape *tape, frag_tensor self, uint64_t count);
 /* self.repeat(times, 1, 1), a copy in any case. */
 frag_tensor frag_aten_repeat(frag_tape *tape, frag_tensor self, uint64_t times);
+/* self[..., a part] = source, the next part of a tensor that was empty; self is used up. */
+frag_tensor frag_aten_write(frag_tape *tape, frag_tensor self, frag_tensor source);
 /* first may be 0: an empty tensor. dtype: the wider of both. */
 frag_tensor frag_aten_cat(frag_tape *tape, frag_tensor first, frag_tensor second, frag_dtype dtype);
 
@@ -212,11 +214,13 @@ typedef struct frag_attention_shape {
     uint64_t key_heads; /* fewer: grouped queries */
     uint64_t queries;   /* tokens */
     uint64_t keys;
-    uint64_t width; /* of a head */
+    uint64_t width;       /* of a head */
+    uint64_t value_width; /* of its values, if they have another; 0: they do not */
     bool has_dropout;
     bool is_causal;
     bool is_cached;      /* keys and values come out of a cache, heads before tokens */
     bool is_heads_first; /* queries lie with heads before tokens, not the other way around */
+    bool is_shared;      /* the one head of keys and values is spread by the products themselves */
     bool is_packed;      /* heads of one key are queries, all of one token; without gradients */
     frag_tensor mask;    /* numbers that are added to the scores of each sequence; 0: none */
     frag_tensor seen;    /* frag_aten_seen, which becomes such a mask; 0: none */

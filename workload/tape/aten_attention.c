@@ -6,11 +6,12 @@ static uint64_t round_up(uint64_t n, uint64_t step)
     return (n + step - 1) / step * step;
 }
 
-/* numbers: batch, heads, key_heads, queries, keys, width, is_heads_first */
+/* numbers: batch, heads, key_heads, queries, keys, width, is_heads_first, value_width */
 static void set_shape(frag_node *node, const frag_attention_shape *shape)
 {
-    const uint64_t numbers[] = {shape->batch, shape->heads, shape->key_heads,     shape->queries,
-                                shape->keys,  shape->width, shape->is_heads_first};
+    const uint64_t numbers[] = {shape->batch,          shape->heads,      shape->key_heads,
+                                shape->queries,        shape->keys,       shape->width,
+                                shape->is_heads_first, shape->value_width};
     for (uint32_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         node->numbers[i] = numbers[i];
 }
@@ -24,7 +25,24 @@ static frag_attention_shape get_shape(const frag_node *node)
                                   .queries = of[3],
                                   .keys = of[4],
                                   .width = of[5],
-                                  .is_heads_first = of[6] != 0};
+                                  .is_heads_first = of[6] != 0,
+                                  .value_width = of[7]};
+}
+
+static uint64_t value_width(const frag_attention_shape *shape)
+{
+    return shape->value_width > 0 ? shape->value_width : shape->width;
+}
+
+/* Of what attention makes of values. */
+static uint64_t made_count(const frag_attention_shape *shape)
+{
+    return shape->batch * shape->heads * shape->queries * value_width(shape);
+}
+
+static uint64_t value_count(const frag_attention_shape *shape)
+{
+    return shape->batch * shape->key_heads * shape->keys * value_width(shape);
 }
 
 static uint64_t query_count(const frag_attention_shape *shape)
@@ -249,6 +267,11 @@ static backward_kernel find_kernel(const frag_tape_card *card, uint64_t width, b
                                               : (backward_kernel){64, 64, true};
 }
 
+static uint64_t widest(const frag_attention_shape *shape)
+{
+    return value_width(shape) > shape->width ? value_width(shape) : shape->width;
+}
+
 enum { KEYS = 64, SPLITS_MAX = 200 };
 
 /* Keys are split among blocks, each with sums of its own; for fewer where those take much room. */
@@ -263,7 +286,9 @@ static uint64_t count_backward_bytes(const frag_attention_shape *shape,
     if (splits > SPLITS_MAX / heads)
         splits = SPLITS_MAX / heads > 1 ? SPLITS_MAX / heads : 1;
     if (kernel->keeps_key_sums)
-        bytes += 2 * splits * KEYS * round_up(shape->width, kernel->rows) * sizeof(float);
+        bytes +=
+            splits * KEYS * sizeof(float) *
+            (round_up(shape->width, kernel->rows) + round_up(value_width(shape), kernel->rows));
     return heads * bytes;
 }
 
@@ -275,12 +300,12 @@ static void efficient_backward(frag_tape *tape, frag_node *node, const frag_tens
     uint64_t rows = shape.batch * shape.heads * shape.queries;
     out[0] = frag_tape_empty(tape, query_count(&shape), dtype);
     out[1] = frag_tape_empty(tape, key_count(&shape), dtype);
-    out[2] = frag_tape_empty(tape, key_count(&shape), dtype);
+    out[2] = frag_tape_empty(tape, value_count(&shape), dtype);
     if (node->edges[3].node != 0)
         out[3] = mask_gradient(tape, &shape, dtype);
-    frag_tensor delta = make_delta(tape, rows, rows * shape.width, dtype);
+    frag_tensor delta = make_delta(tape, rows, made_count(&shape), dtype);
     const backward_kernel kernel =
-        find_kernel(frag_tape_get_card(tape), shape.width, dtype != FRAG_F32);
+        find_kernel(frag_tape_get_card(tape), widest(&shape), dtype != FRAG_F32);
     frag_tensor workspace = frag_tape_empty(tape, count_backward_bytes(&shape, &kernel), FRAG_BOOL);
     frag_tape_drop(tape, delta);
     frag_tape_drop(tape, workspace);
@@ -295,11 +320,11 @@ static frag_tensor efficient(frag_tape *tape, const frag_tensor qkv[3],
                        : shape->seen != 0 ? mask_unseen(tape, shape, dtype)
                                           : 0;
     will_save_inputs(tape, mask, qkv);
-    frag_tensor made = frag_tape_empty(tape, query_count(shape), dtype);
+    frag_tensor made = frag_tape_empty(tape, made_count(shape), dtype);
     frag_tensor sums = frag_tape_empty(
         tape, is_saved ? shape->batch * shape->heads * round_up(shape->queries, 32) : 0, FRAG_F32);
-    if (shape->width > 128 && dtype != FRAG_F32) /* too wide for registers: sums in fp32 */
-        frag_tape_drop(tape, frag_tape_empty(tape, query_count(shape), FRAG_F32));
+    if (widest(shape) > 128 && dtype != FRAG_F32) /* too wide for registers: sums in fp32 */
+        frag_tape_drop(tape, frag_tape_empty(tape, made_count(shape), FRAG_F32));
     if (shape->heads > 1)
         frag_tape_set_strided(tape, made);
     frag_node *node = frag_tape_record(tape, efficient_backward,
@@ -399,14 +424,33 @@ static frag_tensor lay_heads(frag_tape *tape, frag_tensor x, const frag_attentio
     return is_copied ? frag_aten_contiguous(tape, x) : frag_aten_view(tape, x);
 }
 
+/* Keys, or values, for products: one head that all share is expanded, and copied for several
+ * sequences. */
+static frag_tensor lay_keys(frag_tape *tape, frag_tensor x, const frag_attention_shape *shape)
+{
+    if (!shape->is_shared)
+        return lay_heads(tape, x, shape, are_keys_laid(shape), shape->keys);
+    frag_tensor spread = frag_aten_expand(tape, x, frag_tape_count(tape, x) * shape->heads);
+    frag_tensor made =
+        shape->batch > 1 ? frag_aten_contiguous(tape, spread) : frag_aten_view(tape, spread);
+    frag_tape_drop(tape, spread);
+    return made;
+}
+
+static frag_tensor repeat_unless_shared(frag_tape *tape, frag_tensor x,
+                                        const frag_attention_shape *shape)
+{
+    return shape->is_shared ? frag_tape_keep(tape, x) : frag_aten_repeat_heads(tape, x, shape);
+}
+
 /* The product in the type of the inputs; the scores are handed out in it too, and nobody takes
  * them. */
 static frag_tensor weigh(frag_tape *tape, frag_tensor scores, frag_tensor value,
                          const frag_attention_shape *shape, frag_dtype dtype)
 {
-    uint64_t count = shape->batch * shape->heads * shape->queries * shape->width;
+    uint64_t count = made_count(shape);
     frag_tensor typed = frag_tape_to(tape, scores, dtype);
-    frag_tensor laid = lay_heads(tape, value, shape, are_keys_laid(shape), shape->keys);
+    frag_tensor laid = lay_keys(tape, value, shape);
     frag_tensor made = frag_aten_bmm(tape, scores, laid, count);
     frag_tape_drop(tape, laid);
     /* With several sequences the gradient must be copied to be seen as matrices. */
@@ -423,12 +467,12 @@ static frag_tensor multiply_scores(frag_tape *tape, const frag_tensor qkv[3],
 {
     frag_tensor query = frag_aten_mul_scalar(tape, qkv[0]);
     frag_tensor mask = shape->is_causal ? make_causal_mask(tape, shape) : 0;
-    frag_tensor key = frag_aten_repeat_heads(tape, qkv[1], shape);
-    frag_tensor value = frag_aten_repeat_heads(tape, qkv[2], shape);
+    frag_tensor key = repeat_unless_shared(tape, qkv[1], shape);
+    frag_tensor value = repeat_unless_shared(tape, qkv[2], shape);
     frag_tensor scaled = frag_aten_mul_scalar(tape, key);
     uint64_t rows = shape->batch * shape->heads * shape->queries;
     frag_tensor laid = lay_heads(tape, query, shape, shape->is_heads_first, shape->queries);
-    frag_tensor turned = lay_heads(tape, scaled, shape, are_keys_laid(shape), shape->keys);
+    frag_tensor turned = lay_keys(tape, scaled, shape);
     frag_tape_set_strided(tape, turned); /* .transpose(-2, -1) */
     if (frag_tape_needs_gradient(tape, laid))
         frag_tape_will_save(tape, turned);
@@ -495,7 +539,8 @@ frag_tensor frag_aten_attention(frag_tape *tape, const frag_tensor qkv[3],
         if (i == 0 || !shape->is_cached)
             frag_tape_set_strided(tape, typed[i]);
     frag_dtype dtype = frag_tape_dtype(tape, typed[0]);
-    bool is_flash = shape->mask == 0 && shape->seen == 0 && frag_aten_is_flash(tape, dtype);
+    bool is_flash = shape->mask == 0 && shape->seen == 0 && frag_aten_is_flash(tape, dtype) &&
+                    value_width(shape) == shape->width;
     bool is_math =
         !is_flash && (shape->heads != shape->key_heads || frag_aten_is_unknown(tape, dtype));
     frag_tensor made = is_flash  ? flash(tape, typed, shape)

@@ -29,7 +29,9 @@ static void sum_backward(frag_tape *tape, frag_node *node, const frag_tensor *in
 
 frag_tensor frag_aten_sum(frag_tape *tape, frag_tensor self, const frag_reduction *of)
 {
-    frag_tensor made = frag_tape_empty(tape, of->outputs, frag_tape_dtype(tape, self));
+    bool is_wide = frag_tape_autocast(tape) != FRAG_F32; /* which sums in fp32 */
+    frag_tensor made =
+        frag_tape_empty(tape, of->outputs, is_wide ? FRAG_F32 : frag_tape_dtype(tape, self));
     if (of->is_fastest)
         frag_tape_set_column(tape, made);
     frag_aten_reduce_buffers(tape, of);
@@ -39,20 +41,20 @@ frag_tensor frag_aten_sum(frag_tape *tape, frag_tensor self, const frag_reductio
     return made;
 }
 
-/* saved: other, self as it was. other: -grad * ((self / other) / other) */
+/* saved: other, self as it was. other: -grad * ((self / other) / other), in the type of both */
 static void divide_backward(frag_tape *tape, frag_node *node, const frag_tensor *in,
                             frag_tensor *out)
 {
     uint64_t count = frag_tape_count(tape, in[0]);
     frag_dtype dtype = frag_tape_dtype(tape, in[0]);
-    frag_tensor parts[3]; /* -grad, the inner quotient, the outer one */
-    (void)node;
+    frag_dtype wide = frag_aten_wider(dtype, frag_tape_dtype(tape, node->saved[0]));
+    frag_tensor parts[3]; /* the inner quotient, the outer one, -grad */
     for (uint32_t i = 0; i < 3; i++)
-        parts[i] = frag_tape_empty(tape, count, dtype);
-    out[1] = frag_tape_empty(tape, count, dtype);
+        parts[i] = frag_tape_empty(tape, count, i < 2 ? wide : dtype);
+    out[1] = frag_tape_empty(tape, count, wide);
     for (uint32_t i = 0; i < 3; i++)
         frag_tape_drop(tape, parts[i]);
-    out[0] = frag_tape_empty(tape, count, dtype);
+    out[0] = frag_tape_empty(tape, count, wide);
 }
 
 frag_tensor frag_aten_divide_in_place(frag_tape *tape, frag_tensor self, frag_tensor other)

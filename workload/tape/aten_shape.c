@@ -173,6 +173,40 @@ frag_tensor frag_aten_expand(frag_tape *tape, frag_tensor self, uint64_t count)
     return made;
 }
 
+/* CopySlices: the gradient is copied, and the part of it once more, which is source's; in the copy
+ * zeros take its place. */
+static void write_backward(frag_tape *tape, frag_node *node, const frag_tensor *in,
+                           frag_tensor *out)
+{
+    frag_dtype dtype = frag_tape_dtype(tape, in[0]);
+    frag_tensor whole = frag_tape_empty(tape, node->numbers[0], dtype);
+    frag_tensor part = frag_tape_empty(tape, node->numbers[1], dtype);
+    frag_tensor zeros =
+        node->edges[0].node != 0 ? frag_tape_empty(tape, node->numbers[1], dtype) : 0;
+    if (node->edges[1].node != 0)
+        out[1] = frag_tape_to(tape, part, (frag_dtype)node->numbers[2]);
+    frag_tape_drop(tape, zeros);
+    frag_tape_drop(tape, part);
+    if (node->edges[0].node != 0)
+        out[0] = whole;
+    else
+        frag_tape_drop(tape, whole);
+}
+
+frag_tensor frag_aten_write(frag_tape *tape, frag_tensor self, frag_tensor source)
+{
+    frag_tensor made = frag_tape_alias(tape, self, frag_tape_count(tape, self));
+    frag_node *node =
+        frag_tape_record(tape, write_backward, (frag_tensor[]){self, source}, 2, &made, 1);
+    if (node != NULL) {
+        node->numbers[0] = frag_tape_count(tape, self);
+        node->numbers[1] = frag_tape_count(tape, source);
+        node->numbers[2] = frag_tape_dtype(tape, source);
+    }
+    frag_tape_drop(tape, self);
+    return made;
+}
+
 /* The sum over the repeats, where there are several. */
 static void repeat_backward(frag_tape *tape, frag_node *node, const frag_tensor *in,
                             frag_tensor *out)

@@ -1,0 +1,13 @@
+/* What the files that check a workload share: for check.c and check_parallel.c alone. */
+#ifndef FRAG_DESCRIPTION_CHECKS_H
+#define FRAG_DESCRIPTION_CHECKS_H
+
+#include "workload/description/description.h"
+
+/* Has it the fields of llama? */
+bool frag_network_is_llama(const frag_network *of);
+bool frag_workload_has_autocast(const frag_workload *workload);
+/* What several devices are described for. */
+bool frag_workload_check_parallel(const frag_workload *workload, frag_error *error);
+
+#endif
