@@ -48,13 +48,18 @@ static frag_tensor attend(frag_tape *tape, const block_call *call, const frag_at
     const frag_network *of = &call->model->workload->network;
     uint64_t count = call->batch.count;
     frag_tensor qkv[3] = {frag_walk_apply(tape, x, &at->q)};
-    qkv[0] = frag_walk_split_heads(tape, qkv[0], frag_aten_is_turned(tape, qkv[0], 0, count));
+    /* Flash's gradients lie as its inputs do, which come back from the host in one piece. */
+    bool is_laid =
+        frag_aten_is_flash(tape, frag_tape_dtype(tape, qkv[0])) && frag_tape_saves_on_host(tape);
+    qkv[0] =
+        frag_walk_split_heads(tape, qkv[0], is_laid || frag_aten_is_turned(tape, qkv[0], 0, count));
     qkv[1] = frag_walk_apply(tape, seen, &at->k);
     if (frag_aten_is_turned(tape, qkv[1], 1, count))
         frag_tape_set(tape, &qkv[1], frag_aten_view_copied(tape, qkv[1]));
     qkv[2] = frag_walk_apply(tape, seen, &at->v);
-    qkv[1] = frag_walk_split_heads(tape, qkv[1], false);
-    qkv[2] = frag_walk_split_heads(tape, qkv[2], frag_aten_is_turned(tape, qkv[2], 2, count));
+    qkv[1] = frag_walk_split_heads(tape, qkv[1], is_laid);
+    qkv[2] =
+        frag_walk_split_heads(tape, qkv[2], is_laid || frag_aten_is_turned(tape, qkv[2], 2, count));
     frag_attention_shape shape = {
         .batch = count,
         .heads = call->in.heads,
