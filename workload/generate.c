@@ -42,6 +42,7 @@ static const frag_family *const families[FRAG_FAMILY_COUNT] = {
     [FRAG_FAMILY_PHI] = &frag_family_phi,
     [FRAG_FAMILY_STARCODER2] = &frag_family_phi,
     [FRAG_FAMILY_STABLELM] = &frag_family_phi,
+    [FRAG_FAMILY_GPTJ] = &frag_family_phi,
     [FRAG_FAMILY_VIT] = &frag_family_vit,
     [FRAG_FAMILY_RESNET] = &frag_family_resnet,
     [FRAG_FAMILY_CONVNEXT] = &frag_family_convnext,

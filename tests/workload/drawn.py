@@ -19,7 +19,7 @@ EXPERTS = ["mixtral", "qwen3_moe"]
 PAIRS = ["bart", "t5", "mt5"]
 IMAGES = ["vit", "resnet", "convnext", "mnasnet", "unet"]
 GRAPHS = ["graphsage", "gcn"]
-LATER_DECODERS = ["falcon"]
+LATER_DECODERS = ["falcon", "gptj"]
 LAYER_NORMED = ["phi", "starcoder2", "stablelm"]
 FAMILIES = ["gpt2", "opt", "gpt_neox", *LAYER_NORMED, "bert", "roberta", "distilbert", "modernbert", "whisper", "dlrm", *GROUPED, *EXPERTS, *PAIRS, *IMAGES, *GRAPHS]
 CARDS = ["rtx3090", "rtx4090", "l4", "a100-40gb", "a100-80gb", "h100-80gb"]  # of compute capability 8.0 and above, where cases fit
@@ -76,6 +76,9 @@ def draw_transformer(draw, family, is_wide=False):
     heads, layers, width = draw.choice([4, 6, 8, 10]), draw.randint(2, 10), draw.choice([32, 64, 80])
     inner = heads * width * draw.choice([2, 3, 4])
     config = {"vocab_size": draw.choice([8000, 30522, 50257])}
+    if family == "gptj":
+        return config | {"n_layer": layers, "n_head": heads, "n_embd": heads * width, "n_inner": inner, "rotary_dim": draw.choice([16, 32]), "resid_pdrop": draw.choice([0.0, 0.1]),
+                         "attn_pdrop": draw.choice([0.0, 0.1]), "bos_token_id": 1, "eos_token_id": 1}
     if family == "gpt2":
         config |= {"n_layer": layers, "n_head": heads, "n_embd": heads * width}
     elif family == "distilbert":

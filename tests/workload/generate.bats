@@ -157,7 +157,7 @@ refuse() { # sentence; the file's text is on stdin
 
 targets="q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj, qkv_proj, gate_up_proj, c_attn, c_proj, c_fc, query, key, value, dense"
 targets+=", q_lin, k_lin, v_lin, out_lin, lin1, lin2, query_key_value, dense_h_to_4h, dense_4h_to_h, to_q, to_k, to_v, to_out.0, fc1, fc2, Wqkv, Wi, Wo"
-families="gpt2, llama, bert, mistral, qwen2, qwen3, phi3, gemma, roberta, xlm-roberta, distilbert, deberta-v2, electra, opt, gpt_neox, falcon, phi, starcoder2, stablelm, gemma2, gemma3, granite, olmo2, smollm3, glm, glm4, cohere, vit, resnet, unet, mixtral, qwen3_moe, olmoe, qwen2_moe, deepseek_v3, gpt_oss, bart, t5, mt5, convnext, whisper, mnasnet, dlrm, graphsage, gcn or modernbert"
+families="gpt2, llama, bert, mistral, qwen2, qwen3, phi3, gemma, roberta, xlm-roberta, distilbert, deberta-v2, electra, opt, gpt_neox, falcon, phi, starcoder2, stablelm, gptj, gemma2, gemma3, granite, olmo2, smollm3, glm, glm4, cohere, vit, resnet, unet, mixtral, qwen3_moe, olmoe, qwen2_moe, deepseek_v3, gpt_oss, bart, t5, mt5, convnext, whisper, mnasnet, dlrm, graphsage, gcn or modernbert"
 types=${families/unet, /}
 types=${types/gemma3,/gemma3_text,}
 types=${types/xlm-roberta,/xlm-roberta, camembert,}
@@ -226,20 +226,22 @@ types=${types/, mnasnet, dlrm, graphsage, gcn or/ or}
     printf 'model: {family: bert}\nrun: {task: generate}\n' |
         refuse ": task is generate, and bert is no decoder; expected train or evaluate"
     printf '{"model_type": "roberta", "max_position_embeddings": 66}' | refuse ": tokens is 128; the model has positions for 64"
-    any="'fraglab dryrun -- python train.py' takes any model; expected"
-    printf '{"model_type": "wav2vec2"}' | refuse ": 'model_type' is 'wav2vec2'; $any $types"
+    any="'fraglab dryrun -- python train.py' takes any model;"
+    printf '{"model_type": "wav2vec2"}' | refuse ": 'model_type' is 'wav2vec2'; $any expected $types"
     printf '{"model_type": "deberta-v2", "relative_attention": true, "share_att_key": true, "position_biased_input": true}' |
         refuse ": 'position_biased_input' is true; expected false: nothing else is described"
     printf '{"model_type": "gpt_oss"}' >"$out/oss.json"
     refuse_with() { run ./fraglab trace generate "$out/oss.json" "$@" -f -o "$out/never.fgt"; [ "$status" -eq 2 ] || [ "$status" -eq 1 ]; echo "$output"; }
     [[ "$(refuse_with --experts-implementation eager)" == *"which is not described for gpt_oss; expected grouped_mm"* ]]
-    printf '{"model_type": "mbart"}' | refuse ": 'model_type' is 'mbart'; the nearest that is described is bart; $any $types"
+    printf '{"model_type": "mbart"}' | refuse ": 'model_type' is 'mbart'; $any the nearest that is described is bart"
     printf '{"model_type": "llava", "text_config": {"model_type": "llama"}}' |
-        refuse ": 'model_type' is 'llava'; its 'text_config' alone is llama, and is taken as a file of its own; $any $types"
+        refuse ": 'model_type' is 'llava'; $any its 'text_config' alone is llama, and is taken as a file of its own"
     printf '{"_class_name": "FluxTransformer2DModel"}' | refuse ": '_class_name' is 'FluxTransformer2DModel'; expected UNet2DConditionModel"
     printf '{"model_type": "falcon", "alibi": true}' | refuse ": alibi is true, or neither shared_keys nor copied_keys; expected a falcon with rotary positions and fewer heads of keys than of queries"
     printf '{"model_type": "qwen2_moe", "use_sliding_window": true}' | refuse ": use_window is true, which is not described for qwen2_moe; expected false"
     printf '{"model_type": "deepseek_v3", "num_key_value_heads": 4}' | refuse ": key_heads is 4 and key_rank is given, of which all 128 heads are made; expected as many"
+    printf '{"model_type": "gptj", "rotary_dim": 300}' | refuse ": turned_width is 300; expected at most the width of a head, 256"
+    printf 'model: {family: deepseek_v3}\nrun: {task: serve, precision: bf16, cache: paged}\n' | refuse ": cache is paged, which is not described for deepseek_v3; expected contiguous"
     printf '{"model_type": "deepseek_v3", "n_group": 7}' | refuse ": router_groups is 7, experts 256; expected groups of two or more experts, as many in each, and no more router_groups_chosen"
     printf '{"model_type": "gpt2", "n_layer": -3}' | refuse ": 'n_layer' is -3; expected a whole number 1 to 1000"
     printf 'model: {family: llama}\nrun: {quantize: nf4}\n' |
@@ -298,7 +300,7 @@ types=${types/, mnasnet, dlrm, graphsage, gcn or/ or}
         refuse ": nodes has 63, and batch is 64; expected at least as many nodes"
     printf 'model: {family: graphsage}\nrun: {checkpoint: blocks}\n' |
         refuse ": checkpoint is blocks, and graphsage has no blocks for it; expected none"
-    printf '{"model_type": "dlrm"}' | refuse ": 'model_type' is 'dlrm'; $any $types"
+    printf '{"model_type": "dlrm"}' | refuse ": 'model_type' is 'dlrm'; $any expected $types"
     printf '{"hidden_size": 3}' | refuse ": has no 'model_type'; expected the config.json of a model"
 }
 

@@ -5,6 +5,7 @@
 #include "base/bits.h"
 #include "base/text.h"
 #include "workload/description/checks.h"
+#include "workload/description/field_tables.h"
 
 #define SCORES_MAX ((uint64_t)1 << 50)
 #define PIXELS_MAX ((uint64_t)1 << 34)
@@ -48,6 +49,15 @@ static bool check_transformer(const frag_network *of, frag_error *error)
                          "key_heads is %" PRIu64 " and key_rank is given, of which all %" PRIu64
                          " heads are made; expected as many",
                          of->key_heads, of->heads);
+    if (of->key_rank > 0 && (of->is_eager || of->has_window))
+        return frag_fail(error, FRAG_E_INPUT,
+                         "eager or use_window is true and key_rank is given; expected neither with "
+                         "latent attention");
+    if (of->family == FRAG_FAMILY_GPTJ && of->turned_width > of->head_width)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "turned_width is %" PRIu64
+                         "; expected at most the width of a head, %" PRIu64,
+                         of->turned_width, of->head_width);
     if (of->router_groups > 0 &&
         (of->experts % of->router_groups != 0 || of->experts < 2 * of->router_groups ||
          of->router_groups_chosen > of->router_groups))
@@ -324,7 +334,8 @@ static bool check_size(const frag_workload *workload, frag_error *error)
 
 bool frag_network_is_llama(const frag_network *of)
 {
-    return frag_families[of->family].fields == frag_families[FRAG_FAMILY_LLAMA].fields;
+    bool is_later = of->is_feed_fused || of->has_paired_rope || of->has_centred_norms;
+    return frag_families[of->family].fields == frag_llama_fields && !is_later && of->key_rank == 0;
 }
 
 /* Are all matrices of its blocks weights of nn.Linear? */
@@ -554,7 +565,9 @@ static bool check_dependent(const frag_workload *workload, frag_error *error)
         return frag_fail(
             error, FRAG_E_INPUT,
             "lora_dora is true, and there are no adapters; expected lora_rank with it");
-    if (workload->has_dora && family->is_diffusion)
+    bool has_no_dora = family->is_diffusion || workload->network.family == FRAG_FAMILY_FALCON ||
+                       workload->network.has_shared_gate;
+    if (workload->has_dora && has_no_dora)
         return frag_fail(error, FRAG_E_INPUT, "lora_dora is true, which is not described for %s",
                          family->name);
     if (!family->has_samples && has_lengths(&workload->lookups, "lookups"))
@@ -653,6 +666,10 @@ static bool check_server(const frag_workload *workload, frag_error *error)
     if (is_paged && of->window > 0)
         return frag_fail(error, FRAG_E_INPUT,
                          "cache is paged, which is not described with a window; expected window 0");
+    if (is_paged && (of->key_rank > 0 || of->has_copied_keys))
+        return frag_fail(error, FRAG_E_INPUT,
+                         "cache is paged, which is not described for %s; expected contiguous",
+                         frag_families[of->family].name);
     uint64_t longest = frag_lengths_largest(&workload->tokens) + find_answer(workload);
     uint64_t least = frag_round_up(longest, workload->cache_block);
     if (is_paged && workload->cache_tokens > 0 && workload->cache_tokens < least)

@@ -65,8 +65,6 @@ static bool is_divided(const frag_workload *workload, const char *name, uint64_t
 /* Why a network's layers are not cut, or NULL. */
 static const char *find_uncut(const frag_network *of)
 {
-    if (of->is_feed_fused)
-        return "feed_fused, whose layer of two halves would be cut across them";
     if (of->is_fused)
         return "fused, whose layer of queries, keys and values would be cut across them";
     if (of->has_whole_norms)

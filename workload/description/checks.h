@@ -4,7 +4,8 @@
 
 #include "workload/description/description.h"
 
-/* Has it the fields of llama? */
+/* Is it of llama and its like, as far as GaLore, fp8 and several devices are described for them:
+ * not glm, cohere and latent attention? */
 bool frag_network_is_llama(const frag_network *of);
 bool frag_workload_has_autocast(const frag_workload *workload);
 /* What several devices are described for. */

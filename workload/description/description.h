@@ -30,8 +30,9 @@ typedef enum frag_family_id {
     FRAG_FAMILY_GPT_NEOX, /* Pythia */
     FRAG_FAMILY_FALCON,
     FRAG_FAMILY_PHI,
-    FRAG_FAMILY_STARCODER2, /* phi, as the next */
+    FRAG_FAMILY_STARCODER2, /* phi, as the next two */
     FRAG_FAMILY_STABLELM,
+    FRAG_FAMILY_GPTJ,
     FRAG_FAMILY_GEMMA2, /* llama, as those that follow */
     FRAG_FAMILY_GEMMA3,
     FRAG_FAMILY_GRANITE,

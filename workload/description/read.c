@@ -175,7 +175,8 @@ static bool find_relative(const char *type, frag_text *text)
     return best != NULL;
 }
 
-/* Names what is nearest, and the way that is open to every model. */
+/* Names what is nearest, or where nothing is, all that there are; and the way that is open to every
+ * model. */
 static bool refuse_type(const frag_json *json, const char *type, frag_error *error)
 {
     frag_text names = {0};
@@ -186,15 +187,16 @@ static bool refuse_type(const frag_json *json, const char *type, frag_error *err
     frag_family_id id = FRAG_FAMILY_LLAMA;
     const frag_json_value *text = frag_json_at_path(json, "text_config.model_type");
     if (text != NULL && frag_json_read_text(text, &part) && find_family(part, true, &id))
-        frag_text_add(&hint, "its 'text_config' alone is %s, and is taken as a file of its own; ",
+        frag_text_add(&hint, "its 'text_config' alone is %s, and is taken as a file of its own",
                       part);
     else if (find_relative(type, &relative))
-        frag_text_add(&hint, "the nearest that is described is %s; ", relative.bytes);
+        frag_text_add(&hint, "the nearest that is described is %s", relative.bytes);
     list_families(true, false, &names);
+    if (hint.length == 0)
+        frag_text_add(&hint, "expected %s", frag_choices_list(names.bytes, &shown));
     frag_fail(error, FRAG_E_INPUT,
-              "'model_type' is '%s'; %s'fraglab dryrun -- python train.py' takes any model; "
-              "expected %s",
-              type, hint.length > 0 ? hint.bytes : "", frag_choices_list(names.bytes, &shown));
+              "'model_type' is '%s'; 'fraglab dryrun -- python train.py' takes any model; %s", type,
+              hint.bytes);
     frag_text_destroy(&names);
     frag_text_destroy(&shown);
     frag_text_destroy(&hint);

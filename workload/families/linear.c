@@ -330,11 +330,12 @@ void frag_model_cut_layers(frag_tape *tape, frag_model *model, frag_workload *lo
 }
 
 /* ---- running */
+/* images: whose gradients come with channels before pixels; 0: they do not. */
 static frag_tensor multiply(frag_tape *tape, frag_tensor x, const frag_tensor by[2],
-                            uint64_t columns, const frag_linear *of)
+                            uint64_t columns, const frag_linear *of, uint64_t images)
 {
     return of->is_flat ? frag_aten_linear_flat(tape, x, by, columns)
-                       : frag_aten_linear_turned(tape, x, by, columns, of->images);
+                       : frag_aten_linear_turned(tape, x, by, columns, images);
 }
 
 /* down(x); x is used up. */
@@ -342,9 +343,7 @@ static frag_tensor multiply_down(frag_tape *tape, frag_tensor x, const frag_line
 {
     if (of->part != FRAG_PARAMETER_COLUMNS) {
         const frag_tensor down[] = {of->down, 0};
-        frag_tape_set(tape, &x,
-                      of->is_flat ? frag_aten_linear_flat(tape, x, down, of->rank)
-                                  : frag_aten_linear(tape, x, of->down, 0, of->rank));
+        frag_tape_set(tape, &x, multiply(tape, x, down, of->rank, of, 0));
         return x;
     }
     frag_tensor input = frag_aten_from_local(tape, x);
@@ -362,9 +361,7 @@ static frag_tensor multiply_adapter(frag_tape *tape, frag_tensor x, const frag_l
     if (of->part == FRAG_PARAMETER_ROWS)
         frag_tape_set(tape, &x, frag_aten_replicate(tape, x));
     const frag_tensor up[] = {of->up, 0};
-    frag_tape_set(tape, &x,
-                  of->is_flat ? frag_aten_linear_flat(tape, x, up, of->columns)
-                              : frag_aten_linear_turned(tape, x, up, of->columns, images));
+    frag_tape_set(tape, &x, multiply(tape, x, up, of->columns, of, images));
     return x;
 }
 
@@ -489,9 +486,9 @@ static frag_tensor run_layer(frag_tape *tape, frag_tensor x, const frag_linear *
         return multiply_apart(tape, x, of);
     if (of->is_float8)
         return frag_aten_linear_float8(tape, x, of->weight, of->bias, of->columns);
-    return of->is_turned
-               ? frag_aten_addmm(tape, of->bias, x, of->weight, of->columns)
-               : multiply(tape, x, (frag_tensor[]){of->weight, of->bias}, of->columns, of);
+    return of->is_turned ? frag_aten_addmm(tape, of->bias, x, of->weight, of->columns)
+                         : multiply(tape, x, (frag_tensor[]){of->weight, of->bias}, of->columns, of,
+                                    of->images);
 }
 
 static frag_tensor run_part(frag_tape *tape, frag_tensor x, const frag_linear *of)

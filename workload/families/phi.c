@@ -1,5 +1,5 @@
-/* Phi, StarCoder2 and StableLM as transformers 5 has them (models/phi/modeling_phi.py and its
- * like): decoders with LayerNorm and rotary positions, with attention by
+/* Phi, StarCoder2, StableLM and GPT-J as transformers 5 has them (models/phi/modeling_phi.py and
+ * its like): decoders with LayerNorm and rotary positions, with attention by
  * scaled_dot_product_attention. */
 #include "workload/families/family.h"
 
@@ -9,6 +9,25 @@ typedef struct block {
     frag_linear feed, back;
     frag_pair first, second; /* second: of no parallel one */
 } block;
+
+static bool is_gptj(const frag_network *of)
+{
+    return of->family == FRAG_FAMILY_GPTJ;
+}
+
+/* Keys come first. */
+static block walk_gptj(frag_walk *at, const frag_network *of)
+{
+    const frag_shape square = {of->width, of->width};
+    block next = {.first = frag_walk_norm(at, of->width)};
+    next.k = frag_walk_linear(at, square, false, FRAG_LORA_K);
+    next.v = frag_walk_linear(at, square, false, FRAG_LORA_V);
+    next.q = frag_walk_linear(at, square, false, FRAG_LORA_Q);
+    next.out = frag_walk_linear(at, square, false, 0);
+    next.feed = frag_walk_linear(at, (frag_shape){of->inner, of->width}, true, 0);
+    next.back = frag_walk_linear(at, (frag_shape){of->width, of->inner}, true, 0);
+    return next;
+}
 
 static void walk_feed(frag_walk *at, const frag_network *of, block *next)
 {
@@ -29,6 +48,8 @@ static void walk_feed(frag_walk *at, const frag_network *of, block *next)
 
 static block walk_block(frag_walk *at, const frag_network *of)
 {
+    if (is_gptj(of))
+        return walk_gptj(at, of);
     const frag_shape queries = {of->heads * of->head_width, of->width};
     const frag_shape keys = {of->key_heads * of->head_width, of->width};
     bool has_bias = of->has_attention_bias || of->has_query_bias;
@@ -57,9 +78,11 @@ static void build(frag_tape *tape, frag_model *model)
     bool is_rope_first = of->family == FRAG_FAMILY_PHI;
     if (!is_rope_first)
         (void)frag_walk_norm(&at, of->width);
-    /* Two buffers of the rotary embedding, always fp32. */
-    for (uint32_t i = 0; i < 2; i++)
+    /* Two buffers of the rotary embedding, always fp32; or one table of all angles. */
+    for (uint32_t i = 0; i < 2 && !is_gptj(of); i++)
         frag_model_add_buffer(tape, model, frag_rope_width(of) / 2, FRAG_F32);
+    if (is_gptj(of))
+        frag_model_add_buffer(tape, model, of->positions * of->turned_width, FRAG_F32);
     if (is_rope_first)
         (void)frag_walk_norm(&at, of->width);
     if (!of->is_tied)
@@ -96,6 +119,33 @@ static void turn(frag_tape *tape, const frag_network *of, frag_tensor qkv[3], fr
                                     frag_tape_dtype(tape, parts[i].turned)));
 }
 
+/* Of each head's first part, keys before queries; each makes the angles of pairs anew, sines first.
+ * Tokens lie before heads; the parts have names to the end of attention. */
+static void turn_pairs(frag_tape *tape, const frag_network *of, frag_tensor qkv[3],
+                       frag_rope angles, frag_rope_parts parts[2])
+{
+    for (uint32_t i = 2; i > 0; i--)
+        parts[i - 1] = frag_rope_split(tape, qkv[i - 1], of->head_width, of->turned_width);
+    for (uint32_t i = 2; i > 0; i--) {
+        frag_tensor *name = &parts[i - 1].turned;
+        frag_rope pairs = {.sine = frag_tape_empty(tape, 2 * frag_tape_count(tape, angles.sine),
+                                                   frag_tape_dtype(tape, angles.sine))};
+        pairs.cosine = frag_tape_empty(tape, 2 * frag_tape_count(tape, angles.cosine),
+                                       frag_tape_dtype(tape, angles.cosine));
+        frag_tensor made = frag_rope_apply(tape, *name, pairs);
+        frag_tape_drop(tape, pairs.sine);
+        frag_tape_drop(tape, pairs.cosine);
+        frag_tape_set(tape, name, made);
+    }
+    for (uint32_t i = 2; i > 0; i--)
+        frag_tape_set(tape, &qkv[i - 1],
+                      frag_aten_cat(tape, parts[i - 1].turned, parts[i - 1].passed,
+                                    frag_aten_wider(frag_tape_dtype(tape, parts[i - 1].turned),
+                                                    frag_tape_dtype(tape, parts[i - 1].passed))));
+    for (uint32_t i = 0; i < 2; i++)
+        frag_tape_set(tape, &qkv[i], frag_aten_view(tape, qkv[i]));
+}
+
 /* Heads before tokens; which: 0 queries, 1 keys, 2 values. x is used up. */
 static frag_tensor split_heads(frag_tape *tape, const block_call *call, uint32_t which,
                                frag_tensor x)
@@ -105,6 +155,10 @@ static frag_tensor split_heads(frag_tape *tape, const block_call *call, uint32_t
     bool is_flash = call->mask == 0 && frag_aten_is_flash(tape, dtype);
     bool is_math = (!is_flash && of->heads != of->key_heads) || frag_aten_is_unknown(tape, dtype);
     bool is_turned = which < 2;
+    if (is_turned && is_gptj(of)) {
+        frag_tape_set(tape, &x, frag_aten_view(tape, x));
+        return x;
+    }
     bool is_copied = is_turned || is_math || (call->past != NULL && is_flash);
     uint64_t heads = which == 0 ? of->heads : of->key_heads;
     return frag_walk_split_heads(tape, x, heads > 1 && is_copied);
@@ -131,18 +185,21 @@ static frag_tensor attend(frag_tape *tape, const block_call *call, frag_tensor x
     frag_attention_shape shape = frag_model_attention(call->model, &call->batch);
     shape.is_causal = call->batch.tokens > 1;
     shape.is_cached = is_cached;
-    shape.is_heads_first = of->rotary_share < 1; /* as cat has put them */
+    shape.is_heads_first = !is_gptj(of) && of->rotary_share < 1; /* as cat has put them */
     shape.keys = frag_network_keys(of, of->window > 0, &call->batch);
     frag_tensor qkv[3] = {0};
     project(tape, call, x, qkv);
     frag_rope_parts parts[2] = {{0}, {0}};
-    turn(tape, of, qkv, call->angles, parts);
+    if (is_gptj(of))
+        turn_pairs(tape, of, qkv, call->angles, parts);
+    else
+        turn(tape, of, qkv, call->angles, parts);
     if (is_cached)
         frag_cache_append(tape, of, call->past, &qkv[1], &qkv[2]);
     frag_tensor made = frag_decoder_attend(tape, qkv, shape, call->mask);
     frag_tape_set(tape, &made, frag_aten_view(tape, made));
     frag_tape_set(tape, &made, frag_walk_apply(tape, made, &call->at.out));
-    if (of->family == FRAG_FAMILY_STARCODER2)
+    if (of->family == FRAG_FAMILY_STARCODER2 || is_gptj(of))
         frag_tape_set(tape, &made,
                       frag_model_drop_out(tape, call->model, made, of->residual_dropout));
     for (uint32_t i = 0; i < 3; i++)
@@ -217,6 +274,19 @@ static frag_tensor run_block(frag_tape *tape, const void *context, frag_tensor x
     return made;
 }
 
+/* Of a row of the table for each token, the first half and the second. */
+static frag_rope read_angles(frag_tape *tape, const frag_network *of, uint64_t tokens,
+                             frag_dtype dtype)
+{
+    uint64_t count = tokens * of->turned_width;
+    frag_tensor rows = frag_tape_empty(tape, count, FRAG_F32);
+    frag_tape_set(tape, &rows, frag_tape_to(tape, rows, dtype));
+    frag_rope made = {.sine = frag_tape_view(tape, rows, count / 2)};
+    made.cosine = frag_tape_view(tape, rows, count / 2);
+    frag_tape_drop(tape, rows);
+    return made;
+}
+
 static frag_tensor run_blocks(frag_tape *tape, const frag_model *model, const frag_batch *batch,
                               frag_cache *past)
 {
@@ -230,8 +300,10 @@ static frag_tensor run_blocks(frag_tape *tape, const frag_model *model, const fr
         frag_family_find_packed(tape, batch);
     frag_tensor mask = of->window > 0 ? frag_decoder_see_window(tape, of, batch) : 0;
     frag_tensor hidden = frag_model_drop_out(tape, model, embedded, of->embedding_dropout);
-    frag_rope angles =
-        frag_rope_make(tape, frag_rope_width(of), batch->tokens, frag_tape_dtype(tape, hidden));
+    frag_dtype dtype = frag_tape_dtype(tape, hidden);
+    frag_rope angles = is_gptj(of)
+                           ? read_angles(tape, of, batch->tokens, dtype)
+                           : frag_rope_make(tape, frag_rope_width(of), batch->tokens, dtype);
     const frag_tensor kept[] = {positions, angles.cosine, angles.sine, mask};
     for (uint64_t i = 0; i < of->layers; i++) {
         const block_call call = {model, walk_block(&at, of), angles, mask, *batch, past};
