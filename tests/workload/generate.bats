@@ -240,6 +240,9 @@ types=${types/, mnasnet, dlrm, graphsage, gcn or/ or}
     printf '{"model_type": "falcon", "alibi": true}' | refuse ": alibi is true, or neither shared_keys nor copied_keys; expected a falcon with rotary positions and fewer heads of keys than of queries"
     printf '{"model_type": "qwen2_moe", "use_sliding_window": true}' | refuse ": use_window is true, which is not described for qwen2_moe; expected false"
     printf '{"model_type": "deepseek_v3", "num_key_value_heads": 4}' | refuse ": key_heads is 4 and key_rank is given, of which all 128 heads are made; expected as many"
+    printf 'model: {family: llama, parallel: true, experts: 4}\n' |
+        refuse ": experts is given with parallel, or dense_layers with expert_every; expected neither"
+    printf '{"model_type": "falcon", "hidden_size": 130, "num_attention_heads": 4}' | refuse ": width 130 is no multiple of heads 4"
     printf '{"model_type": "gptj", "rotary_dim": 300}' | refuse ": turned_width is 300; expected at most the width of a head, 256"
     printf 'model: {family: deepseek_v3}\nrun: {task: serve, precision: bf16, cache: paged}\n' | refuse ": cache is paged, which is not described for deepseek_v3; expected contiguous"
     printf '{"model_type": "deepseek_v3", "n_group": 7}' | refuse ": router_groups is 7, experts 256; expected groups of two or more experts, as many in each, and no more router_groups_chosen"

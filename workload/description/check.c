@@ -31,8 +31,8 @@ static bool check_transformer(const frag_network *of, frag_error *error)
         return frag_fail(error, FRAG_E_INPUT,
                          "experts_chosen is %" PRIu64 "; expected at most experts, %" PRIu64,
                          of->experts_chosen, of->experts);
-    bool is_split =
-        frag_families[of->family].has_learnt_positions || of->family == FRAG_FAMILY_MODERNBERT;
+    bool is_split = frag_families[of->family].has_learnt_positions ||
+                    of->family == FRAG_FAMILY_MODERNBERT || of->family == FRAG_FAMILY_FALCON;
     if (of->heads > 0 && is_split && of->width % of->heads != 0)
         return frag_fail(error, FRAG_E_INPUT, "width %" PRIu64 " is no multiple of heads %" PRIu64,
                          of->width, of->heads);
@@ -58,6 +58,16 @@ static bool check_transformer(const frag_network *of, frag_error *error)
                          "turned_width is %" PRIu64
                          "; expected at most the width of a head, %" PRIu64,
                          of->turned_width, of->head_width);
+    if (of->experts > 0 && (of->is_parallel || (of->dense_layers > 0 && of->expert_every > 1)))
+        return frag_fail(error, FRAG_E_INPUT,
+                         "experts is given with parallel, or dense_layers with expert_every; "
+                         "expected neither");
+    if ((of->has_shared_gate && of->shared_inner == 0) ||
+        (of->has_scored_routing && (of->router_groups == 0 || of->has_embedding_scale)))
+        return frag_fail(error, FRAG_E_INPUT,
+                         "shared_gate is true without a shared expert, or scored_routing without "
+                         "router_groups or with embedding_scale; expected both as qwen2_moe and "
+                         "deepseek_v3 have them");
     if (of->router_groups > 0 &&
         (of->experts % of->router_groups != 0 || of->experts < 2 * of->router_groups ||
          of->router_groups_chosen > of->router_groups))
