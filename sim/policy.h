@@ -16,7 +16,7 @@
 #include "sim/device.h"
 #include "sim/pool_id.h"
 
-#define FRAG_POLICY_ABI 12
+#define FRAG_POLICY_ABI 13
 
 /* ---- options */
 typedef enum frag_option_type {

@@ -124,6 +124,20 @@ typedef struct frag_policy_memories {
     void (*pass)(frag_policy *policy, uint64_t since, uint64_t by);
 } frag_policy_memories;
 
+/* ---- small requests */
+
+/* Of a policy that serves small requests from memory of their own, so that as long as the device is
+ * not called they and the others know nothing of each other, and where the small ones lie decides
+ * all that comes of further ones. */
+typedef struct frag_policy_small {
+    /* Changes when memory of small requests comes or goes; 0: small ones are not apart now. */
+    uint64_t (*version)(const frag_policy *policy);
+    bool (*is_small)(const frag_policy *policy, uint64_t bytes);
+    /* Would it be served without a call of the device? false also where that is not known. */
+    bool (*is_cached)(const frag_policy *policy, uint64_t bytes, uint32_t stream);
+    uint64_t (*address)(const frag_policy *policy, frag_handle handle);
+} frag_policy_small;
+
 /* ---- the table */
 
 typedef struct frag_replay frag_replay; /* replay.h */
@@ -151,6 +165,7 @@ struct frag_policy_engine {
      * which it began changes nothing, and those that are like it need not be replayed. NULL: no. */
     bool (*shows_all)(const frag_policy *policy);
     const frag_policy_memories *memories; /* NULL: the walk shows all */
+    const frag_policy_small *small;       /* NULL: they are not apart */
 };
 
 /* The table of a policy; one with nothing in it for a policy that has none. */

@@ -25,6 +25,14 @@ typedef struct device_state {
     frag_strings pools; /* by pool */
     size_t pool_capacity;
     slot_stack slots;
+    bool is_short;
+    uint32_t open_stretches;
+    bool has_leak;
+    uint32_t *makers; /* by slot: the stretch, from 1, that was seen to take it last and keeps it */
+    size_t maker_capacity;
+    size_t maker_count;
+    size_t stretch_capacity;
+    size_t again_capacity;
 } device_state;
 
 struct frag_builder {
@@ -159,7 +167,8 @@ static void sort_streams(frag_trace *trace)
             moved_to[pairs[i][1]] = (uint16_t)i;
         }
         for (uint64_t i = 0; i < trace->event_count; i++)
-            if (trace->events[i].stream < count && frag_op_has_stream(trace->events[i].op))
+            if (trace->events[i].stream < count &&
+                (frag_op_has_stream(trace->events[i].op) || trace->events[i].op == FRAG_OP_ONCE))
                 trace->events[i].stream = moved_to[trace->events[i].stream];
     }
     frag_free(pairs);
@@ -180,9 +189,14 @@ static void end_device(frag_builder *builder)
         resize_events(builder, builder->trace->event_count);
     if (builder->trace != NULL && !builder->device.is_stream_order_fixed)
         sort_streams(builder->trace);
+    if (builder->device.is_short && !builder->device.has_leak) {
+        builder->trace->slot_count = builder->device.slots.next;
+        frag_trace_measure_short(builder->trace);
+    }
     frag_strings_destroy(&builder->device.streams);
     frag_strings_destroy(&builder->device.pools);
     frag_free(builder->device.slots.free);
+    frag_free(builder->device.makers);
     builder->device = (device_state){0};
 }
 
@@ -334,6 +348,8 @@ void frag_builder_slot_give(frag_builder *builder, uint32_t slot)
 {
     slot_stack *slots = &builder->device.slots;
     FRAG_ASSERT(slot < slots->next);
+    if (builder->device.open_stretches > 0)
+        return;
     *FRAG_APPEND(slots->free, slots->count, slots->capacity) = slot;
 }
 
@@ -355,6 +371,93 @@ void frag_builder_repeat(frag_builder *builder, uint64_t first, uint64_t end, ui
             frag_builder_slot_give(builder, again->slot);
         }
     }
+}
+
+void frag_builder_shorten(frag_builder *builder)
+{
+    FRAG_ASSERT(builder->trace->event_count == 0);
+    builder->device.is_short = true;
+}
+
+bool frag_builder_is_short(const frag_builder *builder)
+{
+    return builder->device.is_short;
+}
+
+void frag_builder_begin_stretch(frag_builder *builder)
+{
+    builder->device.open_stretches += builder->device.is_short;
+}
+
+/* Gives the stretch back all that it takes, but for what is left in the place of others? */
+static bool is_closed(const frag_builder *builder, const frag_stretch *stretch, uint32_t *makers)
+{
+    const frag_trace *trace = builder->trace;
+    uint32_t maker = trace->stretch_count + 1;
+    uint64_t kept = stretch->count;
+    for (uint32_t i = 0; i < stretch->count; i++)
+        makers[stretch->from[i]] = maker;
+    for (uint64_t i = stretch->first; i < stretch->end; i++) {
+        const frag_event *event = &trace->events[i];
+        if (event->op == FRAG_OP_ALLOC) {
+            makers[event->slot] = maker;
+            kept++;
+        } else if (event->op == FRAG_OP_FREE) {
+            if (makers[event->slot] != maker)
+                return false;
+            makers[event->slot] = 0;
+            kept--;
+        } else if (event->op == FRAG_OP_AGAIN) {
+            const frag_again *again = &trace->agains[event->slot];
+            const frag_stretch *of = &trace->stretches[again->stretch];
+            for (uint32_t k = 0; k < of->count; k++) {
+                uint32_t from = again->is_done ? again->at[k] : of->to[k];
+                if (makers[from] != maker)
+                    return false;
+                makers[from] = 0;
+                makers[again->at[k]] = maker;
+            }
+        }
+    }
+    bool is_left = kept == stretch->count;
+    for (uint32_t i = 0; i < stretch->count; i++)
+        is_left = is_left && makers[stretch->to[i]] == maker;
+    return is_left;
+}
+
+bool frag_builder_has_leak(const frag_builder *builder)
+{
+    return builder->device.has_leak;
+}
+
+uint32_t frag_builder_end_stretch(frag_builder *builder, const frag_stretch *stretch)
+{
+    frag_trace *trace = builder->trace;
+    device_state *device = &builder->device;
+    size_t slots = device->slots.next;
+    device->open_stretches--;
+    device->makers =
+        frag_grow(device->makers, &device->maker_capacity, slots, sizeof *device->makers);
+    for (; device->maker_count < slots; device->maker_count++)
+        device->makers[device->maker_count] = 0;
+    device->has_leak = device->has_leak || !is_closed(builder, stretch, device->makers);
+    *FRAG_APPEND(trace->stretches, trace->stretch_count, builder->device.stretch_capacity) =
+        *stretch;
+    return trace->stretch_count - 1;
+}
+
+void frag_builder_again(frag_builder *builder, const frag_again *again)
+{
+    frag_trace *trace = builder->trace;
+    frag_builder_add(builder, &(frag_build_event){.op = FRAG_OP_AGAIN});
+    trace->events[trace->event_count - 1].slot = trace->again_count;
+    *FRAG_APPEND(trace->agains, trace->again_count, builder->device.again_capacity) = *again;
+}
+
+void frag_builder_once(frag_builder *builder)
+{
+    if (builder->device.open_stretches > 0)
+        builder->trace->events[builder->trace->event_count - 1].op = FRAG_OP_ONCE;
 }
 
 static void destroy_builder(frag_builder *builder)
@@ -386,7 +489,8 @@ bool frag_builder_finish(frag_builder *builder, const char *name, frag_error *er
               frag_fail(error, FRAG_E_INPUT,
                         "device %u uses more than 65535 streams; expected fewer", full_device);
     for (uint32_t i = 0; ok && i < recording->trace_count; i++) {
-        ok = frag_trace_accept(recording, &recording->traces[i], NULL, error);
+        ok = recording->traces[i].stretch_count > 0 ||
+             frag_trace_accept(recording, &recording->traces[i], NULL, error);
         if (ok && has_digest)
             frag_trace_digest(recording, &recording->traces[i]);
     }

@@ -55,6 +55,19 @@ uint32_t frag_builder_slot_count(const frag_builder *builder);
 /* Adds events [first, end) once more, but for their columns: blocks take slots as they come. By
  * slot: the one that takes its place, given for those that are released and were there before. */
 void frag_builder_repeat(frag_builder *builder, uint64_t first, uint64_t end, uint32_t *slots);
+/* The same in a shortened trace (sim/trace/trace.h): begun for a device without events, and never
+ * written. Between begin and end slots are not used again; stretches may lie in each other. */
+void frag_builder_shorten(frag_builder *builder);
+bool frag_builder_is_short(const frag_builder *builder);
+void frag_builder_begin_stretch(frag_builder *builder);
+/* Does a stretch keep more than it may, or give back what is not its own? Then the trace cannot be
+ * short; it is abandoned. */
+bool frag_builder_has_leak(const frag_builder *builder);
+/* Returns its number. */
+uint32_t frag_builder_end_stretch(frag_builder *builder, const frag_stretch *stretch);
+void frag_builder_again(frag_builder *builder, const frag_again *again);
+/* What was added last, an alloc, is done once, where it lies in a stretch. */
+void frag_builder_once(frag_builder *builder);
 /* Slots: the lowest free number first, so that tables stay small. */
 uint32_t frag_builder_slot_take(frag_builder *builder);
 void frag_builder_slot_give(frag_builder *builder, uint32_t slot);

@@ -492,6 +492,7 @@ typedef struct generating {
     frag_request_kinds *kinds; /* NULL: nobody asks */
     frag_event_room room;
     uint64_t limit_bytes;
+    bool is_short; /* stretches that repeat are not written again */
 } generating;
 
 static void run_rank(const generating *of, uint32_t rank)
@@ -503,6 +504,8 @@ static void run_rank(const generating *of, uint32_t rank)
         frag_builder_reuse(builder, of->room.events, of->room.count);
     else
         frag_builder_expect(builder, of->room.count);
+    if (of->is_short)
+        frag_builder_shorten(builder);
     program running = {
         .workload = workload,
         .family = families[workload->network.family],
@@ -568,9 +571,23 @@ bool frag_workload_generate_marked(const frag_workload *workload, const frag_tap
         frag_free(room.events);
         return false;
     }
-    const generating of = {workload, card, frag_builder_create(recording),
-                           kinds,    room, limit_bytes};
-    frag_builder_skip_digest(of.builder);
+    generating of = {.workload = workload,
+                     .card = card,
+                     .builder = frag_builder_create(recording),
+                     .kinds = kinds,
+                     .room = room,
+                     .limit_bytes = limit_bytes,
+                     .is_short = workload->parallel == FRAG_PARALLEL_NONE};
     run_ranks(&of);
+    if (of.is_short && frag_builder_has_leak(of.builder)) {
+        frag_builder_abandon(of.builder);
+        *recording = (frag_recording){.trace_count = 0};
+        kinds->count = 0;
+        of.builder = frag_builder_create(recording);
+        of.room.events = NULL;
+        of.is_short = false;
+        run_ranks(&of);
+    }
+    frag_builder_skip_digest(of.builder);
     return frag_builder_finish(of.builder, "plan", error);
 }

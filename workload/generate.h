@@ -16,7 +16,8 @@ typedef struct frag_event_room {
 } frag_event_room;
 
 /* As above, with what each request is for in kinds ({0}; the caller frees what it holds), and
- * without digests. limit_bytes: with more live, steps can be left out. */
+ * without digests. limit_bytes: with more live, steps can be left out. Traces of one device are
+ * shortened (sim/trace/trace.h), and kinds are those of the allocs in it. */
 bool frag_workload_generate_marked(const frag_workload *workload, const frag_tape_card *card,
                                    frag_event_room room, uint64_t limit_bytes,
                                    frag_recording *recording, frag_request_kinds *kinds,

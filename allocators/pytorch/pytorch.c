@@ -840,6 +840,7 @@ static const frag_policy_engine pytorch_engine = {
     .replay = pytorch_replay,
     .shows_all = pytorch_shows_all,
     .memories = &pytorch_memories,
+    .small = &frag_pytorch_small,
 };
 
 extern const frag_policy_ops frag_policy_pytorch;

@@ -112,6 +112,7 @@ struct frag_policy {
     uint64_t throw_bytes; /* requests beyond are refused at once; FRAG_UNLIMITED: none are */
     uint64_t reserved_bytes;
     uint64_t gc_mark_bytes;
+    uint64_t small_calls;      /* of the device, for small pools */
     uint64_t wait_count;       /* blocks that wait for streams: queued or deferred */
     frag_pytorch_list *lists;  /* [(pool x 2 + is_large) x streams + stream] */
     frag_free_index *indexes;  /* of the free blocks of each list */
@@ -359,6 +360,7 @@ static inline void frag_pytorch_settle(frag_policy *policy)
 /* Names the list that the next device calls are for, to those who watch. */
 static inline void frag_pytorch_call_for(frag_policy *policy, const frag_pytorch_list *list)
 {
+    policy->small_calls += list->is_small;
     frag_device_for(policy->device, list->stream, list->pool);
 }
 
@@ -371,6 +373,10 @@ uint32_t frag_pytorch_find(frag_policy *policy, const frag_pytorch_list *list, u
                            bool may_grow);
 /* What a request of so many rounded bytes asks the device for. */
 uint64_t frag_pytorch_segment_bytes(const frag_policy *policy, uint64_t rounded);
+
+/* ---- pytorch_small.c */
+
+extern const frag_policy_small frag_pytorch_small;
 
 /* ---- pytorch_streams.c: blocks used by several streams */
 

@@ -277,7 +277,8 @@ static void attempt(frag_replay *replay, const frag_event *event)
         frag_replay_give_back(replay, grant.handle, request.stream);
 }
 
-/* A request that names its place. Where the policy has no such thing, it looks for one. */
+/* A request off the fast path: one that names its place, which the policy looks for where it has no
+ * such thing, or one of a shortened trace. */
 static void place(frag_replay *replay, const frag_event *event)
 {
     frag_request request = request_of(replay, event);
@@ -299,6 +300,14 @@ static void place(frag_replay *replay, const frag_event *event)
         replay->result.peak_requested_event = frag_replay_event(replay);
     }
     (void)frag_replay_note_allocated(replay, allocated);
+}
+
+static void take_once(frag_replay *replay, const frag_event *event)
+{
+    const frag_slot *at = &replay->slots[event->slot];
+    /* All is 0 where a slot has never been used. */
+    if (at->requested_bytes == 0 || at->handle == FRAG_HANDLE_NONE)
+        place(replay, event);
 }
 
 static void change_pool(frag_replay *replay, const frag_event *event)
@@ -422,6 +431,10 @@ void frag_replay_handle_unusual(frag_replay *replay, const frag_event *event)
         place(replay, event);
     else if (event->op == FRAG_OP_ALLOC)
         attempt(replay, event);
+    else if (event->op == FRAG_OP_AGAIN)
+        frag_replay_do_again(replay, event);
+    else if (event->op == FRAG_OP_ONCE)
+        take_once(replay, event);
     else if (event->op != FRAG_OP_FREE)
         handle_rare(replay, event);
     else if (replay->slots[event->slot].handle == FRAG_HANDLE_NONE)
@@ -434,7 +447,7 @@ void frag_replay_handle_unusual(frag_replay *replay, const frag_event *event)
 
 /* ---- the loop */
 
-static void run_batch(frag_replay *replay, uint64_t end)
+void frag_replay_run_batch(frag_replay *replay, uint64_t end)
 {
     const frag_policy_engine *engine = frag_policy_engine_of(replay->ops);
     if (replay->is_watched)
@@ -610,7 +623,7 @@ bool frag_replay_advance(frag_replay *replay, uint64_t until, frag_error *error)
         uint64_t start = frag_replay_event(replay);
         uint64_t stop = end - start < step ? end : start + step;
         replay->device->log.event = start;
-        run_batch(replay, stop);
+        frag_replay_run_batch(replay, stop);
         if (replay->device->has_failed)
             return fail_with_device(replay, frag_replay_event(replay) - 1, error);
         if (options->observer != NULL) {

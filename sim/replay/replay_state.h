@@ -33,6 +33,33 @@ typedef struct frag_wait {
     uint32_t stream;
 } frag_wait;
 
+/* Where a stretch that is done again asks for, or gives back, what is not of the small requests; of
+ * these the levels, as they have changed since it began. */
+typedef struct frag_stretch_part {
+    uint64_t event;         /* or its end */
+    uint64_t requested_max; /* since the part before */
+    uint64_t allocated_max;
+    uint64_t requested_bytes; /* now */
+    uint64_t allocated_bytes;
+} frag_stretch_part;
+
+enum { FRAG_STRETCH_PARTS_MAX = 48, FRAG_AGAIN_PERIOD_MAX = 8 };
+
+/* Stretches that are done again, one right behind the other (replay_again.c). */
+typedef struct frag_again_run {
+    const frag_event *next; /* the run goes on if it is the next event; NULL: there is none */
+    uint32_t stretch;
+    uint64_t version; /* of small memory, when the last one began */
+    /* Where the small block was that the last ones began with, the last one first. */
+    uint64_t addresses[FRAG_AGAIN_PERIOD_MAX];
+    uint32_t period;     /* after so many it is where it was */
+    uint32_t behind;     /* of so many the small requests are still to be replayed */
+    uint32_t parted;     /* the stretch that parts are of, from 1 */
+    uint32_t part_count; /* 0: it has none that could be used */
+    uint32_t small;      /* which of its tensors is small; FRAG_STRETCH_TENSORS_MAX: none */
+    frag_stretch_part parts[FRAG_STRETCH_PARTS_MAX];
+} frag_again_run;
+
 typedef struct frag_note_keeper frag_note_keeper;   /* replay_notes.c */
 typedef struct frag_use_keeper frag_use_keeper;     /* replay_use.c */
 typedef struct frag_place_keeper frag_place_keeper; /* replay_places.c */
@@ -74,6 +101,7 @@ struct frag_replay {
     uint64_t end; /* events to replay */
     uint64_t since_check;
     bool has_stopped;
+    frag_again_run again;
     frag_replay_result result;
     frag_replay_options options;
     char oom_message[FRAG_OOM_MESSAGE_BYTES]; /* of the last OOM, where notes are taken */
@@ -177,6 +205,13 @@ void frag_places_note(frag_replay *replay, uint64_t address);
 /* For checkpoints. */
 void frag_places_keep(const frag_replay *replay, frag_image *image);
 void frag_places_return(frag_replay *replay, frag_image *image);
+
+/* ---- replay_again.c */
+
+/* The event of a shortened trace that does a stretch again. */
+void frag_replay_do_again(frag_replay *replay, const frag_event *event);
+/* Events up to end, at once (replay.c). */
+void frag_replay_run_batch(frag_replay *replay, uint64_t end);
 
 /* ---- replay_notes.c: notes of everything that happens */
 

@@ -177,6 +177,8 @@ void frag_trace_destroy(frag_trace *trace)
     frag_free(trace->stream_handles);
     frag_free(trace->pool_ids);
     frag_free(trace->figures);
+    frag_free(trace->stretches);
+    frag_free(trace->agains);
     *trace = (frag_trace){0};
 }
 

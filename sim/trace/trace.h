@@ -119,6 +119,42 @@ typedef struct frag_trace_stats {
     uint64_t time_last_ns;
 } frag_trace_stats;
 
+/* ---- what a shortened trace does once more
+ * A generated trace that is replayed and never written need not hold what its program does again:
+ * an event of this op does events that stand before it once more. No reader makes such events, and
+ * whatever is not of replays refuses them. */
+#define FRAG_OP_AGAIN FRAG_OP_COUNT /* slot: index of agains */
+/* An alloc that is done no more while its slot is held. */
+#define FRAG_OP_ONCE (FRAG_OP_COUNT + 1)
+
+enum { FRAG_STRETCH_TENSORS_MAX = 3 };
+
+/* Events [first, end), which may hold shorter stretches. Each of its allocs has a slot of its own,
+ * which nothing outside uses. It gives back all that it takes, but for what it takes once, and for
+ * some blocks that it leaves in the place of others that were there before. */
+typedef struct frag_stretch {
+    uint64_t first;
+    uint64_t end;
+    uint64_t request; /* its first alloc (or what is taken once), among those in the trace */
+    uint32_t count;   /* of blocks in the place of others */
+    uint32_t from[FRAG_STRETCH_TENSORS_MAX]; /* slots of the others, which it gives back, */
+    uint32_t to[FRAG_STRETCH_TENSORS_MAX];   /* and of these */
+    /* What doing it once more does (frag_trace_measure_short); requests is 0: it is not done. */
+    uint64_t from_bytes[FRAG_STRETCH_TENSORS_MAX];
+    uint64_t to_bytes[FRAG_STRETCH_TENSORS_MAX];
+    uint64_t rise_bytes; /* the most that is requested in it, beyond what was before */
+    uint64_t requests;
+    uint64_t total_bytes; /* of these */
+} frag_stretch;
+
+/* A stretch is done again: the blocks of slots `at` move to its slots `from`, and when it is over
+ * those of its slots `to` come back there. */
+typedef struct frag_again {
+    uint32_t stretch;
+    bool is_done; /* false: its first time is just over, and its blocks only go from `to` to `at` */
+    uint32_t at[FRAG_STRETCH_TENSORS_MAX];
+} frag_again;
+
 /* The events of one device. Columns are NULL or event_count long; 0 means "none" in each. */
 typedef struct frag_trace {
     uint32_t device;
@@ -139,6 +175,11 @@ typedef struct frag_trace {
     frag_trace_stats stats;
     char digest[FRAG_DIGEST_TEXT_BYTES];
     struct frag_trace_figures *figures; /* instead of events, when they are enough */
+    /* ---- of a shortened trace */
+    frag_stretch *stretches;
+    uint32_t stretch_count;
+    frag_again *agains;
+    uint32_t again_count;
 } frag_trace;
 
 typedef struct frag_recording {
@@ -245,6 +286,10 @@ bool frag_trace_accept(const frag_recording *recording, frag_trace *trace, frag_
 
 /* Fills stats and slot_count from the events of a checked trace. */
 void frag_trace_measure(frag_trace *trace);
+
+/* What replays and bounds need of the stats of a shortened trace: requests, their bytes and their
+ * peak. Our own generator made it: what cannot be is an assertion. */
+void frag_trace_measure_short(frag_trace *trace);
 
 /* Fills trace->digest: XXH3-128 over everything the trace says (docs/trace-format.md, "digest"). */
 void frag_trace_digest(const frag_recording *recording, frag_trace *trace);

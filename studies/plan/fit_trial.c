@@ -346,31 +346,92 @@ static uint64_t count_requests(const frag_trace *trace)
     return count;
 }
 
-/* Up to the event at which most is requested, where all is served. */
-static void sum_live(const made_trace *made, uint32_t rank, uint64_t peak_bytes,
+/* What is live in a trace, by what it is for. */
+typedef struct live_sum {
+    const frag_trace *trace;
+    const uint8_t *kinds; /* of its requests */
+    uint64_t *held;       /* by slot */
+    uint8_t *held_kinds;
+    uint64_t live_bytes;
+    uint64_t peak_bytes;
+    frag_fit_parts *parts;
+} live_sum;
+
+static void sum_live(live_sum *of, uint64_t first, uint64_t end, uint64_t request);
+
+static void hold(live_sum *of, uint32_t slot, uint64_t bytes, uint8_t kind)
+{
+    of->held[slot] = bytes;
+    of->held_kinds[slot] = kind;
+    of->parts->bytes[kind] += bytes;
+    of->live_bytes += bytes;
+}
+
+static void drop(live_sum *of, uint32_t slot)
+{
+    of->parts->bytes[of->held_kinds[slot]] -= of->held[slot];
+    of->live_bytes -= of->held[slot];
+    of->held[slot] = 0;
+}
+
+static void move(live_sum *of, uint32_t from, uint32_t to)
+{
+    uint64_t bytes = of->held[from];
+    drop(of, from);
+    hold(of, to, bytes, of->held_kinds[from]);
+}
+
+/* Goes through a stretch again if the peak is in it; else only what it leaves is of interest, which
+ * is for the same as when it left it first. */
+static void sum_again(live_sum *of, const frag_again *again)
+{
+    const frag_stretch *stretch = &of->trace->stretches[again->stretch];
+    for (uint32_t i = 0; i < stretch->count && again->is_done; i++)
+        move(of, again->at[i], stretch->from[i]);
+    if (again->is_done && of->live_bytes + stretch->rise_bytes >= of->peak_bytes)
+        sum_live(of, stretch->first, stretch->end, stretch->request);
+    else if (again->is_done) {
+        for (uint32_t i = 0; i < stretch->count; i++)
+            drop(of, stretch->from[i]);
+        for (uint32_t i = 0; i < stretch->count; i++)
+            hold(of, stretch->to[i], stretch->to_bytes[i], of->held_kinds[stretch->to[i]]);
+    }
+    for (uint32_t i = 0; i < stretch->count && of->live_bytes < of->peak_bytes; i++)
+        move(of, stretch->to[i], again->at[i]);
+}
+
+/* Up to the event at which most is requested, where all is served. request: the first of them. */
+static void sum_live(live_sum *of, uint64_t first, uint64_t end, uint64_t request)
+{
+    for (uint64_t i = first; i < end && of->live_bytes < of->peak_bytes; i++) {
+        const frag_event *event = &of->trace->events[i];
+        bool is_once = event->op == FRAG_OP_ONCE;
+        request += is_once && of->held[event->slot] != 0;
+        if (event->op == FRAG_OP_ALLOC || (is_once && of->held[event->slot] == 0))
+            hold(of, event->slot, event->bytes, of->kinds[request++]);
+        else if (event->op == FRAG_OP_FREE)
+            drop(of, event->slot);
+        else if (event->op == FRAG_OP_AGAIN)
+            sum_again(of, &of->trace->agains[event->slot]);
+    }
+}
+
+static void sum_peak(const made_trace *made, uint32_t rank, uint64_t peak_bytes,
                      frag_fit_parts *parts)
 {
     const frag_trace *trace = &made->recording.traces[rank];
-    uint64_t *held = frag_alloc(trace->slot_count, sizeof *held);
-    uint8_t *kinds = frag_alloc(trace->slot_count, 1);
     uint64_t request = 0; /* among those of all devices */
-    uint64_t live = 0;
     for (uint32_t i = 0; i < rank; i++)
         request += count_requests(&made->recording.traces[i]);
-    for (uint64_t i = 0; i < trace->event_count && live < peak_bytes; i++) {
-        const frag_event *event = &trace->events[i];
-        if (event->op == FRAG_OP_ALLOC) {
-            held[event->slot] = event->bytes;
-            kinds[event->slot] = made->kinds.kinds[request++];
-            parts->bytes[kinds[event->slot]] += event->bytes;
-            live += event->bytes;
-        } else if (event->op == FRAG_OP_FREE) {
-            parts->bytes[kinds[event->slot]] -= held[event->slot];
-            live -= held[event->slot];
-        }
-    }
-    frag_free(held);
-    frag_free(kinds);
+    live_sum of = {.trace = trace,
+                   .kinds = made->kinds.kinds + request,
+                   .held = frag_alloc(trace->slot_count, sizeof *of.held),
+                   .held_kinds = frag_alloc(trace->slot_count, 1),
+                   .peak_bytes = peak_bytes,
+                   .parts = parts};
+    sum_live(&of, 0, trace->event_count, 0);
+    frag_free(of.held);
+    frag_free(of.held_kinds);
 }
 
 static void divide(const made_trace *made, uint32_t rank, const frag_level *peak,
@@ -380,7 +441,7 @@ static void divide(const made_trace *made, uint32_t rank, const frag_level *peak
         .rounding_bytes = peak->allocated_bytes - peak->requested_bytes,
         .caching_bytes = peak->reserved_bytes - peak->allocated_bytes,
     };
-    sum_live(made, rank, peak->requested_bytes, parts);
+    sum_peak(made, rank, peak->requested_bytes, parts);
 }
 
 bool frag_fit_measure(frag_fitter *fitter, const frag_fit_setting *setting,
@@ -493,8 +554,8 @@ bool frag_fit_try(frag_fitter *fitter, const frag_fit_setting *setting, const fr
         !try_first_token(fitter, setting, card, usable_bytes, &known, &may_fit, error))
         return false;
     if (!may_fit) {
-        *attempt = (frag_fit_attempt){false, known.bound_bytes, most_needed(&known),
-                                      known.is_bound_part};
+        *attempt =
+            (frag_fit_attempt){false, known.bound_bytes, most_needed(&known), known.is_bound_part};
         store(fitter, setting, card, &known);
         return true;
     }

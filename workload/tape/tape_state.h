@@ -60,6 +60,7 @@ struct frag_tape {
     bool is_offloading;
     uint64_t host_bytes; /* of saved tensors that are there */
     uint64_t host_bytes_max;
+    uint64_t workspace_bytes; /* of libraries, for good */
     uint64_t live_bytes;
     uint64_t limit_bytes; /* of what is live at once */
     bool is_over;         /* it was passed */

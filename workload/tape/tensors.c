@@ -577,6 +577,8 @@ static void take_workspace(frag_tape *tape, uint64_t bytes)
 {
     frag_request_kind was = frag_tape_set_kind(tape, FRAG_REQUEST_WORKSPACE);
     (void)take_storage(tape, bytes);
+    tape->workspace_bytes += bytes;
+    frag_builder_once(tape->builder);
     frag_tape_set_kind(tape, was);
 }
 
