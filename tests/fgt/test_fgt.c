@@ -37,7 +37,6 @@ static void keeps_everything_a_recording_says(void **state)
     char *file_again = sample_written(&again, frag_fgt_write, &bytes_again);
     assert_int_equal(bytes, bytes_again);
     assert_memory_equal(file, file_again, bytes);
-    /* Small tables are one section each. */
     assert_int_equal(count_sections(file, bytes, FRAG_FGT_FRAMES), 1);
     assert_int_equal(count_sections(file, bytes, FRAG_FGT_SITES), 1);
     free(file);
