@@ -115,7 +115,8 @@ class Named:
         return result
 
     def watch_kind(self, kind):
-        plain, whole, call, is_compiling, torch = self.follow.plain, self.follow.whole, kind.__call__, self.follow.is_compiling, self.torch
+        follow, torch, call = self.follow, self.torch, kind.__call__
+        plain, whole, is_compiling, mode_count = follow.plain, follow.whole, follow.is_compiling, follow.mode_count
         is_short = call.__code__.co_names == ("_op",)  # it calls that and nothing else
 
         @functools.wraps(call)
@@ -123,10 +124,11 @@ class Named:
             writes = operator.__dict__.get(KEY)
             if writes is None:
                 writes = operator.__dict__[KEY] = Writes(torch, operator)
+            # A mode comes first, and calls the operator again or does its work: that of further.py follows it.
             if writes.names:
-                if not is_compiling():
+                if not is_compiling() and mode_count() == 0:
                     return self.change(writes, functools.partial(call, operator), arguments, named)
-            elif arguments and type(arguments[0]) in plain and arguments[0].dtype in whole and not is_compiling():
+            elif arguments and type(arguments[0]) in plain and arguments[0].dtype in whole and not is_compiling() and mode_count() == 0:
                 return self.make(writes, functools.partial(call, operator), arguments, named)
             return operator._op(*arguments, **named) if is_short else call(operator, *arguments, **named)
 
@@ -155,6 +157,9 @@ def functions_with_out(torch):
             if name.startswith("_") or isinstance(function, type) or not callable(function) or owner is torch and name in followed:
                 continue
             if owner is torch._C._nn:
+                # torch.compile knows those that stand elsewhere too, as F.linear, by what they are.
+                if getattr(torch.nn.functional, name, None) is function:
+                    continue
                 is_told = any(schema.overload_name == "out" for schema in torch._C._jit_get_schemas_for_operator("aten::" + name))
             else:
                 is_told = "out=" in (getattr(function, "__doc__", None) or "")

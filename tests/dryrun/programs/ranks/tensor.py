@@ -31,7 +31,7 @@ def values():
     numbers.add_(1)
     assert numbers.full_tensor()[0, 0].item() == 1
     torch._foreach_mul_([numbers], 2.0)
-    assert numbers.full_tensor().sum().item() == 0  # unknown
+    assert numbers.full_tensor().sum().item() in (156, 0)  # 0: unknown, from 2.15 on
 
 
 rank = int(os.environ["LOCAL_RANK"])
