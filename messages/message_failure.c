@@ -512,6 +512,19 @@ frag_message_failure frag_message_find_failure(const frag_message_split_line *re
     return found;
 }
 
+/* "vkAllocateMemory failed -4": not memory, nor a pool or a count of allocations, that ran out */
+static bool is_vulkan_fault(const frag_message_split_line *read, size_t i)
+{
+    static const uint64_t out[] = {2, 10, 12, 1000069000, 1000161000};
+    for (size_t j = 0; j < sizeof out / sizeof *out; j++)
+        if (out[j] == read->words[i].amount.bytes)
+            return false;
+    static frag_word_list calls = {"vk", NULL};
+    return read->text->bytes[read->words[i].at - 1] == '-' &&
+           frag_message_line_is(read, i - 1, "failed") &&
+           frag_message_line_has_any(read, i > NEAR ? i - NEAR : 0, i, calls);
+}
+
 /* "cuMemAlloc failed: 700", "cudaMalloc returned status 999": a number of three digits is a fault
  * of another kind. */
 static bool is_fault_number(const frag_message_split_line *read, size_t i)
@@ -520,6 +533,8 @@ static bool is_fault_number(const frag_message_split_line *read, size_t i)
     static frag_word_list heads = {"failed", "error", "status", "result", "code", "returned", NULL};
     uint64_t number =
         frag_message_line_has(read, i, FRAG_WORD_NUMBER) ? read->words[i].amount.bytes : 0;
+    if (i > 1 && number > 0 && is_vulkan_fault(read, i))
+        return true;
     return i > 1 && number >= 100 && number <= 999 &&
            read->text->bytes[read->words[i].at - 1] != '-' &&
            frag_message_line_is_any(read, i - 1, heads) &&

@@ -358,6 +358,19 @@ static bool is_memory_limit(const frag_message_split_line *read, size_t i)
              frag_message_line_has(read, i + 2, FRAG_WORD_EXCEED)));
 }
 
+/* "install more RAM", "'device': 'CPU'" beside a line that names no device: the text says where the
+ * program ran, or what to buy. */
+static bool is_run_on_cpu(const frag_message_split_line *read, size_t at)
+{
+    static const char *const near[] = {"installmoreram", "addmoreram", "'device':'cpu'",
+                                       "\"device\":\"cpu\"", NULL};
+    for (size_t i = 0; i < read->count; i++)
+        if (frag_message_line_has(read, i, FRAG_WORD_DEVICE) &&
+            !frag_message_line_is(read, i, "device"))
+            return false;
+    return frag_message_stands_near(read->text, at, near);
+}
+
 /* Where nothing says whose memory it was, a failed allocation is taken for a device's: the text was
  * given to a reader of such messages. The bare name of the error is anybody's. */
 static bool is_host(const frag_message_split_line *read, const frag_message_failure *found,
@@ -369,6 +382,8 @@ static bool is_host(const frag_message_split_line *read, const frag_message_fail
     /* "NCCL WARN Call to ibv_create_cq failed with error Cannot allocate memory" */
     bool is_system_call = is_enomem(read) && (read->kinds & FRAG_WORD_HOST) != 0;
     static const char *const ggml[] = {"ggml_aligned_malloc:", NULL};
+    if (is_run_on_cpu(read, at))
+        return true;
     if ((read->kinds & FRAG_WORD_DEVICE) != 0)
         return is_of_computer(read) || is_system_call ||
                frag_message_stands_near(read->text, at, ggml);

@@ -33,6 +33,7 @@ static void a_status_number_is_enough_where_its_interface_is_named(void **state)
     (void)state;
     static const char *const out[] = {
         "vkCreateImage returned -2",
+        "vkAllocateMemory failed -10",
         "vmaCreateBuffer failed with VkResult -2",
         "clCreateBuffer failed: -4",
         "OpenCL error: -61",
@@ -51,6 +52,8 @@ static void a_status_number_is_enough_where_its_interface_is_named(void **state)
         "opencl could not build kernel: -11",
         "vkCreateImage returned -3",
         "vkCreateImage returned 2",
+        "vkAllocateMemory failed -4",
+        "vkAllocateMemory failed -1000072003",
         "clCreateBuffer failed: -44",
         "clBuildProgram failed: -11",
         "read failed: -4",
@@ -328,6 +331,7 @@ static void what_is_allocated_need_not_be_memory(void **state)
         "Model requires 24.3 GB VRAM but GPU 0 (RTX 4070) offers 11.6 GB",
         "CUDA out of memory in %fused_computation = f32[8,8]",
         "cudaHostAlloc ok, cudaMalloc failed",
+        "Unable to allocate VRAM to render the frame\nLower the size, or install more RAM.",
         "04-19 09:09:29.755: E/Adreno(21417): <drvGlTexImage2D:433>: GL_OUT_OF_MEMORY",
         "OutOfMemoryError                 Traceback (most recent call last)\n--> 1 m.to(device)",
         "raise ValueError(\"No memory. \") ValueError: No available memory for the cache blocks.",
@@ -339,6 +343,10 @@ static void what_is_allocated_need_not_be_memory(void **state)
         "errorMessage: 'Sort exceeded memory limit of 33554432 bytes'",
         "Memory usage exceeds limit: 612.4 MB > 512 MB",
         "Failed to allocate GPU host context memory",
+        "Unable to allocate enough memory to render the frame\nLower the size, or install more "
+        "RAM.",
+        "Insufficient memory to run the circuit, required: 16384M, maximum: 15903M, 'device': "
+        "'CPU'",
         "[GPU] build failed!\n[CL ext] Can not allocate 1474560 bytes for USM Host. error: 0",
         "SLUB: Unable to allocate memory on node -1, gfp=0x480020(GFP_ATOMIC)",
         "ptxas fatal   : Memory allocation failure",
