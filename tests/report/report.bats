@@ -294,6 +294,11 @@ write_rows() { # format, file
     done
 }
 
+@test "a row of a policy that is not there has its options as the row says" {
+    ./fraglab run $S/unet.pickle.zst --policy rmm-arena --format jsonl | sed 's/"name":"rmm-arena"/"name":"mine"/' >"$out/rows.jsonl"
+    ./fraglab report "$out/rows.jsonl" --format csv | grep -q ',mine,rmm-arena,arena_size=0;size_classes=false,sim,'
+}
+
 @test "rows of a card and rows of none stand in tables of their own" {
     for order in "--gpu=a100-40gb --capacity=8GiB" "--capacity=8GiB --gpu=a100-40gb"; do
         : >"$out/rows.jsonl"
