@@ -644,19 +644,23 @@ bool frag_message_has_mark(const frag_message_split_line *read, size_t to)
     return false;
 }
 
-/* Blank-separated words from the start of the line to the word at: a name of many is one. */
-static size_t spaced_words(const frag_message_split_line *read, size_t at)
+/* Do a few words stand before it, where a name of many, as "<Texture::init:421>", counts as one?
+ * JSON has no blanks between its words either. */
+static bool is_behind_names(const frag_message_split_line *read, size_t at)
 {
     size_t count = 0;
-    for (size_t i = read->words[0].at + 1; i <= read->words[at].at; i++)
+    for (size_t i = read->words[0].at + 1; i <= read->words[at].at; i++) {
         count += (read->text->marks[i] & FRAG_MESSAGE_WORD) != 0;
-    return count;
+        if (count > NAME || strchr("{\"", read->text->bytes[i]) != NULL)
+            return false;
+    }
+    return true;
 }
 
 /* "glTexImage2D: GL_OUT_OF_MEMORY", "CUDA_OUT_OF_MEMORY in" */
 static bool is_called(const frag_message_split_line *read, size_t at)
 {
-    bool is_near = at <= NEAR || spaced_words(read, at) <= NAME;
+    bool is_near = at <= NEAR || is_behind_names(read, at);
     if (at == 0 || !is_near || !frag_message_line_has_within(read, 0, at, FRAG_WORD_DEVICE))
         return false;
     size_t first = 0; /* behind the date and time of a log */

@@ -291,6 +291,8 @@ static void what_is_allocated_need_not_be_memory(void **state)
         "insufficient space on /srv: 812MiB free, need 2048MiB",
         "Text2CompGPUUnavailableError: Unable to allocate a GPU for the Text2Comp stage",
         "Error: could not allocate a GPU",
+        "{\"card\":{\"name\":\"Software GPU\"},\"is_same\":true,\"peak_reserved\":{\"sim_bytes\":8,"
+        "\"difference_bytes\":0},\"device_calls\":{\"sim\":296},\"oom\":{\"sim_event\":null}}",
         "mlx5_core 0000:3b:00.0: failed to allocate command entry",
         "Fatal error: failed to reserve memory region [0x00f00000-0x00f0ffff]",
         "[hot] could not reserve memory within 2GB of the exe",
