@@ -291,8 +291,9 @@ static void what_is_allocated_need_not_be_memory(void **state)
         "insufficient space on /srv: 812MiB free, need 2048MiB",
         "Text2CompGPUUnavailableError: Unable to allocate a GPU for the Text2Comp stage",
         "Error: could not allocate a GPU",
-        "{\"card\":{\"name\":\"Software GPU\"},\"is_same\":true,\"peak_reserved\":{\"sim_bytes\":8,"
-        "\"difference_bytes\":0},\"device_calls\":{\"sim\":296},\"oom\":{\"sim_event\":null}}",
+        ("{\"card\":{\"name\":\"Software "
+         "GPU\"},\"is_same\":true,\"peak_reserved\":{\"sim_bytes\":8,"
+         "\"difference_bytes\":0},\"device_calls\":{\"sim\":296},\"oom\":{\"sim_event\":null}}"),
         "mlx5_core 0000:3b:00.0: failed to allocate command entry",
         "Fatal error: failed to reserve memory region [0x00f00000-0x00f0ffff]",
         "[hot] could not reserve memory within 2GB of the exe",
@@ -300,8 +301,8 @@ static void what_is_allocated_need_not_be_memory(void **state)
         "cuMemAlloc failed: no CUDA-capable device is detected",
         "Strategy allocation limit exceeded; Concentration limit exceeded",
         "[PCI] not enough MMIO resources: no space for [mem size 0x400000000 64bit pref]",
-        "[  5.0]  oom_kill_process from out_of_memory+0x21/0x34\n[  5.1]  out_of_memory from "
-        "x+0x1/0x2",
+        ("[  5.0]  oom_kill_process from out_of_memory+0x21/0x34\n[  5.1]  out_of_memory from "
+         "x+0x1/0x2"),
         "ncclSystemError: System call (e.g. socket, malloc) or external library call failed.",
         "ncclSystemError: System call (socket, malloc, munmap, etc) failed.",
     };
