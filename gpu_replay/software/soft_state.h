@@ -427,6 +427,23 @@ int32_t frag_soft_copy_area(frag_soft_call_id id, frag_soft_area area, frag_soft
 /* Fills rows of to with values of 1, 2 or 4 bytes; the width is in bytes too. */
 int32_t frag_soft_fill_area(frag_soft_call_id id, frag_soft_area area, uint32_t value,
                             uint32_t value_bytes, const void *stream);
+/* cudaMemsetParams, CUDA_MEMSET_NODE_PARAMS */
+typedef struct frag_soft_filling {
+    uint64_t address;
+    size_t pitch;
+    uint32_t value;
+    uint32_t value_bytes;
+    size_t width; /* in values */
+    size_t height;
+} frag_soft_filling;
+static inline frag_soft_area frag_soft_filled(const frag_soft_filling *what)
+{
+    return (frag_soft_area){.to = what->address,
+                            .to_pitch = what->pitch,
+                            .width = what->width * what->value_bytes,
+                            .height = what->height,
+                            .depth = 1};
+}
 typedef struct frag_soft_filler {
     uint32_t value;
     uint32_t value_bytes;

@@ -195,50 +195,35 @@ FRAG_ENTRY(int32_t, cuMemcpy3DAsync_v2, (const box_copy *box, void *stream))
 
 /* ---- fills */
 
-typedef struct filling {
-    uint64_t address;
-    size_t pitch;
-    uint32_t value;
-    uint32_t value_bytes;
-    size_t width; /* in values */
-    size_t height;
-} filling;
-
-static int32_t fill(frag_soft_call_id id, filling what, const void *stream)
+static int32_t fill(frag_soft_call_id id, frag_soft_filling what, const void *stream)
 {
-    return frag_soft_fill_area(id,
-                               (frag_soft_area){.to = what.address,
-                                                .to_pitch = what.pitch,
-                                                .width = what.width * what.value_bytes,
-                                                .height = what.height,
-                                                .depth = 1},
-                               what.value, what.value_bytes, stream);
+    return frag_soft_fill_area(id, frag_soft_filled(&what), what.value, what.value_bytes, stream);
 }
 
 #define FILLS(bits, bytes, type)                                                                   \
     FRAG_ENTRY(int32_t, cuMemsetD##bits##_v2, (uint64_t address, type value, size_t count))        \
     {                                                                                              \
-        return fill(FRAG_CALL_cuMemsetD##bits, (filling){address, 0, value, bytes, count, 1},      \
-                    NULL);                                                                         \
+        return fill(FRAG_CALL_cuMemsetD##bits,                                                     \
+                    (frag_soft_filling){address, 0, value, bytes, count, 1}, NULL);                \
     }                                                                                              \
     FRAG_ENTRY(int32_t, cuMemsetD##bits##Async,                                                    \
                (uint64_t address, type value, size_t count, void *stream))                         \
     {                                                                                              \
-        return fill(FRAG_CALL_cuMemsetD##bits, (filling){address, 0, value, bytes, count, 1},      \
-                    stream);                                                                       \
+        return fill(FRAG_CALL_cuMemsetD##bits,                                                     \
+                    (frag_soft_filling){address, 0, value, bytes, count, 1}, stream);              \
     }                                                                                              \
     FRAG_ENTRY(int32_t, cuMemsetD2D##bits##_v2,                                                    \
                (uint64_t address, size_t pitch, type value, size_t width, size_t height))          \
     {                                                                                              \
         return fill(FRAG_CALL_cuMemsetD##bits,                                                     \
-                    (filling){address, pitch, value, bytes, width, height}, NULL);                 \
+                    (frag_soft_filling){address, pitch, value, bytes, width, height}, NULL);       \
     }                                                                                              \
     FRAG_ENTRY(                                                                                    \
         int32_t, cuMemsetD2D##bits##Async,                                                         \
         (uint64_t address, size_t pitch, type value, size_t width, size_t height, void *stream))   \
     {                                                                                              \
         return fill(FRAG_CALL_cuMemsetD##bits,                                                     \
-                    (filling){address, pitch, value, bytes, width, height}, stream);               \
+                    (frag_soft_filling){address, pitch, value, bytes, width, height}, stream);     \
     }
 
 FILLS(8, 1, unsigned char)

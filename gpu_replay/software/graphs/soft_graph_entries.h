@@ -7,16 +7,6 @@
 
 /* ---- parameters of nodes */
 
-/* cudaMemsetParams, CUDA_MEMSET_NODE_PARAMS */
-typedef struct filling {
-    uint64_t address;
-    size_t pitch;
-    uint32_t value;
-    uint32_t value_bytes;
-    size_t width; /* in values */
-    size_t height;
-} filling;
-
 /* cudaHostNodeParams, CUDA_HOST_NODE_PARAMS */
 typedef struct hosted {
     void (*function)(void *data);
@@ -32,7 +22,7 @@ typedef struct node_parameters {
             int32_t reserved[4];
             char box[1];
         } copy;
-        filling fill;
+        frag_soft_filling fill;
         hosted host;
         void *graph;
     } of;
@@ -44,17 +34,13 @@ static int32_t step_of_box(const void *box, const void *caller, frag_soft_step *
     return AREA_OF(box, &step->area);
 }
 
-static int32_t step_of_filling(const filling *what, frag_soft_step *step)
+static int32_t step_of_filling(const frag_soft_filling *what, frag_soft_step *step)
 {
     if (what == NULL ||
         (what->value_bytes != 1 && what->value_bytes != 2 && what->value_bytes != 4))
         return FRAG_CUDA_INVALID_VALUE;
     *step = (frag_soft_step){.kind = FRAG_SOFT_STEP_FILL,
-                             .area = {.to = what->address,
-                                      .to_pitch = what->pitch,
-                                      .width = what->width * what->value_bytes,
-                                      .height = what->height,
-                                      .depth = 1},
+                             .area = frag_soft_filled(what),
                              .value = what->value,
                              .value_bytes = what->value_bytes};
     return FRAG_CUDA_OK;
@@ -150,7 +136,7 @@ FRAG_ENTRY(int32_t, GRAPH(AddMemcpyNode), (NODE, const void *box))
     return add(node, graph, made, step);
 }
 
-FRAG_ENTRY(int32_t, GRAPH(AddMemsetNode), (NODE, const filling *what))
+FRAG_ENTRY(int32_t, GRAPH(AddMemsetNode), (NODE, const frag_soft_filling *what))
 {
     frag_soft_step step;
     int32_t made = step_of_filling(what, &step);
@@ -203,7 +189,7 @@ FRAG_ENTRY(int32_t, GRAPH(ExecMemcpyNodeSetParams), (void *executable, void *nod
     return set(executable, node, made, step);
 }
 
-FRAG_ENTRY(int32_t, GRAPH(MemsetNodeSetParams), (void *node, const filling *what))
+FRAG_ENTRY(int32_t, GRAPH(MemsetNodeSetParams), (void *node, const frag_soft_filling *what))
 {
     frag_soft_step step;
     int32_t made = step_of_filling(what, &step);
@@ -211,7 +197,7 @@ FRAG_ENTRY(int32_t, GRAPH(MemsetNodeSetParams), (void *node, const filling *what
 }
 
 FRAG_ENTRY(int32_t, GRAPH(ExecMemsetNodeSetParams),
-           (void *executable, void *node, const filling *what))
+           (void *executable, void *node, const frag_soft_filling *what))
 {
     frag_soft_step step;
     int32_t made = step_of_filling(what, &step);

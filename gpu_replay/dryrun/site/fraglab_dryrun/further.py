@@ -101,12 +101,7 @@ class Further:
                        if part.alias_info is not None and follow.is_plain(value) and counts.address_of(value) != 0]
             for tensor in targets:
                 counts.expect_change(tensor)
-            outer, follow.written = follow.written, set()
-            try:
-                return function(*arguments, **named)
-            finally:
-                follow.forget_all([tensor for tensor in targets if counts.storage_of(tensor) not in follow.written])
-                follow.written = outer and outer | follow.written
+            return follow.forget_unwritten(targets, function, arguments, named)
 
         return run
 

@@ -398,6 +398,15 @@ class Known:
                 if self.captured is not None:
                     self.captured.note_held(result, None)
 
+    def forget_unwritten(self, targets, function, arguments, named):
+        """Calls a function that changes these: what it does not write by functions that are watched, a kernel writes."""
+        outer, self.written = self.written, set()
+        try:
+            return function(*arguments, **named)
+        finally:
+            self.forget_all([tensor for tensor in targets if counts.storage_of(tensor) not in self.written])
+            self.written = outer and outer | self.written
+
     def unite(self, function, name, arguments, named):
         parts = arguments[0] if isinstance(arguments[0], (tuple, list)) else arguments[:1 if name in COPIES else 2]
         most = [counts.most_of(part) for part in parts]

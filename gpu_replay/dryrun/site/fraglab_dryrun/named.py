@@ -88,16 +88,10 @@ class Named:
 
     def change_by_kernel(self, writes, operator, arguments, named, targets):
         """An operator of the script's own: those of Python note what they write, and PyTorch counts changes, but for inference."""
-        follow = self.follow
         free = [tensor for tensor in targets if tensor.is_inference()]
         if not free or writes.namespace.startswith(COLLECTIVES):
             return operator(*arguments, **named)
-        outer, follow.written = follow.written, set()
-        try:
-            return operator(*arguments, **named)
-        finally:
-            follow.forget_all([tensor for tensor in free if counts.storage_of(tensor) not in follow.written])
-            follow.written = outer and outer | follow.written
+        return self.follow.forget_unwritten(free, operator, arguments, named)
 
     def make(self, writes, operator, arguments, named):
         """An operator that changes nothing: of whole numbers it is followed."""
