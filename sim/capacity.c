@@ -22,15 +22,17 @@ typedef struct capacity_search {
     const frag_context *context;
     const frag_repeats *repeats;
     bool is_least_enough;
+    bool is_border_enough;
     uint64_t give_up_bytes;
     frag_capacity_result *result;
 } capacity_search;
 
-static bool try_capacity(capacity_search *search, uint64_t capacity, frag_run_result *run,
-                         frag_error *error)
+/* No later one is below least. */
+static bool try_capacity(capacity_search *search, uint64_t capacity, uint64_t least,
+                         frag_run_result *run, frag_error *error)
 {
     search->result->runs++;
-    return frag_capacity_runs_try(search->runs, capacity, run, error);
+    return frag_capacity_runs_try(search->runs, capacity, least, run, error);
 }
 
 /* The least capacity above this one that may behave differently. */
@@ -69,14 +71,13 @@ static uint64_t first_capacity(const capacity_search *search)
     return frag_round_up(least > 0 ? least : 1, search->page_bytes);
 }
 
-/* From the first capacity up to the one that survives, and no further. */
-static bool search_least(capacity_search *search, frag_error *error)
+/* From a capacity up to the one that survives, and no further. */
+static bool search_least(capacity_search *search, uint64_t capacity, frag_error *error)
 {
     frag_capacity_result *result = search->result;
     frag_run_result run;
-    uint64_t capacity = first_capacity(search);
     while (capacity <= search->give_up_bytes) {
-        if (!try_capacity(search, capacity, &run, error))
+        if (!try_capacity(search, capacity, capacity, &run, error))
             return false;
         if (run.replay.is_interrupted)
             return true;
@@ -91,12 +92,42 @@ static bool search_least(capacity_search *search, frag_error *error)
     return true;
 }
 
+/* What border searches try from below: runs that fail share most of what they do. */
+enum { FROM_BELOW = 16 };
+
+/* Between one that survives and one below which none does, as far as runs say. */
+static bool search_border(capacity_search *search, frag_error *error)
+{
+    frag_capacity_result *result = search->result;
+    uint64_t page = search->page_bytes;
+    uint64_t low = first_capacity(search);
+    uint64_t high = result->enough_bytes;
+    for (uint32_t i = 0; low < high; i++) {
+        frag_run_result run;
+        uint64_t middle = i < FROM_BELOW ? low : low + (high - low) / page / 2 * page;
+        if (!try_capacity(search, middle, low, &run, error))
+            return false;
+        if (run.replay.is_interrupted)
+            return true;
+        result->is_capacity_read = result->is_capacity_read || run.is_capacity_read;
+        result->is_found = result->is_found || !run.replay.oom.has_happened;
+        if (run.replay.oom.has_happened)
+            low = next_capacity(search, middle, &run);
+        else
+            high = middle;
+    }
+    result->capacity_bytes = high;
+    /* Where a range ends with the device, what was enough without end may not be. */
+    search->give_up_bytes = FRAG_CAPACITY_PLENTY;
+    return result->is_found || search_least(search, low, error);
+}
+
 static bool search_capacity(capacity_search *search, frag_error *error)
 {
     frag_capacity_result *result = search->result;
     frag_run_result run;
     if (search->give_up_bytes != FRAG_UNLIMITED)
-        return search_least(search, error);
+        return search_least(search, first_capacity(search), error);
     result->runs++;
     if (!frag_capacity_runs_enough(search->runs, &run, error))
         return false;
@@ -106,13 +137,15 @@ static bool search_capacity(capacity_search *search, frag_error *error)
         return true; /* fails with any capacity: a limit of the policy, not of the device */
     /* The most an unlimited device was asked to hold. */
     result->enough_bytes = frag_round_up(run.need_max_bytes, search->page_bytes);
+    if (search->is_border_enough)
+        return search_border(search, error);
     if (search->is_least_enough) {
         search->give_up_bytes = FRAG_CAPACITY_PLENTY;
-        return search_least(search, error);
+        return search_least(search, first_capacity(search), error);
     }
     uint64_t capacity = first_capacity(search);
     while (!result->is_found || capacity <= last_capacity(search)) {
-        if (!try_capacity(search, capacity, &run, error))
+        if (!try_capacity(search, capacity, capacity, &run, error))
             return false;
         if (run.replay.is_interrupted)
             return true;
@@ -186,5 +219,16 @@ bool frag_find_least_capacity(const frag_run_setup *setup, const frag_repeats *r
                               .context = context,
                               .is_least_enough = true,
                               .give_up_bytes = give_up_bytes};
+    return find(&search, result, error);
+}
+
+bool frag_find_border_capacity(const frag_run_setup *setup, const frag_context *context,
+                               frag_capacity_result *result, frag_error *error)
+{
+    capacity_search search = {.setup = *setup,
+                              .spec = *setup->device,
+                              .context = context,
+                              .is_border_enough = true,
+                              .give_up_bytes = FRAG_UNLIMITED};
     return find(&search, result, error);
 }

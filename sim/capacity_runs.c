@@ -226,13 +226,13 @@ bool frag_capacity_runs_enough(frag_capacity_runs *runs, frag_run_result *result
     return is_made || frag_capacity_runs_alone(runs, FRAG_CAPACITY_PLENTY, result, error);
 }
 
-bool frag_capacity_runs_try(frag_capacity_runs *runs, uint64_t capacity_bytes,
+bool frag_capacity_runs_try(frag_capacity_runs *runs, uint64_t capacity_bytes, uint64_t least_bytes,
                             frag_run_result *result, frag_error *error)
 {
     if (runs->count++ == RUNS_ALONE && !runs->cannot_share && !begin_sharing(runs, error))
         return false;
-    uint64_t step = runs->is_sharing ? first_refusing(runs, capacity_bytes) : 0;
-    if (!runs->is_sharing || capacity_bytes < runs->start_need || step < runs->kept_step)
+    uint64_t step = runs->is_sharing ? first_refusing(runs, least_bytes) : 0;
+    if (!runs->is_sharing || least_bytes < runs->start_need || step < runs->kept_step)
         return frag_capacity_runs_alone(runs, capacity_bytes, result, error);
     return go_before(runs, step, error) && continue_with(runs, capacity_bytes, result, error);
 }

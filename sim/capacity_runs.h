@@ -31,9 +31,9 @@ void frag_capacity_runs_destroy(frag_capacity_runs *runs);
  * wherever they can. The first of all runs, if it is made. */
 bool frag_capacity_runs_enough(frag_capacity_runs *runs, frag_run_result *result,
                                frag_error *error);
-/* frag_run on a device of this capacity. The first few runs begin at the first event, as sharing
- * costs a run of its own. */
-bool frag_capacity_runs_try(frag_capacity_runs *runs, uint64_t capacity_bytes,
+/* frag_run on a device of this capacity, where no later run has less than least_bytes, nor has this
+ * one. The first few runs begin at the first event, as sharing costs a run of its own. */
+bool frag_capacity_runs_try(frag_capacity_runs *runs, uint64_t capacity_bytes, uint64_t least_bytes,
                             frag_run_result *result, frag_error *error);
 /* The same, from the first event on whatever went before. */
 bool frag_capacity_runs_alone(frag_capacity_runs *runs, uint64_t capacity_bytes,

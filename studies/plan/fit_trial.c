@@ -212,7 +212,7 @@ static bool measure_rank(const rank_run *of, frag_fit_result *result, frag_error
     frag_device_spec device = {.capacity_bytes = FRAG_UNLIMITED};
     frag_run_setup setup = set_up(of, &device);
     frag_capacity_result least = {0};
-    if (!frag_find_least_capacity(&setup, NULL, FRAG_UNLIMITED, of->fitter->context, &least, error))
+    if (!frag_find_border_capacity(&setup, of->fitter->context, &least, error))
         return frag_error_in(error, "--conf"); /* settings are read when the allocator starts */
     if (least.is_capacity_read && !count_run(of, FRAG_UNLIMITED, &run, error))
         return false;
@@ -545,8 +545,7 @@ bool frag_fit_try(frag_fitter *fitter, const frag_fit_setting *setting, const fr
     known_trial known = find_known(fitter, setting, card);
     *attempt = (frag_fit_attempt){usable_bytes >= known.enough_bytes, known.bound_bytes,
                                   most_needed(&known), known.is_bound_part};
-    if (attempt->fits || usable_bytes < known.bound_bytes ||
-        (known.is_measured && usable_bytes < known.result.needed_bytes))
+    if (attempt->fits || usable_bytes < known.bound_bytes)
         return true;
     /* Not known; or between both, where more memory can fail where less did not. */
     bool may_fit = true;

@@ -18,7 +18,7 @@ typedef struct frag_fit_setting {
 
 typedef struct frag_fit_result {
     frag_level peak;       /* with no limit */
-    uint64_t needed_bytes; /* the least memory beside the context on which it survives */
+    uint64_t needed_bytes; /* beside the context it survives on that, and not on a page less */
     uint64_t enough_bytes; /* with this and above nothing is ever refused */
     uint32_t rank; /* of several devices the one that needs the most, whose figures these are */
 } frag_fit_result;

@@ -28,6 +28,9 @@ static bool try_setting(planner *of, const frag_fit_setting *setting, frag_plan_
               frag_fit_try(of->fitter, setting, &plan->base.card, plan->usable_bytes, &attempt,
                            of->error);
     trial->fits = attempt.fits;
+    /* Where some more memory is worse, the search may have found more than the card has. */
+    if (trial->fits && trial->result.needed_bytes > plan->usable_bytes)
+        trial->result.needed_bytes = plan->usable_bytes;
     return ok;
 }
 

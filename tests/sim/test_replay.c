@@ -625,6 +625,30 @@ static void in_steps_it_does_the_same_and_can_be_looked_at(void **state)
                         sizeof result.reserved_sum);
 }
 
+/* It survives, and a page less does not; where larger devices never fail, it is the least. */
+static void check_border(const frag_run_setup *setup, const frag_capacity_result *least)
+{
+    frag_capacity_result border;
+    frag_error error = {0};
+    assert_true(frag_find_border_capacity(setup, NULL, &border, &error));
+    assert_true(border.is_found);
+    assert_true(border.capacity_bytes >= least->capacity_bytes);
+    assert_int_equal(border.enough_bytes, least->enough_bytes);
+    assert_memory_equal(&border.peak, &least->peak, sizeof border.peak);
+    if (least->is_monotone)
+        assert_int_equal(border.capacity_bytes, least->capacity_bytes);
+    for (int fails = 0; fails < 2; fails++) {
+        const frag_run_options options = {.is_layout_skipped = true};
+        frag_device_spec device = {.capacity_bytes = border.capacity_bytes};
+        frag_run_setup at = *setup;
+        frag_run_result run_result;
+        at.device = &device;
+        device.capacity_bytes -= fails ? 2 * FRAG_MIB : 0;
+        assert_true(frag_run(&at, &options, &run_result, &error));
+        assert_int_equal(run_result.replay.oom.has_happened, fails);
+    }
+}
+
 static frag_capacity_result least(const char *text, const char *policy)
 {
     frag_recording recording = {0};
@@ -658,6 +682,9 @@ static frag_capacity_result least(const char *text, const char *policy)
     }
     assert_int_equal(result.capacity_bytes, first);
     assert_int_equal(result.is_monotone, last_failing < first);
+    const frag_run_setup setup = {&recording, &recording.traces[0], spec.ops, spec.values, &device};
+    device.capacity_bytes = FRAG_UNLIMITED;
+    check_border(&setup, &result);
     if (!result.is_monotone)
         assert_int_equal(result.failing_above_bytes, last_failing);
     /* So must the search for the least alone, which is given up exactly where it should be. */
