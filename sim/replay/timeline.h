@@ -29,6 +29,6 @@ void frag_timeline_add(frag_timeline *timeline, uint64_t event, const frag_level
  */
 const frag_sample *frag_timeline_finish(frag_timeline *timeline, size_t *count);
 
-void frag_timeline_destroy(frag_timeline *timeline);
+void frag_timeline_destroy(frag_timeline *timeline); /* NULL is allowed */
 
 #endif

@@ -150,8 +150,7 @@ bool frag_world_rank_measure(const frag_world_options *options, const frag_recor
 void frag_world_rank_destroy(frag_world_rank *rank)
 {
     frag_site_uses_destroy(&rank->uses);
-    if (rank->timeline != NULL)
-        frag_timeline_destroy(rank->timeline);
+    frag_timeline_destroy(rank->timeline);
     frag_free(rank->name);
     frag_free(rank->tries);
     frag_free(rank->policy);

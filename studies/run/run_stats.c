@@ -12,7 +12,7 @@ static void look_at_stats(void *context, const frag_replay *replay,
 {
     frag_row_stats *stats = context;
     frag_replay_stats(replay, add_stat, &stats->values);
-    if (stats->values.names.count > 0 && result->events > 0)
+    if (result->events > 0)
         stats->event = result->events - 1;
 }
 

@@ -21,6 +21,7 @@
 #include "base/bytes.h"
 #include "include/fraglab.h"
 #include "studies/diff/diff_json.h"
+#include "studies/tune/tune_space.h"
 #include "tests/support/pinned_lines.h"
 #include "tests/support/xorshift.h"
 
@@ -351,10 +352,46 @@ static void tell_world(frag_text *out, uint64_t seed)
         fraglab_recording_close(recordings[i]);
 }
 
+/* What of a policy is tuned. */
+static void tell_space(frag_text *out, const char *policy, bool has_capacity)
+{
+    frag_policy_spec base;
+    frag_tune_space space;
+    if (!frag_policy_spec_parse(policy, &base, NULL))
+        return;
+    frag_tune_space_create(&base, has_capacity, &space);
+    for (uint32_t i = 0; i < space.axis_count; i++) {
+        frag_text_add(out, "  %s", space.axes[i].key);
+        for (uint32_t v = 0; v < space.axes[i].count; v++)
+            frag_text_add(out, " %s", space.axes[i].values[v]);
+    }
+    frag_tune_space_destroy(&space);
+    frag_policy_spec_destroy(&base);
+}
+
+static void tell_spaces(frag_text *out)
+{
+    static const char *const changed[] = {
+        "pytorch:garbage_collection_threshold=0.35", "pytorch:max_split_size_mb=40",
+        "size-class:surplus=0.4", "tf-bfc:fragmentation_fraction=0.15", "gmlake:reuseLimit=30"};
+    for (size_t i = 0; frag_policy_table[i] != NULL; i++)
+        for (int has_capacity = 0; has_capacity < 2; has_capacity++) {
+            frag_text_add(out, "%s:", frag_policy_table[i]->name);
+            tell_space(out, frag_policy_table[i]->name, has_capacity != 0);
+            frag_text_add(out, "\n");
+        }
+    for (size_t i = 0; i < sizeof changed / sizeof *changed; i++) {
+        frag_text_add(out, "%s:", changed[i]);
+        tell_space(out, changed[i], true);
+        frag_text_add(out, "\n");
+    }
+}
+
 static void tell_all(frag_text *out)
 {
     for (uint64_t seed = 0; seed < WORLDS; seed++)
         tell_world(out, seed);
+    tell_spaces(out);
 }
 
 static const pinned_lines pinned = {"tests/data/answers/studies.txt.zst", tell_all,

@@ -210,6 +210,13 @@ static void tell_recording(frag_text *out, frag_recording *recording, const poli
             tell_inferred(out, recording, &spec);
         frag_policy_spec_destroy(&spec);
     }
+    const char *collects = strstr(what->policy, "garbage_collection_threshold=0.7");
+    if (collects != NULL && /* as a snapshot tells it: what is looked for is the limit */
+        frag_policy_spec_parse("pytorch:garbage_collection_threshold=0.7", &spec, &error)) {
+        frag_text_add(out, "  with its threshold:");
+        tell_inferred(out, recording, &spec);
+        frag_policy_spec_destroy(&spec);
+    }
     if (trace->event_count == 0 || !frag_policy_spec_parse(what->policy, &spec, &error))
         return;
     for (uint64_t share = 1; share <= 4; share++) {

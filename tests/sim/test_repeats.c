@@ -159,6 +159,42 @@ static void stretches_that_repeat_are_found(void **state)
     }
 }
 
+/* So many steps of 64 events, after and before others that repeat nothing. */
+static size_t count_found(unsigned steps)
+{
+    enum { BLOCKS = 32, OTHERS = 1200 };
+    frag_text text = {0};
+    frag_recording recording = {0};
+    frag_repeats repeats;
+    uint64_t random = 7;
+    for (unsigned i = 0; i < OTHERS; i++)
+        frag_text_add(&text, "alloc 0 %u\nfree 0\n", 1000 + i);
+    for (unsigned step = 0; step < steps; step++) {
+        uint64_t sizes = 7;
+        for (unsigned i = 0; i < BLOCKS; i++)
+            frag_text_add(&text, "alloc %u %u\n", i, 1 + (unsigned)draw(&sizes, 100000));
+        for (unsigned i = 0; i < BLOCKS; i++)
+            frag_text_add(&text, "free %u\n", i);
+    }
+    for (unsigned i = 0; i < OTHERS / 2; i++)
+        frag_text_add(&text, "alloc 0 %u\nfree 0\n", 200000 + (unsigned)draw(&random, 1000000));
+    frag_test_recording(text.bytes, &recording);
+    frag_repeats_find(&recording.traces[0], &repeats);
+    size_t count = repeats.count;
+    frag_repeats_destroy(&repeats);
+    frag_recording_destroy(&recording);
+    frag_text_destroy(&text);
+    return count;
+}
+
+/* All but two steps: 1,024 events. */
+static void it_is_worth_it_from_so_many_events_on(void **state)
+{
+    (void)state;
+    assert_int_equal(count_found(17), 0);
+    assert_int_equal(count_found(18), 1);
+}
+
 /* ---- runs */
 
 static char *row_of(const frag_recording *recording, const frag_policy_spec *spec,
@@ -461,6 +497,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(stretches_that_repeat_are_found),
+        cmocka_unit_test(it_is_worth_it_from_so_many_events_on),
         cmocka_unit_test(runs_that_leave_steps_out_are_the_same),
         cmocka_unit_test(runs_with_drawn_settings_are_the_same),
         cmocka_unit_test(the_least_capacity_is_the_same),
