@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "base/bytes.h"
+#include "messages/message_text.h"
 #include "studies/explain/advice.h"
 #include "studies/explain/verdict.h"
 #include "tests/support/pinned_lines.h"
@@ -142,6 +143,22 @@ static void tell_card(frag_text *out, uint64_t total, frag_framework framework)
                   frag_framework_name(framework), total, sum);
 }
 
+/* ---- texts */
+
+/* "C:\\x" and what may stand before its letter, be its letter, and stand behind. */
+static void tell_paths(frag_text *out)
+{
+    uint64_t sum = 0;
+    for (unsigned before = 1; before < 256; before++)
+        for (unsigned letter = 1; letter < 256; letter++) {
+            const char text[] = {(char)before, (char)letter, ':', '\\', before % 2 ? 'n' : 'a'};
+            for (size_t from = 0; from < 2; from++)
+                for (size_t length = 3; length + from <= sizeof text; length++)
+                    pinned_add(&sum, frag_message_text_has_windows_path(text + from, length));
+        }
+    frag_text_add(out, "paths of Windows: %016" PRIx64 "\n", sum);
+}
+
 static void tell_all(frag_text *out)
 {
     static const uint64_t totals[] = {24 * FRAG_GIB, 84987740160, 6000000000, 200 * FRAG_MIB};
@@ -150,6 +167,7 @@ static void tell_all(frag_text *out)
         FRAG_FRAMEWORK_PYTORCH_MPS, FRAG_FRAMEWORK_PYTORCH_ASYNC, FRAG_FRAMEWORK_CUDA_JL};
     for (unsigned i = 0; i < CARDS; i++)
         tell_card(out, totals[i % 4] + i / 4 * 4096, frameworks[i % 6]);
+    tell_paths(out);
 }
 
 static const pinned_lines pinned = {"tests/data/answers/borders.txt.zst", tell_all,

@@ -27,7 +27,7 @@
 
 #define FOLDER "tests/data/oom-messages/"
 
-enum { CHANGES = 10, WORD_CHANGES = 10, FIGURE_CHANGES = 30, ESCAPE_MAX = 6 };
+enum { CHANGES = 10, WORD_CHANGES = 10, FIGURE_CHANGES = 30, LONG_CHANGES = 10, ESCAPE_MAX = 6 };
 
 enum { DRAWN_MESSAGES = 4000, SAYS_BITS = 14 };
 
@@ -119,6 +119,41 @@ static void tell_text(frag_text *out, const char *text, size_t length, bool is_p
     frag_messages_destroy(&messages);
 }
 
+/* Lines are read near a failure only: one is made longer before it or behind it, by lengths about
+ * those that are read. */
+static void add_long(frag_text *out, const char *text, uint64_t seed)
+{
+    static const char *const fillers[] = {"step ", "a|b ", "x->y ", "`f` ",     "0.5 ",    "k=v ",
+                                          ". ",    "\"",   "Z",     "9",        "/tmp/a ", "(",
+                                          "for ",  "MiB ", "[1] ",  "warning ", "# ",      "not "};
+    static const size_t lengths[] = {1, 8, 64, 120, 160, 240, 320, 480, 640, 1024};
+    uint64_t bits = (seed + 1) * 0x9e3779b97f4a7c15u;
+    size_t length = strlen(text);
+    size_t at = xorshift_next(&bits) % (length + 1);
+    while (at > 0 && text[at - 1] != '\n' && (text[at - 1] != ' ' || seed % 4 == 0))
+        at--;
+    const char *filler = fillers[xorshift_next(&bits) % (sizeof fillers / sizeof *fillers)];
+    size_t wanted = lengths[xorshift_next(&bits) % (sizeof lengths / sizeof *lengths)];
+    wanted += xorshift_next(&bits) % 24;
+    frag_text_add(out, "%.*s", (int)at, text);
+    for (size_t added = 0; added < wanted; added += strlen(filler))
+        frag_text_add(out, "%s", filler);
+    frag_text_add(out, "%s", text + at);
+}
+
+static void tell_long(frag_text *out, const char *text, uint64_t seed)
+{
+    size_t from = out->length;
+    for (uint64_t i = 0; i < LONG_CHANGES; i++) {
+        frag_text changed = {0};
+        add_long(&changed, text, seed + i);
+        frag_text_add(out, "long %" PRIu64 ": ", i);
+        tell_text(out, changed.bytes, changed.length, false);
+        frag_text_destroy(&changed);
+    }
+    pinned_fold(out, from, "  longer lines");
+}
+
 typedef struct told_file {
     frag_text *out;
     const char *name;
@@ -155,6 +190,7 @@ static bool tell_row(void *context, const char *line, size_t length, frag_error 
         frag_text_destroy(&changed);
     }
     pinned_fold(at->out, from, "  figures");
+    tell_long(at->out, text, 1000 * at->row);
     json_decref(row);
     return true;
 }

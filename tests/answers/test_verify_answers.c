@@ -1,6 +1,6 @@
 /* What verify says of recordings that random runs of PyTorch's policy left, as they are and with
- * one thing changed: settings, the capacity, an address, a size. What was changed on purpose is
- * pinned anew:
+ * one thing changed: settings, the capacity, an address, a size; and the statistics that the policy
+ * keeps from their beginning on, amid a program or not. What was changed on purpose is pinned anew:
  *
  *   test_verify_answers            compares with tests/data/answers/verify.txt.zst
  *   test_verify_answers --write    prints what that file should hold (make answers-golden)
@@ -183,6 +183,32 @@ static void tell_changed(frag_text *out, frag_recording *recording, const frag_p
     *trace = kept;
 }
 
+static void add_stat(void *context, const char *name, int64_t value)
+{
+    pinned_add_text(context, name);
+    pinned_add(context, (uint64_t)value);
+}
+
+static void add_stats(void *context, const frag_replay *replay, const frag_replay_result *result)
+{
+    pinned_add(context, result->events);
+    frag_replay_stats(replay, add_stat, context);
+}
+
+static void tell_stats(frag_text *out, const frag_recording *recording,
+                       const frag_policy_spec *spec)
+{
+    const frag_device_spec device = {.capacity_bytes = FRAG_UNLIMITED};
+    const frag_run_setup setup = {recording, &recording->traces[0], spec->ops, spec->values,
+                                  &device};
+    const frag_replay_options options = {.stop_after = recording->traces[0].event_count / 2,
+                                         .keeps_stats = true};
+    frag_error error = {0};
+    uint64_t sum = 0;
+    bool ok = frag_run_look(&setup, &options, add_stats, &sum, &error);
+    frag_text_add(out, "  statistics half way: %d %" PRIx64 "\n", ok, sum);
+}
+
 static void tell_recording(frag_text *out, frag_recording *recording, const policy_case *what,
                            uint64_t *bits)
 {
@@ -208,6 +234,8 @@ static void tell_recording(frag_text *out, frag_recording *recording, const poli
         tell_verify(out, recording, &spec, i % 2 == 0 ? what->capacity_bytes : FRAG_UNLIMITED);
         if (i < 2)
             tell_inferred(out, recording, &spec);
+        if (i == 1)
+            tell_stats(out, recording, &spec);
         frag_policy_spec_destroy(&spec);
     }
     const char *collects = strstr(what->policy, "garbage_collection_threshold=0.7");
