@@ -299,6 +299,40 @@ static void a_plan_says_what_whole_replays_say(void **state)
     }
 }
 
+static bool is_asked_out(void *user)
+{
+    unsigned *questions = user;
+    *questions -= *questions > 0;
+    return *questions == 0;
+}
+
+/* Whenever it is interrupted, it says so and leaves nothing behind. */
+static void a_plan_can_be_interrupted_at_any_time(void **state)
+{
+    (void)state;
+    frag_error error = {0};
+    frag_workload workload;
+    frag_dryrun_gpu gpu;
+    const char *yaml = "model: {family: gpt2, layers: 1, heads: 2, width: 16}\nrun: {tokens: 8}\n";
+    frag_workload_init(&workload);
+    assert_true(frag_workload_parse(yaml, strlen(yaml), &workload, NULL, &error));
+    assert_true(frag_dryrun_gpu_find("1GiB", &gpu, NULL, &error));
+    frag_memory_plan *plan = frag_alloc(1, sizeof *plan);
+    unsigned interrupted = 0;
+    for (unsigned after = 1, ok = 0; ok == 0; after++) {
+        unsigned questions = after;
+        const frag_context context = {
+            .is_cancelled = is_asked_out, .user = &questions, .threads = 1};
+        frag_fitter *fitter = frag_fitter_create(&context, NULL, &error);
+        ok = frag_memory_plan_make(fitter, &workload, NULL, &gpu, "model", plan, &error);
+        interrupted += ok == 0;
+        assert_true(ok != 0 || error.code == FRAG_E_SYSTEM);
+        frag_fitter_destroy(fitter);
+    }
+    assert_true(interrupted > 20);
+    frag_free(plan);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -309,6 +343,7 @@ int main(void)
         cmocka_unit_test(a_trace_can_end_early),
         cmocka_unit_test(an_answer_that_fails_at_once_fails),
         cmocka_unit_test(a_plan_says_what_whole_replays_say),
+        cmocka_unit_test(a_plan_can_be_interrupted_at_any_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
