@@ -154,6 +154,23 @@ static void tell_long(frag_text *out, const char *text, uint64_t seed)
     pinned_fold(out, from, "  longer lines");
 }
 
+/* The first so many bytes with a zero before or behind each, without a mark at the start. */
+static void tell_wide(frag_text *out, const char *text)
+{
+    static const size_t taken[] = {2, 31, 32, 33, 4000};
+    size_t from = out->length;
+    for (size_t i = 0; i < 2 * sizeof taken / sizeof *taken; i++) {
+        frag_text wide = {0};
+        for (size_t at = 0; text[at] != '\0' && at < taken[i / 2]; at++) {
+            const char pair[] = {i % 2 == 0 ? text[at] : '\0', i % 2 == 0 ? '\0' : text[at]};
+            frag_text_add_bytes(&wide, pair, sizeof pair);
+        }
+        tell_text(out, wide.length > 0 ? wide.bytes : "", wide.length, false);
+        frag_text_destroy(&wide);
+    }
+    pinned_fold(out, from, "  in UTF-16");
+}
+
 typedef struct told_file {
     frag_text *out;
     const char *name;
@@ -191,6 +208,8 @@ static bool tell_row(void *context, const char *line, size_t length, frag_error 
     }
     pinned_fold(at->out, from, "  figures");
     tell_long(at->out, text, 1000 * at->row);
+    if (at->row % 16 == 1)
+        tell_wide(at->out, text);
     json_decref(row);
     return true;
 }
