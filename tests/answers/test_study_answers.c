@@ -295,31 +295,41 @@ static void tell_tuned(frag_text *out, const fraglab_recording *const *recording
 }
 
 /* Rows of two policies under one label, of which one may run out of memory. */
+/* Of a row alone, and of three, two of which are on devices that differ. */
 static void tell_comparison(frag_text *out, const fraglab_recording *recording,
                             fraglab_policy *const policies[2], const fraglab_run_options *device)
 {
-    fraglab_result *results[2] = {NULL, NULL};
-    fraglab_comparison *comparison = NULL;
-    fraglab_error error = FRAGLAB_ERROR_INIT;
-    fraglab_run_options run = *device;
+    static const char *const labels[] = {"either", "second", "third"};
     const fraglab_compare_options options = {.size = sizeof options, .fail_above = "3%,1MiB"};
-    run.label = "either";
-    for (int i = 0; i < 2; i++)
-        assert_int_equal(fraglab_run(NULL, recording, 0, policies[i], &run, &results[i], &error),
-                         FRAGLAB_OK);
-    const char *base = fraglab_result_json(results[0]), *now = fraglab_result_json(results[1]);
-    int code =
-        fraglab_compare_memory(base, strlen(base), now, strlen(now), &options, &comparison, &error);
     size_t from = out->length;
-    if (code == FRAGLAB_OK)
-        frag_text_add(out, "%d\n%s", fraglab_comparison_has_finding(comparison),
-                      fraglab_comparison_json(comparison));
-    else
-        frag_text_add(out, "%d: %s\n", code, error.sentence);
+    for (size_t count = 1; count <= 3; count += 2) {
+        frag_text rows[2] = {{0}, {0}};
+        fraglab_comparison *comparison = NULL;
+        fraglab_error error = FRAGLAB_ERROR_INIT;
+        for (size_t i = 0; i < 2 * count; i++) {
+            fraglab_result *result = NULL;
+            fraglab_run_options run = *device;
+            run.label = labels[i / 2];
+            if (i > 2)
+                run.capacity_bytes = (i + 1) << 30;
+            assert_int_equal(
+                fraglab_run(NULL, recording, 0, policies[i % 2], &run, &result, &error),
+                FRAGLAB_OK);
+            frag_text_add(&rows[i % 2], "%s\n", fraglab_result_json(result));
+            fraglab_result_destroy(result);
+        }
+        int code = fraglab_compare_memory(rows[0].bytes, rows[0].length, rows[1].bytes,
+                                          rows[1].length, &options, &comparison, &error);
+        if (code == FRAGLAB_OK)
+            frag_text_add(out, "%d\n%s", fraglab_comparison_has_finding(comparison),
+                          fraglab_comparison_json(comparison));
+        else
+            frag_text_add(out, "%d: %s\n", code, error.sentence);
+        fraglab_comparison_destroy(comparison);
+        frag_text_destroy(&rows[0]);
+        frag_text_destroy(&rows[1]);
+    }
     pinned_fold(out, from, "  compare");
-    fraglab_comparison_destroy(comparison);
-    for (int i = 0; i < 2; i++)
-        fraglab_result_destroy(results[i]);
 }
 
 static void tell_world(frag_text *out, uint64_t seed)
