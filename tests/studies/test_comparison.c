@@ -149,6 +149,31 @@ static void a_run_again_has_no_finding(void **state)
     frag_comparison_destroy(&comparison);
 }
 
+static void rows_on_other_devices_are_not_compared(void **state)
+{
+    (void)state;
+    char base[3 * LINE_MAX_BYTES] = "";
+    char now[3 * LINE_MAX_BYTES] = "";
+    size_t count = 0;
+    for (size_t i = 0; i < ROW_COUNT && count < 3; i++) {
+        double number = 0;
+        char *other = changed(lines[i], "device.capacity_bytes", 2, &number);
+        if (number > 0) {
+            strcat(base, lines[i]);
+            strcat(now, other);
+            count++;
+        }
+        free(other);
+    }
+    assert_true(count > 1);
+    frag_comparison comparison = compare(base, now, &one_percent);
+    assert_int_equal(comparison.problems, count);
+    assert_int_equal(comparison.compared, 0);
+    for (size_t i = 0; i < count; i++)
+        assert_non_null(strstr(comparison.rows[i].problem, "other device: capacity_bytes="));
+    frag_comparison_destroy(&comparison);
+}
+
 static frag_direction direction_of(const char *line, const char *path)
 {
     char schema[64];
@@ -408,6 +433,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_run_again_has_no_finding),
+        cmocka_unit_test(rows_on_other_devices_are_not_compared),
         cmocka_unit_test(two_percent_in_any_metric_are_caught),
         cmocka_unit_test(half_a_percent_is_within_one),
         cmocka_unit_test(both_parts_of_a_threshold_must_be_exceeded),
