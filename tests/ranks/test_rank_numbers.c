@@ -1,4 +1,5 @@
-/* Tests of rank_numbers.c: which rank a recording is of, and lists of ranks. */
+/* Tests of rank_numbers.c: which rank a recording is of, and lists of ranks; and whether steps of
+ * two ranks are the same ones. */
 #include "studies/ranks/rank_numbers.h"
 
 #include <setjmp.h>
@@ -8,6 +9,8 @@
 #include <string.h>
 
 #include <cmocka.h>
+
+#include "studies/ranks/world.h"
 
 static void expect_numbers(const char *const *paths, const uint32_t *expected, size_t count)
 {
@@ -77,6 +80,32 @@ static void reads_lists(void **state)
     }
 }
 
+/* Up to one and a tenth more, unless marks of one name count them. */
+static void steps_of_ranks_are_compared_by_their_number(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t fewer, more;
+        bool is_same;
+    } cases[] = {{0, 1, false},   {1, 2, true},   {1, 3, false},   {9, 10, true},
+                 {9, 11, false},  {10, 12, true}, {10, 13, false}, {19, 21, true},
+                 {19, 22, false}, {20, 23, true}, {20, 24, false}, {7, 7, true}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char names[2][8] = {"step", "step"};
+        frag_world_rank one = {.step_count = cases[i].fewer, .steps_name = names[0]};
+        frag_world_rank other = {.step_count = cases[i].more, .steps_name = names[1]};
+        one.steps_by = other.steps_by = FRAG_STEPS_BY_REQUESTS;
+        assert_int_equal(frag_world_steps_compare(&one, &other), cases[i].is_same);
+        assert_int_equal(frag_world_steps_compare(&other, &one), cases[i].is_same);
+        one.steps_by = FRAG_STEPS_BY_MARKS;
+        assert_int_equal(frag_world_steps_compare(&one, &other), cases[i].is_same);
+        other.steps_by = FRAG_STEPS_BY_MARKS;
+        assert_int_equal(frag_world_steps_compare(&one, &other), cases[i].fewer > 0);
+        names[1][0] = 'S';
+        assert_int_equal(frag_world_steps_compare(&one, &other), cases[i].is_same);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -84,6 +113,7 @@ int main(void)
         cmocka_unit_test(what_has_no_word_among_those_that_have_is_rank_0),
         cmocka_unit_test(else_the_digits_in_which_names_differ),
         cmocka_unit_test(reads_lists),
+        cmocka_unit_test(steps_of_ranks_are_compared_by_their_number),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

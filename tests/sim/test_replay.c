@@ -649,6 +649,41 @@ static void check_border(const frag_run_setup *setup, const frag_capacity_result
     }
 }
 
+static void fail_device(void *context, const frag_device_report *report)
+{
+    frag_device *device = context;
+    device->has_failed = device->has_failed || report->bytes > 20000000;
+    strcpy(device->failure, "it broke");
+}
+
+/* Watched, so that a call of each event is seen at once. */
+static void a_device_that_fails_ends_the_run_at_that_event(void **state)
+{
+    (void)state;
+    frag_recording recording = {0};
+    frag_policy_spec spec;
+    frag_error error = {0};
+    frag_test_recording("alloc 0 1000\nfree 0\nalloc 1 30000000\nalloc 2 1000\n", &recording);
+    assert_true(frag_policy_spec_parse("pytorch", &spec, &error));
+    frag_sim_device_options device_options = {.capacity_bytes = 64 * FRAG_MIB};
+    frag_device *device = frag_sim_device_create(&device_options);
+    uint64_t segments = 0;
+    device->watch.on_call = fail_device;
+    device->watch.on_call_context = device;
+    frag_replay *replay = frag_replay_create(
+        &(frag_run_setup){&recording, &recording.traces[0], spec.ops, spec.values, NULL}, device,
+        &error);
+    frag_replay_options options = {
+        .stop_after = FRAG_UNLIMITED, .on_note = count_note, .on_note_context = &segments};
+    assert_true(frag_replay_start(replay, &options, &error));
+    assert_false(frag_replay_advance(replay, UINT64_MAX, &error));
+    assert_string_equal(error.sentence, "the run ended at event 2: it broke");
+    frag_replay_destroy(replay);
+    frag_device_destroy(device);
+    frag_policy_spec_destroy(&spec);
+    frag_recording_destroy(&recording);
+}
+
 static frag_capacity_result least(const char *text, const char *policy)
 {
     frag_recording recording = {0};
@@ -721,8 +756,8 @@ static void finds_the_least_capacity_and_the_oom_below_it(void **state)
 }
 
 /* Its memory blocks are an eighth of a small device, so that a larger one may not be enough. */
-static void a_policy_that_asks_for_the_capacity_may_fail_where_an_ample_device_needs_less(
-    void **state)
+static void
+a_policy_that_asks_for_the_capacity_may_fail_where_an_ample_device_needs_less(void **state)
 {
     (void)state;
     frag_capacity_result result =
@@ -828,6 +863,7 @@ int main(void)
         cmocka_unit_test(empty_cache_gives_whole_segments_back),
         cmocka_unit_test(means_are_sums_over_events),
         cmocka_unit_test(in_steps_it_does_the_same_and_can_be_looked_at),
+        cmocka_unit_test(a_device_that_fails_ends_the_run_at_that_event),
         cmocka_unit_test(finds_the_least_capacity_and_the_oom_below_it),
         cmocka_unit_test(
             a_policy_that_asks_for_the_capacity_may_fail_where_an_ample_device_needs_less),
