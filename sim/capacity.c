@@ -23,6 +23,7 @@ typedef struct capacity_search {
     const frag_repeats *repeats;
     bool is_least_enough;
     bool is_border_enough;
+    uint64_t border_events; /* of frag_find_border_capacity */
     uint64_t give_up_bytes;
     frag_capacity_result *result;
 } capacity_search;
@@ -92,9 +93,6 @@ static bool search_least(capacity_search *search, uint64_t capacity, frag_error 
     return true;
 }
 
-/* What border searches try from below: runs that fail share most of what they do. */
-enum { FROM_BELOW = 16 };
-
 /* Between one that survives and one below which none does, as far as runs say. */
 static bool search_border(capacity_search *search, frag_error *error)
 {
@@ -102,9 +100,10 @@ static bool search_border(capacity_search *search, frag_error *error)
     uint64_t page = search->page_bytes;
     uint64_t low = first_capacity(search);
     uint64_t high = result->enough_bytes;
-    for (uint32_t i = 0; low < high; i++) {
+    uint64_t from_below = search->border_events / (search->setup.trace->event_count + 1);
+    for (uint64_t i = 0; low < high; i++) {
         frag_run_result run;
-        uint64_t middle = i < FROM_BELOW ? low : low + (high - low) / page / 2 * page;
+        uint64_t middle = i < from_below ? low : low + (high - low) / page / 2 * page;
         if (!try_capacity(search, middle, low, &run, error))
             return false;
         if (run.replay.is_interrupted)
@@ -222,13 +221,15 @@ bool frag_find_least_capacity(const frag_run_setup *setup, const frag_repeats *r
     return find(&search, result, error);
 }
 
-bool frag_find_border_capacity(const frag_run_setup *setup, const frag_context *context,
-                               frag_capacity_result *result, frag_error *error)
+bool frag_find_border_capacity(const frag_run_setup *setup, uint64_t events,
+                               const frag_context *context, frag_capacity_result *result,
+                               frag_error *error)
 {
     capacity_search search = {.setup = *setup,
                               .spec = *setup->device,
                               .context = context,
                               .is_border_enough = true,
+                              .border_events = events,
                               .give_up_bytes = FRAG_UNLIMITED};
     return find(&search, result, error);
 }

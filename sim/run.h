@@ -165,9 +165,11 @@ bool frag_find_least_capacity(const frag_run_setup *setup, const frag_repeats *r
                               uint64_t give_up_bytes, const frag_context *context,
                               frag_capacity_result *result, frag_error *error);
 /* A capacity that survives, where one page less does not; with its peak and enough_bytes, and no
- * other facts. It takes a run for each halving of what lies between the peak of requested bytes and
- * enough_bytes. Where some larger capacity than the least fails again, it may not be the least. */
-bool frag_find_border_capacity(const frag_run_setup *setup, const frag_context *context,
-                               frag_capacity_result *result, frag_error *error);
+ * other facts. It is searched for as the least is, as long as that replays no more than so many
+ * events; then what lies between is halved by each run. So it may not be the least, where some
+ * larger capacity than that fails again. */
+bool frag_find_border_capacity(const frag_run_setup *setup, uint64_t events,
+                               const frag_context *context, frag_capacity_result *result,
+                               frag_error *error);
 
 #endif

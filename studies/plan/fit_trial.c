@@ -206,13 +206,16 @@ static bool count_run(const rank_run *of, uint64_t capacity, frag_run_result *ru
     return frag_run_count(&setup, &options, run, error) || frag_error_in(error, "--conf");
 }
 
+/* A search for the least memory may replay so many; one that takes more is not exact. */
+enum { EXACT_EVENTS = 1 << 23 };
+
 static bool measure_rank(const rank_run *of, frag_fit_result *result, frag_error *error)
 {
     frag_run_result run;
     frag_device_spec device = {.capacity_bytes = FRAG_UNLIMITED};
     frag_run_setup setup = set_up(of, &device);
     frag_capacity_result least = {0};
-    if (!frag_find_border_capacity(&setup, of->fitter->context, &least, error))
+    if (!frag_find_border_capacity(&setup, EXACT_EVENTS, of->fitter->context, &least, error))
         return frag_error_in(error, "--conf"); /* settings are read when the allocator starts */
     if (least.is_capacity_read && !count_run(of, FRAG_UNLIMITED, &run, error))
         return false;

@@ -626,16 +626,17 @@ static void in_steps_it_does_the_same_and_can_be_looked_at(void **state)
 }
 
 /* It survives, and a page less does not; where larger devices never fail, it is the least. */
-static void check_border(const frag_run_setup *setup, const frag_capacity_result *least)
+static void check_border(const frag_run_setup *setup, uint64_t events,
+                         const frag_capacity_result *least)
 {
     frag_capacity_result border;
     frag_error error = {0};
-    assert_true(frag_find_border_capacity(setup, NULL, &border, &error));
+    assert_true(frag_find_border_capacity(setup, events, NULL, &border, &error));
     assert_true(border.is_found);
     assert_true(border.capacity_bytes >= least->capacity_bytes);
     assert_int_equal(border.enough_bytes, least->enough_bytes);
     assert_memory_equal(&border.peak, &least->peak, sizeof border.peak);
-    if (least->is_monotone)
+    if (least->is_monotone || events == UINT64_MAX)
         assert_int_equal(border.capacity_bytes, least->capacity_bytes);
     for (int fails = 0; fails < 2; fails++) {
         const frag_run_options options = {.is_layout_skipped = true};
@@ -719,7 +720,9 @@ static frag_capacity_result least(const char *text, const char *policy)
     assert_int_equal(result.is_monotone, last_failing < first);
     const frag_run_setup setup = {&recording, &recording.traces[0], spec.ops, spec.values, &device};
     device.capacity_bytes = FRAG_UNLIMITED;
-    check_border(&setup, &result);
+    for (uint64_t tries = 0; tries < 4; tries++)
+        check_border(&setup, tries * (recording.traces[0].event_count + 1), &result);
+    check_border(&setup, UINT64_MAX, &result);
     if (!result.is_monotone)
         assert_int_equal(result.failing_above_bytes, last_failing);
     /* So must the search for the least alone, which is given up exactly where it should be. */
