@@ -758,6 +758,8 @@ static void figures_belong_to_the_words_of_their_own_sentence(void **state)
          9 * FRAG_GIB, 7 * FRAG_GIB, 0},
         {"Requires 7 GB of GPU memory, 9 GB is available\nInsufficient GPU memory, exiting", 0, 0,
          0},
+        {"Requires 9 GB of GPU memory, 9 GB is available\nInsufficient GPU memory, exiting", 0, 0,
+         0},
         {"a boost at 7680\xc3\x97"
          "4320 is estimated to need 21 GB of VRAM, but the GPU has 9 GB free",
          21 * FRAG_GIB, 9 * FRAG_GIB, 0},
