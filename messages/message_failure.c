@@ -8,6 +8,7 @@ enum {
     PREFIX = 3,    /* words between the sign that ends a prefix and the failure */
     BIG = 1 << 24, /* bytes that only a device's memory is short of */
     HEAD = 6,      /* words from the name of an interface to its status */
+    WORK = 5,      /* words from "skip" to what is skipped */
 };
 
 /* E_OUTOFMEMORY of Windows, as a number: "HRESULT=8007000e", "0x8007000E", "-2147024882", and
@@ -487,6 +488,39 @@ static bool has_keyed_figure(const frag_message_split_line *read, size_t at)
             frag_message_line_has(read, i, FRAG_WORD_NUMBER | FRAG_WORD_SIZE) &&
             read->text->bytes[read->words[i].at - 1] == '=')
             return true;
+    return false;
+}
+
+bool frag_message_is_lost_work(const frag_message_split_line *read)
+{
+    static frag_word_list skips = {"skip", "skips", "skipping", "skipped", NULL};
+    static frag_word_list objects = {"it", "this", NULL};
+    static frag_word_list works = {
+        "batch*",    "minibatch*", "sample*", "step",     "steps",  "image", "images",
+        "tile",      "tiles",      "frame",   "frames",   "iter",   "iters", "iteration*",
+        "update",    "updates",    "prompt*", "example*", "epoch*", "clip",  "sequence*",
+        "video",     "videos",     "scene",   "scan",     "volume", "slide", "patch*",
+        "chunk",     "document*",  "page",    "request",  "file",   "files", "instance",
+        "molecule*", "protein*",   "subject", "trial",    "row",    "rows",  "utterance*",
+        "sentence*", "generation", NULL};
+    /* what a program does without */
+    static frag_word_list options = {
+        "cache",    "warm*",   "tun*",    "autotun*", "profil*", "tactic*", "graph", "fus*",
+        "preview*", "compil*", "optimi*", "preload*", "check*",  "test*",   "load*", NULL};
+    for (size_t i = 0; i < read->count; i++) {
+        if (!frag_message_line_is_any(read, i, skips) || frag_message_line_is_joined(read, i) ||
+            frag_message_line_is_joined(read, i + 1))
+            continue;
+        size_t to = i + 1 + WORK < read->count ? i + 1 + WORK : read->count;
+        bool is_last = i + 1 == read->count || frag_message_line_is_any(read, i + 1, objects);
+        if (frag_message_line_has_any(read, i + 1, to, options))
+            continue;
+        if (frag_message_line_has_any(read, i + 1, to, works) ||
+            /* "batch 12 skipped", "OOM on image 3, skip it" */
+            ((is_last || frag_message_line_is(read, i, "skipped")) &&
+             frag_message_line_has_any(read, 0, i, works)))
+            return true;
+    }
     return false;
 }
 

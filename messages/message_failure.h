@@ -47,6 +47,10 @@ bool frag_message_is_out_of(const frag_message_split_line *read, size_t i);
 bool frag_message_is_status(const frag_message_split_line *read, size_t i);
 bool frag_message_is_thrown(const frag_message_split_line *read, size_t i);
 
+/* "ran out of memory, skipping batch 12": is a piece of the program's work skipped, which is lost,
+ * as a part of a program that does without it is not ("skipping the cache")? */
+bool frag_message_is_lost_work(const frag_message_split_line *read);
+
 /* "clCreateBuffer failed: -4", "vkCreateImage returned -2", "CUDA error 2": is the word i the
  * number by which an interface says that memory ran out? */
 bool frag_message_is_status_number(const frag_message_split_line *read, size_t i);

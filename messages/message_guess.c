@@ -203,6 +203,8 @@ static bool is_next_act(const frag_message_split_line *read, size_t i)
 static bool is_harmless(const frag_message_split_line *read, size_t at)
 {
     static const char *const ends[] = {"terminatecalled", NULL};
+    if (frag_message_is_lost_work(read))
+        return false;
     bool goes_on = goes_on_below(
         read, at); /* or only the level of a logger, at which some report failures, too */
     bool has_failed = false;
@@ -395,7 +397,7 @@ static bool is_host(const frag_message_split_line *read, const frag_message_fail
         return true;
     const uint32_t more =
         FRAG_WORD_UNIT | FRAG_WORD_SIZE | FRAG_WORD_NUMBER | FRAG_WORD_FAIL | FRAG_WORD_ALLOCATE;
-    bool is_bare = found->is_name && (read->kinds & more) == 0;
+    bool is_bare = found->is_name && (read->kinds & more) == 0 && !frag_message_is_lost_work(read);
     for (size_t i = 0; i < read->count; i++)
         is_bare |= is_memory_limit(read, i);
     return (is_bare || is_enomem(read)) && !frag_message_is_about_device(read->text, at);

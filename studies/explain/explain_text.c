@@ -47,7 +47,7 @@ void frag_explain_print_verdict(FILE *stream, const frag_diagnosis *diagnosis, b
     fprintf(stream, "%s (%s): %s\n", frag_oom_verdict_name(diagnosis->verdict),
             sure_text(diagnosis->confidence),
             has_room ? "a device of that size serves what was recorded"
-                     : frag_oom_verdict_meaning(diagnosis->verdict));
+                     : frag_diagnosis_meaning(diagnosis));
     print_label(stream, "why");
     wrap(stream, diagnosis->because.bytes, LABEL_COLUMNS);
 }

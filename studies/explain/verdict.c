@@ -8,10 +8,11 @@ const char *frag_oom_verdict_name(frag_oom_verdict verdict)
     return names[verdict];
 }
 
-const char *frag_oom_verdict_meaning(frag_oom_verdict verdict)
+const char *frag_diagnosis_meaning(const frag_diagnosis *diagnosis)
 {
     static const char *const meanings[] = {FRAG_OOM_VERDICTS(FRAG_THIRD_OF_3)};
-    return meanings[verdict];
+    return diagnosis->is_survived ? "memory ran out, but the program went on without it"
+                                  : meanings[diagnosis->verdict];
 }
 
 const char *frag_confidence_name(frag_confidence confidence)
@@ -556,6 +557,7 @@ static void diagnose_other(const frag_message *message, frag_diagnosis *diagnosi
 {
     bool is_guess = (message->says & FRAG_SAYS_GUESS) != 0;
     diagnosis->confidence = is_guess ? FRAG_CONFIDENCE_MEDIUM : FRAG_CONFIDENCE_HIGH;
+    diagnosis->is_survived = message->kind == FRAG_MESSAGE_HARMLESS;
     for (size_t i = 0; i < FRAG_FIGURE_COUNT; i++)
         diagnosis->figures[i] = message->figures[i];
     frag_text_add(&diagnosis->because, "%s",

@@ -30,7 +30,6 @@ typedef enum frag_oom_verdict {
 } frag_oom_verdict;
 
 const char *frag_oom_verdict_name(frag_oom_verdict verdict);
-const char *frag_oom_verdict_meaning(frag_oom_verdict verdict);
 
 typedef enum frag_confidence {
     FRAG_CONFIDENCE_LOW,    /* the figures allow something else too */
@@ -49,6 +48,7 @@ typedef struct frag_diagnosis {
     frag_amount context; /* of the process: not the allocator's */
     frag_amount missing; /* how much more would have been needed */
     bool is_idle_total;  /* "cached" of an old release was read as all that is held */
+    bool is_survived;    /* memory ran out, and the program went on without it */
     frag_text because;   /* the arithmetic, in a sentence or two */
 } frag_diagnosis;
 
@@ -57,5 +57,8 @@ typedef struct frag_diagnosis {
 void frag_diagnose_text(const frag_messages *messages, frag_diagnosis *diagnosis);
 void frag_diagnose(const frag_message *message, frag_diagnosis *diagnosis);
 void frag_diagnosis_destroy(frag_diagnosis *diagnosis);
+
+/* What the verdict means for a person, in a few words. */
+const char *frag_diagnosis_meaning(const frag_diagnosis *diagnosis);
 
 #endif

@@ -384,6 +384,33 @@ static void a_program_that_goes_on_says_what_it_does_now(void **state)
     assert_read(out, sizeof out / sizeof *out, FRAG_MESSAGE_OOM);
 }
 
+static void a_batch_that_is_skipped_is_lost(void **state)
+{
+    (void)state;
+    static const char *const out[] = {
+        "WARNING: ran out of memory, skipping batch",
+        "| WARNING: ran out of memory in worker 0, skipping batch",
+        "[rank0] OOM encountered. Skipping batch 32 ...",
+        "OOM on batch 12, skipping",
+        "skipped batch 12 due to OOM",
+        "GPU out of memory on image 14, skip it",
+        "(OOM) step 1200 skipped",
+    };
+    static const char *const harmless[] = {
+        "warning: out of memory, retrying with half",
+        "Not enough GPU memory for CUDA graph, skipping graph capture",
+        "Not enough memory for the image cache, skipping image cache",
+    };
+    static const char *const none[] = {
+        "skip_oom_batches: true",
+        "We skip samples longer than 512 to avoid OOM",
+        "skip the batch if it runs out of memory",
+    };
+    assert_read(out, sizeof out / sizeof *out, FRAG_MESSAGE_OOM);
+    assert_read(harmless, sizeof harmless / sizeof *harmless, FRAG_MESSAGE_HARMLESS);
+    assert_read(none, sizeof none / sizeof *none, FRAG_MESSAGE_NONE);
+}
+
 static void what_a_source_says_of_errors_is_no_message(void **state)
 {
     (void)state;
@@ -429,6 +456,7 @@ int main(void)
         cmocka_unit_test(a_failure_is_seen_whatever_its_class_and_object_are_called),
         cmocka_unit_test(what_is_allocated_need_not_be_memory),
         cmocka_unit_test(a_program_that_goes_on_says_what_it_does_now),
+        cmocka_unit_test(a_batch_that_is_skipped_is_lost),
         cmocka_unit_test(what_a_source_says_of_errors_is_no_message),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -28,6 +28,12 @@ broken_up() {
     printf 'one\n\ntwo\n%s\n' "$message" | ./fraglab explain - | grep -q '^message .* line 4$'
 }
 
+@test "a failure that the program survived is not denied" {
+    ./fraglab explain 'CUDA out of memory, falling back to CPU' >"$out/text"
+    grep -q '^verdict  *not-an-oom (likely): memory ran out, but the program went on without it$' "$out/text"
+    ./fraglab explain - <<<'MemoryError' | grep -q '^verdict  *not-an-oom .*no GPU ran out of memory here$'
+}
+
 @test "of several messages each is told with its line" {
     for i in 0 1 2; do printf '[rank%d]: %s\n\n' $i "${message/GPU 0/GPU $i}"; done >"$out/log"
     ./fraglab explain "$out/log" >"$out/text"
