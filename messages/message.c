@@ -166,7 +166,8 @@ static bool is_in_place(const reader *state, const frag_wording *wording, size_t
     bool is_case = strncmp(state->text.bytes + start, "case", strlen("case")) == 0 &&
                    (state->text.marks[start + strlen("case")] & FRAG_MESSAGE_WORD) != 0;
     if (wording->role == FRAG_WORDING_OPENS &&
-        ((!has_figures && (is_case || is_in_table(state, at))) ||
+        ((!has_figures &&
+          (is_case || is_in_table(state, at) || frag_message_is_explained_at(&state->text, at))) ||
          frag_message_is_of_page(&state->text, at)))
         return false;
     return is_of_one(state, at, end) &&

@@ -238,11 +238,15 @@ bool frag_message_is_question(const frag_message_split_line *read)
     static frag_word_list words = {"how",  "what",   "why",  "when",  "if",       "given",
                                    "note", "should", "does", "while", "although", NULL};
     size_t first = frag_message_line_has(read, 0, FRAG_WORD_NUMBER) ? 1 : 0; /* "3. Does it fit" */
+    static frag_word_list heads = {"faq", "q", "question", NULL};
+    if (frag_message_line_is_any(read, 0, heads) && read->text->bytes[read->words[0].end] == ':')
+        first = 1;
     /* "whyCUDA out of memory": a blank was lost, and the error follows */
     bool is_blank = first + 1 >= read->count;
     for (size_t at = read->words[first].end; !is_blank && at <= read->words[first + 1].at; at++)
         is_blank = (read->text->marks[at] & FRAG_MESSAGE_WORD) != 0;
-    if (!is_blank)
+    /* "When loading the scene, the driver runs out of memory." */
+    if (!is_blank || frag_message_is_doing(read, first))
         return false;
     return frag_message_line_is_any(read, first, words) &&
            read->text->bytes[read->words[first].end] != '(';
@@ -347,8 +351,8 @@ static bool is_beside_code(const frag_message_split_line *read, size_t at)
 /* "The out of memory error occurs when the card is full" */
 static bool is_explanation(const frag_message_split_line *read, size_t at)
 {
-    static frag_word_list verbs = {"occurs",    "happens",   "appears", "arises",
-                                   "indicates", "indicated", NULL};
+    static frag_word_list verbs = {"occurs",    "happens",    "appears", "arises", "indicates",
+                                   "indicated", "indicating", "signals", NULL};
     static frag_word_list links = {"when", "if", "that", "because", "whenever", "as", NULL};
     static frag_word_list addressed = {"you", "your", NULL}; /* a program says that, too */
     frag_word_range sentence = frag_message_line_sentence(read, at, ".?!");
@@ -389,10 +393,34 @@ bool frag_message_is_defined(const frag_message_split_line *read, size_t i)
            frag_message_line_has(read, last + 1, FRAG_WORD_NUMBER);
 }
 
+/* "Blender may display an error that reads": what a reader may meet */
+static bool is_foretold(const frag_message_split_line *read, size_t at)
+{
+    static frag_word_list chances = {"may", "might", "can", NULL};
+    static frag_word_list verbs = {"display", "show",    "see",    "encounter", "get",   "appear",
+                                   "occur",   "receive", "report", "meet",      "throw", NULL};
+    frag_word_range sentence = frag_message_line_sentence(read, at, ".?!");
+    for (size_t i = sentence.from; i + 1 < at; i++)
+        if (frag_message_line_is_any(read, i, chances) &&
+            frag_message_line_is_any(read, i + 1, verbs))
+            return true;
+    return false;
+}
+
+bool frag_message_is_explained(const frag_message_split_line *read, size_t at)
+{
+    static frag_word_list articles = {"the", "a", "an", "this", NULL};
+    return at < read->count &&
+           (frag_message_line_is_any(read, 0, articles) ||
+            !frag_message_has_mark(read, read->count)) &&
+           (is_explanation(read, at) || is_foretold(read, at));
+}
+
 bool frag_message_is_narrated(const frag_message_split_line *read, size_t at)
 {
     if (at >= read->count)
         return false;
     bool is_told = is_beside_code(read, at) || is_explanation(read, at) || is_comment(read, at);
-    return is_change(read) || (is_told && !frag_message_has_mark(read, read->count));
+    return is_change(read) || frag_message_is_explained(read, at) ||
+           (is_told && !frag_message_has_mark(read, read->count));
 }

@@ -46,6 +46,10 @@ typedef struct frag_text_range {
 bool frag_message_find_quote(const frag_message_split_line *read, size_t at,
                              frag_text_range *quote);
 
+/* "The RuntimeError: CUDA out of memory occurs when ...", "you may see out of memory": does the
+ * line explain the failure at the word at? Where a mark stands in it, only behind an article. */
+bool frag_message_is_explained(const frag_message_split_line *read, size_t at);
+
 /* Is the failure at the word at told by a person: in a change of a source, in a sentence with names
  * set in code, as what an error means? Not where a mark says that it is an error. */
 bool frag_message_is_narrated(const frag_message_split_line *read, size_t at);

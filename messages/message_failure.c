@@ -166,9 +166,10 @@ static bool is_more_than(const frag_message_split_line *read, size_t i)
     if (!frag_message_line_is(read, i, "more") ||
         !frag_message_line_has_within(read, i + 1, i + 4, FRAG_WORD_MEMORY))
         return false;
-    for (size_t j = i + 2; j < i + 6; j++)
+    static frag_word_list haves = {"is", "are", "available", "the", NULL};
+    for (size_t j = i + 2; j < i + NEAR; j++)
         if (frag_message_line_is(read, j, "than"))
-            return true;
+            return j < i + 6 || frag_message_line_is_any(read, j + 1, haves);
     return false;
 }
 

@@ -254,6 +254,19 @@ bool frag_message_is_survived(const frag_message_text *text, size_t at)
     return is_harmless(&read, at);
 }
 
+bool frag_message_is_explained_at(const frag_message_text *text, size_t at)
+{
+    frag_message_split_line read;
+    size_t start = frag_message_text_line_start(text, at);
+    if (start + BEFORE < at)
+        return false;
+    frag_message_line_read(&read, text, start, frag_message_text_line_end(text, at, BEHIND));
+    size_t word = 0;
+    while (word + 1 < read.count && read.words[word].at < at)
+        word++;
+    return read.count > 0 && frag_message_is_explained(&read, word);
+}
+
 /* ---- whose memory */
 /* "pinned_memory_size="30gb"": what somebody set, not what ran out. */
 static bool is_of_setting(const frag_message_split_line *read, size_t i)
@@ -373,10 +386,23 @@ static bool is_run_on_cpu(const frag_message_split_line *read, size_t at)
     return frag_message_stands_near(read->text, at, near);
 }
 
+/* "CPU mode is applied in this batch": where the program goes because of a failure did not fail. */
+static bool names_host(const frag_message_split_line *read)
+{
+    static frag_word_list refuges = {"mode", "fallback", NULL};
+    for (size_t i = 0; i < read->count; i++)
+        if (frag_message_line_has(read, i, FRAG_WORD_HOST) &&
+            !(frag_message_line_is(read, i, "cpu") &&
+              frag_message_line_is_any(read, i + 1, refuges)))
+            return true;
+    return false;
+}
+
 /* Where nothing says whose memory it was, a failed allocation is taken for a device's: the text was
- * given to a reader of such messages. The bare name of the error is anybody's. */
+ * given to a reader of such messages. The bare name of the error is anybody's, but not of a person
+ * who tells of it (is_witnessed). */
 static bool is_host(const frag_message_split_line *read, const frag_message_failure *found,
-                    size_t at)
+                    size_t at, bool is_witnessed)
 {
     for (size_t i = 0; i < read->count; i++)
         if (frag_message_is_status(read, i))
@@ -391,13 +417,14 @@ static bool is_host(const frag_message_split_line *read, const frag_message_fail
                frag_message_stands_near(read->text, at, ggml);
     /* OpenCV's name for what malloc() refused; of a device it says "Gpu API call" */
     static const char *const opencv[] = {"(-4:insufficientmemory", NULL};
-    if ((read->kinds & FRAG_WORD_HOST) != 0 || is_of_computer(read) || is_library_call(read) ||
+    if (names_host(read) || is_of_computer(read) || is_library_call(read) ||
         has_pair(read, "range", "error", true) || has_pair(read, "physical", "memory", false) ||
         frag_message_stands_near(read->text, at, opencv))
         return true;
-    const uint32_t more =
-        FRAG_WORD_UNIT | FRAG_WORD_SIZE | FRAG_WORD_NUMBER | FRAG_WORD_FAIL | FRAG_WORD_ALLOCATE;
-    bool is_bare = found->is_name && (read->kinds & more) == 0 && !frag_message_is_lost_work(read);
+    const uint32_t more = FRAG_WORD_UNIT | FRAG_WORD_SIZE | FRAG_WORD_NUMBER | FRAG_WORD_FAIL |
+                          FRAG_WORD_ALLOCATE | FRAG_WORD_HOST;
+    bool is_bare = found->is_name && (read->kinds & more) == 0 &&
+                   !frag_message_is_lost_work(read) && !is_witnessed;
     for (size_t i = 0; i < read->count; i++)
         is_bare |= is_memory_limit(read, i);
     return (is_bare || is_enomem(read)) && !frag_message_is_about_device(read->text, at);
@@ -440,12 +467,12 @@ static frag_message_split_line contrasted(const frag_message_split_line *read, s
 }
 
 static frag_message_kind kind_of(const frag_message_split_line *read,
-                                 const frag_message_failure *found, size_t at)
+                                 const frag_message_failure *found, size_t at, bool is_witnessed)
 {
     frag_message_split_line part = contrasted(read, found->at);
-    return is_harmless(read, at)       ? FRAG_MESSAGE_HARMLESS
-           : is_host(&part, found, at) ? FRAG_MESSAGE_HOST
-                                       : FRAG_MESSAGE_OOM;
+    return is_harmless(read, at)                     ? FRAG_MESSAGE_HARMLESS
+           : is_host(&part, found, at, is_witnessed) ? FRAG_MESSAGE_HOST
+                                                     : FRAG_MESSAGE_OOM;
 }
 
 /* Does a text of sentences surround that line: a page, a letter, a comment? What it says of memory
@@ -510,15 +537,29 @@ static bool is_one_of_causes(const frag_message_split_line *read, size_t failure
 }
 
 /* ---- what a person tells */
+/* Not "3D". */
+static bool has_number(const frag_message_split_line *read, size_t from, size_t to)
+{
+    for (size_t i = from; i < to && i < read->count; i++) {
+        size_t end = read->words[i].end;
+        char behind = read->text->bytes[end];
+        bool is_glued =
+            behind >= 'a' && behind <= 'z' && (read->text->marks[end] & FRAG_MESSAGE_WORD) == 0;
+        if (frag_message_line_has(read, i, FRAG_WORD_SIZE) ||
+            (frag_message_line_has(read, i, FRAG_WORD_NUMBER) && !is_glued))
+            return true;
+    }
+    return false;
+}
+
 /* "if the batch is above 64", "with 64 or more": who knows the number has tried it. */
 static bool is_tried(const frag_message_split_line *read, size_t from, size_t to)
 {
-    static frag_word_list conditions = {"if", "when*", "above", "beyond", NULL};
+    static frag_word_list conditions = {"if", "when*", "above", "beyond", "after", NULL};
     static frag_word_list more = {"more", "above", "higher", "larger", NULL};
     const uint32_t numbers = FRAG_WORD_NUMBER | FRAG_WORD_SIZE;
     for (size_t i = from; i < to; i++)
-        if ((frag_message_line_is_any(read, i, conditions) &&
-             frag_message_line_has_within(read, i + 1, to, numbers)) ||
+        if ((frag_message_line_is_any(read, i, conditions) && has_number(read, i + 1, to)) ||
             (frag_message_line_has(read, i, numbers) && frag_message_line_is(read, i + 1, "or") &&
              frag_message_line_is_any(read, i + 2, more)))
             return true;
@@ -530,6 +571,7 @@ static bool is_tried(const frag_message_split_line *read, size_t from, size_t to
 static bool is_hedged(const frag_message_split_line *read, size_t from, size_t to, bool has_size)
 {
     static frag_word_list conditions = {"if", "when*", NULL};
+    static frag_word_list tries = {"i", "we", NULL};
     static frag_word_list words = {
         "may",      "might",     "could",    "would",      "should",  "will",      "avoid*",
         "prevent*", "fix*",      "handl*",   "catch*",     "how",     "what",      "unless",
@@ -539,16 +581,20 @@ static bool is_hedged(const frag_message_split_line *read, size_t from, size_t t
         "they",     "someone",   "maybe",    "perhaps",    "thought", "suspect",   "assum*",
         "probably", "introduc*", "support*", "implement*", "add*",    "improv*",   "need*",
         "want*",    "way",       "try",      "kill*",      "means",   "indicates", "far",
-        "not",      NULL};
+        "not",      "faq",       NULL};
     static frag_word_list doubts = {"can", "t", NULL}; /* "can crash", "doesn't crash" */
     for (size_t i = from; i < to; i++) {
         bool is_mine = frag_message_line_is(read, i, "when") &&
                        (frag_message_is_doing(read, i) || frag_message_line_is(read, i + 1, "i"));
         bool is_seen = frag_message_line_is(read, i + 1, "see");
+        bool is_of_name =
+            i > from && read->text->bytes[read->words[i].at - 1] == '-'; /* "v1-test" */
+        bool is_mine_tried = i > from && frag_message_line_is(read, i, "try") &&
+                             frag_message_line_is_any(read, i - 1, tries);    /* "when I try to" */
         bool is_even = i > from && frag_message_line_is(read, i - 1, "even"); /* "even if" */
         if ((frag_message_line_is_any(read, i, conditions) && !is_mine && !is_even && !has_size &&
              !is_tried(read, i, to)) ||
-            frag_message_line_is_any(read, i, words) ||
+            (frag_message_line_is_any(read, i, words) && !is_mine_tried && !is_of_name) ||
             (frag_message_line_is_any(read, i, doubts) && !is_seen))
             return true;
     }
@@ -576,7 +622,7 @@ static bool is_event(const frag_message_split_line *read, size_t i, frag_word_ra
 {
     static frag_word_list ends = {"crash*", "fail",  "fails",  "failed",    "failing",
                                   "die*",   "died",  "abort*", "terminat*", "exit*",
-                                  "stop*",  "quit*", "broke",  NULL};
+                                  "stop*",  "quit*", "broke",  "end*",      NULL};
     static frag_word_list links = {"with", "due", "error", "saying", NULL};
     static frag_word_list meets = {"get",  "gets",    "got",     "getting",    "receiv*", "hit",
                                    "hits", "see",     "hitting", "encounter*", "seeing",  "face",
@@ -585,19 +631,33 @@ static bool is_event(const frag_message_split_line *read, size_t i, frag_word_ra
                                    "giv*", "gave",    "became",  NULL};
     static frag_word_list runs = {"ran", "running", "still", "i", NULL};
     static frag_word_list runs_always = {"run", "runs", NULL};
-    static frag_word_list tells = {"say*",   "said",  "show*",   "print*",   "pop*", "appear*",
-                                   "throw*", "threw", "report*", "display*", NULL};
+    static frag_word_list tells = {"say*",   "said",  "show*",   "print*",   "pop*",   "appear*",
+                                   "throw*", "threw", "report*", "display*", "stated", NULL};
     static frag_word_list things = {"error",  "errors", "message", "popup", "notification",
-                                    "window", "dialog", "server",  NULL};
+                                    "window", "dialog", "server",  "issue", NULL};
+    static frag_word_list devices = {"cuda", "gpu", "vram", NULL};
+    static frag_word_list states = {"is", "was", "goes", "went", "got", NULL};
+    static frag_word_list befores = {"of",   "about", "the", "a",     "an",
+                                     "with", "this",  "any", "those", NULL};
     if (frag_message_line_is_any(read, i, ends))
         return frag_message_line_has_any(read, i + 1, i + REACH, links);
     if (frag_message_line_is_any(read, i, tells) &&
-        frag_message_line_has_any(read, whole.from, whole.to, things))
+        (frag_message_line_has_any(read, whole.from, whole.to, things) ||
+         (frag_message_is_out_of(read, i + 1) && is_seen(read, whole, i)))) /* "it showed OOM" */
         return true;
     if (frag_message_is_out_of(read, i + 1) && frag_message_line_is_any(read, i, runs))
         return is_seen(read, whole, i + 1);
     if (frag_message_is_out_of(read, i + 1) && frag_message_line_is_any(read, i, runs_always))
-        return is_observed(read, whole, i) || is_tried(read, whole.from, i);
+        return is_observed(read, whole, i) || is_tried(read, whole.from, whole.to);
+    /* "I tried it on my image and cuda was out of memory": behind a word that begins it */
+    size_t named = i + 1;
+    size_t out = frag_message_line_is_any(read, named + 1, states) ? named + 2 : named + 1;
+    if (frag_message_line_is_any(read, named, devices) && frag_message_is_out_of(read, out) &&
+        !frag_message_line_is_any(read, i, befores))
+        return is_seen(read, whole, i);
+    /* "when I run it, there is CUDA out of memory" */
+    if (frag_message_line_is(read, i, "there") && frag_message_line_is_any(read, i + 1, states))
+        return is_seen(read, whole, i);
     return frag_message_line_is_any(read, i, meets) && is_seen(read, whole, i);
 }
 
@@ -609,7 +669,8 @@ static bool is_end_of_event(const frag_message_split_line *read, size_t i, frag_
     static frag_word_list days = {"then", "today", "yesterday", "after", NULL};
     return frag_message_line_is_any(read, i, happens) &&
            !frag_message_line_is_any(read, i + 1, links) &&
-           (is_seen(read, whole, i) || frag_message_line_has_any(read, whole.from, i, days));
+           (is_seen(read, whole, i) || frag_message_line_has_any(read, whole.from, i, days) ||
+            has_number(read, i + 1, i + 1 + MEMORY)); /* "happens with scene 50" */
 }
 
 /* Does a size stand in what is told, near its failure? */
@@ -698,7 +759,7 @@ bool frag_message_guess_next(const frag_message_text *text, size_t from, frag_me
         if (is_meant) {
             *guess = (frag_message_guess){.start = start,
                                           .end = end,
-                                          .kind = kind_of(&read, &found, at),
+                                          .kind = kind_of(&read, &found, at, is_witnessed),
                                           .is_of_device =
                                               (read.kinds & (FRAG_WORD_DEVICE | FRAG_WORD_HOST)) ==
                                               FRAG_WORD_DEVICE};

@@ -35,6 +35,11 @@ bool frag_message_guess_goes_on(const frag_message_text *text, size_t from, size
  * and show no error? */
 bool frag_message_is_survived(const frag_message_text *text, size_t at);
 
+/* Does the line at at explain what the error at at means ("The 'CUDA out of memory' error occurs
+ * when
+ * ...")? */
+bool frag_message_is_explained_at(const frag_message_text *text, size_t at);
+
 /* Does the text show an error, or words of memory, at all? FRAG_SCENE_OTHER_ERROR and
  * FRAG_SCENE_MEMORY. */
 uint32_t frag_message_scenes(const frag_message_text *text);

@@ -71,7 +71,7 @@ bool frag_message_is_about_device(const frag_message_text *text, size_t at)
                                         "rocm",     "d3d",     "render", "cublas", "cudnn", "cufft",
                                         "cusolver", "nccl",    "thrust", "mtl",    "vk",    "cl_",
                                         "nvidia",   "geforce", "radeon", "rtx",    "a100",  "h100",
-                                        "v100",     "3090",    "4090",   NULL};
+                                        "v100",     "3090",    "4090",   "bfc_",   NULL};
     return stands_near(text, at, devices, false) || stands_near(text, at, words, true);
 }
 

@@ -660,8 +660,9 @@ static bool is_condition(const frag_message_split_line *read, size_t i)
     bool is_can =
         (frag_message_line_is(read, i, "can") || frag_message_line_is(read, i, "could")) &&
         !is_negation(read, i + 1);
+    bool is_even = i > 0 && frag_message_line_is(read, i - 1, "even"); /* "even if I reboot" */
     return is_can || (frag_message_line_is(read, i, "when") && !frag_message_is_doing(read, i)) ||
-           frag_message_line_is_any(read, i, words);
+           (frag_message_line_is_any(read, i, words) && !is_even);
 }
 
 /* What may happen, what to do about it, what somebody thinks. Advice that follows the failure makes
@@ -693,12 +694,12 @@ static bool is_supposed(const frag_message_split_line *read, size_t failure)
     return false;
 }
 
-/* "46 GPU OOM, 65 cuts", "0 done, 2 out of memory" */
+/* "46 GPU OOM, 65 cuts", "0 done, 2 out of memory", but not "4090, out of memory" */
 static bool is_counted(const frag_message_split_line *read, size_t i)
 {
     for (size_t j = i; j > 0 && j + 2 > i; j--)
         if (frag_message_line_has(read, j - 1, FRAG_WORD_NUMBER) &&
-            strchr(":])", read->text->bytes[read->words[j - 1].end]) == NULL)
+            strchr(j == i ? ":])," : ":])", read->text->bytes[read->words[j - 1].end]) == NULL)
             return true;
     return false;
 }
@@ -717,7 +718,10 @@ static bool is_mentioned(const frag_message_split_line *read, size_t i)
     for (size_t at = start + 1; at < end && is_token; at++)
         is_token = (text->marks[at] & FRAG_MESSAGE_WORD) == 0;
     size_t before = i > ARTICLE ? i - ARTICLE : 0;
-    bool has_article = frag_message_line_has_any(read, before, i, articles);
+    bool has_article = false;
+    for (size_t j = before; j < i; j++) /* "30B-A3B" is a name */
+        has_article |= frag_message_line_is_any(read, j, articles) &&
+                       (j == 0 || text->bytes[read->words[j].at - 1] != '-');
     bool is_event = frag_message_line_has_any(read, 0, read->count, events);
     return is_token || (has_article && !is_event) ||
            (!is_marked(read, read->count) && is_counted(read, i));
@@ -775,6 +779,20 @@ static bool is_begun(const frag_message_split_line *read, size_t i)
            frag_message_line_is(read, i + 1, "allocating");
 }
 
+/* "tries to allocate more memory than the available size" */
+static bool is_beyond_available(const frag_message_split_line *read, size_t i)
+{
+    static frag_word_list haves = {"available", "has", "have", NULL};
+    size_t from = i > ARTICLE ? i - ARTICLE : 0;
+    if (!frag_message_line_is(read, i, "more") || !has_allocation(read, from, i) ||
+        !frag_message_line_has_within(read, i + 1, i + ARTICLE, FRAG_WORD_MEMORY))
+        return false;
+    for (size_t j = i + 2; j < i + NEAR; j++)
+        if (frag_message_line_is(read, j, "than"))
+            return frag_message_line_has_any(read, j + 1, j + OBJECT, haves);
+    return false;
+}
+
 static bool is_told_at(const frag_message_split_line *read, size_t i)
 {
     frag_word_range sentence = range_around(read, i, ".?;");
@@ -796,7 +814,8 @@ static bool is_told_at(const frag_message_split_line *read, size_t i)
            is_beyond_maximum(read, i, sentence) || is_forbidden(read, i) ||
            is_unallocated(read, i, around) || is_only_left(read, i) ||
            is_device_size_over(read, i, sentence) || is_without_room(read, i) ||
-           is_unfit(read, i, sentence) || is_not_got(read, i) || is_bare_failure(read, i) ||
+           is_beyond_available(read, i) || is_unfit(read, i, sentence) || is_not_got(read, i) ||
+           is_bare_failure(read, i) ||
            ((is_about || is_begun(read, i)) && is_failing(read, i, around));
 }
 

@@ -156,6 +156,8 @@ static void what_a_person_says_of_memory_is_no_message(void **state)
         "O sistema fica sem memória física",
         "Process ran out of physical memory",
         "retry where cudaErrorMemoryAllocation is met, and when cudaErrorMemoryAllocation occurs",
+        "FAQ: Why do I get an \"Out of memory\" error message with the renderer?",
+        "The RuntimeError: CUDA out of memory occurs when your GPU has too little of it",
     };
     static const char *const out[] = {
         "ERROR: the renderer uses too much VRAM",
@@ -166,6 +168,13 @@ static void what_a_person_says_of_memory_is_no_message(void **state)
         "[info] CUDA device 0 reached memory limit while trying to allocate 414853888 bytes",
         "RangeError: 'GPUDevice': createBuffer failed, size is too large when it is mapped",
         "out of memory in ./grow.cu at line 34",
+        "When loading the shader, Vulkan tries to allocate more memory than the available size.",
+        "it seems not possible to allocate 66.50 MB of memory on my card, even if I reboot",
+        "4090 ,out of memory",
+        "[Bug]: Some-30B-A3B OOM on 96GB single gpu",
+        "bfc_allocator.cc:665] Chunk at 0x50 of size 256\nResourceExhaustedError: OOM",
+        "OOM RuntimeError is raised due to the memory cost. CPU mode is applied.\nERROR in "
+        "training",
     };
     assert_presumed(not_out, sizeof not_out / sizeof *not_out, false);
     assert_presumed(out, sizeof out / sizeof *out, true);
@@ -184,6 +193,16 @@ static void a_person_who_tells_of_it_is_heard_where_nothing_else_is_said(void **
         "I can see from the log that EAX is 0x8876017C, an error of Direct3D on the card.",
         "If the batch is 64 or more the GPU runs out of memory. It is an old card of ours.",
         "On this card of mine, with a batch of 64 or above the GPU runs out of memory again.",
+        "When I try to reproduce it, I bumped into the OOM issue (H100 with 96 GB). Why is it?",
+        "It works in the notebook. But when I run it myself, there is CUDA out of memory here.",
+        "I tried the program on an image of my own and cuda was out of memory. What can I do?",
+        "When I infer with v1.0-test, cuda out of memory, but it is enough for the training of it.",
+        "Every run of it ends up with an out-of-memory at the same point, even if I set 1 image.",
+        "When the training reached about 80 epochs, it showed OOM, and no other fold is there.",
+        "The program runs out of GPU memory after ~1300 steps when it trains on the sand set.",
+        "Its card is a 3090. The OOM error happens with scene 50 or 300. I don't know it at all.",
+        "It crashes saying the game is trying to allocate more memory on my card than is "
+        "available.",
     };
     static const char *const not_out[] = {
         "If it fails with an out of GPU memory error, you should lower the batch size first.",
@@ -191,7 +210,9 @@ static void a_person_who_tells_of_it_is_heard_where_nothing_else_is_said(void **
         "But I never got an out of GPU memory error, it only slows down to a crawl at night.",
         "If the batch is too large the GPU runs out of memory. The docs tell more of it here.",
         "If the batch is 64 or more the GPU may run out of memory. The docs tell more of it.",
+        "When a 3D program shows the message 'out of video memory', it means the card is full.",
         "We need a way to tell the assistant that the job on the GPU failed due to OOM.",
+        "I read the page about cuda out of memory of last week, and found it a good one.",
     };
     assert_presumed(out, sizeof out / sizeof *out, true);
     assert_presumed(not_out, sizeof not_out / sizeof *not_out, false);
@@ -305,6 +326,9 @@ static void what_is_allocated_need_not_be_memory(void **state)
          "x+0x1/0x2"),
         "ncclSystemError: System call (e.g. socket, malloc) or external library call failed.",
         "ncclSystemError: System call (socket, malloc, munmap, etc) failed.",
+        "The 'CUDA out of memory' error occurs when your GPU does not have enough VRAM",
+        "It may display an error that reads, 'System is out of GPU memory', in a large scene.",
+        "Its 'System is out of GPU memory' error signals that your card has too little of it.",
     };
     static const char *const out[] = {
         "failed to allocate descriptor memory on GPU 0: 268435456 bytes",
