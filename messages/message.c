@@ -440,8 +440,9 @@ static bool continues(const reader *state, const frag_wording *wording, size_t a
                    (is_same_line && (message->framework == FRAG_FRAMEWORK_UNKNOWN ||
                                      message->framework == wording->framework));
     bool has_request = message->figures[FRAG_FIGURE_REQUESTED].is_known;
-    /* The dump of TensorFlow's allocator stands before the message that it belongs to. */
-    is_same = is_same || (state->is_cut && wording->framework == FRAG_FRAMEWORK_TENSORFLOW);
+    /* The dump of TensorFlow's allocator, and XLA's, stands before its message. */
+    is_same = is_same || (state->is_cut && (wording->framework == FRAG_FRAMEWORK_TENSORFLOW ||
+                                            wording->framework == FRAG_FRAMEWORK_JAX));
     return is_same && !(has_request && brings_request(wording));
 }
 

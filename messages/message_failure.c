@@ -139,8 +139,10 @@ static bool is_unfit(const frag_message_split_line *read, size_t i)
         (frag_message_line_is(read, i + 1, "large") || frag_message_line_is(read, i + 1, "big"));
     bool is_not = frag_message_line_has(read, i, FRAG_WORD_FAIL) ||
                   frag_message_line_is(read, i, "not") || frag_message_line_is(read, i, "t");
-    bool has_fit =
-        frag_message_line_is(read, i + 1, "fit") || frag_message_line_is(read, i + 2, "fit");
+    size_t fit = frag_message_line_is(read, i + 1, "fit") ? i + 1 : i + 2;
+    static frag_word_list settings = {"param*", "option*", NULL}; /* are fitted to it */
+    bool has_fit = frag_message_line_is(read, fit, "fit") &&
+                   !frag_message_line_is_any(read, fit + 1, settings);
     return (is_large || (is_not && has_fit)) &&
            frag_message_line_has_within(read, i + 2, i + 3 + NEAR, FRAG_WORD_MEMORY);
 }

@@ -584,6 +584,9 @@ static bool is_hedged(const frag_message_split_line *read, size_t from, size_t t
         "not",      "faq",       NULL};
     static frag_word_list doubts = {"can", "t", NULL}; /* "can crash", "doesn't crash" */
     for (size_t i = from; i < to; i++) {
+        /* "the problem is when it ends, suddenly" */
+        bool is_told = i > from && frag_message_line_is(read, i - 1, "is") &&
+                       frag_message_line_is(read, i, "when");
         bool is_mine = frag_message_line_is(read, i, "when") &&
                        (frag_message_is_doing(read, i) || frag_message_line_is(read, i + 1, "i"));
         bool is_seen = frag_message_line_is(read, i + 1, "see");
@@ -592,8 +595,8 @@ static bool is_hedged(const frag_message_split_line *read, size_t from, size_t t
         bool is_mine_tried = i > from && frag_message_line_is(read, i, "try") &&
                              frag_message_line_is_any(read, i - 1, tries);    /* "when I try to" */
         bool is_even = i > from && frag_message_line_is(read, i - 1, "even"); /* "even if" */
-        if ((frag_message_line_is_any(read, i, conditions) && !is_mine && !is_even && !has_size &&
-             !is_tried(read, i, to)) ||
+        if ((frag_message_line_is_any(read, i, conditions) && !is_mine && !is_told && !is_even &&
+             !has_size && !is_tried(read, i, to)) ||
             (frag_message_line_is_any(read, i, words) && !is_mine_tried && !is_of_name) ||
             (frag_message_line_is_any(read, i, doubts) && !is_seen))
             return true;
@@ -624,11 +627,12 @@ static bool is_event(const frag_message_split_line *read, size_t i, frag_word_ra
                                   "die*",   "died",  "abort*", "terminat*", "exit*",
                                   "stop*",  "quit*", "broke",  "end*",      NULL};
     static frag_word_list links = {"with", "due", "error", "saying", NULL};
-    static frag_word_list meets = {"get",  "gets",    "got",     "getting",    "receiv*", "hit",
-                                   "hits", "see",     "hitting", "encounter*", "seeing",  "face",
-                                   "saw",  "have",    "facing",  "having",     "into",    "lead*",
-                                   "led",  "result*", "caus*",   "trigger*",   "throw*",  "threw",
-                                   "giv*", "gave",    "became",  NULL};
+    static frag_word_list leads = {"resulting", "leading", "causing", NULL};
+    static frag_word_list meets = {"meet",    "met",   "get",  "gets",    "got",     "getting",
+                                   "receiv*", "hit",   "hits", "see",     "hitting", "encounter*",
+                                   "seeing",  "face",  "saw",  "have",    "facing",  "having",
+                                   "into",    "lead*", "led",  "result*", "caus*",   "trigger*",
+                                   "throw*",  "threw", "giv*", "gave",    "became",  NULL};
     static frag_word_list runs = {"ran", "running", "still", "i", NULL};
     static frag_word_list runs_always = {"run", "runs", NULL};
     static frag_word_list tells = {"say*",   "said",  "show*",   "print*",   "pop*",   "appear*",
@@ -655,6 +659,13 @@ static bool is_event(const frag_message_split_line *read, size_t i, frag_word_ra
     if (frag_message_line_is_any(read, named, devices) && frag_message_is_out_of(read, out) &&
         !frag_message_line_is_any(read, i, befores))
         return is_seen(read, whole, i);
+    /* "resulting in CUDA OOM" */
+    named = frag_message_line_is(read, i + 1, "in") || frag_message_line_is(read, i + 1, "to")
+                ? i + 2
+                : i + 1;
+    if (frag_message_line_is_any(read, i, leads) &&
+        frag_message_line_is_any(read, named, devices) && frag_message_is_out_of(read, named + 1))
+        return true;
     /* "when I run it, there is CUDA out of memory" */
     if (frag_message_line_is(read, i, "there") && frag_message_line_is_any(read, i + 1, states))
         return is_seen(read, whole, i);
@@ -696,7 +707,8 @@ static bool is_certain(const frag_message_split_line *read, frag_word_range whol
     static frag_word_list killers = {"kill*", NULL}; /* "killed by the OOM killer" */
     frag_message_split_line part;
     size_t from = failure;
-    while (from > whole.from && !frag_message_line_is(read, from - 1, "but"))
+    static frag_word_list turns = {"but", "resulting", "leading", "causing", NULL};
+    while (from > whole.from && !frag_message_line_is_any(read, from - 1, turns))
         from--;
     size_t last = failure + MEMORY < whole.to ? failure + MEMORY : whole.to - 1;
     frag_message_line_read(&part, read->text, read->words[from].at, read->words[last].end);

@@ -155,6 +155,8 @@ const frag_wording frag_wordings[] = {
      .place = FRAG_WORDING_TELLING,
      .figures = {A},
      .says = FRAG_SAYS_DUMP},
+    {TELLS("stats:limit:#inuse:#"), .figures = {T, A}, .says = FRAG_SAYS_DUMP},
+    {TELLS("client-requestedinuseinbin"), .says = FRAG_SAYS_DUMP},
     {OTHER(HARMLESS, "thecallerindicatesthatthisisnotafailure")},
 
     /* ---- JAX, XLA */
@@ -428,6 +430,7 @@ const frag_wording frag_wordings[] = {
     {OTHER(HOST, "alloc_cpu.cpp")},
     {OTHER(HOST, "bytesonhost:cuda_error_out_of_memory:outofmemory")},
     {OTHER(HOST, "bytesonhost:cuda_error_out_of_memory")},
+    {OTHER(HOST, "unabletoallocatearraywithshape")},
     {OTHER(HOST, "unabletoallocate%foranarray"), .figures = {R}},                       /* NumPy */
     {OTHER(HOST, "outofmemoryallocating#bytesafteratotalof#bytes"), .figures = {R, A}}, /* GNU */
     {OTHER(HOST, "allowedmemorysizeof#bytesexhausted(triedtoallocate#bytes)"),

@@ -150,6 +150,7 @@ static void what_a_person_says_of_memory_is_no_message(void **state)
          "slurmd"),
         "PASS: no memory leaks detected",
         "GPU monitor: oom adj failed",
+        "W fit: failed to fit params to free device memory: n_gpu_layers already set by user",
         "GPU monitor: oom score failed",
         "crash_gpu()\nGC.gc() # GPU OOM\nexit() # GPU OOM",
         "Running Out of VRAM\nWhat is this error?\nCommon causes\n- textures exceed GPU memory",
@@ -198,6 +199,9 @@ static void a_person_who_tells_of_it_is_heard_where_nothing_else_is_said(void **
         "I tried the program on an image of my own and cuda was out of memory. What can I do?",
         "When I infer with v1.0-test, cuda out of memory, but it is enough for the training of it.",
         "Every run of it ends up with an out-of-memory at the same point, even if I set 1 image.",
+        "The problem is when an epoch ends, suddenly the GPU is busier and an OOM occurs there.",
+        "When I sent a long sequence to the GPU of the lab, I met the 'out of memory' error.",
+        "It is not fully utilizing the secondary GPU of the two cards, resulting in Cuda OOM",
         "When the training reached about 80 epochs, it showed OOM, and no other fold is there.",
         "The program runs out of GPU memory after ~1300 steps when it trains on the sand set.",
         "Its card is a 3090. The OOM error happens with scene 50 or 300. I don't know it at all.",
@@ -363,6 +367,7 @@ static void what_is_allocated_need_not_be_memory(void **state)
         "OutOfMemoryError                 Traceback (most recent call last)\n--> 1 m.to(device)",
         "raise ValueError(\"No memory. \") ValueError: No available memory for the cache blocks.",
         "Failed to create Image because we ran out of device memory (VRAM)",
+        "bfc_allocator.cc:1010] Stats:\nLimit:  55115776\nInUse:  2048\nMaxInUse:  2048",
         "NotEnoughVRamError: 13.18GB of VRAM is required, but only 11.46GB is available",
     };
     static const char *const host[] = {
@@ -370,6 +375,7 @@ static void what_is_allocated_need_not_be_memory(void **state)
         "errorMessage: 'Sort exceeded memory limit of 33554432 bytes'",
         "Memory usage exceeds limit: 612.4 MB > 512 MB",
         "Failed to allocate GPU host context memory",
+        "error: Unable to allocate array with shape (93849, 1) and data type float64",
         "Unable to allocate enough memory to render the frame\nLower the size, or install more "
         "RAM.",
         "Insufficient memory to run the circuit, required: 16384M, maximum: 15903M, 'device': "
