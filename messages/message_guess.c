@@ -17,6 +17,7 @@ enum {
     PREFIX = 3,      /* words between the sign that ends a prefix and the failure */
     BIT = 9,         /* words that explain a name, behind it */
     SHORT = 5,       /* a paste of so few lines is the message itself */
+    LETTER = 12,     /* of so few lines what a person writes */
     PAGE = 1000,     /* bytes before and behind a line show what it stands in: */
     PAGE_WORDS = 60, /* of so many words */
     PAGE_SHARE = 5,  /* one in so many small ones is a page of sentences, */
@@ -424,7 +425,8 @@ static bool is_host(const frag_message_split_line *read, const frag_message_fail
     const uint32_t more = FRAG_WORD_UNIT | FRAG_WORD_SIZE | FRAG_WORD_NUMBER | FRAG_WORD_FAIL |
                           FRAG_WORD_ALLOCATE | FRAG_WORD_HOST;
     bool is_bare = found->is_name && (read->kinds & more) == 0 &&
-                   !frag_message_is_lost_work(read) && !is_witnessed;
+                   !frag_message_is_lost_work(read) &&
+                   !(is_witnessed && read->text->line_count <= LETTER);
     for (size_t i = 0; i < read->count; i++)
         is_bare |= is_memory_limit(read, i);
     return (is_bare || is_enomem(read)) && !frag_message_is_about_device(read->text, at);
@@ -581,7 +583,7 @@ static bool is_hedged(const frag_message_split_line *read, size_t from, size_t t
         "they",     "someone",   "maybe",    "perhaps",    "thought", "suspect",   "assum*",
         "probably", "introduc*", "support*", "implement*", "add*",    "improv*",   "need*",
         "want*",    "way",       "try",      "kill*",      "means",   "indicates", "far",
-        "not",      "faq",       NULL};
+        "not",      "faq",       "rather",   NULL};
     static frag_word_list doubts = {"can", "t", NULL}; /* "can crash", "doesn't crash" */
     for (size_t i = from; i < to; i++) {
         /* "the problem is when it ends, suddenly" */

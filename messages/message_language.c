@@ -123,6 +123,8 @@ static const struct {
     {"부족하면", "lack if"},
     {"부족", "lack"},
     {"오류", "error:"},
+    {"발생합니다", "now occurs"},
+    {"발생했", "now occurs"},
     {"실패", "failed"},
     {"할당", "alloc"},
     {"요청", "asked"},

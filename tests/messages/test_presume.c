@@ -202,6 +202,7 @@ static void a_person_who_tells_of_it_is_heard_where_nothing_else_is_said(void **
         "The problem is when an epoch ends, suddenly the GPU is busier and an OOM occurs there.",
         "When I sent a long sequence to the GPU of the lab, I met the 'out of memory' error.",
         "It is not fully utilizing the secondary GPU of the two cards, resulting in Cuda OOM",
+        "문장 리스트에 대해 임베딩을 시도하면 GPU에서 OOM 문제가 발생합니다. 배치는 작습니다.",
         "When the training reached about 80 epochs, it showed OOM, and no other fold is there.",
         "The program runs out of GPU memory after ~1300 steps when it trains on the sand set.",
         "Its card is a 3090. The OOM error happens with scene 50 or 300. I don't know it at all.",
@@ -375,6 +376,7 @@ static void what_is_allocated_need_not_be_memory(void **state)
         "errorMessage: 'Sort exceeded memory limit of 33554432 bytes'",
         "Memory usage exceeds limit: 612.4 MB > 512 MB",
         "Failed to allocate GPU host context memory",
+        "1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\nand then I saw that it crashed with out of memory",
         "error: Unable to allocate array with shape (93849, 1) and data type float64",
         "Unable to allocate enough memory to render the frame\nLower the size, or install more "
         "RAM.",
