@@ -1,5 +1,6 @@
 #include "messages/message.h"
 
+#include <ctype.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -123,9 +124,14 @@ static void index_wordings(reader *state)
     }
 }
 
+/* Not of "out-of-memory error", a word with hyphens. */
 static bool is_at_start(const reader *state, size_t at)
 {
-    return at == 0 || strchr("\n:'\"`]})!-*#=>", state->text.bytes[at - 1]) != NULL;
+    const char *bytes = state->text.bytes;
+    if (at > 1 && bytes[at - 1] == '-' && isalpha((unsigned char)bytes[at - 2]) &&
+        (state->text.marks[at] & FRAG_MESSAGE_WORD) == 0)
+        return false;
+    return at == 0 || strchr("\n:'\"`]})!-*#=>", bytes[at - 1]) != NULL;
 }
 
 static bool is_at_end(const reader *state, size_t at)

@@ -162,16 +162,21 @@ static bool is_not_kept(const frag_message_split_line *read, size_t i)
     return false;
 }
 
-/* "request for more GPU memory than is available" */
+/* "request for more GPU memory than is available", but not "takes more GPU memory than SGD" */
 static bool is_more_than(const frag_message_split_line *read, size_t i)
 {
     if (!frag_message_line_is(read, i, "more") ||
         !frag_message_line_has_within(read, i + 1, i + 4, FRAG_WORD_MEMORY))
         return false;
-    static frag_word_list haves = {"is", "are", "available", "the", NULL};
+    static frag_word_list haves = {"is",       "are",       "was",       "were",      "has",
+                                   "have",     "available", "exists",    "max*",      "capacity",
+                                   "free",     "limit*",    "allowed",   "permitted", "total",
+                                   "physical", "what",      "installed", NULL};
     for (size_t j = i + 2; j < i + NEAR; j++)
         if (frag_message_line_is(read, j, "than"))
-            return j < i + 6 || frag_message_line_is_any(read, j + 1, haves);
+            return frag_message_line_has_any(read, j + 1, j + 5, haves) ||
+                   frag_message_line_has_within(read, j + 1, j + 4,
+                                                FRAG_WORD_DEVICE | FRAG_WORD_SIZE);
     return false;
 }
 

@@ -278,6 +278,16 @@ static bool is_of_setting(const frag_message_split_line *read, size_t i)
            read->text->bytes[read->words[i].end] == '=';
 }
 
+/* "OOM on cpu instead of gpu", but not "OOM on cpu and gpu" */
+static bool is_place_of_failure(const frag_message_split_line *read, size_t i)
+{
+    static frag_word_list ins = {"on", "in", NULL};
+    static frag_word_list ands = {"and", "or", NULL};
+    return i > 1 && frag_message_line_is_any(read, i - 1, ins) &&
+           !frag_message_line_is_any(read, i + 1, ands) &&
+           (frag_message_is_out_of(read, i - 2) || (i > 3 && frag_message_is_out_of(read, i - 4)));
+}
+
 /* "pinned memory", "cudaMallocHost", "host memory", "system memory": the computer's, even where a
  * device is named. */
 static bool is_of_computer(const frag_message_split_line *read)
@@ -293,6 +303,8 @@ static bool is_of_computer(const frag_message_split_line *read)
         /* "cannot allocate 8 bytes for USM Host" */
         if (frag_message_line_is(read, i, "host") && i > 1 &&
             (frag_message_line_is(read, i - 1, "for") || frag_message_line_is(read, i - 2, "for")))
+            return true;
+        if (is_host && is_place_of_failure(read, i))
             return true;
         bool was_allocation = i > 0 && frag_message_line_has(read, i - 1, FRAG_WORD_ALLOCATE);
         /* "GPU or CPU memory", "GPU and shared host memory" */
@@ -468,15 +480,6 @@ static frag_message_split_line contrasted(const frag_message_split_line *read, s
     return part;
 }
 
-static frag_message_kind kind_of(const frag_message_split_line *read,
-                                 const frag_message_failure *found, size_t at, bool is_witnessed)
-{
-    frag_message_split_line part = contrasted(read, found->at);
-    return is_harmless(read, at)                     ? FRAG_MESSAGE_HARMLESS
-           : is_host(&part, found, at, is_witnessed) ? FRAG_MESSAGE_HOST
-                                                     : FRAG_MESSAGE_OOM;
-}
-
 /* Does a text of sentences surround that line: a page, a letter, a comment? What it says of memory
  * that runs out happened to nobody. A log and a message have few of the small words. */
 static bool is_in_prose(const frag_message_split_line *read, size_t failure, size_t at)
@@ -568,6 +571,18 @@ static bool is_tried(const frag_message_split_line *read, size_t from, size_t to
     return false;
 }
 
+/* "when we train it, we got": another clause than that of the failure */
+static bool is_clause_of_us(const frag_message_split_line *read, size_t i, size_t failure)
+{
+    static frag_word_list subjects = {"we", "it", NULL};
+    if (!frag_message_line_is(read, i + 1, "we"))
+        return false;
+    for (size_t j = i + 2; j < failure; j++)
+        if (read->text->bytes[read->words[j].end] == ',')
+            return frag_message_line_is_any(read, j + 1, subjects);
+    return false;
+}
+
 /* What may happen, is asked, mended, avoided, or happens to anybody: up to the failure. What is
  * told with a size has happened, whatever had to be so. */
 static bool is_hedged(const frag_message_split_line *read, size_t from, size_t to, bool has_size)
@@ -590,7 +605,8 @@ static bool is_hedged(const frag_message_split_line *read, size_t from, size_t t
         bool is_told = i > from && frag_message_line_is(read, i - 1, "is") &&
                        frag_message_line_is(read, i, "when");
         bool is_mine = frag_message_line_is(read, i, "when") &&
-                       (frag_message_is_doing(read, i) || frag_message_line_is(read, i + 1, "i"));
+                       (frag_message_is_doing(read, i) || frag_message_line_is(read, i + 1, "i") ||
+                        is_clause_of_us(read, i, to));
         bool is_seen = frag_message_line_is(read, i + 1, "see");
         bool is_of_name =
             i > from && read->text->bytes[read->words[i].at - 1] == '-'; /* "v1-test" */
@@ -634,7 +650,8 @@ static bool is_event(const frag_message_split_line *read, size_t i, frag_word_ra
                                    "receiv*", "hit",   "hits", "see",     "hitting", "encounter*",
                                    "seeing",  "face",  "saw",  "have",    "facing",  "having",
                                    "into",    "lead*", "led",  "result*", "caus*",   "trigger*",
-                                   "throw*",  "threw", "giv*", "gave",    "became",  NULL};
+                                   "throw*",  "threw", "giv*", "gave",    "became",  "prompted",
+                                   "greeted", "faced", NULL};
     static frag_word_list runs = {"ran", "running", "still", "i", NULL};
     static frag_word_list runs_always = {"run", "runs", NULL};
     static frag_word_list tells = {"say*",   "said",  "show*",   "print*",   "pop*",   "appear*",
@@ -643,6 +660,7 @@ static bool is_event(const frag_message_split_line *read, size_t i, frag_word_ra
                                     "window", "dialog", "server",  "issue", NULL};
     static frag_word_list devices = {"cuda", "gpu", "vram", NULL};
     static frag_word_list states = {"is", "was", "goes", "went", "got", NULL};
+    static frag_word_list same = {"same", NULL};
     static frag_word_list befores = {"of",   "about", "the", "a",     "an",
                                      "with", "this",  "any", "those", NULL};
     if (frag_message_line_is_any(read, i, ends))
@@ -671,7 +689,16 @@ static bool is_event(const frag_message_split_line *read, size_t i, frag_word_ra
     /* "when I run it, there is CUDA out of memory" */
     if (frag_message_line_is(read, i, "there") && frag_message_line_is_any(read, i + 1, states))
         return is_seen(read, whole, i);
-    return frag_message_line_is_any(read, i, meets) && is_seen(read, whole, i);
+    bool is_same = frag_message_line_has_any(read, i + 1, i + 3, same); /* "facing the same OOM" */
+    return frag_message_line_is_any(read, i, meets) && (is_same || is_seen(read, whole, i));
+}
+
+/* "but an OOM error was reported when ...": of what stands before the word i */
+static bool is_reported_passive(const frag_message_split_line *read, size_t i)
+{
+    static frag_word_list reports = {"reported", "raised", "thrown", "shown", "displayed", NULL};
+    return i > 0 && frag_message_line_is(read, i - 1, "was") &&
+           frag_message_line_is_any(read, i, reports);
 }
 
 /* "then an OOM error occurs", "today OOM happened": does what stands before the word i happen? */
@@ -680,6 +707,8 @@ static bool is_end_of_event(const frag_message_split_line *read, size_t i, frag_
     static frag_word_list happens = {"happen*", "occur*", "appear*", "came", "arose", NULL};
     static frag_word_list links = {"when", "if", "that", "because", "whenever", "as", NULL};
     static frag_word_list days = {"then", "today", "yesterday", "after", NULL};
+    if (is_reported_passive(read, i))
+        return is_seen(read, whole, i);
     return frag_message_line_is_any(read, i, happens) &&
            !frag_message_line_is_any(read, i + 1, links) &&
            (is_seen(read, whole, i) || frag_message_line_has_any(read, whole.from, i, days) ||
@@ -695,7 +724,7 @@ static bool has_size(const frag_message_split_line *part, size_t at)
 /* The words of what is told with the word i, its event. Empty: no event. */
 static frag_word_range told_at(const frag_message_split_line *read, size_t i, frag_word_range whole)
 {
-    if (is_event(read, i, whole) && i + 1 < whole.to)
+    if (is_event(read, i, whole) && !is_reported_passive(read, i) && i + 1 < whole.to)
         return (frag_word_range){.from = i + 1, .to = whole.to};
     if (i > whole.from && is_end_of_event(read, i, whole))
         return (frag_word_range){.from = i - whole.from > TAIL ? i - TAIL : whole.from, .to = i};
@@ -741,6 +770,18 @@ static frag_message_failure find_witness(frag_message_split_line *read)
         return found;
     }
     return (frag_message_failure){.is_found = false};
+}
+
+static frag_message_kind kind_of(const frag_message_split_line *read,
+                                 const frag_message_failure *found, size_t at, bool is_witnessed)
+{
+    frag_message_split_line part = contrasted(read, found->at);
+    frag_message_split_line told = *read;
+    is_witnessed =
+        is_witnessed || (read->text->line_count <= LETTER && find_witness(&told).is_found);
+    return is_harmless(read, at)                     ? FRAG_MESSAGE_HARMLESS
+           : is_host(&part, found, at, is_witnessed) ? FRAG_MESSAGE_HOST
+                                                     : FRAG_MESSAGE_OOM;
 }
 
 /* ---- the next line */

@@ -208,6 +208,9 @@ static void a_person_who_tells_of_it_is_heard_where_nothing_else_is_said(void **
         "Its card is a 3090. The OOM error happens with scene 50 or 300. I don't know it at all.",
         "It crashes saying the game is trying to allocate more memory on my card than is "
         "available.",
+        "When we train it on 8 cards, we are prompted with an out-of-memory error for the GPUs.",
+        "Facing the same vRAM OOM memory issue in the snippet that you gave, with shorter files.",
+        "I enlarged the batch, but an oom error was reported when batch_size was also set to 39.",
     };
     static const char *const not_out[] = {
         "If it fails with an out of GPU memory error, you should lower the batch size first.",
@@ -218,6 +221,10 @@ static void a_person_who_tells_of_it_is_heard_where_nothing_else_is_said(void **
         "When a 3D program shows the message 'out of video memory', it means the card is full.",
         "We need a way to tell the assistant that the job on the GPU failed due to OOM.",
         "I read the page about cuda out of memory of last week, and found it a good one.",
+        "When we get an OOM on the GPU, we retry it with half of the batch, as the docs tell.",
+        "Adam takes more GPU memory than SGD",
+        "When the process uses\nmore memory than the system deems appropriate, it may be "
+        "terminated",
     };
     assert_presumed(out, sizeof out / sizeof *out, true);
     assert_presumed(not_out, sizeof not_out / sizeof *not_out, false);
@@ -370,8 +377,10 @@ static void what_is_allocated_need_not_be_memory(void **state)
         "Failed to create Image because we ran out of device memory (VRAM)",
         "bfc_allocator.cc:1010] Stats:\nLimit:  55115776\nInUse:  2048\nMaxInUse:  2048",
         "NotEnoughVRamError: 13.18GB of VRAM is required, but only 11.46GB is available",
+        "I get an out-of-memory error.",
     };
     static const char *const host[] = {
+        "It was killed with signal -9.\nPS: pretty sure it is OOM on cpu instead of gpu.",
         "Memory limit exceeded (131.2 MB). Restarting worker seamlessly...",
         "errorMessage: 'Sort exceeded memory limit of 33554432 bytes'",
         "Memory usage exceeds limit: 612.4 MB > 512 MB",
