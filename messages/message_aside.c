@@ -232,6 +232,14 @@ bool frag_message_is_source(const frag_message_split_line *read)
            strchr(";{", text->bytes[to - 1]) != NULL;
 }
 
+bool frag_message_is_asked(const frag_message_split_line *read, frag_word_range sentence)
+{
+    static frag_word_list openers = {"is",  "are", "was",  "were",  "do",  "does",
+                                     "did", "has", "have", "could", "can", NULL};
+    return frag_message_line_is_any(read, sentence.from, openers) &&
+           read->text->bytes[read->words[sentence.to - 1].end] == '?';
+}
+
 /* "What to do if ...": of a person, whatever is quoted in it. */
 bool frag_message_is_question(const frag_message_split_line *read)
 {
@@ -248,6 +256,8 @@ bool frag_message_is_question(const frag_message_split_line *read)
     /* "When loading the scene, the driver runs out of memory." */
     if (!is_blank || frag_message_is_doing(read, first))
         return false;
+    if (frag_message_is_asked(read, frag_message_line_sentence(read, first, ".?!;")))
+        return true;
     return frag_message_line_is_any(read, first, words) &&
            read->text->bytes[read->words[first].end] != '(';
 }
@@ -348,6 +358,22 @@ static bool is_beside_code(const frag_message_split_line *read, size_t at)
     return codes >= 2 && !is_value && !frag_message_find_quote(read, at, &quote);
 }
 
+/* "throws an error when the memory is insufficient" */
+static bool is_rule(const frag_message_split_line *read, size_t i, size_t to)
+{
+    static frag_word_list throws = {"throws", "raises", NULL};
+    static frag_word_list states = {"is", "are", NULL};
+    static frag_word_list people = {"i", "we", "my", "our", NULL};
+    if (!frag_message_line_is_any(read, i, throws) ||
+        frag_message_line_has_any(read, 0, to, people))
+        return false;
+    for (size_t j = i + 1; j + 3 < to; j++)
+        if (frag_message_line_is(read, j, "when") && frag_message_line_is(read, j + 1, "the") &&
+            frag_message_line_has_any(read, j + 2, to, states))
+            return true;
+    return false;
+}
+
 /* "The out of memory error occurs when the card is full" */
 static bool is_explanation(const frag_message_split_line *read, size_t at)
 {
@@ -360,7 +386,8 @@ static bool is_explanation(const frag_message_split_line *read, size_t at)
         if ((frag_message_line_is(read, i, "means") &&
              !frag_message_line_is_any(read, i + 1, addressed)) ||
             (frag_message_line_is_any(read, i, verbs) &&
-             frag_message_line_is_any(read, i + 1, links)))
+             frag_message_line_is_any(read, i + 1, links)) ||
+            is_rule(read, i, sentence.to))
             return true;
     return false;
 }
@@ -393,16 +420,29 @@ bool frag_message_is_defined(const frag_message_split_line *read, size_t i)
            frag_message_line_has(read, last + 1, FRAG_WORD_NUMBER);
 }
 
+/* "It is frustrating to get errors such as": of any of them */
+static bool is_instance(const frag_message_split_line *read, size_t from, size_t at)
+{
+    static frag_word_list people = {"i", "we", "my", "our", NULL};
+    static frag_word_list kinds = {"errors", "messages", "problems", "issues", NULL};
+    for (size_t i = from + 1; i + 1 < at; i++)
+        if (frag_message_line_is(read, i, "such") && frag_message_line_is(read, i + 1, "as") &&
+            frag_message_line_is_any(read, i - 1, kinds))
+            return !frag_message_line_has_any(read, from, i, people);
+    return false;
+}
+
 /* "Blender may display an error that reads": what a reader may meet */
-static bool is_foretold(const frag_message_split_line *read, size_t at)
+static bool is_foretold(const frag_message_split_line *read, frag_word_range sentence, size_t at)
 {
     static frag_word_list chances = {"may", "might", "can", NULL};
+    static frag_word_list people = {"i", "we", NULL};
     static frag_word_list verbs = {"display", "show",    "see",    "encounter", "get",   "appear",
                                    "occur",   "receive", "report", "meet",      "throw", NULL};
-    frag_word_range sentence = frag_message_line_sentence(read, at, ".?!");
     for (size_t i = sentence.from; i + 1 < at; i++)
         if (frag_message_line_is_any(read, i, chances) &&
-            frag_message_line_is_any(read, i + 1, verbs))
+            frag_message_line_is_any(read, i + 1, verbs) &&
+            !(i > 0 && frag_message_line_is_any(read, i - 1, people))) /* "I can see" */
             return true;
     return false;
 }
@@ -410,10 +450,13 @@ static bool is_foretold(const frag_message_split_line *read, size_t at)
 bool frag_message_is_explained(const frag_message_split_line *read, size_t at)
 {
     static frag_word_list articles = {"the", "a", "an", "this", NULL};
-    return at < read->count &&
-           (frag_message_line_is_any(read, 0, articles) ||
-            !frag_message_has_mark(read, read->count)) &&
-           (is_explanation(read, at) || is_foretold(read, at));
+    if (at >= read->count)
+        return false;
+    frag_word_range sentence = frag_message_line_sentence(read, at, ".?!");
+    bool is_free =
+        frag_message_line_is_any(read, 0, articles) || !frag_message_has_mark(read, read->count);
+    return is_instance(read, sentence.from, at) ||
+           (is_free && (is_explanation(read, at) || is_foretold(read, sentence, at)));
 }
 
 bool frag_message_is_narrated(const frag_message_split_line *read, size_t at)

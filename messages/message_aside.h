@@ -24,6 +24,9 @@ bool frag_message_is_doing(const frag_message_split_line *read, size_t i);
 bool frag_message_is_table_row(const frag_message_split_line *read);
 bool frag_message_is_item(const frag_message_split_line *read);
 
+/* "Is it failing with an out of memory error, or something else?" */
+bool frag_message_is_asked(const frag_message_split_line *read, frag_word_range sentence);
+
 bool frag_message_is_question(const frag_message_split_line *read);
 bool frag_message_is_handled(const frag_message_split_line *read); /* "handles out of memory" */
 bool frag_message_is_sought(const frag_message_split_line *read, size_t at); /* "look for OOM" */

@@ -9,6 +9,8 @@ enum {
     BIG = 1 << 24, /* bytes that only a device's memory is short of */
     HEAD = 6,      /* words from the name of an interface to its status */
     WORK = 5,      /* words from "skip" to what is skipped */
+    TITLE = 4,     /* words before what a title tells, */
+    TITLE_LINES = 2
 };
 
 /* E_OUTOFMEMORY of Windows, as a number: "HRESULT=8007000e", "0x8007000E", "-2147024882", and
@@ -849,5 +851,23 @@ bool frag_message_is_status_number(const frag_message_split_line *read, size_t i
         if (statuses[j].number == word->amount.bytes && statuses[j].is_negative == is_negative &&
             is_of_interface(read, head, &statuses[j]))
             return true;
+    return false;
+}
+
+bool frag_message_is_title(const frag_message_split_line *read)
+{
+    static frag_word_list kinds = {"error", "errors", "issue", "problem", "exception", NULL};
+    static frag_word_list links = {"while", "when", "during", "in", "with", "at", NULL};
+    static frag_word_list models = {"train*",      "finetun*", "tuning",  "inferenc*", "evaluat*",
+                                    "lora",        "lo",       "qlora",   "epoch*",    "batch",
+                                    "checkpoint*", "run",      "weights", "llm",       "llama*",
+                                    "model",       "running",  NULL};
+    if (read->text->line_count > TITLE_LINES)
+        return false;
+    for (size_t i = 0; i < TITLE && i < read->count; i++) {
+        size_t link = frag_message_line_is_any(read, i + 1, kinds) ? i + 2 : i + 1;
+        if (frag_message_line_is(read, i, "oom") && frag_message_line_is_any(read, link, links))
+            return frag_message_line_has_any(read, link + 1, read->count, models);
+    }
     return false;
 }

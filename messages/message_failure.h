@@ -47,6 +47,9 @@ bool frag_message_is_out_of(const frag_message_split_line *read, size_t i);
 bool frag_message_is_status(const frag_message_split_line *read, size_t i);
 bool frag_message_is_thrown(const frag_message_split_line *read, size_t i);
 
+/* "[Bug]: OOM error while running LoRA": the title of what a person tells of a model */
+bool frag_message_is_title(const frag_message_split_line *read);
+
 /* "ran out of memory, skipping batch 12": is a piece of the program's work skipped, which is lost,
  * as a part of a program that does without it is not ("skipping the cache")? */
 bool frag_message_is_lost_work(const frag_message_split_line *read);

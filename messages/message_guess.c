@@ -437,7 +437,7 @@ static bool is_host(const frag_message_split_line *read, const frag_message_fail
     const uint32_t more = FRAG_WORD_UNIT | FRAG_WORD_SIZE | FRAG_WORD_NUMBER | FRAG_WORD_FAIL |
                           FRAG_WORD_ALLOCATE | FRAG_WORD_HOST;
     bool is_bare = found->is_name && (read->kinds & more) == 0 &&
-                   !frag_message_is_lost_work(read) &&
+                   !frag_message_is_lost_work(read) && !frag_message_is_title(read) &&
                    !(is_witnessed && read->text->line_count <= LETTER);
     for (size_t i = 0; i < read->count; i++)
         is_bare |= is_memory_limit(read, i);
@@ -590,15 +590,15 @@ static bool is_hedged(const frag_message_split_line *read, size_t from, size_t t
     static frag_word_list conditions = {"if", "when*", NULL};
     static frag_word_list tries = {"i", "we", NULL};
     static frag_word_list words = {
-        "may",      "might",     "could",    "would",      "should",  "will",      "avoid*",
-        "prevent*", "fix*",      "handl*",   "catch*",     "how",     "what",      "unless",
-        "without",  "never",     "no",       "longer",     "users",   "people",    "simulat*",
-        "test*",    "example",   "mitigat*", "reduc*",     "ensur*",  "sometimes", "often",
-        "usually",  "solv*",     "resolv*",  "possib*",    "caught",  "you",       "your",
-        "they",     "someone",   "maybe",    "perhaps",    "thought", "suspect",   "assum*",
-        "probably", "introduc*", "support*", "implement*", "add*",    "improv*",   "need*",
-        "want*",    "way",       "try",      "kill*",      "means",   "indicates", "far",
-        "not",      "faq",       "rather",   NULL};
+        "may",       "might",   "could",    "would",     "should",   "will",       "avoid*",
+        "prevent*",  "fix*",    "handl*",   "catch*",    "how",      "what",       "unless",
+        "without",   "never",   "no",       "longer",    "users",    "people",     "simulat*",
+        "test*",     "example", "mitigat*", "reduc*",    "ensur*",   "sometimes",  "often",
+        "usually",   "solve",   "solved",   "solving",   "resolv*",  "possib*",    "caught",
+        "you",       "your",    "they",     "someone",   "maybe",    "perhaps",    "thought",
+        "suspect",   "assum*",  "probably", "introduc*", "support*", "implement*", "add*",
+        "improv*",   "need*",   "want*",    "way",       "try",      "kill*",      "means",
+        "indicates", "far",     "not",      "faq",       "rather",   NULL};
     static frag_word_list doubts = {"can", "t", NULL}; /* "can crash", "doesn't crash" */
     for (size_t i = from; i < to; i++) {
         /* "the problem is when it ends, suddenly" */
@@ -661,6 +661,7 @@ static bool is_event(const frag_message_split_line *read, size_t i, frag_word_ra
     static frag_word_list devices = {"cuda", "gpu", "vram", NULL};
     static frag_word_list states = {"is", "was", "goes", "went", "got", NULL};
     static frag_word_list same = {"same", NULL};
+    static frag_word_list is = {"is", "s", "was", NULL};
     static frag_word_list befores = {"of",   "about", "the", "a",     "an",
                                      "with", "this",  "any", "those", NULL};
     if (frag_message_line_is_any(read, i, ends))
@@ -685,6 +686,10 @@ static bool is_event(const frag_message_split_line *read, size_t i, frag_word_ra
                 : i + 1;
     if (frag_message_line_is_any(read, i, leads) &&
         frag_message_line_is_any(read, named, devices) && frag_message_is_out_of(read, named + 1))
+        return true;
+    /* "Yes, it's a CUDA OOM error" */
+    if (i > whole.from && frag_message_line_is(read, whole.from, "yes") &&
+        frag_message_line_is(read, i - 1, "it") && frag_message_line_is_any(read, i, is))
         return true;
     /* "when I run it, there is CUDA out of memory" */
     if (frag_message_line_is(read, i, "there") && frag_message_line_is_any(read, i + 1, states))
@@ -763,7 +768,9 @@ static frag_message_failure find_witness(frag_message_split_line *read)
                                read->words[told.to - 1].end);
         frag_message_failure found = frag_message_find_failure(&part);
         if (!found.is_found || found.at > REACH ||
-            !is_certain(read, whole, told.from + found.at, has_size(&part, found.at)))
+            !is_certain(read, whole, told.from + found.at, has_size(&part, found.at)) ||
+            frag_message_is_explained(read, told.from + found.at) ||
+            frag_message_is_asked(read, whole))
             continue;
         size_t last = found.at + TAIL < part.count ? found.at + TAIL : part.count - 1;
         frag_message_line_read(read, part.text, part.words[0].at, part.words[last].end);

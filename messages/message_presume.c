@@ -752,7 +752,8 @@ static bool has_topic(const frag_message_split_line *read)
         if (frag_message_line_has(read, i, topics) || is_memory(read, i) || is_resource(read, i) ||
             frag_message_is_status_number(read, i))
             return true;
-    return frag_message_is_lost_work(read); /* "OOM on batch 12, skipping" */
+    return frag_message_is_title(read) ||
+           frag_message_is_lost_work(read); /* "OOM on batch 12, skipping" */
 }
 
 /* A word that may tell a failure, before the rules are asked in turn. */

@@ -211,6 +211,9 @@ static void a_person_who_tells_of_it_is_heard_where_nothing_else_is_said(void **
         "When we train it on 8 cards, we are prompted with an out-of-memory error for the GPUs.",
         "Facing the same vRAM OOM memory issue in the snippet that you gave, with shorter files.",
         "I enlarged the batch, but an oom error was reported when batch_size was also set to 39.",
+        "I run it and it is fine. But when i set PERIOD=1000 or others less than the "
+        "SOLVER.MAX_ITER ,i get the CUDA out of memory  eror.",
+        "Yes, it's a Cuda OOM error. I also try it with all the weights, and it is the same.",
     };
     static const char *const not_out[] = {
         "If it fails with an out of GPU memory error, you should lower the batch size first.",
@@ -223,6 +226,9 @@ static void a_person_who_tells_of_it_is_heard_where_nothing_else_is_said(void **
         "I read the page about cuda out of memory of last week, and found it a good one.",
         "When we get an OOM on the GPU, we retry it with half of the batch, as the docs tell.",
         "Adam takes more GPU memory than SGD",
+        "Is it failing with a CUDA oom error, or something else?",
+        "It is frustrating to get errors such as RuntimeError: CUDA out of Memory. It has fixes.",
+        "PyTorch throws a CUDA Out of Memory error when the GPU memory is insufficient for them.",
         "When the process uses\nmore memory than the system deems appropriate, it may be "
         "terminated",
     };
@@ -378,6 +384,7 @@ static void what_is_allocated_need_not_be_memory(void **state)
         "bfc_allocator.cc:1010] Stats:\nLimit:  55115776\nInUse:  2048\nMaxInUse:  2048",
         "NotEnoughVRamError: 13.18GB of VRAM is required, but only 11.46GB is available",
         "I get an out-of-memory error.",
+        "OOM error while running LoRA",
     };
     static const char *const host[] = {
         "It was killed with signal -9.\nPS: pretty sure it is OOM on cpu instead of gpu.",
