@@ -104,7 +104,7 @@ bool frag_message_is_out_of(const frag_message_split_line *read, size_t i)
 /* "not enough memory", "insufficient VRAM", "too little memory", "no free memory" */
 static bool is_lack(const frag_message_split_line *read, size_t i)
 {
-    static frag_word_list nots = {"not", "no", "t", NULL};
+    static frag_word_list nots = {"not", "no", "t", "doesnt", "dont", "isnt", NULL};
     static frag_word_list wanted = {"sufficient", "available", "free", NULL};
     static frag_word_list enough = {"enough", NULL};
     static frag_word_list little = {"little", "small", NULL};

@@ -58,6 +58,19 @@ static bool is_explained(const frag_message_split_line *read, size_t at)
     return frag_message_line_has_any(read, at, at + BIT, words);
 }
 
+/* "The problem may be that the memory is not enough." */
+static bool is_possible(const frag_message_split_line *read, size_t to)
+{
+    static frag_word_list chances = {"may", "might", "could", NULL};
+    static frag_word_list causes = {"that", "because", "due", NULL};
+    size_t from = to > PREFIX + PREFIX ? to - PREFIX - PREFIX : 0;
+    for (size_t i = from; i + 2 < to; i++)
+        if (frag_message_line_is_any(read, i, chances) && frag_message_line_is(read, i + 1, "be") &&
+            frag_message_line_is_any(read, i + 2, causes))
+            return true;
+    return false;
+}
+
 /* "never had an OOM error", "when VRAM is not enough" */
 static bool is_condition(const frag_message_split_line *read, const frag_message_failure *found)
 {
@@ -65,6 +78,7 @@ static bool is_condition(const frag_message_split_line *read, const frag_message
     static frag_word_list nevers = {"never", "without", NULL};
     size_t from = found->at > PREFIX ? found->at - PREFIX : 0;
     return frag_message_line_has_any(read, from, found->at, nevers) ||
+           is_possible(read, found->at) ||
            (!found->is_name && found->at > 0 &&
             frag_message_line_is_any(read, found->at - 1, words));
 }
@@ -613,6 +627,10 @@ static bool is_hedged(const frag_message_split_line *read, size_t from, size_t t
         bool is_mine_tried = i > from && frag_message_line_is(read, i, "try") &&
                              frag_message_line_is_any(read, i - 1, tries);    /* "when I try to" */
         bool is_even = i > from && frag_message_line_is(read, i - 1, "even"); /* "even if" */
+        if (frag_message_line_is(read, i, "matter") || /* "no matter how low" */
+            frag_message_line_is(read, i + 1, "matter") ||
+            (i > from && frag_message_line_is(read, i - 1, "matter")))
+            continue;
         if ((frag_message_line_is_any(read, i, conditions) && !is_mine && !is_told && !is_even &&
              !has_size && !is_tried(read, i, to)) ||
             (frag_message_line_is_any(read, i, words) && !is_mine_tried && !is_of_name) ||
@@ -646,12 +664,12 @@ static bool is_event(const frag_message_split_line *read, size_t i, frag_word_ra
                                   "stop*",  "quit*", "broke",  "end*",      NULL};
     static frag_word_list links = {"with", "due", "error", "saying", NULL};
     static frag_word_list leads = {"resulting", "leading", "causing", NULL};
-    static frag_word_list meets = {"meet",    "met",   "get",  "gets",    "got",     "getting",
-                                   "receiv*", "hit",   "hits", "see",     "hitting", "encounter*",
-                                   "seeing",  "face",  "saw",  "have",    "facing",  "having",
-                                   "into",    "lead*", "led",  "result*", "caus*",   "trigger*",
-                                   "throw*",  "threw", "giv*", "gave",    "became",  "prompted",
-                                   "greeted", "faced", NULL};
+    static frag_word_list meets = {"meet",    "met",   "get",   "gets",    "got",     "getting",
+                                   "receiv*", "hit",   "hits",  "see",     "hitting", "encounter*",
+                                   "seeing",  "face",  "saw",   "have",    "facing",  "having",
+                                   "into",    "lead*", "led",   "result*", "caus*",   "trigger*",
+                                   "throw*",  "threw", "giv*",  "gave",    "became",  "prompted",
+                                   "greeted", "faced", "seems", NULL};
     static frag_word_list runs = {"ran", "running", "still", "i", NULL};
     static frag_word_list runs_always = {"run", "runs", NULL};
     static frag_word_list tells = {"say*",   "said",  "show*",   "print*",   "pop*",   "appear*",
@@ -669,6 +687,10 @@ static bool is_event(const frag_message_split_line *read, size_t i, frag_word_ra
     if (frag_message_line_is_any(read, i, tells) &&
         (frag_message_line_has_any(read, whole.from, whole.to, things) ||
          (frag_message_is_out_of(read, i + 1) && is_seen(read, whole, i)))) /* "it showed OOM" */
+        return true;
+    static frag_word_list tellers = {"tells", "told", NULL}; /* "it tells me that it" */
+    static frag_word_list mine = {"me", "us", NULL};
+    if (frag_message_line_is_any(read, i, tellers) && frag_message_line_is_any(read, i + 1, mine))
         return true;
     if (frag_message_is_out_of(read, i + 1) && frag_message_line_is_any(read, i, runs))
         return is_seen(read, whole, i + 1);

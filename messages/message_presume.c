@@ -63,8 +63,8 @@ static frag_word_range near(frag_word_range sentence, size_t i)
 /* ---- what a sentence is about */
 static bool is_negation(const frag_message_split_line *read, size_t i)
 {
-    static frag_word_list words = {"not",  "cannot",  "unable",     "t", "never",
-                                   "cant", "couldnt", "impossible", NULL};
+    static frag_word_list words = {"not",     "cannot",     "unable", "t",    "never", "cant",
+                                   "couldnt", "impossible", "doesnt", "isnt", NULL};
     return frag_message_line_is_any(read, i, words);
 }
 
@@ -727,9 +727,14 @@ static bool is_mentioned(const frag_message_split_line *read, size_t i)
            (!is_marked(read, read->count) && is_counted(read, i));
 }
 
-/* "Is this caused by insufficient memory?" */
+/* "Is this caused by insufficient memory?", but not "memory is not enough, how do I mend it?" */
 static bool is_asked(const frag_message_split_line *read, size_t i)
 {
+    static frag_word_list questions = {"how", "what", "why", NULL};
+    for (size_t j = i + 1; j < range_around(read, i, CLAUSE_ENDS).to; j++)
+        if (read->text->bytes[read->words[j - 1].end] == ',' &&
+            frag_message_line_is_any(read, j, questions))
+            return false;
     size_t last = range_around(read, i, CLAUSE_ENDS).to - 1;
     const char *behind = read->text->bytes + read->words[last].end;
     return behind[strspn(behind, "\"'`)")] == '?' && !is_marked(read, read->count);
@@ -764,8 +769,8 @@ static bool is_candidate(const frag_message_split_line *read, size_t i)
         "quota",    "budget",  "cap*",     "max*",    "less",    "lower",   "smaller", "fewer",
         "higher",   "refused", "rejected", "denied",  "unsucc*", "bad",     "null",    "inadequ*",
         "insuf*",   "deplet*", "short*",   "reached", "hit",     "lacking", "overco*", "oversub*",
-        "exhaust*", "nomem",   "cant",     "never",   "couldnt", "not",     "t",       "imposs*",
-        "nil",      "nullptr", "enomem",   NULL};
+        "exhaust*", "nomem",   "cant",     "never",   "couldnt", "doesnt",  "isnt",    "not",
+        "t",        "imposs*", "nil",      "nullptr", "enomem",  NULL};
     const uint32_t failing = FRAG_WORD_FAIL | FRAG_WORD_ERROR | FRAG_WORD_LACK | FRAG_WORD_EXCEED |
                              FRAG_WORD_ALLOCATE | FRAG_WORD_MEMORY | FRAG_WORD_NUMBER |
                              FRAG_WORD_SIZE;

@@ -213,6 +213,10 @@ static void a_person_who_tells_of_it_is_heard_where_nothing_else_is_said(void **
         "I enlarged the batch, but an oom error was reported when batch_size was also set to 39.",
         "I run it and it is fine. But when i set PERIOD=1000 or others less than the "
         "SOLVER.MAX_ITER ,i get the CUDA out of memory  eror.",
+        "I try it, but no matter how low I set it (even if it's one), it always tells me that it "
+        "has run out of memory.",
+        "I ran the code but it seems my gpu (2060) doesnt have enough vram. Thank you for it.",
+        "When using 1060-3g for it, the GPU memory is not enough, how should I modify it? thanks",
         "Yes, it's a Cuda OOM error. I also try it with all the weights, and it is the same.",
     };
     static const char *const not_out[] = {
@@ -226,6 +230,7 @@ static void a_person_who_tells_of_it_is_heard_where_nothing_else_is_said(void **
         "I read the page about cuda out of memory of last week, and found it a good one.",
         "When we get an OOM on the GPU, we retry it with half of the batch, as the docs tell.",
         "Adam takes more GPU memory than SGD",
+        "The problem may be that the GPU memory is not enough. Can you reduce the batch of it?",
         "Is it failing with a CUDA oom error, or something else?",
         "It is frustrating to get errors such as RuntimeError: CUDA out of Memory. It has fixes.",
         "PyTorch throws a CUDA Out of Memory error when the GPU memory is insufficient for them.",
