@@ -29,6 +29,8 @@ typedef enum frag_family_id {
     FRAG_FAMILY_OPT,
     FRAG_FAMILY_GPT_NEOX, /* Pythia */
     FRAG_FAMILY_FALCON,
+    FRAG_FAMILY_BLOOM,
+    FRAG_FAMILY_MPT, /* bloom, as far as positions go */
     FRAG_FAMILY_PHI,
     FRAG_FAMILY_STARCODER2, /* phi, as the next two */
     FRAG_FAMILY_STABLELM,
@@ -199,6 +201,8 @@ typedef struct frag_network {
     bool has_shared_keys;    /* one head of keys and values for all (Falcon) */
     bool has_copied_keys;    /* heads of keys and values are copied for each of queries (Falcon) */
     bool has_alibi;          /* positions are numbers in the mask */
+    bool has_norm_residual;  /* what is added to a part is what went into it, normed (BLOOM) */
+    double clip;             /* queries, keys and values are kept within it; 0: are not (MPT) */
     uint64_t parallel_norms; /* of parallel parts, which may have one each */
     bool is_parallel;        /* attention and feed-forward part see the same hidden states */
     bool is_fused;           /* one layer makes queries, keys and values, one gate and up */
@@ -476,6 +480,7 @@ typedef struct frag_family_fields {
     bool has_graphs;       /* batches are parts of a graph */
     bool has_no_blocks;    /* nothing that transformers can checkpoint */
     bool has_two_masks;    /* one for layers with a window beside one for those without */
+    bool has_no_cache;     /* a loss is made without keys and values that are handed back */
     bool has_no_offload;   /* what comes back from the host lies in another order than it did */
     bool is_quantised;     /* weights of 4 and 8 bits are described */
     bool is_diffusion;     /* batches are latents with a text; generating is denoising */

@@ -186,6 +186,31 @@ static const frag_field falcon_fields[] = {
     {.key = NULL},
 };
 
+static const frag_field bloom_fields[] = {
+    {VOCABULARY(250880)},
+    {WIDTH("n_embed|hidden_size", 64)},
+    {LAYERS("n_layer|num_hidden_layers", 2)},
+    {HEADS("n_head|num_attention_heads", 8)},
+    {FLAG("norm_residual", "apply_residual_connection_post_layernorm", has_norm_residual, 0,
+          "what is added to a part is what went into it, behind its norm")},
+    {TIED(1)},
+    {ATTENTION_DROPOUT("attention_dropout", 0)},
+    {RESIDUAL_DROPOUT("hidden_dropout", 0)},
+    {.key = NULL},
+};
+
+static const frag_field mpt_fields[] = {
+    {VOCABULARY(50368)},
+    {POSITIONS("max_seq_len", 2048)},
+    {WIDTH("d_model|hidden_size", 2048)},
+    {LAYERS("n_layers|num_hidden_layers", 24)},
+    {HEADS("n_heads|num_attention_heads", 16)},
+    {RATIO("clip", "attn_config.clip_qkv", clip, 0, 0, 1e6,
+           "queries, keys and values are kept within it; 0: are not")},
+    {TIED(1)},
+    {.key = NULL},
+};
+
 static const frag_field phi_fields[] = {
     {VOCABULARY(51200)},
     {POSITIONS("max_position_embeddings", 2048)},
@@ -610,6 +635,19 @@ const frag_family_fields frag_families[FRAG_FAMILY_COUNT] = {
                             .has_no_offload = true, .lora_default = FRAG_LORA_QUERY_KEY_VALUE,
                             .lora_targets = FRAG_LORA_QUERY_KEY_VALUE | FRAG_LORA_DENSE |
                                             FRAG_LORA_H_TO_4H | FRAG_LORA_4H_TO_H},
+    [FRAG_FAMILY_BLOOM] = {NAMED("bloom", "bloom",
+                                 "decoder transformer whose positions are numbers in the scores",
+                                 bloom_fields),
+                           .has_no_offload = true, .lora_default = FRAG_LORA_QUERY_KEY_VALUE,
+                           .lora_targets = FRAG_LORA_QUERY_KEY_VALUE | FRAG_LORA_DENSE |
+                                           FRAG_LORA_H_TO_4H | FRAG_LORA_4H_TO_H},
+    [FRAG_FAMILY_MPT] = {NAMED("mpt", "mpt",
+                               "decoder transformer whose positions are numbers in the scores, "
+                               "without biases",
+                               mpt_fields),
+                         .has_learnt_positions = true, .has_no_cache = true,
+                         .has_no_offload = true,
+                         .lora_targets = FRAG_LORA_WQKV | FRAG_LORA_UP | FRAG_LORA_DOWN},
     [FRAG_FAMILY_PHI] =
         {NAMED("phi", "phi",
                "decoder transformer with LayerNorm, rotary positions and parallel parts",

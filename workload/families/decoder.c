@@ -246,8 +246,9 @@ frag_tensor frag_decoder_loss(frag_tape *tape, const frag_family *family, const 
                               const frag_batch *batch)
 {
     frag_cache past = frag_cache_create(model, batch->count);
-    frag_tensor hidden =
-        family->hidden(tape, model, batch, frag_model_has_checkpoints(model) ? NULL : &past);
+    bool is_cached = !frag_model_has_checkpoints(model) &&
+                     !frag_families[model->workload->network.family].has_no_cache;
+    frag_tensor hidden = family->hidden(tape, model, batch, is_cached ? &past : NULL);
     if (model->workload->loss == FRAG_LOSS_CHUNKED) {
         frag_cache_destroy(tape, &past);
         frag_tensor total = compute_chunks(tape, model, batch, hidden);

@@ -129,6 +129,7 @@ extern const frag_family frag_family_bert;
 extern const frag_family frag_family_opt;
 extern const frag_family frag_family_gpt_neox;
 extern const frag_family frag_family_falcon;
+extern const frag_family frag_family_bloom;
 extern const frag_family frag_family_phi;
 extern const frag_family frag_family_vit;
 extern const frag_family frag_family_resnet;

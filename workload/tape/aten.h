@@ -99,6 +99,9 @@ frag_tensor frag_aten_linear_apart(frag_tape *tape, frag_tensor x, const frag_te
 
 /* Products of as many matrices, count elements in all. */
 frag_tensor frag_aten_bmm(frag_tape *tape, frag_tensor self, frag_tensor other, uint64_t count);
+/* The same, scaled, and added to numbers that need no gradient and are spread over it. */
+frag_tensor frag_aten_baddbmm(frag_tape *tape, frag_tensor numbers, const frag_tensor factors[2],
+                              uint64_t count);
 
 /* ---- weights of 4 and 8 bits (aten_packed.c) */
 typedef struct frag_aten_packed {
@@ -240,6 +243,19 @@ frag_tensor frag_aten_repeat_keys(frag_tape *tape, frag_tensor x,
                                   const frag_attention_shape *shape);
 
 /* ---- attention with its scores as a tensor (aten_eager.c) */
+/* torch.matmul of two stacks of matrices: each is laid out first, if it must be copied for that. */
+typedef struct frag_matmul {
+    uint64_t count; /* elements of the result */
+    bool is_self_copied;
+    bool is_other_copied;
+    bool is_other_expanded; /* one head as several: it is copied where no cast has */
+    bool is_other_turned;   /* matrices the other way around, where they are not copied */
+    bool is_gradient_copied;
+} frag_matmul;
+
+frag_tensor frag_aten_matmul(frag_tape *tape, frag_tensor self, frag_tensor other,
+                             const frag_matmul *how);
+
 typedef struct frag_eager_attention {
     frag_attention_shape shape;
     frag_tensor mask;  /* added to the scores */

@@ -2,22 +2,13 @@
  * takes where scaled_dot_product_attention lacks something that the model has. */
 #include "workload/tape/aten.h"
 
-/* torch.matmul of two stacks of matrices: each is laid out first, if it must be copied for that. */
-typedef struct matmul {
-    uint64_t count; /* elements of the result */
-    bool is_self_copied;
-    bool is_other_copied;
-    bool is_other_expanded; /* one head as several: it is copied where no cast has */
-    bool is_other_turned;   /* matrices the other way around, where they are not copied */
-    bool is_gradient_copied;
-} matmul;
-
 static frag_tensor lay_out(frag_tape *tape, frag_tensor x, bool is_copied)
 {
     return is_copied ? frag_aten_contiguous(tape, x) : frag_aten_view(tape, x);
 }
 
-static frag_tensor multiply(frag_tape *tape, frag_tensor self, frag_tensor other, const matmul *how)
+frag_tensor frag_aten_matmul(frag_tape *tape, frag_tensor self, frag_tensor other,
+                             const frag_matmul *how)
 {
     frag_tensor typed_other = frag_tape_cast(tape, other);
     frag_tensor typed_self = frag_tape_cast(tape, self);
@@ -128,7 +119,7 @@ static frag_tensor score(frag_tape *tape, frag_tensor query, frag_tensor key, fr
     const frag_attention_shape *shape = &how->shape;
     bool is_apart = shape->batch > 1 && shape->heads > 1; /* tokens lie between the two */
     bool is_grouped = shape->heads != shape->key_heads;
-    const matmul product = {
+    const frag_matmul product = {
         .count = shape->batch * shape->heads * shape->queries * shape->keys,
         .is_self_copied = is_apart && shape->queries > 1 && !shape->is_heads_first,
         .is_other_copied =
@@ -136,7 +127,7 @@ static frag_tensor score(frag_tape *tape, frag_tensor query, frag_tensor key, fr
         .is_other_expanded = is_apart && is_grouped && shape->key_heads == 1,
         .is_other_turned = shape->keys > 1,
     };
-    frag_tensor made = multiply(tape, query, key, &product);
+    frag_tensor made = frag_aten_matmul(tape, query, key, &product);
     frag_tape_set(tape, &made, frag_aten_mul_scalar(tape, made));
     if (how->has_cap) {
         frag_tape_set(tape, &made, frag_aten_mul_scalar(tape, made));
@@ -167,13 +158,13 @@ frag_tensor frag_aten_eager_attention(frag_tape *tape, const frag_tensor qkv[3],
     frag_tensor value = frag_aten_repeat_keys(tape, qkv[2], shape);
     frag_tensor combined[2] = {0, 0};
     *weights = score(tape, qkv[0], key, frag_tape_dtype(tape, value), how, combined);
-    const matmul product = {
+    const frag_matmul product = {
         .count = shape->batch * shape->heads * shape->queries * shape->width,
         .is_other_copied = is_apart && shape->keys > 1 && !is_grouped && !how->is_cached,
         .is_other_expanded = is_apart && is_grouped && shape->key_heads == 1,
         .is_gradient_copied = is_apart && shape->queries > 1,
     };
-    frag_tensor made = multiply(tape, *weights, value, &product);
+    frag_tensor made = frag_aten_matmul(tape, *weights, value, &product);
     if (shape->queries > 1 && shape->heads > 1) /* transpose(1, 2).contiguous() */
         frag_tape_set(tape, &made, frag_aten_contiguous(tape, made));
     frag_tape_drop(tape, key);

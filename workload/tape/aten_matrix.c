@@ -194,3 +194,35 @@ frag_tensor frag_aten_bmm(frag_tape *tape, frag_tensor self, frag_tensor other, 
 {
     return multiply(tape, (frag_tensor[]){self, other}, count, bmm_backward);
 }
+
+/* saved: both factors. A product, and the same scaled, for each. */
+static void baddbmm_backward(frag_tape *tape, frag_node *node, const frag_tensor *in,
+                             frag_tensor *out)
+{
+    frag_dtype dtype = frag_tape_dtype(tape, in[0]);
+    for (uint32_t i = 0; i < 2; i++) {
+        if (node->edges[i].node == 0)
+            continue;
+        frag_tensor made = product(tape, node->numbers[i], dtype);
+        out[i] = frag_tape_empty(tape, node->numbers[i], dtype);
+        frag_tape_drop(tape, made);
+    }
+}
+
+frag_tensor frag_aten_baddbmm(frag_tape *tape, frag_tensor numbers, const frag_tensor factors[2],
+                              uint64_t count)
+{
+    frag_tensor typed[2] = {0, frag_tape_cast(tape, factors[1])};
+    typed[0] = frag_tape_cast(tape, factors[0]);
+    frag_tensor added = frag_tape_cast(tape, numbers);
+    frag_tensor made = product(tape, count, frag_tape_dtype(tape, typed[0]));
+    frag_node *node = frag_tape_record(tape, baddbmm_backward, typed, 2, &made, 1);
+    for (uint32_t i = 0; i < 2 && node != NULL; i++) {
+        frag_tape_save(tape, node, typed[i]);
+        node->numbers[i] = frag_tape_count(tape, typed[i]);
+    }
+    frag_tape_drop(tape, added);
+    frag_tape_drop(tape, typed[0]);
+    frag_tape_drop(tape, typed[1]);
+    return made;
+}
