@@ -13,13 +13,13 @@ import sys
 
 here = os.path.dirname(os.path.realpath(__file__))
 GROUPED = ["llama", "mistral", "qwen2", "qwen3", "phi3", "gemma", "gemma2"]
-LATER = ["gemma3_text", "granite", "olmo2", "smollm3", "olmoe", "gpt_oss", "glm", "glm4", "cohere", "qwen2_moe", "deepseek_v3"]  # where they are named
+LATER = ["gemma3_text", "granite", "olmo2", "smollm3", "olmoe", "gpt_oss", "glm", "glm4", "cohere", "qwen2_moe", "deepseek_v2", "deepseek_v3"]  # where they are named
 LATER_ENCODERS = ["xlm-roberta", "deberta-v2", "electra"]
 EXPERTS = ["mixtral", "qwen3_moe"]
 PAIRS = ["bart", "t5", "mt5"]
 IMAGES = ["vit", "resnet", "convnext", "mnasnet", "unet"]
 GRAPHS = ["graphsage", "gcn"]
-LATER_DECODERS = ["falcon", "gptj"]
+LATER_DECODERS = ["falcon", "gptj", "bloom", "mpt", "nemotron"]
 LAYER_NORMED = ["phi", "starcoder2", "stablelm"]
 FAMILIES = ["gpt2", "opt", "gpt_neox", *LAYER_NORMED, "bert", "roberta", "distilbert", "modernbert", "whisper", "dlrm", *GROUPED, *EXPERTS, *PAIRS, *IMAGES, *GRAPHS]
 CARDS = ["rtx3090", "rtx4090", "l4", "a100-40gb", "a100-80gb", "h100-80gb"]  # of compute capability 8.0 and above, where cases fit
@@ -79,6 +79,11 @@ def draw_transformer(draw, family, is_wide=False):
     if family == "gptj":
         return config | {"n_layer": layers, "n_head": heads, "n_embd": heads * width, "n_inner": inner, "rotary_dim": draw.choice([16, 32]), "resid_pdrop": draw.choice([0.0, 0.1]),
                          "attn_pdrop": draw.choice([0.0, 0.1]), "bos_token_id": 1, "eos_token_id": 1}
+    if family == "bloom":
+        return config | {"n_layer": layers, "n_head": heads, "hidden_size": heads * width, "hidden_dropout": draw.choice([0.0, 0.1]), "attention_dropout": draw.choice([0.0, 0.1]),
+                         "apply_residual_connection_post_layernorm": draw.random() < 0.3}
+    if family == "mpt":
+        return config | {"n_layers": layers, "n_heads": heads, "d_model": heads * width, "max_seq_len": draw.choice([600, 2048]), "attn_config": {"clip_qkv": draw.choice([None, 8.0])}}
     if family == "gpt2":
         config |= {"n_layer": layers, "n_head": heads, "n_embd": heads * width}
     elif family == "distilbert":
@@ -115,6 +120,9 @@ def draw_transformer(draw, family, is_wide=False):
         copies = draw.random() < 0.5
         config |= {"ffn_hidden_size": inner, "bias": draw.random() < 0.3, "new_decoder_architecture": copies, "num_kv_heads": draw.choice([1, 2, heads]) if copies else None,
                    "parallel_attn": copies or draw.random() < 0.7, "num_ln_in_parallel_attn": draw.choice([None, 1, 2]) if copies else None, "eos_token_id": 1, "bos_token_id": 1}
+    if family == "nemotron":
+        config |= {"num_key_value_heads": draw.choice([1, heads // 2, heads]), "head_dim": draw.choice([None, 48]), "partial_rotary_factor": draw.choice([0.25, 0.5, 1.0]),
+                   "attention_bias": draw.random() < 0.3, "mlp_bias": draw.random() < 0.3, "attention_dropout": draw.choice([0.0, 0.1]), "tie_word_embeddings": draw.random() < 0.3}
     if family == "cohere":
         config |= {"use_qk_norm": draw.random() < 0.3, "bos_token_id": 1, "eos_token_id": 2}
     if family == "qwen2_moe":
@@ -126,13 +134,19 @@ def draw_transformer(draw, family, is_wide=False):
                    "topk_group": draw.randint(1, groups) if groups < 4 else draw.randint(2, 4), "n_shared_experts": draw.choice([1, 2]), "first_k_dense_replace": draw.randint(0, 2),
                    "q_lora_rank": draw.choice([None, 96, 256]), "kv_lora_rank": draw.choice([64, 128]), "qk_rope_head_dim": draw.choice([32, 64]),
                    "qk_nope_head_dim": width, "v_head_dim": draw.choice([width, 64]), "rope_interleave": draw.random() < 0.7, "norm_topk_prob": draw.random() < 0.7}
+    if family == "deepseek_v2":
+        groups = draw.choice([1, 2, 4])
+        config |= {"moe_intermediate_size": width * 2, "n_routed_experts": draw.choice([8, 16]), "num_experts_per_tok": draw.randint(1, 4), "n_group": groups,
+                   "topk_group": draw.randint(1, groups) if groups < 4 else draw.randint(2, 4), "topk_method": draw.choice(["greedy", "group_limited_greedy"]),
+                   "n_shared_experts": draw.choice([1, 2]), "first_k_dense_replace": draw.randint(0, 2), "q_lora_rank": draw.choice([None, 96, 256]),
+                   "kv_lora_rank": draw.choice([64, 128]), "qk_rope_head_dim": draw.choice([32, 64]), "qk_nope_head_dim": width, "v_head_dim": draw.choice([width, 64])}
     if family in LAYER_NORMED:
         config |= {"num_key_value_heads": draw.choice([heads, heads // 2]), "bos_token_id": 0, "eos_token_id": 0}
     if family == "stablelm":
         config |= {"use_qkv_bias": draw.random() < 0.5, "use_parallel_residual": draw.random() < 0.5}
     if family in [*GROUPED, *LATER, *EXPERTS]:
         config |= {"num_key_value_heads": heads // 2, "tie_word_embeddings": draw.random() < 0.5, "head_dim": width, "pad_token_id": 0}
-    if family == "deepseek_v3":
+    if family in ("deepseek_v2", "deepseek_v3"):
         return {key: number for key, number in config.items() if key != "head_dim"} | {"num_key_value_heads": heads}
     if is_wide and family in [*GROUPED, *LATER]:
         config |= draw_window(draw, family, layers, heads)

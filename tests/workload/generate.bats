@@ -157,7 +157,7 @@ refuse() { # sentence; the file's text is on stdin
 
 targets="q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj, qkv_proj, gate_up_proj, c_attn, c_proj, c_fc, query, key, value, dense"
 targets+=", q_lin, k_lin, v_lin, out_lin, lin1, lin2, query_key_value, dense_h_to_4h, dense_4h_to_h, to_q, to_k, to_v, to_out.0, fc1, fc2, Wqkv, Wi, Wo"
-families="gpt2, llama, bert, mistral, qwen2, qwen3, phi3, gemma, roberta, xlm-roberta, distilbert, deberta-v2, electra, opt, gpt_neox, falcon, phi, starcoder2, stablelm, gptj, gemma2, gemma3, granite, olmo2, smollm3, glm, glm4, cohere, vit, resnet, unet, mixtral, qwen3_moe, olmoe, qwen2_moe, deepseek_v3, gpt_oss, bart, t5, mt5, convnext, whisper, mnasnet, dlrm, graphsage, gcn or modernbert"
+families="gpt2, llama, bert, mistral, qwen2, qwen3, phi3, gemma, roberta, xlm-roberta, distilbert, deberta-v2, electra, opt, gpt_neox, falcon, bloom, mpt, phi, starcoder2, stablelm, gptj, nemotron, gemma2, gemma3, granite, olmo2, smollm3, glm, glm4, cohere, vit, resnet, unet, mixtral, qwen3_moe, olmoe, qwen2_moe, deepseek_v2, deepseek_v3, gpt_oss, bart, t5, mt5, convnext, whisper, mnasnet, dlrm, graphsage, gcn or modernbert"
 types=${families/unet, /}
 types=${types/gemma3,/gemma3_text,}
 types=${types/xlm-roberta,/xlm-roberta, camembert,}
@@ -169,7 +169,7 @@ types=${types/, mnasnet, dlrm, graphsage, gcn or/ or}
     printf 'model:\n  family: gpt3\n' | refuse ":2:11: family is 'gpt3'; expected $families"
     printf 'model:\n  layers: 2\n' | refuse ":2:3: 'model' has no 'family'; expected one, such as 'family: gpt2'"
     printf 'run:\n  batch: 2\n' | refuse ":1:1: the document has no 'model'; expected one"
-    printf 'model:\n  family: gpt2\n  activation: selu\n' | refuse ":3:15: activation is 'selu'; expected gelu_new, gelu, silu or relu"
+    printf 'model:\n  family: gpt2\n  activation: selu\n' | refuse ":3:15: activation is 'selu'; expected gelu_new, gelu, silu, relu or relu2"
     printf 'model: {family: gpt2}\nrun: {tokens: [64, 0]}\n' |
         refuse ":2:15: tokens is '64,0'; expected N, a list of up to 256 or MIN..MAX, each 1 to 16777216"
     printf 'model: {family: gpt2}\nrun: {tokens: 2000}\n' | refuse ": tokens is 2000; the model has positions for 1024"
@@ -245,6 +245,13 @@ types=${types/, mnasnet, dlrm, graphsage, gcn or/ or}
     printf '{"model_type": "falcon", "hidden_size": 130, "num_attention_heads": 4}' | refuse ": width 130 is no multiple of heads 4"
     printf '{"model_type": "gptj", "rotary_dim": 300}' | refuse ": turned_width is 300; expected at most the width of a head, 256"
     printf 'model: {family: deepseek_v3}\nrun: {task: serve, precision: bf16, cache: paged}\n' | refuse ": cache is paged, which is not described for deepseek_v3; expected contiguous"
+    printf '{"model_type": "deepseek_v2", "topk_method": "group_limited_greedy"}' | refuse ": routing_method is noaux_tc, or group_limited_greedy without router_groups; expected greedy, or groups"
+    printf '{"model_type": "deepseek_v2", "topk_method": "sigmoid"}' | refuse ": 'topk_method' is 'sigmoid'; expected greedy, group_limited_greedy or noaux_tc"
+    printf '{"model_type": "mpt", "attn_config": {"attn_pdrop": 0.1}}' | refuse ": 'attn_config.attn_pdrop' is 0.1; expected 0: nothing else is described"
+    printf '{"model_type": "mpt", "max_seq_len": 64}' | refuse ": tokens is 128; the model has positions for 64"
+    printf '{"model_type": "bloom", "hidden_size": 100}' | refuse ": width 100 is no multiple of heads 8"
+    printf '{"model_type": "bloom", "pretraining_tp": 2, "slow_but_exact": true}' | refuse ": 'slow_but_exact' is true; expected false: nothing else is described"
+    printf '{"model_type": "nemotron", "head_dim": 5}' | refuse ": head_width is 5; expected an even number"
     printf '{"model_type": "deepseek_v3", "n_group": 7}' | refuse ": router_groups is 7, experts 256; expected groups of two or more experts, as many in each, and no more router_groups_chosen"
     printf '{"model_type": "gpt2", "n_layer": -3}' | refuse ": 'n_layer' is -3; expected a whole number 1 to 1000"
     printf 'model: {family: llama}\nrun: {quantize: nf4}\n' |

@@ -32,7 +32,8 @@ static bool check_transformer(const frag_network *of, frag_error *error)
                          "experts_chosen is %" PRIu64 "; expected at most experts, %" PRIu64,
                          of->experts_chosen, of->experts);
     bool is_split = frag_families[of->family].has_learnt_positions ||
-                    of->family == FRAG_FAMILY_MODERNBERT || of->family == FRAG_FAMILY_FALCON;
+                    of->family == FRAG_FAMILY_MODERNBERT || of->family == FRAG_FAMILY_FALCON ||
+                    of->family == FRAG_FAMILY_BLOOM;
     if (of->heads > 0 && is_split && of->width % of->heads != 0)
         return frag_fail(error, FRAG_E_INPUT, "width %" PRIu64 " is no multiple of heads %" PRIu64,
                          of->width, of->heads);
@@ -68,6 +69,12 @@ static bool check_transformer(const frag_network *of, frag_error *error)
                          "shared_gate is true without a shared expert, or scored_routing without "
                          "router_groups or with embedding_scale; expected both as qwen2_moe and "
                          "deepseek_v3 have them");
+    bool is_grouped = of->routing_method == FRAG_ROUTING_GROUPS;
+    if (of->family == FRAG_FAMILY_DEEPSEEK_V2 &&
+        (of->routing_method == FRAG_ROUTING_BIASED || (is_grouped && of->router_groups == 0)))
+        return frag_fail(error, FRAG_E_INPUT,
+                         "routing_method is noaux_tc, or group_limited_greedy without "
+                         "router_groups; expected greedy, or groups");
     if (of->router_groups > 0 &&
         (of->experts % of->router_groups != 0 || of->experts < 2 * of->router_groups ||
          of->router_groups_chosen > of->router_groups))

@@ -32,9 +32,10 @@ typedef enum frag_family_id {
     FRAG_FAMILY_BLOOM,
     FRAG_FAMILY_MPT, /* bloom, as far as positions go */
     FRAG_FAMILY_PHI,
-    FRAG_FAMILY_STARCODER2, /* phi, as the next two */
+    FRAG_FAMILY_STARCODER2, /* phi, as the next three */
     FRAG_FAMILY_STABLELM,
     FRAG_FAMILY_GPTJ,
+    FRAG_FAMILY_NEMOTRON,
     FRAG_FAMILY_GEMMA2, /* llama, as those that follow */
     FRAG_FAMILY_GEMMA3,
     FRAG_FAMILY_GRANITE,
@@ -50,6 +51,7 @@ typedef enum frag_family_id {
     FRAG_FAMILY_QWEN3_MOE,
     FRAG_FAMILY_OLMOE,
     FRAG_FAMILY_QWEN2_MOE,
+    FRAG_FAMILY_DEEPSEEK_V2,
     FRAG_FAMILY_DEEPSEEK_V3,
     FRAG_FAMILY_GPT_OSS,
     FRAG_FAMILY_BART,
@@ -70,6 +72,7 @@ typedef enum frag_activation {
     FRAG_GELU,     /* one kernel, exact or tanh */
     FRAG_SILU,
     FRAG_RELU,
+    FRAG_RELU2, /* squared */
 } frag_activation;
 
 /* Of T5: the activation of the feed-forward part, with a gate beside it or not. */
@@ -83,6 +86,14 @@ typedef enum frag_feed_forward {
     FRAG_FEED_GATED_GELU_NEW,
     FRAG_FEED_GATED_SILU,
 } frag_feed_forward;
+
+/* How DeepSeek chooses experts of a token: the best, those of the best groups, or with a bias for
+ * the choice besides. */
+typedef enum frag_routing_method {
+    FRAG_ROUTING_GREEDY,
+    FRAG_ROUTING_GROUPS,
+    FRAG_ROUTING_BIASED,
+} frag_routing_method;
 
 /* Of a ResNet: two convolutions, or three of which the middle one is narrow. */
 typedef enum frag_layer_kind { FRAG_LAYER_BASIC, FRAG_LAYER_BOTTLENECK } frag_layer_kind;
@@ -123,6 +134,7 @@ typedef struct frag_network {
     bool has_shared_gate;          /* what it makes is multiplied by a number for each token */
     uint64_t router_groups;        /* of experts; 0: none */
     uint64_t router_groups_chosen; /* that a token's experts come from */
+    uint64_t routing_method;       /* frag_routing_method */
     bool has_exact_router;         /* its weight and its logits are in fp32 */
     bool has_scored_routing; /* a sigmoid for each expert, and a bias in the choice (DeepSeek V3) */
     uint64_t query_rank;     /* width of what queries are made of (latent attention); 0: hidden */
@@ -180,17 +192,18 @@ typedef struct frag_network {
     bool has_head_bias;
     bool is_head_first; /* its parameters come before all others (XLM-RoBERTa) */
     bool has_norm_bias;
-    bool has_norms_first; /* a block's norms are before its parts, not behind them (OPT) */
-    bool has_head_norms;  /* of the queries and keys of each head */
-    bool has_late_norms;  /* those come when all three are split into heads (Gemma 3) */
-    bool has_whole_norms; /* of the queries and keys of all heads together (OLMo 2) */
-    bool has_pre_norms;   /* norms before attention and feed-forward part */
-    bool has_post_norms;  /* norms behind them (Gemma 2) */
-    bool has_exact_parts; /* norms' weights and rotary angles are applied in fp32 (OLMo 2) */
-    bool has_scales;      /* numbers that embedding, residual parts and logits are multiplied by */
-    bool has_local_rope;  /* layers with a window have rotary angles of their own (Gemma 3) */
-    bool has_half_rope;   /* angles of half a head's width, for both halves (gpt-oss) */
-    bool has_paired_rope; /* numbers that lie next to each other are turned together (GLM) */
+    bool has_norms_first;  /* a block's norms are before its parts, not behind them (OPT) */
+    bool has_head_norms;   /* of the queries and keys of each head */
+    bool has_late_norms;   /* those come when all three are split into heads (Gemma 3) */
+    bool has_whole_norms;  /* of the queries and keys of all heads together (OLMo 2) */
+    bool has_pre_norms;    /* norms before attention and feed-forward part */
+    bool has_post_norms;   /* norms behind them (Gemma 2) */
+    bool has_exact_parts;  /* norms' weights and rotary angles are applied in fp32 (OLMo 2) */
+    bool has_scales;       /* numbers that embedding, residual parts and logits are multiplied by */
+    bool has_local_rope;   /* layers with a window have rotary angles of their own (Gemma 3) */
+    bool has_half_rope;    /* angles of half a head's width, for both halves (gpt-oss) */
+    bool has_paired_rope;  /* numbers that lie next to each other are turned together (GLM) */
+    bool has_complex_rope; /* the same as complex numbers (DeepSeek V2) */
     bool has_centred_norms;  /* norms take the mean off, in fp32 (Cohere) */
     bool has_logit_scale;    /* logits are multiplied by a number */
     bool has_sinks;          /* each head has one more score, which nothing is read for (gpt-oss) */

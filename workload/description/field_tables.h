@@ -5,7 +5,7 @@
 #include "workload/description/description.h"
 
 #define NETWORK(name) offsetof(frag_network, name)
-#define ACTIVATIONS "gelu_new|gelu|silu|relu"
+#define ACTIVATIONS "gelu_new|gelu|silu|relu|relu2"
 
 #define COUNT(key, name, member, initial, min, max, help)                                          \
     key, name, FRAG_FIELD_COUNT, NETWORK(member), initial, min, max, NULL, help
@@ -64,6 +64,7 @@ extern const frag_field_default frag_mixtral_defaults[];
 extern const frag_field_default frag_qwen3_moe_defaults[];
 extern const frag_field_default frag_olmoe_defaults[];
 extern const frag_field_default frag_qwen2_moe_defaults[];
+extern const frag_field_default frag_deepseek_v2_defaults[];
 extern const frag_field_default frag_deepseek_v3_defaults[];
 extern const frag_field_default frag_gpt_oss_defaults[];
 extern const frag_field_default frag_mistral_defaults[];

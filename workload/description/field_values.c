@@ -4,7 +4,7 @@
 
 #include "base/bytes.h"
 
-enum { NAMES_MAX = 64 };
+enum { NAMES_MAX = 80 };
 
 /* ---- one value as text */
 bool frag_choices_find(const char *choices, const char *text, uint64_t *index)

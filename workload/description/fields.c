@@ -254,6 +254,27 @@ static const frag_field_default stablelm_defaults[] = {
     {"gated", 1},          {"rotary_share", 0.25}, {.key = NULL},
 };
 
+static const frag_field nemotron_fields[] = {
+    {VOCABULARY(256000)},
+    {POSITIONS("max_position_embeddings", 4096)},
+    {WIDTH("hidden_size", 6144)},
+    {INNER("intermediate_size", 24576)},
+    {LAYERS("num_hidden_layers", 32)},
+    {HEADS("num_attention_heads", 48)},
+    {KEY_HEADS},
+    {COUNT("head_width", "head_dim", head_width, 0, 0, 1024,
+           "of one head; 0: width divided by heads")},
+    {ACTIVATION("hidden_act", FRAG_RELU2)},
+    {TIED(0)},
+    {FLAG("attention_bias", "attention_bias", has_attention_bias, 0,
+          "linear layers of attention have biases")},
+    {FLAG("inner_bias", "mlp_bias", has_inner_bias, 0,
+          "linear layers of the feed-forward part have biases")},
+    {ROTARY_SHARE("partial_rotary_factor", 0.5)},
+    {ATTENTION_DROPOUT("attention_dropout", 0)},
+    {.key = NULL},
+};
+
 static const frag_field gptj_fields[] = {
     {VOCABULARY(50400)},
     {POSITIONS("n_positions", 2048)},
@@ -610,6 +631,12 @@ const frag_family_fields frag_families[FRAG_FAMILY_COUNT] = {
                                      frag_llama_fields),
                                .defaults = frag_qwen2_moe_defaults, .has_two_masks = true,
                                .lora_targets = LORA_LLAMA},
+    [FRAG_FAMILY_DEEPSEEK_V2] = {NAMED("deepseek_v2", "deepseek_v2",
+                                       "llama with latent attention, and experts beside shared "
+                                       "ones",
+                                       frag_llama_fields),
+                                 .defaults = frag_deepseek_v2_defaults, .has_no_offload = true,
+                                 .lora_targets = FRAG_LORA_Q | FRAG_LORA_O},
     [FRAG_FAMILY_DEEPSEEK_V3] = {NAMED("deepseek_v3", "deepseek_v3",
                                        "llama with latent attention, and experts beside shared "
                                        "ones behind the first layers",
@@ -645,8 +672,7 @@ const frag_family_fields frag_families[FRAG_FAMILY_COUNT] = {
                                "decoder transformer whose positions are numbers in the scores, "
                                "without biases",
                                mpt_fields),
-                         .has_learnt_positions = true, .has_no_cache = true,
-                         .has_no_offload = true,
+                         .has_learnt_positions = true, .has_no_cache = true, .has_no_offload = true,
                          .lora_targets = FRAG_LORA_WQKV | FRAG_LORA_UP | FRAG_LORA_DOWN},
     [FRAG_FAMILY_PHI] =
         {NAMED("phi", "phi",
@@ -668,6 +694,11 @@ const frag_family_fields frag_families[FRAG_FAMILY_COUNT] = {
                                 gptj_fields),
                           .has_learnt_positions = true, .has_no_offload = true,
                           .lora_default = LORA_QV, .lora_targets = LORA_QV | FRAG_LORA_K},
+    [FRAG_FAMILY_NEMOTRON] = {NAMED("nemotron", "nemotron",
+                                    "phi with norms that multiply by 1 + weight, and relu squared",
+                                    nemotron_fields),
+                              .has_no_offload = true,
+                              .lora_targets = LORA_ATTENTION | FRAG_LORA_UP | FRAG_LORA_DOWN},
     [FRAG_FAMILY_BART] = {NAMED("bart", "bart",
                                 "encoder and decoder transformer with learnt positions",
                                 bart_fields),

@@ -57,6 +57,8 @@ const frag_field frag_llama_fields[] = {
     {FLAG("half_rotary", NULL, has_half_rope, 0, "rotary angles are there once for both halves")},
     {FLAG("paired_rotary", "rope_interleave", has_paired_rope, 0,
           "numbers next to each other are turned together")},
+    {FLAG("complex_rotary", NULL, has_complex_rope, 0,
+          "of latent attention, they are turned as complex numbers")},
     {FLAG("centred_norms", NULL, has_centred_norms, 0, "norms take the mean off, in fp32")},
     {FLAG("logit_scale", NULL, has_logit_scale, 0, "logits are multiplied by a number")},
     {RATIO("score_cap", "attn_logit_softcapping", score_cap, 0, 0, 1e6,
@@ -71,6 +73,9 @@ const frag_field frag_llama_fields[] = {
            "of experts, of which each token's come from the best; 0: none")},
     {COUNT("router_groups_chosen", "topk_group", router_groups_chosen, 1, 0, 1024,
            "groups that they come from")},
+    {"routing_method", "topk_method", FRAG_FIELD_CHOICE, NETWORK(routing_method),
+     FRAG_ROUTING_GREEDY, 0, 0, "greedy|group_limited_greedy|noaux_tc",
+     "of deepseek_v2: the best experts of all, or of the best groups"},
     {FLAG("exact_router", NULL, has_exact_router, 0, "the router's weight is in fp32")},
     {FLAG("scored_routing", NULL, has_scored_routing, 0,
           "a sigmoid scores each expert, and a bias is added for the choice")},
@@ -129,6 +134,12 @@ const frag_field_default frag_qwen2_moe_defaults[] = {
     {"layers", 24},         {"heads", 16},          {"query_bias", 1},      {"full_layers", 28},
     {"experts", 60},        {"experts_chosen", 4},  {"expert_inner", 1408}, {"typed_routing", 1},
     {"normed_routing", 0},  {"shared_inner", 5632}, {"shared_gate", 1},     {.key = NULL},
+};
+
+const frag_field_default frag_deepseek_v2_defaults[] = {
+    {"vocabulary", 102400}, {"complex_rotary", 1}, {"experts", 64},    {"experts_chosen", 6},
+    {"expert_inner", 1407}, {"shared_experts", 2}, {"router_last", 1}, {"exact_router", 1},
+    {"query_rank", 1536},   {"key_rank", 512},     {.key = NULL},
 };
 
 const frag_field_default frag_deepseek_v3_defaults[] = {

@@ -74,6 +74,8 @@ static void complete(frag_network *network)
         network->head_width = network->turned_width;
     if (network->head_width == 0 && network->heads > 0)
         network->head_width = network->width / network->heads;
+    if (!network->has_scored_routing && network->routing_method == FRAG_ROUTING_GREEDY)
+        network->router_groups = 0;
     if (network->expert_inner == 0)
         network->expert_inner = network->inner;
     if (network->shared_inner == 0)
@@ -470,13 +472,16 @@ static bool check_unet(const frag_json *json, frag_error *error)
     return true;
 }
 
-/* A Whisper that leaves out layers or parts of a spectrogram by chance is not described. */
-static bool check_sounds(const frag_json *json, frag_error *error)
+/* Each must be absent, null, false or 0; wanted: how that is written. */
+typedef struct absent_key {
+    const char *path, *wanted;
+} absent_key;
+
+static bool check_absent(const frag_json *json, const absent_key *keys, size_t count,
+                         frag_error *error)
 {
-    static const char *const keys[] = {"apply_spec_augment", "encoder_layerdrop",
-                                       "decoder_layerdrop"};
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
-        const frag_json_value *value = frag_json_at(json, keys[i]);
+    for (size_t i = 0; i < count; i++) {
+        const frag_json_value *value = frag_json_at_path(json, keys[i].path);
         char found[FRAG_JSON_FOUND_MAX];
         bool flag = false;
         double share = 0;
@@ -485,9 +490,30 @@ static bool check_sounds(const frag_json *json, frag_error *error)
                        (frag_json_read_ratio(value, &share) && share == 0);
         if (!is_none)
             return frag_fail(error, FRAG_E_INPUT, "'%s' %s; expected %s: nothing else is described",
-                             keys[i], frag_json_found(value, found), i == 0 ? "false" : "0");
+                             keys[i].path, frag_json_found(value, found), keys[i].wanted);
     }
     return true;
+}
+
+/* A Whisper that leaves out layers or parts of a spectrogram by chance is not described. */
+static const absent_key whisper_keys[] = {
+    {"apply_spec_augment", "false"}, {"encoder_layerdrop", "0"}, {"decoder_layerdrop", "0"}};
+/* Nor are products of a BLOOM in slices, and dropout of an MPT. */
+static const absent_key bloom_keys[] = {{"slow_but_exact", "false"}};
+static const absent_key mpt_keys[] = {{"attn_config.attn_pdrop", "0"}};
+
+static bool check_left_out(const frag_json *json, frag_family_id family, frag_error *error)
+{
+    switch (family) {
+    case FRAG_FAMILY_WHISPER:
+        return check_absent(json, whisper_keys, sizeof whisper_keys / sizeof *whisper_keys, error);
+    case FRAG_FAMILY_BLOOM:
+        return check_absent(json, bloom_keys, 1, error);
+    case FRAG_FAMILY_MPT:
+        return check_absent(json, mpt_keys, 1, error);
+    default:
+        return true;
+    }
 }
 
 /* A DeBERTa other than the second and third, which share one table of distances among queries and
@@ -566,7 +592,7 @@ static bool check_stage_number(const frag_json *json, const frag_network *networ
 /* What makes a network another one than is described. */
 static bool check_config(const frag_json *json, const frag_network *network, frag_error *error)
 {
-    if (network->family == FRAG_FAMILY_WHISPER && !check_sounds(json, error))
+    if (!check_left_out(json, network->family, error))
         return false;
     if (network->family == FRAG_FAMILY_DEBERTA_V2 &&
         (!check_distances(json, error) || !check_distance_kinds(json, error)))

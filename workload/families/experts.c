@@ -58,17 +58,28 @@ static frag_routing route_clipped(frag_tape *tape, const frag_network *of, const
 
 enum { GROUP_NAMES = 4 };
 
-/* Scores of all groups but a row's best ones become the lowest number: scores is used up. A group
- * is as good as its two best experts together. names: what has names until experts are chosen. */
+/* How good each group is: as its two best experts together, or (DeepSeek V2) as its best. */
+static frag_tensor score_groups(frag_tape *tape, const frag_network *of, frag_tensor scores,
+                                uint64_t groups)
+{
+    if (!of->has_scored_routing)
+        return frag_aten_max_last(tape, scores, of->experts / of->router_groups);
+    frag_tensor places = 0;
+    frag_tensor best = frag_aten_topk(tape, scores, 2 * groups, &places);
+    frag_tape_clear(tape, &places);
+    frag_tensor made = frag_aten_sum(tape, best, &(frag_reduction){groups, 2, true, 0});
+    frag_tape_drop(tape, best);
+    return made;
+}
+
+/* Scores of all groups but a row's best ones become the lowest number: scores is used up. names:
+ * what has names until experts are chosen. */
 static frag_tensor limit_groups(frag_tape *tape, const frag_network *of, frag_tensor scores,
                                 uint64_t rows, frag_tensor names[GROUP_NAMES])
 {
     uint64_t groups = rows * of->router_groups;
     frag_tensor places = 0;
-    frag_tensor best = frag_aten_topk(tape, scores, 2 * groups, &places);
-    frag_tape_clear(tape, &places);
-    frag_tensor sums = frag_aten_sum(tape, best, &(frag_reduction){groups, 2, true, 0});
-    frag_tape_drop(tape, best);
+    frag_tensor sums = score_groups(tape, of, scores, groups);
     frag_tensor top = frag_aten_topk(tape, sums, rows * of->router_groups_chosen, &places);
     frag_tape_drop(tape, top);
     frag_tensor mask = frag_tape_empty(tape, groups, FRAG_F32);
@@ -122,11 +133,36 @@ static frag_routing route_scored(frag_tape *tape, const frag_network *of, const 
     return made;
 }
 
+/* DeepSeek V2's: shares of all experts, in fp32, of which the best of the best groups are taken. */
+static frag_routing route_grouped(frag_tape *tape, const frag_network *of, const frag_experts *at,
+                                  frag_tensor x)
+{
+    uint64_t rows = frag_tape_count(tape, x) / of->width;
+    frag_tensor flat = frag_aten_view(tape, x);
+    frag_tensor wide = frag_tape_to(tape, flat, FRAG_F32);
+    frag_routing made = {
+        .logits = frag_aten_linear_flat(tape, wide, (frag_tensor[]){at->router, 0}, of->experts)};
+    frag_tape_drop(tape, wide);
+    frag_tensor scores = frag_aten_softmax(tape, made.logits, false);
+    frag_tensor names[GROUP_NAMES] = {0};
+    if (of->router_groups > 0)
+        scores = limit_groups(tape, of, scores, rows, names);
+    made.weights = frag_aten_topk(tape, scores, rows * of->experts_chosen, &made.chosen);
+    frag_tape_set(tape, &made.weights, frag_aten_mul_scalar(tape, made.weights));
+    for (uint32_t i = 0; i < GROUP_NAMES; i++)
+        frag_tape_drop(tape, names[i]);
+    frag_tape_drop(tape, scores);
+    frag_tape_drop(tape, flat);
+    return made;
+}
+
 static frag_routing route(frag_tape *tape, const frag_network *of, const frag_experts *at,
                           frag_tensor x)
 {
     if (of->has_clipped_experts)
         return route_clipped(tape, of, at, x);
+    if (of->has_exact_router && !of->has_scored_routing)
+        return route_grouped(tape, of, at, x);
     if (of->has_scored_routing)
         return route_scored(tape, of, at, x);
     uint64_t rows = frag_tape_count(tape, x) / of->width;
@@ -233,7 +269,9 @@ static frag_tensor run_grouped(frag_tape *tape, const frag_network *of, const fr
     frag_tensor inverse = frag_tape_empty(tape, pairs, FRAG_I64);
     frag_tape_drop(tape, frag_tape_empty(tape, pairs, FRAG_I64));
     frag_tape_set(tape, &weighted, frag_aten_gather(tape, weighted, inverse, of->width));
-    frag_tensor shaped = frag_aten_view_copied(tape, weighted);
+    /* The gradient of a sum repeats, unless there is one expert alone. */
+    frag_tensor shaped =
+        (of->experts_chosen > 1 ? frag_aten_view_copied : frag_aten_view)(tape, weighted);
     frag_tensor sum = frag_aten_sum(
         tape, shaped, &(frag_reduction){rows * of->width, of->experts_chosen, false, 0});
     frag_tape_drop(tape, shaped);

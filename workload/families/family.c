@@ -177,9 +177,13 @@ frag_tensor frag_family_activate(frag_tape *tape, frag_tensor x, frag_activation
     case FRAG_SILU:
         return frag_aten_silu(tape, x);
     case FRAG_RELU:
+    case FRAG_RELU2:
         break;
     }
-    return frag_aten_relu(tape, x);
+    frag_tensor made = frag_aten_relu(tape, x);
+    if (activation == FRAG_RELU2)
+        frag_tape_set(tape, &made, frag_aten_pow(tape, made));
+    return made;
 }
 
 frag_tensor frag_family_positions(frag_tape *tape, uint64_t tokens)

@@ -381,6 +381,8 @@ typedef struct frag_rope {
 frag_rope frag_rope_make(frag_tape *tape, uint64_t width, uint64_t tokens, frag_dtype dtype);
 /* The same angles once, where frag_rope_make has them twice for both halves of a head. */
 frag_rope frag_rope_make_half(frag_tape *tape, uint64_t width, uint64_t tokens, frag_dtype dtype);
+/* The same as complex numbers (DeepSeek V2), as cosine alone. */
+frag_rope frag_rope_make_complex(frag_tape *tape, uint64_t width, uint64_t tokens);
 /* How much of a head GPT-NeoX and Phi turn by its position. */
 uint64_t frag_rope_width(const frag_network *of);
 /* The part of each head that is turned, and what is behind it (which may be nothing). */
@@ -400,6 +402,10 @@ frag_tensor frag_rope_apply_half(frag_tape *tape, frag_tensor x, frag_rope angle
  * cat(x1 * cos - x2 * sin, x2 * cos + x1 * sin) of every second number each. */
 void frag_rope_apply_apart(frag_tape *tape, frag_tensor *const names[2], frag_rope angles,
                            bool is_paired);
+/* queries and keys as complex numbers times such angles, in fp32; is_moved: the gradient of queries
+ * comes with tokens before heads */
+void frag_rope_apply_complex(frag_tape *tape, frag_tensor *const names[2], frag_rope angles,
+                             bool is_moved);
 /* As frag_rope_apply, of numbers in pairs by angles that stand in pairs (repeat_interleave). */
 frag_rope frag_rope_pair(frag_tape *tape, frag_rope angles);
 /* Queries and keys, of which the first part of each head is turned and the rest put behind it:

@@ -1,5 +1,5 @@
 /* DeepSeek's attention, whose keys and values are made of narrow rows that a cache keeps
- * (multi-head latent attention), as transformers 5 has it (models/deepseek_v3). */
+ * (multi-head latent attention), as transformers 5 has it (models/deepseek_v2 and deepseek_v3). */
 #include "workload/families/family.h"
 
 frag_latent frag_walk_latent(frag_walk *at, const frag_network *of)
@@ -89,8 +89,13 @@ frag_tensor frag_latent_attend(frag_tape *tape, const frag_model *model, const f
                   frag_network_normalise(tape, of, rows[0], at->norm, of->key_rank));
     for (uint32_t i = 0; i < 2; i++)
         frag_tape_set(tape, &rows[i], frag_aten_view(tape, rows[i]));
-    frag_rope_apply_apart(tape, (frag_tensor *[]){&parts[1], &rows[1]}, angles,
-                          of->has_paired_rope);
+    frag_tensor *const turned[] = {&parts[1], &rows[1]};
+    bool is_efficient = of->plain_width + of->turned_width != of->value_width &&
+                        !frag_aten_is_unknown(tape, frag_tape_dtype(tape, queries));
+    if (of->has_complex_rope)
+        frag_rope_apply_complex(tape, turned, angles, of->heads > 1 && is_efficient);
+    else
+        frag_rope_apply_apart(tape, turned, angles, of->has_paired_rope);
     if (past != NULL)
         frag_cache_append(tape, of, past, &rows[0], &rows[1]);
     frag_tensor qkv[3] = {0};

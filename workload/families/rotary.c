@@ -37,6 +37,19 @@ frag_rope frag_rope_make_half(frag_tape *tape, uint64_t width, uint64_t tokens, 
     return make_angles(tape, width, tokens, dtype, true);
 }
 
+frag_rope frag_rope_make_complex(frag_tape *tape, uint64_t width, uint64_t tokens)
+{
+    frag_tensor positions = frag_tape_empty(tape, tokens, FRAG_F32);
+    frag_tensor angles = frag_tape_empty(tape, tokens * (width / 2), FRAG_F32);
+    frag_tape_drop(tape, positions);
+    frag_tensor ones = frag_tape_empty(tape, tokens * (width / 2), FRAG_F32);
+    frag_tensor made = frag_tape_empty(tape, tokens * width, FRAG_F32);
+    frag_tape_drop(tape, ones);
+    frag_tape_set(tape, &made, frag_tape_empty(tape, tokens * width, FRAG_F32));
+    frag_tape_drop(tape, angles);
+    return (frag_rope){.cosine = made};
+}
+
 static frag_tensor pair(frag_tape *tape, frag_tensor angles)
 {
     return frag_tape_empty(tape, frag_tape_count(tape, angles), frag_tape_dtype(tape, angles));
@@ -157,6 +170,27 @@ void frag_rope_apply_apart(frag_tape *tape, frag_tensor *const names[2], frag_ro
     }
     frag_tape_drop(tape, half.cosine);
     frag_tape_drop(tape, half.sine);
+}
+
+void frag_rope_apply_complex(frag_tape *tape, frag_tensor *const names[2], frag_rope angles,
+                             bool is_moved)
+{
+    frag_tensor wide[2];
+    for (uint32_t i = 0; i < 2; i++)
+        wide[i] = frag_tape_to(tape, *names[i], FRAG_F32);
+    for (uint32_t i = 0; i < 2; i++) {
+        frag_dtype dtype = frag_tape_dtype(tape, *names[i]);
+        frag_tensor turned = frag_aten_mul_complex(tape, wide[i], angles.cosine);
+        /* The gradient of queries is a part of each row, of which a cast makes rows. */
+        bool is_copied = i == 0 && (dtype == FRAG_F32 || is_moved);
+        frag_tensor real =
+            is_copied ? frag_aten_view_copied(tape, turned) : frag_aten_view(tape, turned);
+        frag_tape_drop(tape, turned);
+        frag_tape_set(tape, names[i], frag_tape_to(tape, real, dtype));
+        frag_tape_drop(tape, real);
+    }
+    frag_tape_drop(tape, wide[0]);
+    frag_tape_drop(tape, wide[1]);
 }
 
 void frag_rope_turn_parts(frag_tape *tape, const frag_network *of, frag_tensor qkv[3],

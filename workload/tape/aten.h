@@ -14,6 +14,8 @@ frag_tensor frag_aten_sub(frag_tape *tape, frag_tensor self, frag_tensor other);
 /* self += other: self is used up, the result lies in its place. */
 frag_tensor frag_aten_add_in_place(frag_tape *tape, frag_tensor self, frag_tensor other);
 frag_tensor frag_aten_mul(frag_tape *tape, frag_tensor self, frag_tensor other);
+/* Complex numbers, each two of fp32, times some that need no gradient. */
+frag_tensor frag_aten_mul_complex(frag_tape *tape, frag_tensor self, frag_tensor other);
 /* A number for each channel times x; is_turned: the gradient lies with channels before pixels. */
 frag_tensor frag_aten_scale(frag_tape *tape, frag_tensor numbers, frag_tensor x, bool is_turned);
 frag_tensor frag_aten_add_scalar(frag_tape *tape, frag_tensor self);
@@ -143,6 +145,9 @@ typedef struct frag_pair {
 } frag_pair;
 frag_tensor frag_aten_layer_norm(frag_tape *tape, frag_tensor x, const frag_pair *of,
                                  uint64_t width);
+/* The same in the type of x, whatever autocast says. */
+frag_tensor frag_aten_layer_norm_typed(frag_tape *tape, frag_tensor x, const frag_pair *of,
+                                       uint64_t width);
 /* The same of what lies with channels before pixels, which is copied first; and where its gradient
  * does as well. */
 typedef enum frag_norm_layout {

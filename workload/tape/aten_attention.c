@@ -426,10 +426,11 @@ static frag_tensor lay_heads(frag_tape *tape, frag_tensor x, const frag_attentio
 
 /* Keys, or values, for products: one head that all share is expanded, and copied for several
  * sequences. */
-static frag_tensor lay_keys(frag_tape *tape, frag_tensor x, const frag_attention_shape *shape)
+static frag_tensor lay_keys(frag_tape *tape, frag_tensor x, const frag_attention_shape *shape,
+                            bool is_laid)
 {
     if (!shape->is_shared)
-        return lay_heads(tape, x, shape, are_keys_laid(shape), shape->keys);
+        return lay_heads(tape, x, shape, is_laid, shape->keys);
     frag_tensor spread = frag_aten_expand(tape, x, frag_tape_count(tape, x) * shape->heads);
     frag_tensor made =
         shape->batch > 1 ? frag_aten_contiguous(tape, spread) : frag_aten_view(tape, spread);
@@ -450,7 +451,9 @@ static frag_tensor weigh(frag_tape *tape, frag_tensor scores, frag_tensor value,
 {
     uint64_t count = made_count(shape);
     frag_tensor typed = frag_tape_to(tape, scores, dtype);
-    frag_tensor laid = lay_keys(tape, value, shape);
+    /* Values of another width than keys are a part of what both were made of, tokens first. */
+    bool is_laid = are_keys_laid(shape) && (shape->value_width == 0 || shape->heads == 1);
+    frag_tensor laid = lay_keys(tape, value, shape, is_laid);
     frag_tensor made = frag_aten_bmm(tape, scores, laid, count);
     frag_tape_drop(tape, laid);
     /* With several sequences the gradient must be copied to be seen as matrices. */
@@ -472,7 +475,7 @@ static frag_tensor multiply_scores(frag_tape *tape, const frag_tensor qkv[3],
     frag_tensor scaled = frag_aten_mul_scalar(tape, key);
     uint64_t rows = shape->batch * shape->heads * shape->queries;
     frag_tensor laid = lay_heads(tape, query, shape, shape->is_heads_first, shape->queries);
-    frag_tensor turned = lay_keys(tape, scaled, shape);
+    frag_tensor turned = lay_keys(tape, scaled, shape, are_keys_laid(shape));
     frag_tape_set_strided(tape, turned); /* .transpose(-2, -1) */
     if (frag_tape_needs_gradient(tape, laid))
         frag_tape_will_save(tape, turned);

@@ -103,6 +103,24 @@ frag_tensor frag_aten_mul(frag_tape *tape, frag_tensor self, frag_tensor other)
     return mul(tape, self, other, &node);
 }
 
+/* saved: other, whose conjugates are written out. */
+static void mul_complex_backward(frag_tape *tape, frag_node *node, const frag_tensor *in,
+                                 frag_tensor *out)
+{
+    frag_tensor conjugates = like(tape, node->saved[0]);
+    out[0] = like(tape, in[0]);
+    frag_tape_drop(tape, conjugates);
+}
+
+frag_tensor frag_aten_mul_complex(frag_tape *tape, frag_tensor self, frag_tensor other)
+{
+    frag_tensor made = like(tape, self);
+    frag_node *node = frag_tape_record(tape, mul_complex_backward, &self, 1, &made, 1);
+    if (node != NULL)
+        frag_tape_save(tape, node, other);
+    return made;
+}
+
 frag_tensor frag_aten_scale(frag_tape *tape, frag_tensor numbers, frag_tensor x, bool is_turned)
 {
     frag_node *node = NULL;

@@ -291,11 +291,10 @@ static void layer_norm_backward(frag_tape *tape, frag_node *node, const frag_ten
     frag_tape_drop(tape, laid);
 }
 
-frag_tensor frag_aten_layer_norm_laid(frag_tape *tape, frag_tensor x, const frag_pair *of,
-                                      uint64_t width, frag_norm_layout layout)
+static frag_tensor layer_norm(frag_tape *tape, frag_tensor x, const frag_pair *of, uint64_t width,
+                              frag_norm_layout layout, bool is_cast)
 {
     const frag_tensor weight = of->weight;
-    bool is_cast = frag_tape_autocast(tape) != FRAG_F32;
     frag_tensor typed = is_cast ? frag_tape_to(tape, x, FRAG_F32) : frag_tape_keep(tape, x);
     uint64_t count = frag_tape_count(tape, typed);
     frag_dtype dtype = frag_tape_dtype(tape, typed);
@@ -320,6 +319,18 @@ frag_tensor frag_aten_layer_norm_laid(frag_tape *tape, frag_tensor x, const frag
     frag_tape_drop(tape, deviation);
     frag_tape_drop(tape, typed);
     return made;
+}
+
+frag_tensor frag_aten_layer_norm_laid(frag_tape *tape, frag_tensor x, const frag_pair *of,
+                                      uint64_t width, frag_norm_layout layout)
+{
+    return layer_norm(tape, x, of, width, layout, frag_tape_autocast(tape) != FRAG_F32);
+}
+
+frag_tensor frag_aten_layer_norm_typed(frag_tape *tape, frag_tensor x, const frag_pair *of,
+                                       uint64_t width)
+{
+    return layer_norm(tape, x, of, width, FRAG_NORM_PLAIN, false);
 }
 
 frag_tensor frag_aten_layer_norm(frag_tape *tape, frag_tensor x, const frag_pair *of,

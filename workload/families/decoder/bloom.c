@@ -101,9 +101,8 @@ static frag_tensor share(frag_tape *tape, const block_call *call, frag_tensor sc
 /* x.reshape(all heads, tokens, width) */
 static void lay_heads(frag_tape *tape, frag_tensor *x, bool is_copied)
 {
-    frag_tensor laid =
-        is_copied ? frag_aten_unsafe_view(tape, frag_aten_contiguous(tape, *x))
-                  : frag_aten_view(tape, *x);
+    frag_tensor laid = is_copied ? frag_aten_unsafe_view(tape, frag_aten_contiguous(tape, *x))
+                                 : frag_aten_view(tape, *x);
     frag_tape_set(tape, x, laid);
 }
 
@@ -251,8 +250,7 @@ static frag_tensor run_block(frag_tape *tape, const void *context, frag_tensor x
     const frag_network *of = &model->workload->network;
     frag_tensor weights = 0;
     frag_tensor normed = frag_aten_layer_norm(tape, x, &at->first, of->width);
-    frag_tensor attended =
-        attend(tape, call, normed, of->has_norm_residual ? normed : x, &weights);
+    frag_tensor attended = attend(tape, call, normed, of->has_norm_residual ? normed : x, &weights);
     frag_tape_set(tape, &normed, frag_aten_layer_norm(tape, attended, &at->second, of->width));
     frag_tensor fed = frag_walk_apply(tape, normed, &at->feed);
     frag_tensor active = apply_gelu(tape, fed);
@@ -279,8 +277,8 @@ static frag_tensor score(frag_tape *tape, const block_call *call, const frag_ten
     frag_tape_set(tape, &made, frag_aten_mul_scalar(tape, made));
     const frag_batch *batch = &call->batch;
     uint64_t keys = batch->past + batch->tokens;
-    frag_tensor places = frag_tape_view(tape, call->places,
-                                        call->model->workload->network.heads * keys);
+    frag_tensor places =
+        frag_tape_view(tape, call->places, call->model->workload->network.heads * keys);
     frag_tape_set(tape, &made, frag_aten_add(tape, made, places));
     frag_tape_drop(tape, places);
     frag_tape_set(tape, &made, frag_aten_masked_fill(tape, made, call->mask));
@@ -391,7 +389,7 @@ static frag_tensor make_all_places(frag_tape *tape, const frag_network *of)
     frag_tape_drop(tape, range);
     frag_tape_set(tape, &base, frag_tape_empty(tape, power, FRAG_F32));
     frag_tensor powers = frag_tape_empty(tape, power, FRAG_F32);
-    frag_tape_drop(tape, frag_tape_empty(tape, 1, FRAG_I64)); /* 2, of which they are powers */
+    frag_tape_drop(tape, frag_tape_empty(tape, 1, FRAG_I64));    /* 2, of which they are powers */
     frag_tensor slopes = frag_tape_empty(tape, power, FRAG_F32); /* 1 / powers, and that times 1 */
     frag_tape_set(tape, &slopes, frag_tape_empty(tape, power, FRAG_F32));
     frag_tape_drop(tape, powers);
@@ -426,9 +424,9 @@ static frag_tensor run_blocks(frag_tape *tape, const frag_model *model, const fr
     frag_tensor hidden = is_mpt(of) ? frag_tape_keep(tape, embedded)
                                     : frag_aten_layer_norm(tape, embedded, &norm, of->width);
     frag_tensor slopes = 0;
-    frag_tensor places =
-        is_mpt(of) ? make_all_places(tape, of)
-                   : make_places(tape, of, batch, frag_tape_dtype(tape, hidden), &slopes);
+    frag_tensor places = is_mpt(of)
+                             ? make_all_places(tape, of)
+                             : make_places(tape, of, batch, frag_tape_dtype(tape, hidden), &slopes);
     frag_tensor mask = make_mask(tape, of, batch, frag_tape_dtype(tape, embedded));
     frag_tensor weights = 0;
     const frag_tensor kept[] = {places, mask};

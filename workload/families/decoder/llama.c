@@ -551,8 +551,10 @@ static frag_tensor run_blocks(frag_tape *tape, const frag_model *model, const fr
     frag_tensor masks[2] = {0, 0};
     make_masks(tape, model, batch, past, frag_tape_dtype(tape, hidden), masks);
     frag_dtype angle_type = has_exact_rope(of) ? FRAG_F32 : frag_tape_dtype(tape, hidden);
-    frag_rope ropes[2] = {(of->has_half_rope ? frag_rope_make_half : frag_rope_make)(
-        tape, rotary_width(of), batch->tokens, angle_type)};
+    frag_rope ropes[2] = {of->has_complex_rope
+                              ? frag_rope_make_complex(tape, rotary_width(of), batch->tokens)
+                              : (of->has_half_rope ? frag_rope_make_half : frag_rope_make)(
+                                    tape, rotary_width(of), batch->tokens, angle_type)};
     if (has_two_ropes(of))
         ropes[1] = frag_rope_make(tape, rotary_width(of), batch->tokens, angle_type);
     for (uint64_t i = stage->first; i < stage->end; i++) {

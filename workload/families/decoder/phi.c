@@ -1,6 +1,6 @@
-/* Phi, StarCoder2, StableLM and GPT-J as transformers 5 has them (models/phi/modeling_phi.py and
- * its like): decoders with LayerNorm and rotary positions, with attention by
- * scaled_dot_product_attention. */
+/* Phi, StarCoder2, StableLM, GPT-J and Nemotron as transformers 5 has them
+ * (models/phi/modeling_phi.py and its like): decoders with LayerNorm and rotary positions, with
+ * attention by scaled_dot_product_attention. */
 #include "workload/families/family.h"
 
 typedef struct block {
@@ -13,6 +13,11 @@ typedef struct block {
 static bool is_gptj(const frag_network *of)
 {
     return of->family == FRAG_FAMILY_GPTJ;
+}
+
+static bool is_nemotron(const frag_network *of)
+{
+    return of->family == FRAG_FAMILY_NEMOTRON;
 }
 
 /* Keys come first. */
@@ -32,12 +37,12 @@ static block walk_gptj(frag_walk *at, const frag_network *of)
 static void walk_feed(frag_walk *at, const frag_network *of, block *next)
 {
     const frag_shape in = {of->inner, of->width};
-    bool has_bias = of->has_attention_bias;
+    bool has_bias = is_nemotron(of) ? of->has_inner_bias : of->has_attention_bias;
     frag_lora_target feed = FRAG_LORA_UP;
     frag_lora_target back = FRAG_LORA_DOWN;
     if (of->is_gated) {
         next->gate = frag_walk_linear(at, in, has_bias, FRAG_LORA_GATE);
-    } else {
+    } else if (!is_nemotron(of)) {
         bool is_phi = of->family == FRAG_FAMILY_PHI;
         feed = is_phi ? FRAG_LORA_FC1 : FRAG_LORA_C_FC;
         back = is_phi ? FRAG_LORA_FC2 : FRAG_LORA_C_PROJ;
@@ -119,6 +124,28 @@ static void turn(frag_tape *tape, const frag_network *of, frag_tensor qkv[3], fr
                                     frag_tape_dtype(tape, parts[i].turned)));
 }
 
+/* As above, with names for the parts and what is made of them until both are done. */
+static void turn_named(frag_tape *tape, const frag_network *of, frag_tensor qkv[3],
+                       frag_rope angles)
+{
+    frag_rope_parts parts[2];
+    for (uint32_t i = 0; i < 2; i++)
+        parts[i] = frag_rope_split(tape, qkv[i], of->head_width, frag_rope_width(of));
+    frag_tensor straight[2], made[2];
+    for (uint32_t i = 0; i < 2; i++)
+        straight[i] = frag_rope_apply(tape, parts[i].turned, angles);
+    for (uint32_t i = 0; i < 2; i++)
+        made[i] = frag_aten_cat(
+            tape, straight[i], parts[i].passed,
+            frag_aten_wider(frag_tape_dtype(tape, straight[i]), frag_tape_dtype(tape, qkv[i])));
+    for (uint32_t i = 0; i < 2; i++) {
+        frag_tape_drop(tape, parts[i].turned);
+        frag_tape_drop(tape, parts[i].passed);
+        frag_tape_drop(tape, straight[i]);
+        frag_tape_set(tape, &qkv[i], made[i]);
+    }
+}
+
 /* Of each head's first part, keys before queries; each makes the angles of pairs anew, sines first.
  * Tokens lie before heads; the parts have names to the end of attention. */
 static void turn_pairs(frag_tape *tape, const frag_network *of, frag_tensor qkv[3],
@@ -185,13 +212,16 @@ static frag_tensor attend(frag_tape *tape, const block_call *call, frag_tensor x
     frag_attention_shape shape = frag_model_attention(call->model, &call->batch);
     shape.is_causal = call->batch.tokens > 1;
     shape.is_cached = is_cached;
-    shape.is_heads_first = !is_gptj(of) && of->rotary_share < 1; /* as cat has put them */
+    shape.is_heads_first = /* as cat has put them */
+        is_nemotron(of) || (!is_gptj(of) && of->rotary_share < 1);
     shape.keys = frag_network_keys(of, of->window > 0, &call->batch);
     frag_tensor qkv[3] = {0};
     project(tape, call, x, qkv);
     frag_rope_parts parts[2] = {{0}, {0}};
     if (is_gptj(of))
         turn_pairs(tape, of, qkv, call->angles, parts);
+    else if (is_nemotron(of))
+        turn_named(tape, of, qkv, call->angles);
     else
         turn(tape, of, qkv, call->angles, parts);
     if (is_cached)
@@ -208,6 +238,27 @@ static frag_tensor attend(frag_tape *tape, const block_call *call, frag_tensor x
         frag_tape_drop(tape, parts[i].turned);
         frag_tape_drop(tape, parts[i].passed);
     }
+    return made;
+}
+
+/* LayerNorm; of Nemotron with 1 + weight, in the type of autocast, which makes a copy of each. */
+static frag_tensor normalise(frag_tape *tape, const frag_network *of, frag_tensor x,
+                             const frag_pair *at)
+{
+    if (!is_nemotron(of))
+        return frag_aten_layer_norm(tape, x, at, of->width);
+    frag_dtype autocast = frag_tape_autocast(tape);
+    bool is_cast = autocast != FRAG_F32;
+    frag_tensor weight = frag_aten_add_scalar(tape, at->weight);
+    frag_tensor typed = is_cast ? frag_tape_to(tape, x, autocast) : frag_tape_keep(tape, x);
+    frag_pair pair = {.weight = is_cast ? frag_tape_to(tape, weight, autocast)
+                                        : frag_tape_keep(tape, weight)};
+    pair.bias = is_cast ? frag_tape_to(tape, at->bias, autocast) : frag_tape_keep(tape, at->bias);
+    frag_tape_drop(tape, weight);
+    frag_tensor made = frag_aten_layer_norm_typed(tape, typed, &pair, of->width);
+    frag_tape_drop(tape, typed);
+    frag_tape_drop(tape, pair.weight);
+    frag_tape_drop(tape, pair.bias);
     return made;
 }
 
@@ -245,7 +296,7 @@ static frag_tensor run_block(frag_tape *tape, const void *context, frag_tensor x
     const frag_model *model = call->model;
     const block *at = &call->at;
     const frag_network *of = &model->workload->network;
-    frag_tensor normed = frag_aten_layer_norm(tape, x, &at->first, of->width);
+    frag_tensor normed = normalise(tape, of, x, &at->first);
     frag_tensor attended = attend(tape, call, normed);
     if (of->family == FRAG_FAMILY_PHI)
         frag_tape_set(tape, &attended,
@@ -262,7 +313,7 @@ static frag_tensor run_block(frag_tape *tape, const void *context, frag_tensor x
         frag_tensor residual = frag_aten_add(tape, x, attended);
         if (!is_kept)
             frag_tape_clear(tape, &attended);
-        frag_tensor normed2 = frag_aten_layer_norm(tape, residual, &at->second, of->width);
+        frag_tensor normed2 = normalise(tape, of, residual, &at->second);
         frag_tensor fed = feed(tape, model, at, normed2);
         frag_tape_drop(tape, normed2);
         made = frag_aten_add(tape, residual, fed);
@@ -311,7 +362,7 @@ static frag_tensor run_blocks(frag_tape *tape, const frag_model *model, const fr
         frag_model_pass_block(tape, model, i, &next, &hidden);
     }
     const frag_pair last = frag_walk_norm(&at, of->width);
-    frag_tape_set(tape, &hidden, frag_aten_layer_norm(tape, hidden, &last, of->width));
+    frag_tape_set(tape, &hidden, normalise(tape, of, hidden, &last));
     frag_tape_drop(tape, positions);
     frag_tape_drop(tape, embedded);
     frag_tape_drop(tape, angles.cosine);
