@@ -14,7 +14,7 @@ import sys
 here = os.path.dirname(os.path.realpath(__file__))
 GROUPED = ["llama", "mistral", "qwen2", "qwen3", "phi3", "gemma", "gemma2"]
 LATER = ["gemma3_text", "granite", "olmo2", "smollm3", "olmoe", "gpt_oss", "glm", "glm4", "cohere", "qwen2_moe", "deepseek_v2", "deepseek_v3"]  # where they are named
-LATER_ENCODERS = ["xlm-roberta", "deberta-v2", "electra"]
+LATER_ENCODERS = ["xlm-roberta", "deberta-v2", "electra", "albert"]
 EXPERTS = ["mixtral", "qwen3_moe"]
 PAIRS = ["bart", "t5", "mt5"]
 IMAGES = ["vit", "resnet", "convnext", "mnasnet", "unet"]
@@ -105,6 +105,9 @@ def draw_transformer(draw, family, is_wide=False):
                    "embedding_dropout": draw.choice([0.0, 0.1]), "attention_dropout": draw.choice([0.0, 0.1]), "norm_bias": draw.random() < 0.3}
     if family in ("roberta", "xlm-roberta"):
         config["max_position_embeddings"] = 514
+    if family == "albert":
+        config |= {"embedding_size": draw.choice([64, 128, heads * width]), "num_hidden_groups": draw.choice([1, 1, 2]), "inner_group_num": draw.choice([1, 1, 2]),
+                   "hidden_dropout_prob": draw.choice([0.0, 0.1]), "attention_probs_dropout_prob": draw.choice([0.0, 0.1])}
     if family == "electra":
         config["embedding_size"] = draw.choice([128, heads * width])
     if family == "deberta-v2":

@@ -157,7 +157,7 @@ refuse() { # sentence; the file's text is on stdin
 
 targets="q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj, qkv_proj, gate_up_proj, c_attn, c_proj, c_fc, query, key, value, dense"
 targets+=", q_lin, k_lin, v_lin, out_lin, lin1, lin2, query_key_value, dense_h_to_4h, dense_4h_to_h, to_q, to_k, to_v, to_out.0, fc1, fc2, Wqkv, Wi, Wo"
-families="gpt2, llama, bert, mistral, qwen2, qwen3, phi3, gemma, roberta, xlm-roberta, distilbert, deberta-v2, electra, opt, gpt_neox, falcon, bloom, mpt, phi, starcoder2, stablelm, gptj, nemotron, gemma2, gemma3, granite, olmo2, smollm3, glm, glm4, cohere, vit, resnet, unet, mixtral, qwen3_moe, olmoe, qwen2_moe, deepseek_v2, deepseek_v3, gpt_oss, bart, t5, mt5, convnext, whisper, mnasnet, dlrm, graphsage, gcn or modernbert"
+families="gpt2, llama, bert, mistral, qwen2, qwen3, phi3, gemma, roberta, xlm-roberta, distilbert, deberta-v2, electra, albert, opt, gpt_neox, falcon, bloom, mpt, phi, starcoder2, stablelm, gptj, nemotron, gemma2, gemma3, granite, olmo2, smollm3, glm, glm4, cohere, vit, resnet, unet, mixtral, qwen3_moe, olmoe, qwen2_moe, deepseek_v2, deepseek_v3, gpt_oss, bart, t5, mt5, convnext, whisper, mnasnet, dlrm, graphsage, gcn or modernbert"
 types=${families/unet, /}
 types=${types/gemma3,/gemma3_text,}
 types=${types/xlm-roberta,/xlm-roberta, camembert,}
@@ -246,9 +246,12 @@ types=${types/, mnasnet, dlrm, graphsage, gcn or/ or}
     printf '{"model_type": "gptj", "rotary_dim": 300}' | refuse ": turned_width is 300; expected at most the width of a head, 256"
     printf 'model: {family: deepseek_v3}\nrun: {task: serve, precision: bf16, cache: paged}\n' | refuse ": cache is paged, which is not described for deepseek_v3; expected contiguous"
     printf '{"model_type": "deepseek_v2", "topk_method": "group_limited_greedy"}' | refuse ": routing_method is noaux_tc, or group_limited_greedy without router_groups; expected greedy, or groups"
-    printf '{"model_type": "deepseek_v2", "topk_method": "sigmoid"}' | refuse ": 'topk_method' is 'sigmoid'; expected greedy, group_limited_greedy or noaux_tc"
+    printf '{"model_type": "deepseek_v2", "topk_method": "sigmoid"}' | refuse ": 'topk_method' is \"sigmoid\"; expected greedy, group_limited_greedy or noaux_tc"
     printf '{"model_type": "mpt", "attn_config": {"attn_pdrop": 0.1}}' | refuse ": 'attn_config.attn_pdrop' is 0.1; expected 0: nothing else is described"
     printf '{"model_type": "mpt", "max_seq_len": 64}' | refuse ": tokens is 128; the model has positions for 64"
+    printf '{"model_type": "albert", "num_hidden_groups": 13}' | refuse ": layer_groups is 13; expected at most layers, 12"
+    printf 'model: {family: albert}\nrun: {lora_rank: 8, lora_targets: all-linear}\n' | refuse ": lora_rank is 8; adapters of albert are not described"
+    printf 'model: {family: albert}\nrun: {checkpoint: blocks}\n' | refuse ": checkpoint is blocks, and albert has no blocks for it; expected none"
     printf '{"model_type": "bloom", "hidden_size": 100}' | refuse ": width 100 is no multiple of heads 8"
     printf '{"model_type": "bloom", "pretraining_tp": 2, "slow_but_exact": true}' | refuse ": 'slow_but_exact' is true; expected false: nothing else is described"
     printf '{"model_type": "nemotron", "head_dim": 5}' | refuse ": head_width is 5; expected an even number"

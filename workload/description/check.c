@@ -45,6 +45,10 @@ static bool check_transformer(const frag_network *of, frag_error *error)
         return frag_fail(
             error, FRAG_E_INPUT,
             "use_window is true, which is not described for qwen2_moe; expected false");
+    if (of->layer_groups > of->layers)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "layer_groups is %" PRIu64 "; expected at most layers, %" PRIu64,
+                         of->layer_groups, of->layers);
     if (of->key_rank > 0 && of->key_heads != of->heads)
         return frag_fail(error, FRAG_E_INPUT,
                          "key_heads is %" PRIu64 " and key_rank is given, of which all %" PRIu64
@@ -231,10 +235,6 @@ static bool check_tokenless(const frag_workload *workload, frag_error *error)
         return frag_fail(error, FRAG_E_INPUT,
                          "lora_rank is %" PRIu64 "; adapters of %s are not described",
                          workload->lora_rank, family->name);
-    if (family->has_no_blocks && workload->checkpoint == FRAG_CHECKPOINT_BLOCKS)
-        return frag_fail(error, FRAG_E_INPUT,
-                         "checkpoint is blocks, and %s has no blocks for it; expected none",
-                         family->name);
     return true;
 }
 
@@ -484,6 +484,10 @@ static bool check_adapters(const frag_workload *workload, frag_error *error)
     uint64_t there = frag_families[of->is_fused ? FRAG_FAMILY_PHI3 : of->family].lora_targets;
     if (of->family == FRAG_FAMILY_PHI3 && !of->is_fused)
         there = frag_families[FRAG_FAMILY_LLAMA].lora_targets;
+    if (workload->lora_rank > 0 && there == 0)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "lora_rank is %" PRIu64 "; adapters of %s are not described",
+                         workload->lora_rank, frag_families[of->family].name);
     /* There peft makes adapters of the experts as well. */
     uint64_t targets = frag_workload_lora_targets(workload);
     if (of->experts > 0 && workload->lora_rank > 0 && (targets == 0 || (targets & ~there) != 0))
@@ -574,6 +578,10 @@ static bool check_dependent(const frag_workload *workload, frag_error *error)
                          "offload is activations, and none are saved without gradients; expected "
                          "task train, or evaluate with no_grad false");
     const frag_family_fields *family = &frag_families[workload->network.family];
+    if (family->has_no_blocks && workload->checkpoint == FRAG_CHECKPOINT_BLOCKS)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "checkpoint is blocks, and %s has no blocks for it; expected none",
+                         family->name);
     if (workload->offload != FRAG_OFFLOAD_NONE && family->has_no_offload)
         return frag_fail(error, FRAG_E_INPUT,
                          "offload is activations, which is not described for %s; expected none",

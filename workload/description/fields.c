@@ -79,6 +79,27 @@ static const frag_field electra_fields[] = {
     {.key = NULL},
 };
 
+static const frag_field albert_fields[] = {
+    {VOCABULARY(30000)},
+    {POSITIONS("max_position_embeddings", 512)},
+    {COUNT("types", "type_vocab_size", types, 2, 1, 1 << 16, "types of tokens")},
+    {COUNT("embedding_width", "embedding_size", embedding_width, 128, 1, 65536,
+           "of the embedding of words, and of the head")},
+    {WIDTH("hidden_size", 4096)},
+    {INNER("intermediate_size", 16384)},
+    {LAYERS("num_hidden_layers", 12)},
+    {COUNT("layer_groups", "num_hidden_groups", layer_groups, 1, 1, 1000,
+           "of blocks, each of which has parameters for all of its own")},
+    {COUNT("group_layers", "inner_group_num", group_layers, 1, 1, 1000,
+           "layers of a group, one after the other for each block")},
+    {HEADS("num_attention_heads", 64)},
+    {"activation", "hidden_act", FRAG_FIELD_CHOICE, NETWORK(activation), FRAG_GELU_NEW, 0, 0,
+     ACTIVATIONS, "of the feed-forward part and the head"},
+    {ATTENTION_DROPOUT("attention_probs_dropout_prob", 0)},
+    {RESIDUAL_DROPOUT("hidden_dropout_prob", 0)},
+    {.key = NULL},
+};
+
 static const frag_field deberta_fields[] = {
     {VOCABULARY(128100)},
     {POSITIONS("max_position_embeddings", 512)},
@@ -554,6 +575,11 @@ const frag_family_fields frag_families[FRAG_FAMILY_COUNT] = {
                              .has_learnt_positions = true, .is_encoder = true,
                              .lora_default = FRAG_LORA_QUERY | FRAG_LORA_VALUE,
                              .lora_targets = LORA_BERT},
+    [FRAG_FAMILY_ALBERT] = {NAMED("albert", "albert",
+                                  "bert with a narrow embedding, whose layers share parameters",
+                                  albert_fields),
+                            .has_learnt_positions = true, .is_encoder = true, .has_no_blocks = true,
+                            .has_no_offload = true},
     [FRAG_FAMILY_MODERNBERT] =
         {NAMED("modernbert", "modernbert",
                "encoder transformer with rotary positions, most layers of which look at neighbours",

@@ -140,12 +140,16 @@ void frag_cache_pass_block(frag_tape *tape, const frag_model *model, frag_cache 
     frag_tape_end_stretch(tape, (frag_tensor[]){*hidden, at->keys, at->values}, first);
 }
 
-/* A product with a weight that wants a gradient goes over rows that lie in one piece. */
+/* A product with a weight that wants a gradient goes over rows that lie in one piece, as a cast of
+ * them does. */
 static frag_tensor lay_rows(frag_tape *tape, frag_tensor x, frag_tensor weight)
 {
-    if (!frag_tape_is_strided(tape, x) || frag_tape_autocast(tape) != FRAG_F32 ||
-        !frag_tape_needs_gradient(tape, weight))
+    frag_dtype autocast = frag_tape_autocast(tape);
+    bool is_cast = autocast != FRAG_F32 && (autocast != frag_tape_dtype(tape, x) ||
+                                            !frag_tape_is_recording(tape)); /* so is the weight */
+    if (!frag_tape_is_strided(tape, x) || is_cast || !frag_tape_needs_gradient(tape, weight))
         return frag_tape_keep(tape, x);
+    frag_tape_drop(tape, frag_tape_cast(tape, weight)); /* which autocast keeps */
     return frag_aten_unsafe_view(tape, frag_aten_contiguous(tape, x));
 }
 

@@ -323,6 +323,9 @@ typedef struct frag_encoder_call {
 frag_distances frag_distances_make(frag_tape *tape, const frag_batch *batch, frag_tensor mask);
 frag_tensor frag_distances_attend(frag_tape *tape, const frag_encoder_call *call, frag_tensor x);
 
+/* Queries, keys and values, heads before tokens, owned by the caller. */
+void frag_encoder_project(frag_tape *tape, const frag_encoder_layer *at, frag_tensor x,
+                          const frag_batch *batch, frag_tensor qkv[3]);
 /* out: NULL: what attention makes is not multiplied. */
 frag_tensor frag_encoder_attend(frag_tape *tape, const frag_model *model,
                                 const frag_encoder_layer *at, frag_tensor x,

@@ -1,11 +1,9 @@
 /* Layers of an encoder alone; blocks of an encoder and of a decoder that looks at what it made. */
 #include "workload/families/family.h"
 
-frag_tensor frag_encoder_attend(frag_tape *tape, const frag_model *model,
-                                const frag_encoder_layer *at, frag_tensor x,
-                                const frag_batch *batch, const frag_linear *out)
+void frag_encoder_project(frag_tape *tape, const frag_encoder_layer *at, frag_tensor x,
+                          const frag_batch *batch, frag_tensor qkv[3])
 {
-    frag_tensor qkv[3];
     for (uint32_t i = 0; i < 3; i++) {
         qkv[i] = frag_walk_apply(tape, x, &at->qkv[i]);
         /* Flash's gradients lie as its inputs do, which come back from the host in one piece. */
@@ -14,6 +12,14 @@ frag_tensor frag_encoder_attend(frag_tape *tape, const frag_model *model,
         bool is_turned = frag_aten_is_turned(tape, qkv[i], i, batch->count);
         qkv[i] = frag_walk_split_heads(tape, qkv[i], is_laid || is_turned);
     }
+}
+
+frag_tensor frag_encoder_attend(frag_tape *tape, const frag_model *model,
+                                const frag_encoder_layer *at, frag_tensor x,
+                                const frag_batch *batch, const frag_linear *out)
+{
+    frag_tensor qkv[3];
+    frag_encoder_project(tape, at, x, batch, qkv);
     const frag_attention_shape shape = frag_model_attention(model, batch);
     return frag_walk_attend(tape, qkv, &shape, out);
 }

@@ -1,6 +1,7 @@
 /* BERT with its head for masked words, as transformers 5 has it (models/bert/modeling_bert.py),
  * with attention by scaled_dot_product_attention; RoBERTa; DistilBERT, which has no types of tokens
- * (models/distilbert/modeling_distilbert.py). */
+ * (models/distilbert/modeling_distilbert.py); ALBERT, whose layers share parameters
+ * (models/albert/modeling_albert.py). */
 #include "base/memory.h"
 #include "workload/families/family.h"
 
@@ -33,10 +34,21 @@ static bool is_electra(const frag_network *of)
     return of->family == FRAG_FAMILY_ELECTRA;
 }
 
-/* Of the embeddings, and of ELECTRA's head. */
+static bool is_albert(const frag_network *of)
+{
+    return of->family == FRAG_FAMILY_ALBERT;
+}
+
+/* Of the embeddings, and of ELECTRA's and ALBERT's head. */
 static uint64_t embedding_width(const frag_network *of)
 {
-    return is_electra(of) ? of->embedding_width : of->width;
+    return is_electra(of) || is_albert(of) ? of->embedding_width : of->width;
+}
+
+/* That have parameters of their own. */
+static uint64_t layer_count(const frag_network *of)
+{
+    return is_albert(of) ? of->layer_groups * of->group_layers : of->layers;
 }
 
 /* RoBERTa names its positions last; buffers are numbers of positions, types of tokens. */
@@ -57,7 +69,7 @@ static embeddings walk_embeddings(frag_walk *at, const frag_network *of)
     bool has_types = !is_distilled(of) && !knows_distances(of);
     for (uint32_t i = 0; at->model != NULL && i < (has_types ? 2 : 1); i++)
         frag_model_add_buffer(at->tape, at->model, of->positions, FRAG_I64);
-    if (width != of->width)
+    if (width != of->width || is_albert(of))
         next.widen = frag_walk_linear(at, (frag_shape){of->width, width}, true, 0);
     return next;
 }
@@ -72,6 +84,8 @@ static frag_encoder_layer walk_layer(frag_walk *at, const frag_network *of)
     bool is_small = is_distilled(of);
     const frag_shape square = {of->width, of->width};
     frag_encoder_layer next = {.first = {0, 0}};
+    if (is_albert(of))
+        next.second = frag_walk_norm(at, of->width);
     for (uint32_t i = 0; i < PARTS; i++)
         next.qkv[i] = frag_walk_linear(at, square, true, targets[is_small][i]);
     next.out = frag_walk_linear(at, square, true, is_small ? FRAG_LORA_OUT_LIN : FRAG_LORA_DENSE);
@@ -80,7 +94,8 @@ static frag_encoder_layer walk_layer(frag_walk *at, const frag_network *of)
                                  is_small ? FRAG_LORA_LIN1 : FRAG_LORA_DENSE);
     next.back = frag_walk_linear(at, (frag_shape){of->width, of->inner}, true,
                                  is_small ? FRAG_LORA_LIN2 : FRAG_LORA_DENSE);
-    next.second = frag_walk_norm(at, of->width);
+    if (!is_albert(of))
+        next.second = frag_walk_norm(at, of->width);
     return next;
 }
 
@@ -126,9 +141,12 @@ static head walk_head(frag_walk *at, const frag_network *of)
     uint32_t first = at->model != NULL ? at->model->parameter_count : 0;
     bool is_first = !is_distilled(of) && at->model == NULL;
     head next = {.bias = is_first ? frag_walk_parameter(at, words) : 0};
-    next.dense = frag_walk_linear(at, (frag_shape){of->width, of->width}, true,
+    if (is_albert(of))
+        next.last = frag_walk_norm(at, of->embedding_width);
+    next.dense = frag_walk_linear(at, (frag_shape){embedding_width(of), of->width}, true,
                                   is_distilled(of) ? 0 : FRAG_LORA_DENSE);
-    next.last = frag_walk_norm(at, of->width);
+    if (!is_albert(of))
+        next.last = frag_walk_norm(at, of->width);
     if (of->is_head_first)
         next.words = frag_walk_parameter(at, (frag_shape){of->vocabulary, of->width});
     if (!is_first)
@@ -145,7 +163,7 @@ static void build(frag_tape *tape, frag_model *model)
     if (of->is_head_first)
         (void)walk_head(&at, of);
     (void)walk_embeddings(&at, of);
-    for (uint64_t i = 0; i < of->layers; i++)
+    for (uint64_t i = 0; i < layer_count(of); i++)
         (void)walk_layer(&at, of);
     if (knows_distances(of))
         (void)walk_rows(&at, of);
@@ -356,6 +374,53 @@ static frag_tensor run_distilled_layer(frag_tape *tape, const void *context, fra
     return fed;
 }
 
+/* Queries, keys and values have names until the norm behind attention is done. */
+static frag_tensor run_albert_layer(frag_tape *tape, const frag_encoder_call *call, frag_tensor x)
+{
+    const frag_model *model = call->model;
+    const frag_encoder_layer *at = &call->at;
+    const frag_network *of = &model->workload->network;
+    const frag_attention_shape shape = frag_model_attention(model, &call->batch);
+    frag_tensor qkv[3];
+    frag_encoder_project(tape, at, x, &call->batch, qkv);
+    frag_tensor attended = frag_aten_attention(tape, qkv, &shape);
+    frag_tape_set(tape, &attended, frag_aten_view(tape, attended));
+    frag_tape_set(tape, &attended, frag_walk_apply(tape, attended, &at->out));
+    frag_tape_set(tape, &attended, drop_out(tape, model, attended));
+    frag_tape_set(tape, &attended, add_and_norm(tape, &at->first, x, attended, of->width));
+    for (uint32_t i = 0; i < 3; i++)
+        frag_tape_drop(tape, qkv[i]);
+    frag_tensor fed = frag_walk_apply(tape, attended, &at->feed);
+    frag_tape_set(tape, &fed, activate(tape, model, fed));
+    frag_tape_set(tape, &fed, frag_walk_apply(tape, fed, &at->back));
+    frag_tensor made = add_and_norm(tape, &at->second, fed, attended, of->width);
+    frag_tape_drop(tape, fed);
+    frag_tape_drop(tape, attended);
+    return made;
+}
+
+/* The groups of layers one after the other, as often as there are layers; hidden becomes what comes
+ * out. */
+static void run_groups(frag_tape *tape, const frag_model *model, frag_walk *at,
+                       const frag_batch *batch, frag_tensor *hidden)
+{
+    const frag_network *of = &model->workload->network;
+    frag_encoder_layer *layers = frag_alloc(layer_count(of), sizeof *layers);
+    for (uint64_t i = 0; i < layer_count(of); i++)
+        layers[i] = walk_layer(at, of);
+    for (uint64_t i = 0; i < of->layers; i++) {
+        uint64_t group = (uint64_t)((double)i / ((double)of->layers / (double)of->layer_groups));
+        frag_tensor made = frag_tape_keep(tape, *hidden);
+        for (uint64_t k = 0; k < of->group_layers; k++) {
+            const frag_encoder_call call = {
+                model, layers[group * of->group_layers + k], *batch, {0}};
+            frag_tape_set(tape, &made, run_albert_layer(tape, &call, made));
+        }
+        frag_tape_set(tape, hidden, made);
+    }
+    frag_free(layers);
+}
+
 static frag_tensor predict(frag_tape *tape, const frag_model *model, const head *at,
                            frag_tensor words, frag_tensor hidden)
 {
@@ -383,14 +448,17 @@ static frag_tensor compute_loss(frag_tape *tape, const frag_model *model, const 
         knows_distances(of)
             ? embed_masked(tape, model, &below, batch, &beside)
             : (is_distilled(of) ? embed_distilled : embed)(tape, model, &below, batch);
+    frag_tensor narrow = is_albert(of) ? frag_tape_keep(tape, hidden) : 0;
     if (below.widen.weight != 0)
         frag_tape_set(tape, &hidden, frag_walk_apply(tape, hidden, &below.widen));
-    frag_tensor embedded = frag_tape_keep(tape, hidden);
+    frag_tensor embedded = is_albert(of) ? narrow : frag_tape_keep(tape, hidden);
     if (knows_distances(of))
         begin_distances(tape, model, &at, batch, &beside);
     const frag_tensor kept[] = {beside.distances.mask, beside.distances.places,
                                 beside.distances.rows};
-    for (uint64_t i = 0; i < of->layers; i++) {
+    if (is_albert(of))
+        run_groups(tape, model, &at, batch, &hidden);
+    for (uint64_t i = 0; i < of->layers && !is_albert(of); i++) {
         const frag_encoder_call call = {model, walk_layer(&at, of), *batch, beside.distances};
         const frag_region_call next = {is_distilled(of) ? run_distilled_layer : run_layer, &call,
                                        sizeof call, kept, knows_distances(of) ? 3 : 0};
