@@ -28,6 +28,7 @@ static const frag_family *const families[FRAG_FAMILY_COUNT] = {
     [FRAG_FAMILY_DEBERTA_V2] = &frag_family_bert,
     [FRAG_FAMILY_ELECTRA] = &frag_family_bert,
     [FRAG_FAMILY_ALBERT] = &frag_family_bert,
+    [FRAG_FAMILY_MPNET] = &frag_family_bert,
     [FRAG_FAMILY_DISTILBERT] = &frag_family_bert,
     [FRAG_FAMILY_GEMMA2] = &frag_family_llama,
     [FRAG_FAMILY_GEMMA3] = &frag_family_llama,

@@ -14,7 +14,7 @@ import sys
 here = os.path.dirname(os.path.realpath(__file__))
 GROUPED = ["llama", "mistral", "qwen2", "qwen3", "phi3", "gemma", "gemma2"]
 LATER = ["gemma3_text", "granite", "olmo2", "smollm3", "olmoe", "gpt_oss", "glm", "glm4", "cohere", "qwen2_moe", "deepseek_v2", "deepseek_v3"]  # where they are named
-LATER_ENCODERS = ["xlm-roberta", "deberta-v2", "electra", "albert"]
+LATER_ENCODERS = ["xlm-roberta", "deberta-v2", "electra", "albert", "mpnet"]
 EXPERTS = ["mixtral", "qwen3_moe"]
 PAIRS = ["bart", "t5", "mt5"]
 IMAGES = ["vit", "resnet", "convnext", "mnasnet", "unet"]
@@ -103,7 +103,7 @@ def draw_transformer(draw, family, is_wide=False):
         config |= {f"{part}_token_id": i for i, part in enumerate(("pad", "bos", "eos", "cls", "sep"))}
         config |= {"local_attention": draw.choice([64, 128, 256, 600]), "global_attn_every_n_layers": draw.randint(1, 4), "mlp_dropout": draw.choice([0.0, 0.1]),
                    "embedding_dropout": draw.choice([0.0, 0.1]), "attention_dropout": draw.choice([0.0, 0.1]), "norm_bias": draw.random() < 0.3}
-    if family in ("roberta", "xlm-roberta"):
+    if family in ("roberta", "xlm-roberta", "mpnet"):
         config["max_position_embeddings"] = 514
     if family == "albert":
         config |= {"embedding_size": draw.choice([64, 128, heads * width]), "num_hidden_groups": draw.choice([1, 1, 2]), "inner_group_num": draw.choice([1, 1, 2]),

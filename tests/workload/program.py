@@ -31,7 +31,7 @@ torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
 is_training = knobs.get("task", "train") in ("train", "rlhf")
 
 has_images = config.model_type in ("vit", "resnet", "convnext", "mnasnet")
-kind = AutoModelForMaskedLM if config.model_type in ("bert", "roberta", "xlm-roberta", "camembert", "distilbert", "deberta-v2", "electra", "albert", "modernbert") else AutoModelForCausalLM
+kind = AutoModelForMaskedLM if config.model_type in ("bert", "roberta", "xlm-roberta", "camembert", "distilbert", "deberta-v2", "electra", "albert", "mpnet", "modernbert") else AutoModelForCausalLM
 kind = AutoModelForImageClassification if has_images else kind
 kind = AutoModelForSeq2SeqLM if not is_unet and not is_plain and config.is_encoder_decoder else kind
 kind = AutoModelForSpeechSeq2Seq if config.model_type == "whisper" else kind

@@ -326,7 +326,8 @@ static bool check_size(const frag_workload *workload, frag_error *error)
                          workload->batch * longest, BATCH_TOKENS_MAX);
     const frag_network *of = &workload->network;
     uint64_t scores = workload->batch * of->heads * longest * longest;
-    bool has_scores = of->is_eager || of->heads != of->key_heads || of->position_buckets > 0;
+    bool has_scores = of->is_eager || of->heads != of->key_heads || of->position_buckets > 0 ||
+                      of->bias_buckets > 0;
     if (has_scores && scores > SCORES_MAX)
         return frag_fail(error, FRAG_E_INPUT,
                          "attention has %" PRIu64 " scores; expected at most 2^50", scores);

@@ -27,6 +27,7 @@ typedef enum frag_family_id {
     FRAG_FAMILY_DEBERTA_V2, /* bert with attention by distances */
     FRAG_FAMILY_ELECTRA,    /* bert with a narrow embedding */
     FRAG_FAMILY_ALBERT,     /* electra whose layers share parameters */
+    FRAG_FAMILY_MPNET,      /* roberta with numbers of distances in the scores */
     FRAG_FAMILY_OPT,
     FRAG_FAMILY_GPT_NEOX, /* Pythia */
     FRAG_FAMILY_FALCON,
@@ -158,6 +159,7 @@ typedef struct frag_network {
     bool is_gated;              /* and this */
     bool has_output_scale;      /* hidden states are scaled before the head */
     uint64_t embedding_width;   /* of words; projected to width (OPT) */
+    uint64_t bias_buckets;      /* rows of a table of numbers for distances (MPNet) */
     uint64_t layer_groups;      /* of layers that share parameters (ALBERT), and */
     uint64_t group_layers;      /* layers of a group, which run one after the other */
     uint64_t classes;           /* of a classifier */

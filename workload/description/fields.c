@@ -100,6 +100,24 @@ static const frag_field albert_fields[] = {
     {.key = NULL},
 };
 
+static const frag_field mpnet_fields[] = {
+    {VOCABULARY(30527)},
+    {POSITIONS("max_position_embeddings", 512)},
+    {WIDTH("hidden_size", 768)},
+    {INNER("intermediate_size", 3072)},
+    {LAYERS("num_hidden_layers", 12)},
+    {HEADS("num_attention_heads", 12)},
+    {COUNT("bias_buckets", "relative_attention_num_buckets", bias_buckets, 32, 32, 1 << 16,
+           "of distances, each with a number for each head")},
+    {"activation", "hidden_act", FRAG_FIELD_CHOICE, NETWORK(activation), FRAG_GELU, 0, 0,
+     ACTIVATIONS, "of the feed-forward part; the head has gelu"},
+    {FLAG("counted_positions", NULL, counts_positions, 1,
+          "positions are counted from the ids, and two of them are never used")},
+    {ATTENTION_DROPOUT("attention_probs_dropout_prob", 0.1)},
+    {RESIDUAL_DROPOUT("hidden_dropout_prob", 0.1)},
+    {.key = NULL},
+};
+
 static const frag_field deberta_fields[] = {
     {VOCABULARY(128100)},
     {POSITIONS("max_position_embeddings", 512)},
@@ -580,6 +598,10 @@ const frag_family_fields frag_families[FRAG_FAMILY_COUNT] = {
                                   albert_fields),
                             .has_learnt_positions = true, .is_encoder = true, .has_no_blocks = true,
                             .has_no_offload = true},
+    [FRAG_FAMILY_MPNET] = {NAMED("mpnet", "mpnet",
+                                 "roberta with numbers of distances in the scores", mpnet_fields),
+                           .has_learnt_positions = true, .is_encoder = true, .has_no_blocks = true,
+                           .has_no_offload = true},
     [FRAG_FAMILY_MODERNBERT] =
         {NAMED("modernbert", "modernbert",
                "encoder transformer with rotary positions, most layers of which look at neighbours",

@@ -177,8 +177,8 @@ static bool find_relative(const char *type, frag_text *text)
     return best != NULL;
 }
 
-/* Names what is nearest, or where nothing is, all that there are; and the way that is open to every
- * model. */
+/* Names what is nearest, or where nothing is, all that there are, as long as an error has room for
+ * them; and the way that is open to every model. */
 static bool refuse_type(const frag_json *json, const char *type, frag_error *error)
 {
     frag_text names = {0};
@@ -196,9 +196,11 @@ static bool refuse_type(const frag_json *json, const char *type, frag_error *err
     list_families(true, false, &names);
     if (hint.length == 0)
         frag_text_add(&hint, "expected %s", frag_choices_list(names.bytes, &shown));
-    frag_fail(error, FRAG_E_INPUT,
-              "'model_type' is '%s'; 'fraglab dryrun -- python train.py' takes any model; %s", type,
-              hint.bytes);
+    static const char fact[] =
+        "'model_type' is '%s'; 'fraglab dryrun -- python train.py' takes any model; %s";
+    bool has_room = sizeof fact + strlen(type) + hint.length <= sizeof error->sentence;
+    frag_fail(error, FRAG_E_INPUT, fact, type,
+              has_room ? hint.bytes : "docs/workloads.md names the others that are taken");
     frag_text_destroy(&names);
     frag_text_destroy(&shown);
     frag_text_destroy(&hint);

@@ -1,7 +1,8 @@
 /* BERT with its head for masked words, as transformers 5 has it (models/bert/modeling_bert.py),
  * with attention by scaled_dot_product_attention; RoBERTa; DistilBERT, which has no types of tokens
  * (models/distilbert/modeling_distilbert.py); ALBERT, whose layers share parameters
- * (models/albert/modeling_albert.py). */
+ * (models/albert/modeling_albert.py); MPNet, whose scores have numbers of distances added
+ * (models/mpnet/modeling_mpnet.py). */
 #include "base/memory.h"
 #include "workload/families/family.h"
 
@@ -39,6 +40,16 @@ static bool is_albert(const frag_network *of)
     return of->family == FRAG_FAMILY_ALBERT;
 }
 
+static bool is_mpnet(const frag_network *of)
+{
+    return of->family == FRAG_FAMILY_MPNET;
+}
+
+static bool has_types(const frag_network *of)
+{
+    return !is_distilled(of) && !knows_distances(of) && !is_mpnet(of);
+}
+
 /* Of the embeddings, and of ELECTRA's and ALBERT's head. */
 static uint64_t embedding_width(const frag_network *of)
 {
@@ -59,15 +70,15 @@ static embeddings walk_embeddings(frag_walk *at, const frag_network *of)
     embeddings next = {.words = 0};
     if (!of->is_head_first)
         next.words = frag_walk_parameter(at, (frag_shape){of->vocabulary, width});
-    if (!of->counts_positions && !knows_distances(of))
+    bool is_place_last = of->counts_positions && !is_mpnet(of);
+    if (!is_place_last && !knows_distances(of))
         next.positions = frag_walk_parameter(at, places);
-    if (!is_distilled(of) && !knows_distances(of))
+    if (has_types(of))
         next.types = frag_walk_parameter(at, (frag_shape){of->types, width});
     next.last = frag_walk_norm(at, width);
-    if (of->counts_positions)
+    if (is_place_last)
         next.positions = frag_walk_parameter(at, places);
-    bool has_types = !is_distilled(of) && !knows_distances(of);
-    for (uint32_t i = 0; at->model != NULL && i < (has_types ? 2 : 1); i++)
+    for (uint32_t i = 0; at->model != NULL && i < (has_types(of) ? 2 : 1); i++)
         frag_model_add_buffer(at->tape, at->model, of->positions, FRAG_I64);
     if (width != of->width || is_albert(of))
         next.widen = frag_walk_linear(at, (frag_shape){of->width, width}, true, 0);
@@ -111,6 +122,12 @@ static distance_rows walk_rows(frag_walk *at, const frag_network *of)
                               frag_walk_parameter(at, (frag_shape){2 * of->distances, of->width})};
     next.norm = frag_walk_norm(at, of->width);
     return next;
+}
+
+/* Of MPNet, behind the layers: a number for each head and bucket of distances. */
+static frag_tensor walk_bias(frag_walk *at, const frag_network *of)
+{
+    return frag_walk_parameter(at, (frag_shape){of->bias_buckets, of->heads});
 }
 
 /* The bias of the words moves to the GPU last, but is named before the rest of the head. */
@@ -167,6 +184,8 @@ static void build(frag_tape *tape, frag_model *model)
         (void)walk_layer(&at, of);
     if (knows_distances(of))
         (void)walk_rows(&at, of);
+    if (is_mpnet(of))
+        (void)walk_bias(&at, of);
     if (!of->is_head_first)
         (void)walk_head(&at, of);
 }
@@ -176,8 +195,9 @@ static frag_tensor drop_out(frag_tape *tape, const frag_model *model, frag_tenso
     return frag_model_drop_out(tape, model, x, model->workload->network.residual_dropout);
 }
 
-/* RoBERTa's create_position_ids_from_input_ids: a running sum over what is no padding. */
-static frag_tensor count_positions(frag_tape *tape, const frag_batch *batch)
+/* RoBERTa's create_position_ids_from_input_ids: a running sum over what is no padding, to which
+ * those of the past are added, if any may be. */
+static frag_tensor count_positions(frag_tape *tape, const frag_batch *batch, bool has_past)
 {
     uint64_t count = batch->count * batch->tokens;
     frag_tensor is_word = frag_tape_empty(tape, count, FRAG_BOOL);
@@ -188,9 +208,8 @@ static frag_tensor count_positions(frag_tape *tape, const frag_batch *batch)
     if (batch->count == 1)
         frag_aten_scan(tape, count, FRAG_I64);
     frag_tape_drop(tape, wide);
-    frag_tape_set(tape, &sums, frag_tape_empty(tape, count, FRAG_I32));
-    frag_tape_set(tape, &sums, frag_tape_empty(tape, count, FRAG_I32));
-    frag_tape_set(tape, &sums, frag_tape_empty(tape, count, FRAG_I32));
+    for (uint32_t i = 0; i < (has_past ? 3 : 2); i++)
+        frag_tape_set(tape, &sums, frag_tape_empty(tape, count, FRAG_I32));
     frag_tensor made = frag_tape_empty(tape, count, FRAG_I64);
     frag_tape_set(tape, &made, frag_tape_empty(tape, count, FRAG_I64));
     frag_tape_drop(tape, sums);
@@ -205,7 +224,7 @@ static frag_tensor embed(frag_tape *tape, const frag_model *model, const embeddi
     const uint64_t width = embedding_width(of);
     uint64_t count = batch->count * batch->tokens;
     bool is_counted = of->counts_positions;
-    frag_tensor positions = is_counted ? count_positions(tape, batch) : 0;
+    frag_tensor positions = is_counted ? count_positions(tape, batch, true) : 0;
     /* Types are gathered for one sequence, and repeated for the others; RoBERTa's for each. */
     frag_tensor types = frag_tape_empty(tape, is_counted ? count : batch->tokens, FRAG_I64);
     frag_tensor words = frag_aten_embedding(tape, at->words, batch->ids, width);
@@ -241,6 +260,23 @@ static frag_tensor embed_distilled(frag_tape *tape, const frag_model *model, con
     frag_tensor sum = frag_aten_add(tape, words, places);
     frag_tape_set(tape, &sum, frag_aten_layer_norm(tape, sum, &at->last, width));
     frag_tape_set(tape, &sum, drop_out(tape, model, sum));
+    frag_tape_drop(tape, words);
+    frag_tape_drop(tape, places);
+    return sum;
+}
+
+static frag_tensor embed_mpnet(frag_tape *tape, const frag_model *model, const embeddings *at,
+                               const frag_batch *batch)
+{
+    const uint64_t width = model->workload->network.width;
+    frag_tensor positions = count_positions(tape, batch, false);
+    frag_tensor words = frag_aten_embedding(tape, at->words, batch->ids, width);
+    frag_model_require_inputs(tape, model, words);
+    frag_tensor places = frag_aten_embedding(tape, at->positions, positions, width);
+    frag_tensor sum = frag_aten_add(tape, words, places);
+    frag_tape_set(tape, &sum, frag_aten_layer_norm(tape, sum, &at->last, width));
+    frag_tape_set(tape, &sum, drop_out(tape, model, sum));
+    frag_tape_drop(tape, positions);
     frag_tape_drop(tape, words);
     frag_tape_drop(tape, places);
     return sum;
@@ -421,13 +457,145 @@ static void run_groups(frag_tape *tape, const frag_model *model, frag_walk *at,
     frag_free(layers);
 }
 
+/* ---- MPNet */
+static void replace(frag_tape *tape, frag_tensor *name, uint64_t count, frag_dtype dtype)
+{
+    frag_tape_set(tape, name, frag_tape_empty(tape, count, dtype));
+}
+
+/* relative_position_bucket: of how far each pair of tokens is apart */
+static frag_tensor find_buckets(frag_tape *tape, uint64_t count)
+{
+    frag_tensor distance = frag_tape_empty(tape, count, FRAG_I64);
+    frag_tensor is_behind = frag_tape_empty(tape, count, FRAG_BOOL);
+    frag_tensor made = frag_tape_empty(tape, count, FRAG_I64);
+    frag_tape_drop(tape, is_behind);
+    for (uint32_t i = 0; i < 2; i++) /* times so many, and 0 + */
+        replace(tape, &made, count, FRAG_I64);
+    replace(tape, &distance, count, FRAG_I64); /* abs */
+    frag_tensor is_small = frag_tape_empty(tape, count, FRAG_BOOL);
+    frag_tensor far = frag_tape_empty(tape, count, FRAG_F32);
+    for (uint32_t i = 0; i < 4; i++) /* divided, its logarithm, divided, multiplied */
+        replace(tape, &far, count, FRAG_F32);
+    for (uint32_t i = 0; i < 2; i++) /* as whole numbers, to which one is added */
+        replace(tape, &far, count, FRAG_I64);
+    frag_tensor most = frag_tape_empty(tape, count, FRAG_I64);
+    frag_tensor least = frag_tape_empty(tape, count, FRAG_I64);
+    frag_tape_drop(tape, most);
+    frag_tape_set(tape, &far, least);
+    frag_tape_drop(tape, frag_tape_empty(tape, count, FRAG_I64)); /* where, which is added */
+    frag_tape_drop(tape, far);
+    frag_tape_drop(tape, is_small);
+    frag_tape_drop(tape, distance);
+    return made;
+}
+
+/* compute_position_bias: a number for each head and pair of tokens, for each sequence */
+static frag_tensor make_bias(frag_tape *tape, const frag_network *of, const frag_batch *batch,
+                             frag_tensor table)
+{
+    uint64_t pairs = batch->tokens * batch->tokens;
+    frag_tensor places[2];
+    for (uint32_t i = 0; i < 2; i++)
+        places[i] = frag_tape_empty(tape, batch->tokens, FRAG_I64);
+    frag_tensor distance = frag_tape_empty(tape, pairs, FRAG_I64);
+    frag_tensor buckets = find_buckets(tape, pairs);
+    frag_tensor made = frag_aten_embedding_turned(tape, table, buckets, of->heads);
+    frag_tape_set(tape, &made, frag_aten_view(tape, made));
+    frag_tape_set(tape, &made, frag_aten_expand(tape, made, batch->count * of->heads * pairs));
+    frag_tape_set(tape, &made, frag_aten_contiguous(tape, made));
+    frag_tape_drop(tape, buckets);
+    frag_tape_drop(tape, distance);
+    frag_tape_drop(tape, places[0]);
+    frag_tape_drop(tape, places[1]);
+    return made;
+}
+
+static frag_tensor attend_biased(frag_tape *tape, const frag_encoder_call *call, frag_tensor x,
+                                 frag_tensor bias)
+{
+    const frag_network *of = &call->model->workload->network;
+    const frag_batch *batch = &call->batch;
+    bool is_moved = of->heads > 1 && batch->tokens > 1;
+    bool is_copied = batch->count > 1 && is_moved;
+    frag_tensor qkv[3];
+    for (uint32_t i = 0; i < 3; i++) {
+        qkv[i] = frag_walk_apply(tape, x, &call->at.qkv[i]);
+        /* Gradients of keys come the other way around, which one sequence is taken with. */
+        qkv[i] = frag_walk_split_heads(tape, qkv[i], i != 1 ? is_moved : is_copied);
+    }
+    const frag_matmul scoring = {.count = batch->count * of->heads * batch->tokens * batch->tokens,
+                                 .is_self_copied = is_copied,
+                                 .is_other_copied = is_copied,
+                                 .is_other_turned = true};
+    frag_tensor scores = frag_aten_matmul(tape, qkv[0], qkv[1], &scoring);
+    frag_tape_set(tape, &scores, frag_aten_mul_scalar(tape, scores));
+    scores = frag_aten_add_in_place(tape, scores, bias);
+    bool is_wide = frag_tape_autocast(tape) != FRAG_F32;
+    frag_tensor shares =
+        is_wide ? frag_aten_softmax(tape, scores, false) : frag_aten_softmax_typed(tape, scores);
+    frag_tape_set(tape, &shares,
+                  frag_model_drop_out(tape, call->model, shares, of->attention_dropout));
+    const frag_matmul mixing = {.count = frag_tape_count(tape, x),
+                                .is_other_copied = is_copied,
+                                .is_gradient_copied = is_copied};
+    frag_tensor mixed = frag_aten_matmul(tape, shares, qkv[2], &mixing);
+    if (is_moved)
+        frag_tape_set(tape, &mixed, frag_aten_contiguous(tape, mixed));
+    frag_tape_set(tape, &mixed, frag_aten_view(tape, mixed));
+    frag_tensor made = frag_walk_apply(tape, mixed, &call->at.out);
+    const frag_tensor names[] = {qkv[0], qkv[1], qkv[2], scores, shares, mixed};
+    for (uint32_t i = 0; i < sizeof names / sizeof *names; i++)
+        frag_tape_drop(tape, names[i]);
+    return made;
+}
+
+static frag_tensor run_mpnet_layer(frag_tape *tape, const frag_encoder_call *call, frag_tensor x,
+                                   frag_tensor bias)
+{
+    const frag_model *model = call->model;
+    const frag_encoder_layer *at = &call->at;
+    const uint64_t width = model->workload->network.width;
+    frag_tensor mixed = attend_biased(tape, call, x, bias);
+    frag_tensor dropped = drop_out(tape, model, mixed);
+    frag_tensor sum = frag_aten_add(tape, dropped, x);
+    frag_tape_drop(tape, dropped);
+    frag_tensor attended = frag_aten_layer_norm(tape, sum, &at->first, width);
+    frag_tape_drop(tape, sum);
+    frag_tape_drop(tape, mixed);
+    frag_tensor inner = frag_walk_apply(tape, attended, &at->feed);
+    frag_tape_set(tape, &inner, activate(tape, model, inner));
+    frag_tensor made = join(tape, model, &at->back, &at->second, inner, attended);
+    frag_tape_drop(tape, inner);
+    frag_tape_drop(tape, attended);
+    return made;
+}
+
+/* The table of the bias comes behind the layers. */
+static void run_mpnet(frag_tape *tape, const frag_model *model, frag_walk *at,
+                      const frag_batch *batch, frag_tensor *hidden)
+{
+    enum { LAYER_PARAMETERS = 16 };
+    const frag_network *of = &model->workload->network;
+    frag_walk behind = *at;
+    behind.at += LAYER_PARAMETERS * of->layers;
+    frag_tensor bias = make_bias(tape, of, batch, walk_bias(&behind, of));
+    for (uint64_t i = 0; i < of->layers; i++) {
+        const frag_encoder_call call = {model, walk_layer(at, of), *batch, {0}};
+        frag_tape_set(tape, hidden, run_mpnet_layer(tape, &call, *hidden, bias));
+    }
+    frag_tape_drop(tape, bias);
+    (void)walk_bias(at, of);
+}
+
 static frag_tensor predict(frag_tape *tape, const frag_model *model, const head *at,
                            frag_tensor words, frag_tensor hidden)
 {
     const frag_network *of = &model->workload->network;
     frag_tensor made = frag_walk_apply(tape, hidden, &at->dense);
     frag_tape_set(tape, &made,
-                  is_electra(of) ? frag_aten_gelu(tape, made) : activate(tape, model, made));
+                  is_electra(of) || is_mpnet(of) ? frag_aten_gelu(tape, made)
+                                                 : activate(tape, model, made));
     frag_tape_set(tape, &made, frag_aten_layer_norm(tape, made, &at->last, embedding_width(of)));
     frag_tape_set(tape, &made, frag_aten_linear(tape, made, words, at->bias, of->vocabulary));
     return made;
@@ -444,10 +612,10 @@ static frag_tensor compute_loss(frag_tape *tape, const frag_model *model, const 
     if (of->is_head_first)
         below.words = above.words;
     disentangled beside = {.mask = 0};
-    frag_tensor hidden =
-        knows_distances(of)
-            ? embed_masked(tape, model, &below, batch, &beside)
-            : (is_distilled(of) ? embed_distilled : embed)(tape, model, &below, batch);
+    frag_tensor hidden = knows_distances(of) ? embed_masked(tape, model, &below, batch, &beside)
+                                             : (is_distilled(of) ? embed_distilled
+                                                : is_mpnet(of)   ? embed_mpnet
+                                                               : embed)(tape, model, &below, batch);
     frag_tensor narrow = is_albert(of) ? frag_tape_keep(tape, hidden) : 0;
     if (below.widen.weight != 0)
         frag_tape_set(tape, &hidden, frag_walk_apply(tape, hidden, &below.widen));
@@ -458,7 +626,10 @@ static frag_tensor compute_loss(frag_tape *tape, const frag_model *model, const 
                                 beside.distances.rows};
     if (is_albert(of))
         run_groups(tape, model, &at, batch, &hidden);
-    for (uint64_t i = 0; i < of->layers && !is_albert(of); i++) {
+    if (is_mpnet(of))
+        run_mpnet(tape, model, &at, batch, &hidden);
+    bool is_done = is_albert(of) || is_mpnet(of);
+    for (uint64_t i = 0; i < of->layers && !is_done; i++) {
         const frag_encoder_call call = {model, walk_layer(&at, of), *batch, beside.distances};
         const frag_region_call next = {is_distilled(of) ? run_distilled_layer : run_layer, &call,
                                        sizeof call, kept, knows_distances(of) ? 3 : 0};
