@@ -246,6 +246,7 @@ types=${types/, mnasnet, dlrm, graphsage, gcn or/ or}
     printf '{"model_type": "gptj", "rotary_dim": 300}' | refuse ": turned_width is 300; expected at most the width of a head, 256"
     printf 'model: {family: deepseek_v3}\nrun: {task: serve, precision: bf16, cache: paged}\n' | refuse ": cache is paged, which is not described for deepseek_v3; expected contiguous"
     printf '{"model_type": "deepseek_v2", "topk_method": "group_limited_greedy"}' | refuse ": routing_method is noaux_tc, or group_limited_greedy without router_groups; expected greedy, or groups"
+    printf 'model: {family: llama, complex_rotary: true}\n' | refuse ": complex_rotary is true and key_rank 0; expected it with latent attention"
     printf '{"model_type": "deepseek_v2", "topk_method": "sigmoid"}' | refuse ": 'topk_method' is \"sigmoid\"; expected greedy, group_limited_greedy or noaux_tc"
     printf '{"model_type": "mpt", "attn_config": {"attn_pdrop": 0.1}}' | refuse ": 'attn_config.attn_pdrop' is 0.1; expected 0: nothing else is described"
     printf '{"model_type": "mpt", "max_seq_len": 64}' | refuse ": tokens is 128; the model has positions for 64"

@@ -54,6 +54,10 @@ static bool check_transformer(const frag_network *of, frag_error *error)
                          "key_heads is %" PRIu64 " and key_rank is given, of which all %" PRIu64
                          " heads are made; expected as many",
                          of->key_heads, of->heads);
+    if (of->key_rank == 0 && of->has_complex_rope)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "complex_rotary is true and key_rank 0; expected it with latent "
+                         "attention");
     if (of->key_rank > 0 && (of->is_eager || of->has_window))
         return frag_fail(error, FRAG_E_INPUT,
                          "eager or use_window is true and key_rank is given; expected neither with "

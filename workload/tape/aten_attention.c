@@ -92,7 +92,8 @@ static void flash_backward(frag_tape *tape, frag_node *node, const frag_tensor *
     uint64_t width = round_width(shape.width);
     uint64_t rows = shape.batch * shape.heads * queries;
     /* The kernel reads its output with tokens first. */
-    bool is_turned = shape.is_heads_first || node->host_counts[0] > 0; /* as it comes back */
+    bool is_turned = (shape.is_heads_first && shape.heads > 1) ||
+                     node->host_counts[0] > 0; /* as it comes back */
     frag_tensor turned = is_turned ? frag_tape_empty(tape, query_count(&shape), dtype) : 0;
     out[0] = frag_tape_empty(tape, query_count(&shape), dtype);
     out[1] = frag_tape_empty(tape, key_count(&shape), dtype);
@@ -184,13 +185,16 @@ enum { MASK_STEP = 8, MASK_GRADIENT_STEP = 16 };
 
 /* The sum over each row of gradient times output; for half types the kernel makes it, else it is
  * made before, and turned around. */
-static frag_tensor make_delta(frag_tape *tape, uint64_t rows, uint64_t count, frag_dtype dtype)
+static frag_tensor make_delta(frag_tape *tape, const frag_attention_shape *shape, frag_dtype dtype)
 {
+    uint64_t rows = shape->batch * shape->heads * shape->queries;
     if (dtype != FRAG_F32)
         return frag_tape_empty(tape, rows, FRAG_F32);
-    frag_tensor product = frag_tape_empty(tape, count, FRAG_F32);
+    frag_tensor product = frag_tape_empty(tape, made_count(shape), FRAG_F32);
     frag_tensor sums = frag_tape_empty(tape, rows, FRAG_F32);
-    frag_tensor turned = frag_tape_empty(tape, rows, FRAG_F32);
+    bool is_apart = shape->heads > 1 && shape->queries > 1;
+    frag_tensor turned =
+        is_apart ? frag_tape_empty(tape, rows, FRAG_F32) : frag_tape_keep(tape, sums);
     frag_tape_drop(tape, sums);
     frag_tape_drop(tape, product);
     return turned;
@@ -297,13 +301,12 @@ static void efficient_backward(frag_tape *tape, frag_node *node, const frag_tens
 {
     frag_attention_shape shape = get_shape(node);
     frag_dtype dtype = frag_tape_dtype(tape, in[0]);
-    uint64_t rows = shape.batch * shape.heads * shape.queries;
     out[0] = frag_tape_empty(tape, query_count(&shape), dtype);
     out[1] = frag_tape_empty(tape, key_count(&shape), dtype);
     out[2] = frag_tape_empty(tape, value_count(&shape), dtype);
     if (node->edges[3].node != 0)
         out[3] = mask_gradient(tape, &shape, dtype);
-    frag_tensor delta = make_delta(tape, rows, made_count(&shape), dtype);
+    frag_tensor delta = make_delta(tape, &shape, dtype);
     const backward_kernel kernel =
         find_kernel(frag_tape_get_card(tape), widest(&shape), dtype != FRAG_F32);
     frag_tensor workspace = frag_tape_empty(tape, count_backward_bytes(&shape, &kernel), FRAG_BOOL);
@@ -558,7 +561,7 @@ frag_tensor frag_aten_attention(frag_tape *tape, const frag_tensor qkv[3],
     bool is_turned = is_flash           ? shape->is_heads_first
                      : shape->is_packed ? !is_math && shape->heads > 1
                                         : is_math;
-    if (is_turned && shape->queries > 1)
+    if (is_turned && shape->queries > 1 && shape->heads > 1)
         frag_tape_set(tape, &made, frag_aten_contiguous(tape, made));
     return made;
 }

@@ -500,7 +500,8 @@ static frag_tensor make_bias(frag_tape *tape, const frag_network *of, const frag
         places[i] = frag_tape_empty(tape, batch->tokens, FRAG_I64);
     frag_tensor distance = frag_tape_empty(tape, pairs, FRAG_I64);
     frag_tensor buckets = find_buckets(tape, pairs);
-    frag_tensor made = frag_aten_embedding_turned(tape, table, buckets, of->heads);
+    frag_tensor made = (of->heads > 1 ? frag_aten_embedding_turned
+                                      : frag_aten_embedding)(tape, table, buckets, of->heads);
     frag_tape_set(tape, &made, frag_aten_view(tape, made));
     frag_tape_set(tape, &made, frag_aten_expand(tape, made, batch->count * of->heads * pairs));
     frag_tape_set(tape, &made, frag_aten_contiguous(tape, made));
@@ -518,11 +519,12 @@ static frag_tensor attend_biased(frag_tape *tape, const frag_encoder_call *call,
     const frag_batch *batch = &call->batch;
     bool is_moved = of->heads > 1 && batch->tokens > 1;
     bool is_copied = batch->count > 1 && is_moved;
+    bool is_turned = batch->count > 1 && batch->tokens > 1;
     frag_tensor qkv[3];
     for (uint32_t i = 0; i < 3; i++) {
         qkv[i] = frag_walk_apply(tape, x, &call->at.qkv[i]);
         /* Gradients of keys come the other way around, which one sequence is taken with. */
-        qkv[i] = frag_walk_split_heads(tape, qkv[i], i != 1 ? is_moved : is_copied);
+        qkv[i] = frag_walk_split_heads(tape, qkv[i], i != 1 ? is_moved : is_turned);
     }
     const frag_matmul scoring = {.count = batch->count * of->heads * batch->tokens * batch->tokens,
                                  .is_self_copied = is_copied,
