@@ -3,7 +3,8 @@
  * the bytes that escapes are made of. What was changed on purpose is pinned anew:
  *
  *   test_message_answers            compares with tests/data/answers/messages.txt.zst
- *   test_message_answers --write    prints what that file should hold (make answers-golden)
+ *   test_message_answers --write    prints what that file should hold (make answers-golden);
+ *                                   with FRAG_PINNED_WHOLE in the environment every answer whole
  */
 #include <inttypes.h>
 #include <setjmp.h>
@@ -187,9 +188,10 @@ static bool tell_row(void *context, const char *line, size_t length, frag_error 
     assert_non_null(text);
     changed_file file = {(const unsigned char *)text, strlen(text), false};
     at->row++;
+    frag_text_add(at->out, "%s %u\n", at->name, at->row);
+    size_t from = at->out->length;
     for (uint64_t i = 0; i < CHANGES + WORD_CHANGES; i++) {
         frag_text changed = {0};
-        frag_text_add(at->out, "%s %u, ", at->name, at->row);
         if (i < CHANGES)
             changed_bytes(&file, 1000 * at->row + i, &changed, at->out);
         else
@@ -198,7 +200,8 @@ static bool tell_row(void *context, const char *line, size_t length, frag_error 
         tell_text(at->out, changed.length > 0 ? changed.bytes : "", changed.length, i % 5 == 0);
         frag_text_destroy(&changed);
     }
-    size_t from = at->out->length;
+    pinned_fold(at->out, from, "  words");
+    from = at->out->length;
     for (uint64_t i = 0; i < FIGURE_CHANGES; i++) {
         frag_text changed = {0};
         changed_figures(&file, 1000 * at->row + i, &changed, at->out);
