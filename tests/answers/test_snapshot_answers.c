@@ -375,6 +375,68 @@ static bool has_private_pools(const random_trace *trace)
     return false;
 }
 
+/* ---- releases */
+
+static const char *part(unsigned parts, unsigned bit, const char *text)
+{
+    return (parts >> bit & 1) != 0 ? text : "";
+}
+
+/* A snapshot as JSON that has some of the keys by which releases are told. */
+static void add_keys(frag_text *text, unsigned parts)
+{
+    frag_text_add(text, "{\"segments\": [");
+    if ((parts & 1) != 0)
+        frag_text_add(
+            text,
+            "{\"device\": 0, \"address\": 4096, \"total_size\": 2097152, \"stream\": 0, %s"
+            "\"segment_type\": \"small\", \"blocks\": [{%s\"size\": 2097152, "
+            "\"state\": \"inactive\"}]}",
+            part(parts, 1, "\"is_expandable\": false, "), part(parts, 2, "\"address\": 4096, "));
+    frag_text_add(text, "], \"device_traces\": [[");
+    if ((parts >> 3 & 1) != 0)
+        frag_text_add(
+            text,
+            "{\"action\": \"segment_alloc\", \"addr\": 4096, \"size\": 2097152, "
+            "%s%s%s%s\"stream\": 0}",
+            part(parts, 4, "\"time_us\": 7, "), part(parts, 5, "\"compile_context\": \"\", "),
+            part(parts, 6, "\"user_metadata\": \"\", "), part(parts, 7, "\"pool_id\": [0, 0], "));
+    frag_text_add(text, "]]");
+    if ((parts >> 8 & 1) != 0)
+        frag_text_add(text, ", \"allocator_settings\": {%s\"max_split_size\": %d}",
+                      part(parts, 9, "\"graph_capture_record_stream_reuse\": false, "),
+                      (int)(parts % 3) - 1);
+    frag_text_add(text, "%s%s}", part(parts, 10, ", \"external_annotations\": []"),
+                  part(parts, 11, ", \"host_segments\": []"));
+}
+
+static void tell_releases(frag_text *out)
+{
+    for (unsigned parts = 0; parts < 1u << 12; parts++) {
+        frag_text text = {0};
+        frag_recording recording;
+        frag_findings findings;
+        frag_error error = {0};
+        add_keys(&text, parts);
+        bool is_there = (parts & 9) != 0; /* segments, or entries */
+        if (is_there && frag_test_load(text.bytes, text.length, FRAG_FORMAT_SNAPSHOT, &recording,
+                                       &findings, &error)) {
+            static const char *const keys[] = {"torch.version_min", "torch.version_max",
+                                               "torch.version_hint", "torch.max_split_size"};
+            frag_text_add(out, "%x:", parts);
+            for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+                const char *value = frag_recording_get(&recording, keys[i]);
+                frag_text_add(out, " %s", value != NULL ? value : "-");
+            }
+            frag_text_add(out, "\n");
+            frag_recording_destroy(&recording);
+        } else if (is_there) {
+            frag_text_add(out, "%x: %s\n", parts, error.sentence);
+        }
+        frag_text_destroy(&text);
+    }
+}
+
 static void tell_all(frag_text *out)
 {
     random_trace trace = {0};
@@ -408,6 +470,9 @@ static void tell_all(frag_text *out)
             tell_restored(out, seed++);
         pinned_fold(out, from, "pools that are restored");
     }
+    size_t from = out->length;
+    tell_releases(out);
+    pinned_fold(out, from, "releases by keys");
 }
 
 static const pinned_lines pinned = {"tests/data/answers/snapshots.txt.zst", tell_all,
