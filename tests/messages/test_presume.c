@@ -380,6 +380,7 @@ static void what_is_allocated_need_not_be_memory(void **state)
         "Not enough VRAM to load this model at the context size. Lower it, or unload what is here.",
         "Model requires 24.3 GB VRAM but GPU 0 (RTX 4070) offers 11.6 GB",
         "CUDA out of memory in %fused_computation = f32[8,8]",
+        "GPU 0 at 99%used, device out of memory",
         "cudaHostAlloc ok, cudaMalloc failed",
         "Unable to allocate VRAM to render the frame\nLower the size, or install more RAM.",
         "04-19 09:09:29.755: E/Adreno(21417): <drvGlTexImage2D:433>: GL_OUT_OF_MEMORY",
