@@ -249,6 +249,8 @@ bool frag_message_is_question(const frag_message_split_line *read)
     static frag_word_list heads = {"faq", "q", "question", NULL};
     if (frag_message_line_is_any(read, 0, heads) && read->text->bytes[read->words[0].end] == ':')
         first = 1;
+    if (first >= read->count)
+        return false;
     /* "whyCUDA out of memory": a blank was lost, and the error follows */
     bool is_blank = first + 1 >= read->count;
     for (size_t at = read->words[first].end; !is_blank && at <= read->words[first + 1].at; at++)
