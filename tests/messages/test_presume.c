@@ -174,8 +174,8 @@ static void what_a_person_says_of_memory_is_no_message(void **state)
         "4090 ,out of memory",
         "[Bug]: Some-30B-A3B OOM on 96GB single gpu",
         "bfc_allocator.cc:665] Chunk at 0x50 of size 256\nResourceExhaustedError: OOM",
-        "OOM RuntimeError is raised due to the memory cost. CPU mode is applied.\nERROR in "
-        "training",
+        ("OOM RuntimeError is raised due to the memory cost. CPU mode is applied.\nERROR in "
+         "training"),
     };
     assert_presumed(not_out, sizeof not_out / sizeof *not_out, false);
     assert_presumed(out, sizeof out / sizeof *out, true);
@@ -234,8 +234,8 @@ static void a_person_who_tells_of_it_is_heard_where_nothing_else_is_said(void **
         "Is it failing with a CUDA oom error, or something else?",
         "It is frustrating to get errors such as RuntimeError: CUDA out of Memory. It has fixes.",
         "PyTorch throws a CUDA Out of Memory error when the GPU memory is insufficient for them.",
-        "When the process uses\nmore memory than the system deems appropriate, it may be "
-        "terminated",
+        ("When the process uses\nmore memory than the system deems appropriate, it may be "
+         "terminated"),
     };
     assert_presumed(out, sizeof out / sizeof *out, true);
     assert_presumed(not_out, sizeof not_out / sizeof *not_out, false);
