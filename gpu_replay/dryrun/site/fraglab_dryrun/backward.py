@@ -19,6 +19,7 @@ from . import ranks
 
 NAMES = "pt_autograd_"
 WAIT_SECONDS = 0.5  # other threads of the script may have a pass of theirs under way
+WORKS_SECONDS = 5  # on a busy machine PyTorch's thread comes late
 
 
 def install(torch):
@@ -73,7 +74,7 @@ def wait_for(group):
 
     thread = threading.Thread(target=wait, daemon=True)
     thread.start()
-    thread.join(WAIT_SECONDS)
+    thread.join(WORKS_SECONDS)
 
 
 def watch_works(torch):
