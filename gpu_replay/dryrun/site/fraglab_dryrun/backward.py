@@ -4,7 +4,7 @@ A pass runs in threads of its own, one a device. They tell the script that it is
 it: whether that memory is free at the script's next request would be decided by the scheduler, anew in every run.
 
 So it is with the buckets of DistributedDataParallel: from PyTorch 2.9 on their collectives hold them until a thread that looks
-ten times a second has seen them done; and with a collective whose work the script lets go without waiting for it, which is waited for then.
+ten times a second has seen them done, those of a rank without data left (Join) as well; and with a collective whose work the script lets go without waiting for it, which is waited for then.
 """
 import functools
 import gc
@@ -58,6 +58,20 @@ class Replicas:
                 self.groups.add(replica.process_group)
 
         parallel.__init__ = begin
+        hook = getattr(getattr(torch.nn.parallel, "distributed", None), "_DDPJoinHook", None)
+        if hook is not None:
+            self.wait_behind(hook)
+
+    def wait_behind(self, hook):
+        """A rank that has no data left (Join) takes part in the collectives of the others' backward passes."""
+        take_part = hook.main_hook
+
+        @functools.wraps(take_part)
+        def main_hook(*arguments, **named):
+            take_part(*arguments, **named)
+            self.wait_until_reduced()
+
+        hook.main_hook = main_hook
 
     def wait_until_reduced(self):
         for group in list(self.groups):
@@ -131,7 +145,7 @@ class Threads:
             self.paths = {}
             for path in glob.glob("/proc/self/task/*"):
                 if (read(path + "/comm") or "").startswith(NAMES):
-                    self.paths[int(os.path.basename(path))] = path + "/stat"
+                    self.paths[int(os.path.basename(path))] = path + "/status"
         return self.paths
 
     def wait_until_idle(self):
@@ -143,8 +157,11 @@ class Threads:
         is_collecting = gc.isenabled()
         gc.disable()
         try:
-            while any(is_busy(path) for path in paths.values()) and time.monotonic() < end:
-                time.sleep(0.0001)
+            before, now = None, [slept(path) for path in paths.values()]
+            # A thread that waits for Python's lock sleeps, too: it goes on while this one sleeps.
+            while (now != before or None in now) and time.monotonic() < end:
+                time.sleep(0 if before is None else 0.0001)
+                before, now = now, [slept(path) for path in paths.values()]
         finally:
             if is_collecting:
                 gc.enable()
@@ -158,6 +175,11 @@ def read(path):
         return None  # it ended
 
 
-def is_busy(path):
-    state = read(path)
-    return state is not None and state.rpartition(")")[2].split()[0] not in ("S", "Z", "X")
+def slept(path):
+    """How often a thread that sleeps has begun to; None: it is at work."""
+    status = read(path)
+    if status is None:
+        return "ended"
+    if status.partition("\nState:")[2].split()[0] not in ("S", "Z", "X"):
+        return None
+    return status.partition("\nvoluntary_ctxt_switches:")[2].split()[0]
