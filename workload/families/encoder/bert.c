@@ -247,39 +247,35 @@ static frag_tensor embed(frag_tape *tape, const frag_model *model, const embeddi
     return sum;
 }
 
-/* Numbers of positions are a buffer, of which a slice allocates nothing, as the ids here do not. */
-static frag_tensor embed_distilled(frag_tape *tape, const frag_model *model, const embeddings *at,
-                                   const frag_batch *batch)
+/* Words and positions, which are used up, without types. */
+static frag_tensor embed_placed(frag_tape *tape, const frag_model *model, const embeddings *at,
+                                const frag_batch *batch, frag_tensor positions)
 {
     const uint64_t width = model->workload->network.width;
     frag_tensor words = frag_aten_embedding(tape, at->words, batch->ids, width);
     frag_model_require_inputs(tape, model, words);
-    frag_tensor positions = frag_tape_view(tape, batch->ids, batch->tokens);
     frag_tensor places = frag_aten_embedding(tape, at->positions, positions, width);
-    frag_tape_drop(tape, positions);
     frag_tensor sum = frag_aten_add(tape, words, places);
     frag_tape_set(tape, &sum, frag_aten_layer_norm(tape, sum, &at->last, width));
     frag_tape_set(tape, &sum, drop_out(tape, model, sum));
+    frag_tape_drop(tape, positions);
     frag_tape_drop(tape, words);
     frag_tape_drop(tape, places);
     return sum;
 }
 
+/* Numbers of positions are a buffer, of which a slice allocates nothing, as the ids here do not. */
+static frag_tensor embed_distilled(frag_tape *tape, const frag_model *model, const embeddings *at,
+                                   const frag_batch *batch)
+{
+    frag_tensor positions = frag_tape_view(tape, batch->ids, batch->tokens);
+    return embed_placed(tape, model, at, batch, positions);
+}
+
 static frag_tensor embed_mpnet(frag_tape *tape, const frag_model *model, const embeddings *at,
                                const frag_batch *batch)
 {
-    const uint64_t width = model->workload->network.width;
-    frag_tensor positions = count_positions(tape, batch, false);
-    frag_tensor words = frag_aten_embedding(tape, at->words, batch->ids, width);
-    frag_model_require_inputs(tape, model, words);
-    frag_tensor places = frag_aten_embedding(tape, at->positions, positions, width);
-    frag_tensor sum = frag_aten_add(tape, words, places);
-    frag_tape_set(tape, &sum, frag_aten_layer_norm(tape, sum, &at->last, width));
-    frag_tape_set(tape, &sum, drop_out(tape, model, sum));
-    frag_tape_drop(tape, positions);
-    frag_tape_drop(tape, words);
-    frag_tape_drop(tape, places);
-    return sum;
+    return embed_placed(tape, model, at, batch, count_positions(tape, batch, false));
 }
 
 /* What DeBERTa has by name as long as its layers run. */
