@@ -93,7 +93,12 @@ static bool search_least(capacity_search *search, uint64_t capacity, frag_error 
     return true;
 }
 
-/* Between one that survives and one below which none does, as far as runs say. */
+/* Of a long trace the border is found to a part of that many. */
+enum { BORDER_PARTS = 1 << 11 };
+
+/* Between one that survives and one below which none does, as far as runs say. The least that
+ * survives is mostly a few percent above the bound, far below what is held with no limit: what is
+ * tried is that much above it first, and then twice as much each time. */
 static bool search_border(capacity_search *search, frag_error *error)
 {
     frag_capacity_result *result = search->result;
@@ -101,9 +106,16 @@ static bool search_border(capacity_search *search, frag_error *error)
     uint64_t low = first_capacity(search);
     uint64_t high = result->enough_bytes;
     uint64_t from_below = search->border_events / (search->setup.trace->event_count + 1);
-    for (uint64_t i = 0; low < high; i++) {
+    uint64_t apart = frag_round_up(low / BORDER_PARTS, page);
+    uint64_t rise = frag_round_up(low / 64, page);
+    for (uint64_t i = 0; low < high && (i < from_below || high - low >= apart); i++) {
         frag_run_result run;
-        uint64_t middle = i < from_below ? low : low + (high - low) / page / 2 * page;
+        uint64_t middle = low + (high - low) / page / 2 * page;
+        if (i >= from_below && rise < middle - low) {
+            middle = low + rise;
+            rise *= 2;
+        }
+        middle = i < from_below ? low : middle;
         if (!try_capacity(search, middle, low, &run, error))
             return false;
         if (run.replay.is_interrupted)

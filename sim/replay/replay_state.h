@@ -43,7 +43,7 @@ typedef struct frag_stretch_part {
     uint64_t allocated_bytes;
 } frag_stretch_part;
 
-enum { FRAG_STRETCH_PARTS_MAX = 48, FRAG_AGAIN_PERIOD_MAX = 8 };
+enum { FRAG_STRETCH_PARTS_MAX = 64, FRAG_AGAIN_PERIOD_MAX = 8 };
 
 /* Stretches that are done again, one right behind the other (replay_again.c). */
 typedef struct frag_again_run {

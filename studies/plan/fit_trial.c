@@ -207,7 +207,7 @@ static bool count_run(const rank_run *of, uint64_t capacity, frag_run_result *ru
 }
 
 /* A search for the least memory may replay so many; one that takes more is not exact. */
-enum { EXACT_EVENTS = 1 << 23 };
+enum { EXACT_EVENTS = 1 << 21 };
 
 static bool measure_rank(const rank_run *of, frag_fit_result *result, frag_error *error)
 {
