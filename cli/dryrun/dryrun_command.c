@@ -142,13 +142,20 @@ static void tell_start(const frag_dryrun *dryrun)
     check_real(dryrun);
 }
 
-static void tell_nothing(const frag_dryrun *dryrun)
+static void tell_nothing(const frag_dryrun *dryrun, int code)
 {
-    frag_tell(
-        dryrun->arguments,
-        "nothing was recorded: no process of the script used CUDA through the torch of "
-        "%s, or a program between started Python with -I, -E or -S, which leave PYTHONPATH out",
-        dryrun->python.program);
+    const char *program = dryrun->python.program;
+    if (code != 0)
+        frag_tell(dryrun->arguments,
+                  "nothing was recorded: the script ended with exit code %d, and no process of it "
+                  "had used CUDA through the torch of %s",
+                  code, program);
+    else
+        frag_tell(dryrun->arguments,
+                  "nothing was recorded: no process of the script used CUDA through the torch of "
+                  "%s, or a program between started Python with -I, -E or -S, which leave "
+                  "PYTHONPATH out",
+                  program);
 }
 
 typedef struct finish_state {
@@ -194,7 +201,7 @@ static int finish(const finish_state *state, frag_output *recording)
         frag_tell(dryrun->arguments, "the script was ended after %s s, as --timeout says",
                   frag_arguments_value(dryrun->arguments, "timeout"));
     if (result->count == 0)
-        tell_nothing(dryrun);
+        tell_nothing(dryrun, code);
     bool ok = recording == NULL || keep_recordings(dryrun, result, recording, &error);
     ok = print_all(state, &is_above, &error) && ok;
     if (state->report != NULL && !frag_output_finish(state->report, &error))

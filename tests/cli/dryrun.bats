@@ -387,6 +387,9 @@ print("\n".join(line.strip() for step in steps for line in step.removeprefix("|"
     run dry --gpu rtx4090 -- python3 -c 'print("no torch")'
     [ "$status" -eq 1 ]
     [[ "$output" == *"nothing was recorded: no process of the script used CUDA"* ]]
+    run dry --gpu rtx4090 -- python3 -c 'raise SystemExit(3)'
+    [ "$status" -eq 3 ]
+    [[ "$output" == *"nothing was recorded: the script ended with exit code 3, and no process of it had used CUDA"* ]]
 }
 
 @test "the script's own sitecustomize runs, and nvidia-smi shows the card" {
