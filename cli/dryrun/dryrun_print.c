@@ -287,17 +287,49 @@ static void print_decisions(FILE *stream, const frag_dryrun_facts *facts)
                 count - shown);
 }
 
+/* Are both what one function said for one purpose? */
+static bool is_alike(const frag_dryrun_uncertain *a, const frag_dryrun_uncertain *b)
+{
+    return strcmp(a->function != NULL ? a->function : "", b->function != NULL ? b->function : "") ==
+               0 &&
+           strcmp(a->what != NULL ? a->what : "", b->what != NULL ? b->what : "") == 0;
+}
+
+/* A line for all sizes of one purpose, where the first of them stands. */
+static void print_uncertain(FILE *stream, const frag_dryrun_facts *facts)
+{
+    for (size_t i = 0; i < facts->uncertain_count; i++) {
+        const frag_dryrun_uncertain *size = &facts->uncertain[i];
+        uint64_t low = size->low_bytes;
+        uint64_t high = size->high_bytes;
+        uint64_t count = 1;
+        size_t first = 0;
+        while (!is_alike(&facts->uncertain[first], size))
+            first++;
+        for (size_t k = i + 1; k < facts->uncertain_count && first == i; k++) {
+            const frag_dryrun_uncertain *other = &facts->uncertain[k];
+            if (!is_alike(other, size))
+                continue;
+            low = other->low_bytes < low ? other->low_bytes : low;
+            high = other->high_bytes > high ? other->high_bytes : high;
+            count++;
+        }
+        if (first < i)
+            continue;
+        fprintf(stream, "uncertain  %s (%s): ", size->function != NULL ? size->function : "",
+                size->what != NULL ? size->what : "");
+        if (count > 1)
+            fprintf(stream, "%s sizes, ", FRAG_COUNT(count));
+        fprintf(stream, "%s to %s\n", FRAG_BYTES(low), FRAG_BYTES(high));
+    }
+}
+
 static void print_notes(FILE *stream, const frag_dryrun_facts *facts)
 {
     size_t shown = 0, count = facts->note_count - decisions_of(facts);
     print_selections(stream, facts);
     print_decisions(stream, facts);
-    for (size_t i = 0; i < facts->uncertain_count; i++) {
-        const frag_dryrun_uncertain *size = &facts->uncertain[i];
-        fprintf(stream, "uncertain  %s (%s): %s to %s\n",
-                size->function != NULL ? size->function : "", size->what != NULL ? size->what : "",
-                FRAG_BYTES(size->low_bytes), FRAG_BYTES(size->high_bytes));
-    }
+    print_uncertain(stream, facts);
     for (size_t i = 0; i < facts->note_count && shown < NOTES_SHOWN; i++) {
         const frag_dryrun_note *note = &facts->notes[i];
         if (is_decision(note))

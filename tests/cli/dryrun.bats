@@ -453,6 +453,11 @@ END
     [ "$(reported peak_interval)" = "{\"reserved_low_bytes\": $((120 << 20)), \"reserved_high_bytes\": $((500 << 20)), \"draws\": 15, \"draws_served\": 15}" ]
     grep -q "(sure: with the smallest and the largest of 1 uncertain size, and 15 draws between)" "$out/stderr"
     grep -q "^uncertain  cudnnGetWorkspace (convolution): 20.00 MiB to 400.00 MiB" "$out/stderr"
+    # Those of one purpose share a line.
+    printf '%s\n' 'note(b"other", b"sums", 4 << 20, 4 << 20)' 'note(b"cudnnGetWorkspace", b"convolution", 8 << 20, 16 << 20)' >"$out/more"
+    dry --gpu 1GiB -- python3 <(cat "$out/workspace.py" "$out/more") 100 2>"$out/stderr"
+    [ "$(grep "^uncertain" "$out/stderr")" = "uncertain  cudnnGetWorkspace (convolution): 2 sizes, 8.00 MiB to 400.00 MiB
+uncertain  other (sums): 4.00 MiB to 4.00 MiB" ]
     # Out of memory at the upper end only, and at both.
     run --separate-stderr dry --gpu 1GiB -f --report "$out/report" -- python3 "$out/workspace.py" 900
     [ "$(reported fits)" = null ]
