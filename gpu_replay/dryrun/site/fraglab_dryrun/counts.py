@@ -7,7 +7,7 @@ import math
 import os
 import threading
 
-from . import values
+from . import boxes, values
 
 
 # Of a view with gaps: the most elements between its first and its last.
@@ -26,6 +26,7 @@ def address_of(tensor):
 
 
 forget = None  # of the software CUDA, once changes in place are watched (known.py)
+range_of = None  # between which numbers whole numbers lie, once they are followed (ranges.py)
 
 
 def owner_of(tensor):
@@ -150,6 +151,17 @@ def note_most(tensor, count):
         tensor._fraglab_most = (min(count, tensor.numel()), tensor._version)
 
 
+def different(tensor):
+    """How many different whole numbers there can be; None: not known."""
+    found = range_of(tensor) if range_of is not None else None
+    return min(found[1] - found[0] + 1, tensor.numel()) if found is not None else None
+
+
+def evenly(count, parts):
+    """So many elements in so many parts."""
+    return [count * (part + 1) // parts - count * part // parts for part in range(parts)]
+
+
 class Counts:
     def __init__(self, torch, run):
         self.torch = torch
@@ -203,8 +215,13 @@ class Counts:
         def choose(tensor, dim=None):
             if tensor.dtype is self.torch.bool and dim is None and name == "unique":
                 return self.of_mask(tensor)  # those that are true are counted there
+            if self.parts and dim is None:
+                return values.Choice(len(self.parts), tensor.numel(), False)
             elements = tensor.numel() if dim is None else tensor.shape[dim]
-            return self.choose(elements, tensor, lambda held: getattr(held, name)(dim=dim).shape[dim or 0])
+            choice = self.choose(elements, tensor, lambda held: getattr(held, name)(dim=dim).shape[dim or 0])
+            most = different(tensor) if dim is None and name == "unique" and not choice.is_known else None
+            choice.count = choice.count if most is None else min(choice.count, most)
+            return choice
 
         return choose
 
@@ -330,22 +347,6 @@ class Counts:
 
         setattr(self.torch.Tensor, name, indexed)
 
-    def wrap_boxes(self, module):
-        """torchvision.ops.boxes: how many boxes are left."""
-        for name in ("nms", "batched_nms"):
-            function = getattr(module, name, None)
-            if function is not None:
-                setattr(module, name, self.keeping(function))
-
-    def keeping(self, function):
-        @functools.wraps(function)
-        def kept(boxes, *arguments, **named):
-            if not self.is_plain(boxes):
-                return function(boxes, *arguments, **named)
-            return self.around(function, lambda: self.choose(boxes.shape[0]), (boxes, *arguments), named)
-
-        return kept
-
     def wrap_clusters(self, module):
         """torch.nn.AdaptiveLogSoftmaxWithLoss: each of its targets is in one cluster."""
         forward = module.forward
@@ -387,4 +388,4 @@ def install(torch, run, after_import):
     counts.wrap(torch, "where", counts.of_mask, lambda arguments: len(arguments) == 1)
     for name in ("__getitem__", "__setitem__"):
         counts.wrap_index(name)
-    after_import.call("torchvision.ops.boxes", counts.wrap_boxes)
+    after_import.call("torchvision.ops.boxes", boxes.Boxes(counts).wrap)

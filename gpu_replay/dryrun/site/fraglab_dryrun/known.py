@@ -5,7 +5,7 @@ import ctypes
 import functools
 import importlib
 
-from . import counts, further, ranks, values
+from . import counts, further, ranges, ranks, values
 
 # The most bytes of a tensor that is looked at (--follow).
 bytes_max = 65536
@@ -91,6 +91,7 @@ class Known:
         self.captured = None  # calls while a graph is captured, when is_inside is set (further.py)
         self.written = None  # storages that were changed while a custom operator runs
         self.further = further.Further(self)
+        self.ranges = ranges.Ranges(torch, self.whole, lambda: bytes_max)
         self.functorch = getattr(torch._C, "_functorch", None)
         self.is_batched = getattr(self.functorch, "is_batchedtensor", lambda tensor: False)
 
@@ -287,13 +288,18 @@ class Known:
             if self.captured is not None and any(isinstance(part, self.torch.Tensor) for part in (index if type(index) is tuple else (index,))):
                 return self.captured.call(function, arguments, named)
             if not self.is_wanted(arguments):
-                return function(*arguments, **named)
+                result = function(*arguments, **named)
+                if not self.is_inside and type(arguments[0]) in self.plain:
+                    self.ranges.note(name, arguments, result)
+                return result
             held = self.held(function, arguments, named)
             result = function(*arguments, **named)
             if held is not None:
                 self.keep(result, held)
-            elif type(index) in self.plain and index.is_cuda and not named:
+                return result
+            if type(index) in self.plain and index.is_cuda and not named:
                 self.picked(arguments[0], index, result)
+            self.ranges.note(name, arguments, result)
             return result
 
         setattr(self.torch.Tensor, name, pick)
@@ -321,6 +327,7 @@ class Known:
         is_union, is_product = name in UNIONS + COPIES, name in PRODUCTS
 
         is_counted, is_moved, is_changed_copy, is_sum = name in COUNTED, name in ("to", "type"), name in CHANGED_COPIES, name in SUMS
+        is_ranged = name in ranges.NAMES
 
         @functools.wraps(function)
         def computed(*arguments, **named):
@@ -344,6 +351,8 @@ class Known:
                 if is_changed_copy:
                     self.forget_all(result)
                 self.note_large(first, result)
+                if is_ranged:
+                    self.ranges.note(name, arguments, result)
                 return result
             result = function(*arguments, **named)
             held = self.held(function, arguments, named) if self.is_kept(result) else None
@@ -351,8 +360,11 @@ class Known:
                 held = self.assumed(function, arguments, named)
             if held is not None:
                 self.keep(result, held)
-            elif is_changed_copy:
+                return result
+            if is_changed_copy:
                 self.forget_all(result)
+            if is_ranged:
+                self.ranges.note(name, arguments, result)
             return result
 
         setattr(owner, name, computed)
@@ -799,7 +811,7 @@ def install(torch, run, known, after_import):
     keep_device_contexts()
     bytes_max = run.followed
     counts.span_max = bytes_max // 2
-    counts.forget, known.watch.refresh = known.forget, known.refresh
+    counts.forget, counts.range_of, known.watch.refresh = known.forget, known.ranges.of, known.refresh
     for owner in (torch, torch.Tensor):
         known.wrap_classes(owner, "bincount", "minlength")
     known.wrap_classes(torch.nn.functional, "one_hot", "num_classes")
