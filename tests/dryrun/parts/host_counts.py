@@ -95,5 +95,13 @@ assert int((labels != -100).sum()) == 80 and shifted[1].tolist() == [0, *range(3
 many = torch.arange(12800.0).cuda()
 threads = torch.get_num_threads()
 assert many.exp().isinf().any().item() is True and torch.get_num_threads() == threads
+# Tokens that were drawn end no answer, as far as is known.
+ends = torch.tensor([1, 2], device="cuda")
+drawn = torch.randn(4, 16, device="cuda").argsort(1)
+assert torch.isin(drawn, ends).any(1).tolist() == [False] * 4
+assert torch.isin(torch.arange(4, device="cuda"), ends).tolist() == [False, True, True, False]
+length = torch.full((4,), 16, device="cuda")
+length[torch.isin(drawn, ends).any(1)] = 3
+assert length.tolist() == [16] * 4
 print("done")
 # expect: fits=true

@@ -57,6 +57,7 @@ SUMS = ("add", "sub", "__add__", "__radd__", "__sub__", "__rsub__")
 RANDOM = {"normal_", "exponential_", "cauchy_", "log_normal_", "geometric_"}
 
 RUNS_MAX = 4096  # pieces of a view with gaps
+FEW = 16
 
 
 def is_small(tensor):
@@ -265,6 +266,14 @@ class Known:
             return self.torch.tensor(length, dtype=number.dtype, device="cpu")
         return self.held(function, [self.number(value) for value in arguments], {})
 
+    def none_of_few(self, arguments, named):
+        """torch.isin: numbers that only a GPU would know, as drawn tokens, are none of a few known ones, as those that end an answer."""
+        few = arguments[1] if len(arguments) == 2 and not named and not self.is_watched_by_others() else None
+        if few is None or isinstance(few, self.torch.Tensor) and (few.numel() > FEW or self.held(lambda host: host, (few,), {}) is None):
+            return None
+        self.run.note_sentence("torch.isin: numbers that only a GPU would know are taken to be none of a few known ones")
+        return self.torch.zeros(arguments[0].shape, dtype=self.torch.bool, device="cpu")
+
     def picked(self, source, index, result):
         """Elements that an unknown index picks from known ones: evenly from all of them."""
         if not self.is_plain(source) or source.dim() != 1 or index.dim() != 1 or result.numel() == 0 or not is_small(result) or self.is_watched_by_others():
@@ -358,6 +367,8 @@ class Known:
             held = self.held(function, arguments, named) if self.is_kept(result) else None
             if held is None and is_sum:
                 held = self.assumed(function, arguments, named)
+            if held is None and name == "isin":
+                held = self.none_of_few(arguments, named)
             if held is not None:
                 self.keep(result, held)
                 return result
