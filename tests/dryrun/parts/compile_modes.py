@@ -1,6 +1,9 @@
 """torch.compile in its modes, with CUDA graphs and with autotuned kernels; flex_attention; torch.export."""
+import copy
+
 import torch
 from torch import nn
+from torch._subclasses.fake_tensor import FakeCopyMode, FakeTensor, FakeTensorMode
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
 
@@ -29,6 +32,9 @@ mask = create_block_mask(lambda b, h, i, j: i >= j, None, None, 256, 256, device
 torch.compile(flex_attention)(q, k, v, block_mask=mask).sum().backward()
 x = torch.randn(4, 64, device="cuda")
 assert torch.export.export(Net().cuda(), (x,)).module()(x).shape == x.shape
+# A module becomes fake as a whole, as torch.compile of 2.4 makes it.
+with FakeCopyMode(FakeTensorMode()):
+    assert isinstance(copy.deepcopy(nn.Embedding(16, 8).cuda()).weight.data, FakeTensor)
 print("done")
 # needs: triton
 # expect: fits=true steps=4

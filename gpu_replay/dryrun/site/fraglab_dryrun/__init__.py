@@ -6,6 +6,7 @@ FRAGLAB_DRYRUN names a folder: settings.json is what the command asked for, and 
 used CUDA leaves PID.json, what happened, and PID.pickle, the recording.
 """
 import ctypes
+import functools
 import inspect
 import json
 import os
@@ -93,6 +94,7 @@ def begin(torch, settings):
         draws.install(torch, follow)
     keep_scriptable(torch)
     keep_no_sequence(torch)
+    after_import.call("torch._subclasses.fake_tensor", lambda module: keep_fake_copies(torch, module))
 
 
 def keep_scriptable(torch):
@@ -103,6 +105,20 @@ def keep_scriptable(torch):
         operator = table.get(id(inspect.unwrap(function))) if inspect.isfunction(function) else None
         if operator is not None:
             table.setdefault(id(function), operator)
+
+
+def keep_fake_copies(torch, module):
+    """A mode that copies a module into fake tensors knows clone() by identity, and is handed ours in its place."""
+    mode = getattr(module, "FakeCopyMode", None)
+    if mode is None:
+        return
+    copy = mode.__torch_function__
+
+    @functools.wraps(copy)
+    def copied(self, func, *arguments, **named):
+        return copy(self, torch._C.TensorBase.clone if func is torch.Tensor.clone else func, *arguments, **named)
+
+    mode.__torch_function__ = copied
 
 
 def keep_no_sequence(torch):
