@@ -92,7 +92,7 @@ class Known:
         self.captured = None  # calls while a graph is captured, when is_inside is set (further.py)
         self.written = None  # storages that were changed while a custom operator runs
         self.further = further.Further(self)
-        self.ranges = ranges.Ranges(torch, self.whole, lambda: bytes_max)
+        self.ranges = ranges.Ranges(torch, self.whole, lambda: bytes_max, self.is_watched_by_others)
         self.functorch = getattr(torch._C, "_functorch", None)
         self.is_batched = getattr(self.functorch, "is_batchedtensor", lambda tensor: False)
 

@@ -9,20 +9,24 @@ NAMES = COPIES | RESTS
 
 
 class Ranges:
-    def __init__(self, torch, whole, bytes_max):
+    def __init__(self, torch, whole, bytes_max, is_watched_by_others):
         self.torch = torch
         self.whole = whole
         self.bytes_max = bytes_max  # of tensors that are read
+        self.is_watched_by_others = is_watched_by_others
 
     def of(self, tensor):
         """Its least and its greatest number, at the widest; None: not known."""
         if tensor.dtype not in self.whole:
             return None
-        span = counts.span_of(tensor) if tensor.is_cuda and tensor.numel() > 0 else 0  # few where a dimension is expanded
-        if 0 < span * tensor.element_size() <= self.bytes_max():
-            held = counts.on_host(self.torch, self.torch.as_strided(tensor.data, (span,), (1,)))
-            if held is not None:
-                return int(held.min()), int(held.max())
+        try:
+            span = counts.span_of(tensor) if tensor.is_cuda and tensor.numel() > 0 else 0  # few where a dimension is expanded
+            is_read = 0 < span * tensor.element_size() <= self.bytes_max() and not self.is_watched_by_others()
+            held = counts.on_host(self.torch, self.torch.as_strided(tensor.data, (span,), (1,))) if is_read else None
+        except RuntimeError:  # under torch.func
+            return None
+        if held is not None:
+            return int(held.min()), int(held.max())
         for one in (tensor, counts.owner_of(tensor)):
             noted = getattr(one, "_fraglab_range", None)
             if noted is not None and noted[2] == counts.version_of(one):
