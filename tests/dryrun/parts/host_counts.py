@@ -103,5 +103,11 @@ assert torch.isin(torch.arange(4, device="cuda"), ends).tolist() == [False, True
 length = torch.full((4,), 16, device="cuda")
 length[torch.isin(drawn, ends).any(1)] = 3
 assert length.tolist() == [16] * 4
+# One count is for all elements, or for all slices.
+once, three = torch.arange(6, device="cuda").view(2, 3), torch.tensor([[3, 8]]).cuda()
+assert torch.repeat_interleave(three[:, 1] * 2, three[:, 0]).tolist() == [16] * 3
+assert torch.repeat_interleave(once, three[:, 0], dim=1).shape == (2, 9) and once.repeat_interleave(three[0, 0], dim=0).shape == (6, 3)
+assert torch.repeat_interleave(three[:, 0]).tolist() == [0] * 3
+assert torch.repeat_interleave(once, drawn[0, :1], dim=1).shape == (2, 3)  # unknown
 print("done")
 # expect: fits=true

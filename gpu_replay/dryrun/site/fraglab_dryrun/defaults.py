@@ -73,6 +73,14 @@ def repeats_of_one(torch, run):
     """The length of repeat_interleave is a sum on the device: each is taken once if nothing of the
     counts is known."""
 
+    def repeated(arguments, named):
+        """How many elements or slices one count is for."""
+        tensor = arguments[0] if arguments else named.get("self", named.get("input"))
+        if not isinstance(tensor, torch.Tensor) or len(arguments) + len(named) == 1:
+            return 1  # the counts alone
+        dim = arguments[2] if len(arguments) > 2 else named.get("dim")
+        return tensor.numel() if dim is None else tensor.shape[dim]
+
     def wrap(owner, name):
         function = getattr(owner, name, None)
         if function is None:
@@ -83,11 +91,12 @@ def repeats_of_one(torch, run):
             counts = named.get("repeats")
             if counts is None and arguments:
                 counts = arguments[1] if len(arguments) > 1 else arguments[0]
-            is_unknown = isinstance(counts, torch.Tensor) and counts.is_cuda and counts.dim() == 1 and \
-                named.get("output_size") is None and len(arguments) < 5 and counts.numel() > 1
+            is_unknown = isinstance(counts, torch.Tensor) and counts.is_cuda and counts.dim() <= 1 and \
+                named.get("output_size") is None and len(arguments) < 5 and counts.numel() > 0
             if is_unknown:
-                total = sum(counts.cpu().tolist())
-                named["output_size"] = total if total > 0 else counts.numel()
+                length = repeated(arguments, named) if counts.numel() == 1 else counts.numel()
+                total = sum(counts.reshape(-1).cpu().tolist()) * (length if counts.numel() == 1 else 1)
+                named["output_size"] = total if total > 0 else length
                 if total <= 0:
                     run.note_sentence("repeat_interleave: the counts are on the device; each is taken as 1")
             return function(*arguments, **named)
