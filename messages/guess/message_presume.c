@@ -1,8 +1,8 @@
-#include "messages/message_presume.h"
+#include "messages/guess/message_presume.h"
 
 #include <string.h>
 
-#include "messages/message_aside.h"
+#include "messages/guess/message_aside.h"
 
 enum {
     NEAR = 8,         /* words between two that belong together */

@@ -1,4 +1,4 @@
-#include "messages/message_aside.h"
+#include "messages/guess/message_aside.h"
 
 #include <string.h>
 

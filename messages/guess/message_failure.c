@@ -1,4 +1,4 @@
-#include "messages/message_failure.h"
+#include "messages/guess/message_failure.h"
 
 #include <string.h>
 
