@@ -449,6 +449,37 @@ static bool is_foretold(const frag_message_split_line *read, frag_word_range sen
     return false;
 }
 
+/* "which causes 'CUDA out of memory' errors": of any of them, where nobody says "I" */
+static bool is_of_many(const frag_message_split_line *read, frag_word_range sentence, size_t at)
+{
+    static frag_word_list people = {"i", "we", "my", "our", NULL};
+    static frag_word_list many = {"errors",   "events", "issues",     "crashes",
+                                  "failures", "kills",  "exceptions", NULL};
+    static frag_word_list verbs = {"cause*",    "lead*",   "trigger*", "produc*", "result*",
+                                   "suffer*",   "face",    "meet",     "see",     "encounter",
+                                   "premature", "random",  "frequent", "cryptic", "of",
+                                   "common",    "typical", "and",      NULL};
+    return frag_message_line_has_any(read, at + 1, at + 1 + NAME, many) &&
+           frag_message_line_has_any(read, at > NAME ? at - NAME : 0, at, verbs) &&
+           !frag_message_line_has_any(read, sentence.from, sentence.to, people);
+}
+
+/* "When you ask for a tensor, the allocation fails", "You have, say, 4 GB": what would happen */
+static bool is_supposition(const frag_message_split_line *read, frag_word_range sentence, size_t at)
+{
+    static frag_word_list starts = {"when", "if", "whenever", "suppose", "imagine", NULL};
+    static frag_word_list you = {"you", "a", "an", "that", "your", NULL};
+    if (frag_message_line_is_any(read, sentence.from, starts) && at > sentence.from &&
+        frag_message_line_is_any(read, sentence.from + 1, you))
+        return true;
+    for (size_t i = sentence.from + 1; i < at; i++)
+        if (frag_message_line_is(read, i, "say") &&
+            read->text->bytes[read->words[i - 1].end] == ',' &&
+            read->text->bytes[read->words[i].end] == ',')
+            return true;
+    return false;
+}
+
 bool frag_message_is_explained(const frag_message_split_line *read, size_t at)
 {
     static frag_word_list articles = {"the", "a", "an", "this", NULL};
@@ -458,7 +489,8 @@ bool frag_message_is_explained(const frag_message_split_line *read, size_t at)
     bool is_free =
         frag_message_line_is_any(read, 0, articles) || !frag_message_has_mark(read, read->count);
     return is_instance(read, sentence.from, at) ||
-           (is_free && (is_explanation(read, at) || is_foretold(read, sentence, at)));
+           (is_free && (is_explanation(read, at) || is_foretold(read, sentence, at) ||
+                        is_of_many(read, sentence, at) || is_supposition(read, sentence, at)));
 }
 
 bool frag_message_is_narrated(const frag_message_split_line *read, size_t at)

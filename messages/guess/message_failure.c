@@ -106,7 +106,7 @@ static bool is_lack(const frag_message_split_line *read, size_t i)
 {
     static frag_word_list nots = {"not", "no", "t", "doesnt", "dont", "isnt", NULL};
     static frag_word_list wanted = {"sufficient", "available", "free", NULL};
-    static frag_word_list enough = {"enough", NULL};
+    static frag_word_list enough = {"enough*", "enougth", NULL};
     static frag_word_list little = {"little", "small", NULL};
     bool is_not = frag_message_line_is_any(read, i, nots) &&
                   (frag_message_line_is_any(read, i + 1, wanted) ||
@@ -208,7 +208,8 @@ static bool is_memory_short(const frag_message_split_line *read, size_t i)
              frag_message_line_is(read, i + 3, "enough")) ||
             (frag_message_line_is(read, i + 1, "is") &&
              (frag_message_line_is(read, i + 2, "full") ||
-              frag_message_line_is(read, i + 3, "enough"))));
+              (!frag_message_line_is(read, i + 2, "it") && /* "12 GB VRAM, is it enough" */
+               frag_message_line_is(read, i + 3, "enough")))));
 }
 
 /* "assertion 'allocs == 0' failed" is a failure of another kind. */

@@ -387,7 +387,9 @@ static bool is_unmade(const frag_message_split_line *read, size_t i, frag_word_r
     for (size_t j = around.from; j < around.to; j++)
         is_made |= frag_message_line_is(read, j, "gl") &&
                    frag_message_line_has_any(read, j + 1, j + 4, contents);
-    return (frag_message_line_has(read, i, FRAG_WORD_FAIL) || is_negation(read, i)) && is_made &&
+    bool is_failed = frag_message_line_has(read, i, FRAG_WORD_FAIL) ||
+                     (is_negation(read, i) && !frag_message_line_is(read, i, "never"));
+    return is_failed && is_made &&
            frag_message_line_has_any(read, around.from, around.to, things) &&
            has_big_figure(read, around);
 }
@@ -511,8 +513,7 @@ static bool falls_short_below(const frag_message_split_line *read, size_t i)
 /* ---- memory that a program was not given */
 static bool is_refused(const frag_message_split_line *read, size_t i)
 {
-    static frag_word_list words = {"refused", "denied", "rejected", "not",
-                                   "t",       "never",  "couldnt",  NULL};
+    static frag_word_list words = {"refused", "denied", "rejected", "not", "t", "couldnt", NULL};
     return frag_message_line_has(read, i, FRAG_WORD_FAIL) ||
            frag_message_line_is_any(read, i, words);
 }
@@ -673,6 +674,8 @@ static bool is_supposed(const frag_message_split_line *read, size_t failure)
     /* "Out of memory: this happens when ..." */
     if (clause.to < read->count && !is_marked(read, failure) && ends_before(read, clause.to, ":"))
         clause.to = range_around(read, clause.to, CLAUSE_ENDS).to;
+    for (size_t i = clause.from; i < failure; i++) /* "if it has 30, but memory is short" */
+        clause.from = frag_message_line_is(read, i, "but") ? i : clause.from;
     static frag_word_list words = {
         "should",   "avoid*",  "prevent*", "unless",  "whether", "how",      "why",      "what",
         "possibly", "example", "consider", "try",     "without", "please",   "help",     "perhaps",
@@ -716,7 +719,8 @@ static bool is_mentioned(const frag_message_split_line *read, size_t i)
     size_t end = frag_message_text_line_end(text, read->words[i].at, NEAR * NEAR);
     bool is_token = true;
     for (size_t at = start + 1; at < end && is_token; at++)
-        is_token = (text->marks[at] & FRAG_MESSAGE_WORD) == 0;
+        is_token = (text->marks[at] & FRAG_MESSAGE_WORD) == 0 &&
+                   text->bytes[at] != FRAG_MESSAGE_FOREIGN; /* a script without blanks */
     size_t before = i > ARTICLE ? i - ARTICLE : 0;
     bool has_article = false;
     for (size_t j = before; j < i; j++) /* "30B-A3B" is a name */

@@ -83,6 +83,13 @@ static bool is_hedged(const frag_message_split_line *read, size_t from, size_t t
             frag_message_line_is(read, i + 1, "matter") ||
             (i > from && frag_message_line_is(read, i - 1, "matter")))
             continue;
+        static frag_word_list musts = {"have", "had", NULL};
+        bool is_forced = false; /* "I have to take 8, since 16 would cause" */
+        for (size_t j = from; j + 1 < i && frag_message_line_is(read, i, "would"); j++)
+            is_forced |= frag_message_line_is_any(read, j, musts) &&
+                         frag_message_line_is(read, j + 1, "to") && has_number(read, j, i);
+        if (is_forced)
+            continue;
         if ((frag_message_line_is_any(read, i, conditions) && !is_mine && !is_told && !is_even &&
              !has_size && !is_tried(read, i, to)) ||
             (frag_message_line_is_any(read, i, words) && !is_mine_tried && !is_of_name) ||
@@ -116,16 +123,18 @@ static bool is_event(const frag_message_split_line *read, size_t i, frag_word_ra
                                   "stop*",  "quit*", "broke",  "end*",      NULL};
     static frag_word_list links = {"with", "due", "error", "saying", NULL};
     static frag_word_list leads = {"resulting", "leading", "causing", NULL};
-    static frag_word_list meets = {"meet",    "met",   "get",   "gets",    "got",     "getting",
-                                   "receiv*", "hit",   "hits",  "see",     "hitting", "encounter*",
-                                   "seeing",  "face",  "saw",   "have",    "facing",  "having",
-                                   "into",    "lead*", "led",   "result*", "caus*",   "trigger*",
-                                   "throw*",  "threw", "giv*",  "gave",    "became",  "prompted",
-                                   "greeted", "faced", "seems", NULL};
+    static frag_word_list meets = {
+        "meet",    "met",   "get",   "gets",       "got",     "getting",
+        "receiv*", "hit",   "hits",  "see",        "hitting", "encounter*",
+        "seeing",  "face",  "saw",   "have",       "facing",  "having",
+        "into",    "lead*", "led",   "result*",    "caus*",   "trigger*",
+        "throw*",  "threw", "giv*",  "gave",       "became",  "prompted",
+        "greeted", "faced", "seems", "experienc*", "suffer*", NULL};
     static frag_word_list runs = {"ran", "running", "still", "i", NULL};
     static frag_word_list runs_always = {"run", "runs", NULL};
-    static frag_word_list tells = {"say*",   "said",  "show*",   "print*",   "pop*",   "appear*",
-                                   "throw*", "threw", "report*", "display*", "stated", NULL};
+    static frag_word_list tells = {"say*",    "said",    "show*", "print*",  "pop*",
+                                   "appear*", "throw*",  "threw", "report*", "display*",
+                                   "stated",  "prompt*", NULL};
     static frag_word_list things = {"error",  "errors", "message", "popup", "notification",
                                     "window", "dialog", "server",  "issue", NULL};
     static frag_word_list devices = {"cuda", "gpu", "vram", NULL};
@@ -200,9 +209,49 @@ static bool has_size(const frag_message_split_line *part, size_t at)
     return frag_message_line_has_within(part, at, at + TAIL, FRAG_WORD_SIZE);
 }
 
+/* "it keeps growing until OOM", "from 6G to 8G, and finally out of memory": how it ended */
+static bool is_last_step(const frag_message_split_line *read, size_t i, frag_word_range whole)
+{
+    static frag_word_list ends = {"until", "finally", "eventually", NULL};
+    static frag_word_list growths = {
+        "increas*", "grow*", "grew",  "climb*", "rise*", "rising", "rose",    "accum*",   "goes",
+        "went",     "fill*", "leak*", "from",   "up",    "higher", "rocket*", "balloon*", NULL};
+    static frag_word_list runs = {"run", "runs", "ran", "it", "goes", "gives", NULL};
+    size_t out = i + 1;
+    while (frag_message_line_is_any(read, out, runs) && out < i + MEMORY)
+        out++;
+    return frag_message_line_is_any(read, i, ends) && frag_message_is_out_of(read, out) &&
+           frag_message_line_has_any(read, whole.from, i, growths) &&
+           !frag_message_line_has_any(read, whole.from, whole.from + 1, growths);
+}
+
+/* "I can't run it with a 4090", "but why is there": what follows is told of what was met, whatever
+ * was asked before. */
+static bool is_complaint(const frag_message_split_line *read, size_t i, frag_word_range whole)
+{
+    static frag_word_list acts = {"run",  "train", "load",      "use",    "start",    "generate",
+                                  "open", "play",  "inference", "infer",  "finetune", "render",
+                                  "even", "get",   "do",        "launch", NULL};
+    static frag_word_list nots = {"t", "cannot", "cant", "unable", NULL};
+    static frag_word_list people = {"i", "we", NULL};
+    static frag_word_list mine = {"i", "we", "my", "our", "me", NULL};
+    static frag_word_list asks = {"is", "do", "does", "did", "am", "are", "it", "i", NULL};
+    bool is_mine = frag_message_line_has_any(read, whole.from, i, mine);
+    for (size_t j = i > MEMORY ? i - MEMORY : 0; j < i; j++)
+        if (frag_message_line_is_any(read, i, acts) && frag_message_line_is_any(read, j, people) &&
+            frag_message_line_has_any(read, j + 1, i, nots))
+            return true;
+    static frag_word_list heads = {"faq", "q", NULL};
+    return frag_message_line_is(read, i, "why") && !frag_message_line_has_any(read, 0, i, heads) &&
+           frag_message_line_is_any(read, i + 1, asks) &&
+           (is_mine || frag_message_line_has_any(read, i + 1, i + 1 + MEMORY, mine));
+}
+
 /* The words of what is told with the word i, its event. Empty: no event. */
 static frag_word_range told_at(const frag_message_split_line *read, size_t i, frag_word_range whole)
 {
+    if (is_last_step(read, i, whole) || is_complaint(read, i, whole))
+        return (frag_word_range){.from = i + 1, .to = whole.to};
     if (is_event(read, i, whole) && !is_reported_passive(read, i) && i + 1 < whole.to)
         return (frag_word_range){.from = i + 1, .to = whole.to};
     if (i > whole.from && is_end_of_event(read, i, whole))
@@ -210,15 +259,28 @@ static frag_word_range told_at(const frag_message_split_line *read, size_t i, fr
     return (frag_word_range){0};
 }
 
+/* "What should I do, I get": does a clause that tells of a person begin with the word i? What comes
+ * after a condition is told under it. */
+static bool is_clause_of_me(const frag_message_split_line *read, size_t i, size_t from)
+{
+    static frag_word_list people = {"i", "we", NULL};
+    static frag_word_list conditions = {"if", "when*", "unless", NULL};
+    return i > from && frag_message_line_is_any(read, i, people) &&
+           read->text->bytes[read->words[i - 1].end] == ',' &&
+           !frag_message_line_has_any(read, from, i, conditions);
+}
+
 /* Nothing else failed, nobody doubts it, and the words up to the failure are no system's. */
-static bool is_certain(const frag_message_split_line *read, frag_word_range whole, size_t failure,
-                       bool has_figure)
+static bool is_certain(const frag_message_split_line *read, frag_word_range whole, size_t event,
+                       size_t failure, bool has_figure)
 {
     static frag_word_list killers = {"kill*", NULL}; /* "killed by the OOM killer" */
     frag_message_split_line part;
     size_t from = failure;
     static frag_word_list turns = {"but", "resulting", "leading", "causing", NULL};
-    while (from > whole.from && !frag_message_line_is_any(read, from - 1, turns))
+    bool is_plain = is_complaint(read, event, whole);
+    while (from > whole.from && !frag_message_line_is_any(read, from - 1, turns) &&
+           !is_clause_of_me(read, from, whole.from) && !(is_plain && from == event + 1))
         from--;
     size_t last = failure + MEMORY < whole.to ? failure + MEMORY : whole.to - 1;
     frag_message_line_read(&part, read->text, read->words[from].at, read->words[last].end);
@@ -242,7 +304,7 @@ frag_message_failure frag_message_find_witness(frag_message_split_line *read)
                                read->words[told.to - 1].end);
         frag_message_failure found = frag_message_find_failure(&part);
         if (!found.is_found || found.at > REACH ||
-            !is_certain(read, whole, told.from + found.at, has_size(&part, found.at)) ||
+            !is_certain(read, whole, i, told.from + found.at, has_size(&part, found.at)) ||
             frag_message_is_explained(read, told.from + found.at) ||
             frag_message_is_asked(read, whole))
             continue;
