@@ -464,6 +464,45 @@ static bool is_of_many(const frag_message_split_line *read, frag_word_range sent
            !frag_message_line_has_any(read, sentence.from, sentence.to, people);
 }
 
+/* "Clarifies that OUT_OF_MEMORY should be returned": what a program is to do */
+static bool is_rule_of_interface(const frag_message_split_line *read, size_t at)
+{
+    static frag_word_list musts = {"should", "shall", "must", NULL};
+    static frag_word_list ends = {"returned", "reported", "thrown", "raised", "generated", NULL};
+    static frag_word_list heads = {"clarif*", "document*", NULL};
+    if (frag_message_line_is_any(read, 0, heads) ||
+        (frag_message_line_is(read, 0, "testing") && frag_message_line_is(read, 1, "needed")))
+        return true;
+    for (size_t i = at; i < at + NEAR + 2; i++)
+        if (frag_message_line_is_any(read, i, musts) && frag_message_line_is(read, i + 1, "be") &&
+            frag_message_line_is_any(read, i + 2, ends))
+            return true;
+    return false;
+}
+
+/* "Out of Memory: GPU Fix", "CUDA OOM - Quick Guide": the heading of a page */
+static bool is_title_of_guide(const frag_message_split_line *read, size_t at)
+{
+    static frag_word_list guides = {"fix",    "fixes",     "guide",      "explained",
+                                    "tips",   "solutions", "solution",   "fixed",
+                                    "solved", "tutorial",  "cheatsheet", "troubleshooting",
+                                    NULL};
+    static frag_word_list asked = {"please", "pls", "no", "any", "to", "a", NULL};
+    const frag_message_text *text = read->text;
+    size_t last = read->count - 1;
+    size_t end = frag_message_text_line_end(text, read->words[last].end, BEHIND);
+    if (last <= at || end != read->words[last].end || last > at + NEAR ||
+        !frag_message_line_is_any(read, last, guides) ||
+        frag_message_line_has_any(read, last - 1, last, asked))
+        return false;
+    if (frag_message_line_is(read, last, "explained"))
+        return true;
+    for (size_t i = read->words[at].end; i < read->words[last].at; i++)
+        if (strchr(":-|\x01", text->bytes[i]) != NULL)
+            return true;
+    return false;
+}
+
 /* "When you ask for a tensor, the allocation fails", "You have, say, 4 GB": what would happen */
 static bool is_supposition(const frag_message_split_line *read, frag_word_range sentence, size_t at)
 {
@@ -490,7 +529,8 @@ bool frag_message_is_explained(const frag_message_split_line *read, size_t at)
         frag_message_line_is_any(read, 0, articles) || !frag_message_has_mark(read, read->count);
     return is_instance(read, sentence.from, at) ||
            (is_free && (is_explanation(read, at) || is_foretold(read, sentence, at) ||
-                        is_of_many(read, sentence, at) || is_supposition(read, sentence, at)));
+                        is_of_many(read, sentence, at) || is_supposition(read, sentence, at) ||
+                        is_title_of_guide(read, at) || is_rule_of_interface(read, at)));
 }
 
 bool frag_message_is_narrated(const frag_message_split_line *read, size_t at)

@@ -680,7 +680,10 @@ bool frag_message_has_mark(const frag_message_split_line *read, size_t to)
             return true;
         bool is_failing =
             frag_message_line_is(read, i, "failed") && behind != '\0' && strchr(":", behind);
-        if ((frag_message_line_has(read, i, FRAG_WORD_ERROR) && is_mark) || is_failing)
+        static frag_word_list ends = {"crashed", "aborted", "terminated", NULL};
+        bool is_pause =
+            behind == ',' && frag_message_line_is_any(read, i, ends); /* "crashed, or" */
+        if ((frag_message_line_has(read, i, FRAG_WORD_ERROR) && is_mark && !is_pause) || is_failing)
             return true;
         if ((frag_message_line_is(read, i, "e") && behind == ']') ||
             (frag_message_line_is(read, i, "outofmemory") && behind == ':'))

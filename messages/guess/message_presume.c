@@ -267,6 +267,10 @@ static bool is_compared(const frag_message_split_line *read, size_t i)
 {
     static frag_word_list words = {"less",   "lower",   "smaller", "fewer",  "larger",
                                    "bigger", "greater", "more",    "higher", NULL};
+    static frag_word_list owns = {"with", "have", "having", NULL};
+    if (i > 0 && frag_message_line_is_any(read, i - 1, owns) &&
+        (read->kinds & (FRAG_WORD_FAIL | FRAG_WORD_ERROR)) == 0)
+        return false; /* "on cards with less than 4 GB" */
     return frag_message_line_is(read, i, "beyond") ||
            (frag_message_line_is_any(read, i, words) && frag_message_line_is(read, i + 1, "than"));
 }
@@ -323,7 +327,9 @@ static bool is_failing(const frag_message_split_line *read, size_t i, frag_word_
     static frag_word_list words = {"refused", "rejected", "denied", "impossible", "unsuccessful",
                                    "bad",     "null",     "nil",    "nullptr",    NULL};
     static frag_word_list compared = {"within", "equal", "close", "between", "same", NULL};
-    if (frag_message_line_is(read, i, "not") && frag_message_line_is_any(read, i + 1, compared))
+    bool is_contrast = i > 0 && read->text->bytes[read->words[i - 1].end] == ',';
+    if (frag_message_line_is(read, i, "not") && /* "the precision, not allocated memory" */
+        (is_contrast || frag_message_line_is_any(read, i + 1, compared)))
         return false;
     if (frag_message_line_has(read, i, FRAG_WORD_ERROR))
         return has_allocation(read, i > 0 ? i - 1 : 0, i + 1 + ARTICLE);
@@ -727,7 +733,8 @@ static bool is_mentioned(const frag_message_split_line *read, size_t i)
         has_article |= frag_message_line_is_any(read, j, articles) &&
                        (j == 0 || text->bytes[read->words[j].at - 1] != '-');
     bool is_event = frag_message_line_has_any(read, 0, read->count, events);
-    return is_token || (has_article && !is_event) ||
+    bool is_killer = frag_message_line_is(read, i + 1, "killer"); /* of the computer's system */
+    return is_token || is_killer || (has_article && !is_event) ||
            (!is_marked(read, read->count) && is_counted(read, i));
 }
 

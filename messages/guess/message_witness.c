@@ -147,7 +147,9 @@ static bool is_event(const frag_message_split_line *read, size_t i, frag_word_ra
         return frag_message_line_has_any(read, i + 1, i + REACH, links);
     if (frag_message_line_is_any(read, i, tells) &&
         (frag_message_line_has_any(read, whole.from, whole.to, things) ||
-         (frag_message_is_out_of(read, i + 1) && is_seen(read, whole, i)))) /* "it showed OOM" */
+         (frag_message_is_out_of(read, i + 1) && is_seen(read, whole, i)) || /* "it showed OOM" */
+         /* "It says that" */
+         (i == whole.from + 1 && frag_message_line_is(read, whole.from, "it"))))
         return true;
     static frag_word_list tellers = {"tells", "told", NULL}; /* "it tells me that it" */
     static frag_word_list mine = {"me", "us", NULL};
@@ -263,11 +265,16 @@ static frag_word_range told_at(const frag_message_split_line *read, size_t i, fr
  * after a condition is told under it. */
 static bool is_clause_of_me(const frag_message_split_line *read, size_t i, size_t from)
 {
+    static frag_word_list subjects = {"i", "we", "it", NULL};
     static frag_word_list people = {"i", "we", NULL};
-    static frag_word_list conditions = {"if", "when*", "unless", NULL};
-    return i > from && frag_message_line_is_any(read, i, people) &&
-           read->text->bytes[read->words[i - 1].end] == ',' &&
-           !frag_message_line_has_any(read, from, i, conditions);
+    static frag_word_list conditions = {"if", "whenever", "unless", NULL};
+    for (size_t j = from; j < i; j++)
+        if (frag_message_line_is_any(read, j, conditions) ||
+            (frag_message_line_is(read, j, "when") &&
+             !frag_message_line_is_any(read, j + 1, people)))
+            return false;
+    return i > from && frag_message_line_is_any(read, i, subjects) &&
+           read->text->bytes[read->words[i - 1].end] == ',';
 }
 
 /* Nothing else failed, nobody doubts it, and the words up to the failure are no system's. */
