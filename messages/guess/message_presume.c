@@ -683,10 +683,11 @@ static bool is_supposed(const frag_message_split_line *read, size_t failure)
     for (size_t i = clause.from; i < failure; i++) /* "if it has 30, but memory is short" */
         clause.from = frag_message_line_is(read, i, "but") ? i : clause.from;
     static frag_word_list words = {
-        "should",   "avoid*",  "prevent*", "unless",  "whether", "how",      "why",      "what",
-        "possibly", "example", "consider", "try",     "without", "please",   "help",     "perhaps",
-        "such",     "fix",     "before",   "detect*", "never",   "probably", "question", "hello",
-        "i",        "we",      "my",       "our",     "handle*", "handling", NULL};
+        "should",   "avoid*",   "prevent*", "unless",   "whether", "how",     "why",
+        "what",     "possibly", "example",  "consider", "try",     "without", "please",
+        "help",     "perhaps",  "such",     "fix",      "before",  "detect*", "never",
+        "probably", "question", "hello",    "i",        "we",      "my",      "our",
+        "handle*",  "handling", "ll",       "will",     NULL};
     for (size_t i = clause.from; i < clause.to; i++) {
         bool is_that =
             frag_message_line_is(read, i, "that") &&

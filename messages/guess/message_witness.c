@@ -1,6 +1,7 @@
 #include "messages/guess/message_witness.h"
 
 #include "messages/guess/message_aside.h"
+#include "messages/guess/message_speech.h"
 
 enum {
     REACH = 10, /* words from what happened to the memory that ran out, */
@@ -93,7 +94,8 @@ static bool is_hedged(const frag_message_split_line *read, size_t from, size_t t
         if ((frag_message_line_is_any(read, i, conditions) && !is_mine && !is_told && !is_even &&
              !has_size && !is_tried(read, i, to)) ||
             (frag_message_line_is_any(read, i, words) && !is_mine_tried && !is_of_name) ||
-            (frag_message_line_is_any(read, i, doubts) && !is_seen))
+            (frag_message_line_is_any(read, i, doubts) && !is_seen &&
+             !frag_message_line_is_model(read, i)))
             return true;
     }
     return false;
@@ -180,7 +182,12 @@ static bool is_event(const frag_message_split_line *read, size_t i, frag_word_ra
     if (frag_message_line_is(read, i, "there") && frag_message_line_is_any(read, i + 1, states))
         return is_seen(read, whole, i);
     bool is_same = frag_message_line_has_any(read, i + 1, i + 3, same); /* "facing the same OOM" */
-    return frag_message_line_is_any(read, i, meets) && (is_same || is_seen(read, whole, i));
+    static frag_word_list firsts = {"getting",     "got",    "hitting", "hit",
+                                    "encountered", "facing", "seeing",  NULL};
+    bool is_first = i == whole.from && frag_message_line_is_any(read, i, firsts) &&
+                    read->text->bytes[read->words[whole.to - 1].end] != '?';
+    return frag_message_line_is_any(read, i, meets) &&
+           (is_same || is_first || is_seen(read, whole, i));
 }
 
 /* "but an OOM error was reported when ...": of what stands before the word i */
@@ -227,6 +234,16 @@ static bool is_last_step(const frag_message_split_line *read, size_t i, frag_wor
            !frag_message_line_has_any(read, whole.from, whole.from + 1, growths);
 }
 
+/* "cannot", "can't", "unable", but not "don't" */
+static bool is_unable(const frag_message_split_line *read, size_t i)
+{
+    static frag_word_list words = {"cannot", "cant", "unable", "couldnt", NULL};
+    static frag_word_list cans = {"can", "couldn", "could", NULL};
+    static frag_word_list nots = {"t", "not", NULL};
+    return frag_message_line_is_any(read, i, words) ||
+           (frag_message_line_is_any(read, i, cans) && frag_message_line_is_any(read, i + 1, nots));
+}
+
 /* "I can't run it with a 4090", "but why is there": what follows is told of what was met, whatever
  * was asked before. */
 static bool is_complaint(const frag_message_split_line *read, size_t i, frag_word_range whole)
@@ -234,14 +251,13 @@ static bool is_complaint(const frag_message_split_line *read, size_t i, frag_wor
     static frag_word_list acts = {"run",  "train", "load",      "use",    "start",    "generate",
                                   "open", "play",  "inference", "infer",  "finetune", "render",
                                   "even", "get",   "do",        "launch", NULL};
-    static frag_word_list nots = {"t", "cannot", "cant", "unable", NULL};
     static frag_word_list people = {"i", "we", NULL};
     static frag_word_list mine = {"i", "we", "my", "our", "me", NULL};
     static frag_word_list asks = {"is", "do", "does", "did", "am", "are", "it", "i", NULL};
     bool is_mine = frag_message_line_has_any(read, whole.from, i, mine);
-    for (size_t j = i > MEMORY ? i - MEMORY : 0; j < i; j++)
+    for (size_t j = i > MEMORY ? i - MEMORY : 0; j + 1 < i; j++)
         if (frag_message_line_is_any(read, i, acts) && frag_message_line_is_any(read, j, people) &&
-            frag_message_line_has_any(read, j + 1, i, nots))
+            (is_unable(read, j + 1) || is_unable(read, j + 2)))
             return true;
     static frag_word_list heads = {"faq", "q", NULL};
     return frag_message_line_is(read, i, "why") && !frag_message_line_has_any(read, 0, i, heads) &&
@@ -319,5 +335,5 @@ frag_message_failure frag_message_find_witness(frag_message_split_line *read)
         frag_message_line_read(read, part.text, part.words[0].at, part.words[last].end);
         return found;
     }
-    return (frag_message_failure){.is_found = false};
+    return frag_message_find_speech(read);
 }

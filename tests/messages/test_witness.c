@@ -90,6 +90,62 @@ static void chinese_says_it_without_blanks(void **state)
     assert_each(not_out, sizeof not_out / sizeof *not_out, false);
 }
 
+static void persons_put_it_in_short(void **state)
+{
+    (void)state;
+    static const char *const out[] = {
+        "It OOMs at step 20 on my 4090",
+        "keeps OOMing on the second image",
+        "my 3060 OOM'd after ten minutes",
+        "on a T4 it goes OOM",
+        "It will OOM when batch size > 4",
+        "Getting OOM on a T4, what to do",
+        "Same here, OOM on a 3090",
+        "+1, runs OOM on T4",
+        "The card's memory fills up and then it crashes",
+        "it uses all of my VRAM and then fails",
+        "my gpu memory is exhausted after three epochs",
+        "me too, vram runs out",
+        "The model won't fit into my 12GB",
+        "this does not fit on my 3080, any way to shrink it?",
+        "Even a batch size of 1 doesn't fit",
+        "it needs more than my 12GB",
+        "10GB is not enough for this, it dies when loading",
+    };
+    static const char *const not_out[] = {
+        "Does it OOM on 8 GB?",
+        "it no longer OOMs with the patch",
+        "If it OOMs, halve the batch",
+        "Fixes random OOMs in the sampler",
+        "it will OOM if you load two models",
+        "I don't get OOM anymore",
+        "With less than 8GB you'll get OOM",
+        "When VRAM fills up, the driver swaps and the game stutters",
+        "The model needs 24GB so it won't fit on a 3060",
+        "A 12GB card is not enough for SDXL training",
+        "The text does not fit on my screen",
+        "My card has 8 GB, will it work?",
+    };
+    assert_each(out, sizeof out / sizeof *out, true);
+    assert_each(not_out, sizeof not_out / sizeof *not_out, false);
+}
+
+static void what_a_page_or_an_interface_says_is_no_message(void **state)
+{
+    (void)state;
+    static const char *const not_out[] = {
+        "Stable Diffusion Out of Memory: GPU Fix",
+        "CUDA Out of Memory Explained",
+        "`CL_INVALID_BUFFER_SIZE` should be returned where the size exceeds the limit.",
+        "This reduces the precision, not allocated VRAM; move the pipe to the host.",
+        "On cards with less than 4GB VRAM, also turn on offloading",
+        ("This generally means that the GPU has crashed, or that the driver failed to allocate "
+         "memory"),
+        "メモリ不足の時には OOM Killer がプロセスを kill する",
+    };
+    assert_each(not_out, sizeof not_out / sizeof *not_out, false);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -97,6 +153,8 @@ int main(void)
         cmocka_unit_test(a_complaint_is_told_whatever_was_asked_before),
         cmocka_unit_test(what_happens_to_many_happened_to_nobody),
         cmocka_unit_test(chinese_says_it_without_blanks),
+        cmocka_unit_test(persons_put_it_in_short),
+        cmocka_unit_test(what_a_page_or_an_interface_says_is_no_message),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
