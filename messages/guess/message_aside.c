@@ -139,7 +139,8 @@ bool frag_message_is_table_row(const frag_message_split_line *read)
     size_t bars = column_count(text, near_start(read), to);
     for (size_t at = near_start(read); at < to; at++)
         is_quoted |= text->bytes[at] == '`' || text->bytes[at] == '*';
-    return (bars >= 2 && is_quoted) || (bars >= 1 && has_bar);
+    bool is_closed = to > from && text->bytes[to - 1] == '|';
+    return (bars >= 2 && is_quoted) || (bars >= 1 && has_bar) || (bars >= 3 && is_closed);
 }
 
 /* "2. GPU memory exhausted", below a line that begins with 1, or above one with 3 */
@@ -464,6 +465,22 @@ static bool is_of_many(const frag_message_split_line *read, frag_word_range sent
            !frag_message_line_has_any(read, sentence.from, sentence.to, people);
 }
 
+/* "The "GPU memory full" error is a common frustration" */
+static bool is_described(const frag_message_split_line *read, frag_word_range sentence, size_t at)
+{
+    static frag_word_list people = {"i", "we", "my", "our", NULL};
+    static frag_word_list names = {"error", "errors", "message", "warning", NULL};
+    static frag_word_list states = {"is", "are", NULL};
+    static frag_word_list kinds = {"common", "frustrat*", "usually", "often", "typical*",
+                                   "one",    "known",     "among",   NULL};
+    for (size_t i = at + 1; i < at + NEAR; i++)
+        if (frag_message_line_is_any(read, i, names) &&
+            frag_message_line_is_any(read, i + 1, states))
+            return frag_message_line_has_any(read, i + 2, i + 2 + NAME, kinds) &&
+                   !frag_message_line_has_any(read, sentence.from, sentence.to, people);
+    return false;
+}
+
 /* "Clarifies that OUT_OF_MEMORY should be returned": what a program is to do */
 static bool is_rule_of_interface(const frag_message_split_line *read, size_t at)
 {
@@ -530,7 +547,8 @@ bool frag_message_is_explained(const frag_message_split_line *read, size_t at)
     return is_instance(read, sentence.from, at) ||
            (is_free && (is_explanation(read, at) || is_foretold(read, sentence, at) ||
                         is_of_many(read, sentence, at) || is_supposition(read, sentence, at) ||
-                        is_title_of_guide(read, at) || is_rule_of_interface(read, at)));
+                        is_title_of_guide(read, at) || is_rule_of_interface(read, at) ||
+                        is_described(read, sentence, at)));
 }
 
 bool frag_message_is_narrated(const frag_message_split_line *read, size_t at)

@@ -449,6 +449,8 @@ static bool is_exceeding(const frag_message_split_line *read, size_t i)
     static frag_word_list exceeds = {"exceed", "exceeds", "exceeded", NULL};
     bool is_than =
         frag_message_line_is(read, i + 1, "than") || frag_message_line_is_any(read, i, exceeds);
+    bool is_share = i + 2 < read->count && frag_message_line_is(read, i + 1, "than") &&
+                    read->text->bytes[read->words[i + 2].end] == '%'; /* "more than 100%" */
     bool is_plain = (read->kinds & (FRAG_WORD_MEMORY | FRAG_WORD_ALLOCATE)) != 0;
     static frag_word_list denials = {"not", "cannot", NULL};
     static frag_word_list others = {"body", "line", "message", "packet", "payload", "header", NULL};
@@ -457,7 +459,7 @@ static bool is_exceeding(const frag_message_split_line *read, size_t i)
                                (is_harmless && frag_message_line_is_any(read, i - 1, denials)));
     bool is_of_others = (read->kinds & FRAG_WORD_DEVICE) == 0 &&
                         frag_message_line_has_any(read, i > NEAR ? i - NEAR : 0, i, others);
-    return is_about && is_than && !is_denied && !is_of_others &&
+    return is_about && is_than && !is_share && !is_denied && !is_of_others &&
            (is_plain || has_big_figure(read)) &&
            (read->kinds & (FRAG_WORD_ALLOCATE | FRAG_WORD_UNIT | FRAG_WORD_DEVICE)) != 0;
 }

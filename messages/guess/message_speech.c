@@ -237,6 +237,20 @@ static bool is_above_mine(const frag_message_split_line *read, size_t i, frag_wo
            !frag_message_line_has_any(read, i + 1, i + 3, others);
 }
 
+/* "OOM on the lowest settings", "CUDA OOM error when loading": a title */
+static bool is_headline(const frag_message_split_line *read, size_t i, frag_word_range sentence)
+{
+    static frag_word_list devices = {"cuda", "gpu", "vram", NULL};
+    static frag_word_list names = {"error", "errors", "issue", "issues", "crash", "problem", NULL};
+    static frag_word_list links = {"on",    "with", "when", "during", "after",
+                                   "while", "at",   "even", "again",  NULL};
+    size_t behind = frag_message_line_is_any(read, i + 1, names) ? i + 2 : i + 1;
+    bool is_first = i == 0 || (i == 1 && frag_message_line_is_any(read, 0, devices));
+    return is_first && read->words[0].at == 0 && frag_message_line_is(read, i, "oom") &&
+           frag_message_line_is_any(read, behind, links) && behind + 1 < sentence.to &&
+           !is_doubted(read, behind + 1, sentence.to) && is_short(read);
+}
+
 frag_message_failure frag_message_find_speech(const frag_message_split_line *read)
 {
     frag_word_range sentence = {0};
@@ -246,7 +260,7 @@ frag_message_failure frag_message_find_speech(const frag_message_split_line *rea
         bool is_said = (is_verb(read, i, sentence) && !is_doubted(read, sentence.from, i)) ||
                        goes_out(read, i, sentence) || is_agreement(read, i, sentence) ||
                        is_full(read, i, sentence) || is_unfit(read, i, sentence) ||
-                       is_above_mine(read, i, sentence);
+                       is_above_mine(read, i, sentence) || is_headline(read, i, sentence);
         if (is_said && !is_asked(read, sentence))
             return (frag_message_failure){.is_found = true, .at = i};
     }

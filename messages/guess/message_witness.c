@@ -182,8 +182,8 @@ static bool is_event(const frag_message_split_line *read, size_t i, frag_word_ra
     if (frag_message_line_is(read, i, "there") && frag_message_line_is_any(read, i + 1, states))
         return is_seen(read, whole, i);
     bool is_same = frag_message_line_has_any(read, i + 1, i + 3, same); /* "facing the same OOM" */
-    static frag_word_list firsts = {"getting",     "got",    "hitting", "hit",
-                                    "encountered", "facing", "seeing",  NULL};
+    static frag_word_list firsts = {"getting", "got",    "hitting", "hit", "encountered",
+                                    "facing",  "seeing", "seems",   NULL};
     bool is_first = i == whole.from && frag_message_line_is_any(read, i, firsts) &&
                     read->text->bytes[read->words[whole.to - 1].end] != '?';
     return frag_message_line_is_any(read, i, meets) &&
