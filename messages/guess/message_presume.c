@@ -687,7 +687,7 @@ static bool is_supposed(const frag_message_split_line *read, size_t failure)
         "what",     "possibly", "example",  "consider", "try",     "without", "please",
         "help",     "perhaps",  "such",     "fix",      "before",  "detect*", "never",
         "probably", "question", "hello",    "i",        "we",      "my",      "our",
-        "handle*",  "handling", "ll",       "will",     NULL};
+        "handle*",  "handling", "ll",       "will",     "careful", NULL};
     for (size_t i = clause.from; i < clause.to; i++) {
         bool is_that =
             frag_message_line_is(read, i, "that") &&

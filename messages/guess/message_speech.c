@@ -90,6 +90,12 @@ static bool is_verb(const frag_message_split_line *read, size_t i, frag_word_ran
 /* "on a T4 it goes OOM", "will OOM when the batch is above 4" */
 static bool goes_out(const frag_message_split_line *read, size_t i, frag_word_range sentence)
 {
+    static frag_word_list runs = {"training",   "it",         "validation", "inference",
+                                  "job",        "process",    "model",      "script",
+                                  "finetuning", "evaluation", NULL};
+    static frag_word_list links = {"on", "at", "in", "after", "during", "with", "even", NULL};
+    bool is_run = i > sentence.from && frag_message_line_is_any(read, i - 1, runs) &&
+                  (i + 2 >= sentence.to || frag_message_line_is_any(read, i + 2, links));
     static frag_word_list goes = {"goes",  "went", "runs", "run", "ran",
                                   "going", "gets", "hits", NULL};
     static frag_word_list conditions = {"when*", "if", "above", "beyond", "with", "after", NULL};
@@ -102,7 +108,7 @@ static bool goes_out(const frag_message_split_line *read, size_t i, frag_word_ra
     return frag_message_line_is(read, i + 1, "oom") &&
            (is_tried ||
             (frag_message_line_is_any(read, i, goes) && !is_doubted(read, sentence.from, i) &&
-             (is_mine(read, sentence) || names_card(read, sentence.from, sentence.to))));
+             (is_run || is_mine(read, sentence) || names_card(read, sentence.from, sentence.to))));
 }
 
 /* "Same here, OOM on a 3090", "+1, CUDA out of memory" */
@@ -193,6 +199,34 @@ static bool is_full(const frag_message_split_line *read, size_t i, frag_word_ran
             (is_end && (i + 2 >= sentence.to || frag_message_line_is_any(read, i + 2, after))));
 }
 
+/* "I keep hitting the VRAM limit" */
+static bool is_at_limit(const frag_message_split_line *read, size_t i, frag_word_range sentence)
+{
+    static frag_word_list hits = {"hit", "hits", "hitting", "reach*", "exceed*", NULL};
+    static frag_word_list limits = {"limit", "limits", "cap", "ceiling", NULL};
+    return frag_message_line_is_any(read, i, hits) && has_device_memory(read, i + 1, i + NEAR) &&
+           frag_message_line_has_any(read, i + 2, i + NEAR + 1, limits) &&
+           is_mine(read, sentence) && !is_doubted(read, sentence.from, i);
+}
+
+/* "My GPU doesn't have enough memory" */
+static bool lacks_mine(const frag_message_split_line *read, size_t i, frag_word_range sentence)
+{
+    static frag_word_list cards = {"gpu", "gpus", "card", "cards", "gtx", "rtx", "laptop", NULL};
+    static frag_word_list my = {"my", "our", NULL};
+    static frag_word_list verbs = {"doesn", "don", "does", "do", NULL};
+    static frag_word_list nots = {"t", "not", NULL};
+    static frag_word_list enough = {"enough", "sufficient", NULL};
+    size_t from = i > CLAUSE ? i - CLAUSE : 0;
+    return frag_message_line_is_any(read, i, verbs) &&
+           frag_message_line_is_any(read, i + 1, nots) &&
+           frag_message_line_is(read, i + 2, "have") &&
+           frag_message_line_is_any(read, i + 3, enough) &&
+           frag_message_line_has_within(read, i + 4, i + 4 + NEAR, FRAG_WORD_MEMORY) &&
+           frag_message_line_has_any(read, from, i, my) &&
+           frag_message_line_has_any(read, from, i, cards) && !is_doubted(read, sentence.from, i);
+}
+
 /* "this does not fit on my 3080", "even a batch of 1 doesn't fit" */
 static bool is_unfit(const frag_message_split_line *read, size_t i, frag_word_range sentence)
 {
@@ -217,7 +251,8 @@ static bool is_above_mine(const frag_message_split_line *read, size_t i, frag_wo
 {
     static frag_word_list much = {"big", "large", "much", "heavy", NULL};
     static frag_word_list cards = {"card", "gpu", "gpus", "vram", NULL};
-    static frag_word_list states = {"is", "was", "isn", NULL};
+    static frag_word_list states = {"is", "was", "isn", "are", NULL};
+    static frag_word_list nots = {"not", "t", NULL};
     static frag_word_list enough = {"enough", NULL};
     static frag_word_list others = {"ram", "swap", "disk", NULL};
     bool is_more = frag_message_line_is(read, i, "more") &&
@@ -230,11 +265,20 @@ static bool is_above_mine(const frag_message_split_line *read, size_t i, frag_wo
     if ((is_more || is_too) && !is_doubted(read, sentence.from, i))
         return names_card(read, from, from + 2) ||
                frag_message_line_has_any(read, from, from + 2, cards);
-    return frag_message_line_has(read, i, FRAG_WORD_SIZE) &&
-           frag_message_line_has_any(read, i + 1, i + 3, states) &&
-           frag_message_line_has_any(read, i + 2, i + NEAR + 1, enough) &&
-           !is_doubted(read, sentence.from, i) && has_died(read, i + NEAR, sentence.to) &&
-           !frag_message_line_has_any(read, i + 1, i + 3, others);
+    static frag_word_list my = {"my", "our", NULL};
+    static frag_word_list suppositions = {"think", "guess", "believe", "suppose", "say*", NULL};
+    size_t state = i + 1;
+    while (state < i + 2 * NEAR && !frag_message_line_is_any(read, state, states))
+        state++;
+    bool is_my = frag_message_line_has_any(read, i > 2 ? i - 2 : 0, state, my) &&
+                 !frag_message_line_has_any(read, sentence.from, i, suppositions);
+    return frag_message_line_has(read, i, FRAG_WORD_SIZE) && state < sentence.to &&
+           frag_message_line_has_any(read, state + 1, state + NEAR, enough) &&
+           (frag_message_line_has_any(read, state + 1, state + 3, nots) ||
+            frag_message_line_is(read, state, "isn")) &&
+           !is_doubted(read, sentence.from, i) &&
+           (is_my || has_died(read, state + NEAR, sentence.to)) &&
+           !frag_message_line_has_any(read, i + 1, state, others);
 }
 
 /* "OOM on the lowest settings", "CUDA OOM error when loading": a title */
@@ -260,7 +304,8 @@ frag_message_failure frag_message_find_speech(const frag_message_split_line *rea
         bool is_said = (is_verb(read, i, sentence) && !is_doubted(read, sentence.from, i)) ||
                        goes_out(read, i, sentence) || is_agreement(read, i, sentence) ||
                        is_full(read, i, sentence) || is_unfit(read, i, sentence) ||
-                       is_above_mine(read, i, sentence) || is_headline(read, i, sentence);
+                       is_above_mine(read, i, sentence) || is_headline(read, i, sentence) ||
+                       lacks_mine(read, i, sentence) || is_at_limit(read, i, sentence);
         if (is_said && !is_asked(read, sentence))
             return (frag_message_failure){.is_found = true, .at = i};
     }

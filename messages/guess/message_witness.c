@@ -159,8 +159,10 @@ static bool is_event(const frag_message_split_line *read, size_t i, frag_word_ra
         return true;
     if (frag_message_is_out_of(read, i + 1) && frag_message_line_is_any(read, i, runs))
         return is_seen(read, whole, i + 1);
+    static frag_word_list owners = {"my", "our", NULL};
     if (frag_message_is_out_of(read, i + 1) && frag_message_line_is_any(read, i, runs_always))
-        return is_observed(read, whole, i) || is_tried(read, whole.from, whole.to);
+        return is_observed(read, whole, i) || is_tried(read, whole.from, whole.to) ||
+               frag_message_line_has_any(read, whole.from, i, owners);
     /* "I tried it on my image and cuda was out of memory": behind a word that begins it */
     size_t named = i + 1;
     size_t out = frag_message_line_is_any(read, named + 1, states) ? named + 2 : named + 1;
@@ -201,14 +203,23 @@ static bool is_reported_passive(const frag_message_split_line *read, size_t i)
 /* "then an OOM error occurs", "today OOM happened": does what stands before the word i happen? */
 static bool is_end_of_event(const frag_message_split_line *read, size_t i, frag_word_range whole)
 {
-    static frag_word_list happens = {"happen*", "occur*", "appear*", "came", "arose", NULL};
+    static frag_word_list happens = {"happen*", "occur*", "appear*", "came", "arose", "pop*", NULL};
+    static frag_word_list people = {"i", "we", NULL};
+    /* "When training on two, an OOM error occurs" */
+    bool is_begun = frag_message_line_is(read, whole.from, "when") &&
+                    frag_message_is_doing(read, whole.from) &&
+                    !frag_message_line_is(read, i + 1, "in");
+    bool is_mine = frag_message_line_is(read, i + 1, "up") /* "pops up when I" */
+                       ? frag_message_line_is_any(read, i + 3, people)
+                       : frag_message_line_is_any(read, i + 2, people);
     static frag_word_list links = {"when", "if", "that", "because", "whenever", "as", NULL};
     static frag_word_list days = {"then", "today", "yesterday", "after", NULL};
     if (is_reported_passive(read, i))
         return is_seen(read, whole, i);
     return frag_message_line_is_any(read, i, happens) &&
-           !frag_message_line_is_any(read, i + 1, links) &&
-           (is_seen(read, whole, i) || frag_message_line_has_any(read, whole.from, i, days) ||
+           (is_mine || !frag_message_line_is_any(read, i + 1, links)) &&
+           (is_begun || is_seen(read, whole, i) ||
+            frag_message_line_has_any(read, whole.from, i, days) ||
             has_number(read, i + 1, i + 1 + MEMORY)); /* "happens with scene 50" */
 }
 
@@ -253,6 +264,8 @@ static bool is_complaint(const frag_message_split_line *read, size_t i, frag_wor
                                   "even", "get",   "do",        "launch", NULL};
     static frag_word_list people = {"i", "we", NULL};
     static frag_word_list mine = {"i", "we", "my", "our", "me", NULL};
+    static frag_word_list tells = {"show", "say",   "report", "give",   "keep",  "run",
+                                   "fail", "throw", "always", "prompt", "still", NULL};
     static frag_word_list asks = {"is", "do", "does", "did", "am", "are", "it", "i", NULL};
     bool is_mine = frag_message_line_has_any(read, whole.from, i, mine);
     for (size_t j = i > MEMORY ? i - MEMORY : 0; j + 1 < i; j++)
@@ -262,16 +275,24 @@ static bool is_complaint(const frag_message_split_line *read, size_t i, frag_wor
     static frag_word_list heads = {"faq", "q", NULL};
     return frag_message_line_is(read, i, "why") && !frag_message_line_has_any(read, 0, i, heads) &&
            frag_message_line_is_any(read, i + 1, asks) &&
-           (is_mine || frag_message_line_has_any(read, i + 1, i + 1 + MEMORY, mine));
+           (is_mine || frag_message_line_has_any(read, i + 1, i + 1 + MEMORY, mine) ||
+            (frag_message_line_is(read, i + 2, "it") &&
+             frag_message_line_is_any(read, i + 3, tells)));
 }
 
-/* The words of what is told with the word i, its event. Empty: no event. */
-static frag_word_range told_at(const frag_message_split_line *read, size_t i, frag_word_range whole)
+/* The words of what is told behind the word i, its event, or before it. Empty: no event. */
+static frag_word_range told_behind(const frag_message_split_line *read, size_t i,
+                                   frag_word_range whole)
 {
-    if (is_last_step(read, i, whole) || is_complaint(read, i, whole))
-        return (frag_word_range){.from = i + 1, .to = whole.to};
-    if (is_event(read, i, whole) && !is_reported_passive(read, i) && i + 1 < whole.to)
-        return (frag_word_range){.from = i + 1, .to = whole.to};
+    bool is_told = is_last_step(read, i, whole) || is_complaint(read, i, whole) ||
+                   (is_event(read, i, whole) && !is_reported_passive(read, i));
+    return is_told && i + 1 < whole.to ? (frag_word_range){.from = i + 1, .to = whole.to}
+                                       : (frag_word_range){0};
+}
+
+static frag_word_range told_before(const frag_message_split_line *read, size_t i,
+                                   frag_word_range whole)
+{
     if (i > whole.from && is_end_of_event(read, i, whole))
         return (frag_word_range){.from = i - whole.from > TAIL ? i - TAIL : whole.from, .to = i};
     return (frag_word_range){0};
@@ -289,8 +310,11 @@ static bool is_clause_of_me(const frag_message_split_line *read, size_t i, size_
             (frag_message_line_is(read, j, "when") &&
              !frag_message_line_is_any(read, j + 1, people)))
             return false;
-    return i > from && frag_message_line_is_any(read, i, subjects) &&
-           read->text->bytes[read->words[i - 1].end] == ',';
+    bool has_comma = false; /* "on an RTX3090, I got": the number is no word */
+    for (size_t at = i > from ? read->words[i - 1].end : 0; i > from && at < read->words[i].at;
+         at++)
+        has_comma |= read->text->bytes[at] == ',';
+    return has_comma && frag_message_line_is_any(read, i, subjects);
 }
 
 /* Nothing else failed, nobody doubts it, and the words up to the failure are no system's. */
@@ -311,29 +335,39 @@ static bool is_certain(const frag_message_split_line *read, frag_word_range whol
            !frag_message_line_is_any(read, failure + 1, killers);
 }
 
+/* The failure in what is told with the word i: leaves the words of it in read. */
+static frag_message_failure find_told(frag_message_split_line *read, frag_word_range told, size_t i,
+                                      frag_word_range whole)
+{
+    frag_message_split_line part;
+    frag_message_failure none = {.is_found = false};
+    if (told.from >= told.to)
+        return none;
+    frag_message_line_read(&part, read->text, read->words[told.from].at,
+                           read->words[told.to - 1].end);
+    frag_message_failure found = frag_message_find_failure(&part);
+    if (!found.is_found || found.at > REACH ||
+        !is_certain(read, whole, i, told.from + found.at, has_size(&part, found.at)) ||
+        frag_message_is_explained(read, told.from + found.at) || frag_message_is_asked(read, whole))
+        return none;
+    size_t last = found.at + TAIL < part.count ? found.at + TAIL : part.count - 1;
+    frag_message_line_read(read, part.text, part.words[0].at, part.words[last].end);
+    return found;
+}
+
 /* What a person tells of a program that ran out of memory, as something that happened, not as what
  * may happen, is asked or was mended: leaves what follows "crashed" in read. */
 frag_message_failure frag_message_find_witness(frag_message_split_line *read)
 {
-    frag_message_split_line part;
     frag_word_range whole = {0};
     for (size_t i = 0; i < read->count; i++) {
         if (i >= whole.to)
             whole = frag_message_line_sentence(read, i, ".?!;");
-        frag_word_range told = told_at(read, i, whole);
-        if (told.from >= told.to)
-            continue;
-        frag_message_line_read(&part, read->text, read->words[told.from].at,
-                               read->words[told.to - 1].end);
-        frag_message_failure found = frag_message_find_failure(&part);
-        if (!found.is_found || found.at > REACH ||
-            !is_certain(read, whole, i, told.from + found.at, has_size(&part, found.at)) ||
-            frag_message_is_explained(read, told.from + found.at) ||
-            frag_message_is_asked(read, whole))
-            continue;
-        size_t last = found.at + TAIL < part.count ? found.at + TAIL : part.count - 1;
-        frag_message_line_read(read, part.text, part.words[0].at, part.words[last].end);
-        return found;
+        frag_message_failure found = find_told(read, told_behind(read, i, whole), i, whole);
+        if (!found.is_found)
+            found = find_told(read, told_before(read, i, whole), i, whole);
+        if (found.is_found)
+            return found;
     }
     return frag_message_find_speech(read);
 }

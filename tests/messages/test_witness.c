@@ -111,6 +111,13 @@ static void persons_put_it_in_short(void **state)
         "Even a batch size of 1 doesn't fit",
         "it needs more than my 12GB",
         "10GB is not enough for this, it dies when loading",
+        "OOM on the lowest settings",
+        "My single GPU doesn't have enough memory. How can I use several?",
+        "I keep hitting the VRAM limit on my 4070",
+        "24 GB on my 4090 isn't enough to finetune this",
+        "Unfortunately my GPU runs out of memory during validation",
+        "An out of memory error pops up when I click generate",
+        "Thanks for your work, but on one RTX3090, I got out of memory",
     };
     static const char *const not_out[] = {
         "Does it OOM on 8 GB?",
@@ -125,6 +132,10 @@ static void persons_put_it_in_short(void **state)
         "A 12GB card is not enough for SDXL training",
         "The text does not fit on my screen",
         "My card has 8 GB, will it work?",
+        "I don't have enough VRAM to test this, sorry",
+        "Be careful not to run out of VRAM",
+        "VRAM is more than 100%, is it ok?",
+        "The \"GPU memory full\" error is a common frustration",
     };
     assert_each(out, sizeof out / sizeof *out, true);
     assert_each(not_out, sizeof not_out / sizeof *not_out, false);
