@@ -295,8 +295,21 @@ static bool is_headline(const frag_message_split_line *read, size_t i, frag_word
            !is_doubted(read, behind + 1, sentence.to) && is_short(read);
 }
 
+/* One of these stands in everything that is said so. */
+static bool may_say(const frag_message_split_line *read)
+{
+    static frag_word_list words = {
+        "oom*",      "oo",           "fit",      "fill*",  "max*", "eat*",    "eaten", "full",
+        "out",       "too",          "more",     "enough", "hit*", "reach*",  "have",  "satur*",
+        "explod*",   "gone",         "use*",     "using",  "tak*", "consum*", "hog*",  "exceed*",
+        "exhausted", "insufficient", "depleted", "up",     "to",   NULL};
+    return frag_message_line_has_any(read, 0, read->count, words);
+}
+
 frag_message_failure frag_message_find_speech(const frag_message_split_line *read)
 {
+    if (!may_say(read))
+        return (frag_message_failure){.is_found = false};
     frag_word_range sentence = {0};
     for (size_t i = 0; i < read->count; i++) {
         if (i >= sentence.to)

@@ -205,6 +205,8 @@ static bool is_end_of_event(const frag_message_split_line *read, size_t i, frag_
 {
     static frag_word_list happens = {"happen*", "occur*", "appear*", "came", "arose", "pop*", NULL};
     static frag_word_list people = {"i", "we", NULL};
+    if (!frag_message_line_is_any(read, i, happens) && !is_reported_passive(read, i))
+        return false;
     /* "When training on two, an OOM error occurs" */
     bool is_begun = frag_message_line_is(read, whole.from, "when") &&
                     frag_message_is_doing(read, whole.from) &&
@@ -237,10 +239,12 @@ static bool is_last_step(const frag_message_split_line *read, size_t i, frag_wor
         "increas*", "grow*", "grew",  "climb*", "rise*", "rising", "rose",    "accum*",   "goes",
         "went",     "fill*", "leak*", "from",   "up",    "higher", "rocket*", "balloon*", NULL};
     static frag_word_list runs = {"run", "runs", "ran", "it", "goes", "gives", NULL};
+    if (!frag_message_line_is_any(read, i, ends))
+        return false;
     size_t out = i + 1;
     while (frag_message_line_is_any(read, out, runs) && out < i + MEMORY)
         out++;
-    return frag_message_line_is_any(read, i, ends) && frag_message_is_out_of(read, out) &&
+    return frag_message_is_out_of(read, out) &&
            frag_message_line_has_any(read, whole.from, i, growths) &&
            !frag_message_line_has_any(read, whole.from, whole.from + 1, growths);
 }
@@ -267,15 +271,17 @@ static bool is_complaint(const frag_message_split_line *read, size_t i, frag_wor
     static frag_word_list tells = {"show", "say",   "report", "give",   "keep",  "run",
                                    "fail", "throw", "always", "prompt", "still", NULL};
     static frag_word_list asks = {"is", "do", "does", "did", "am", "are", "it", "i", NULL};
-    bool is_mine = frag_message_line_has_any(read, whole.from, i, mine);
-    for (size_t j = i > MEMORY ? i - MEMORY : 0; j + 1 < i; j++)
-        if (frag_message_line_is_any(read, i, acts) && frag_message_line_is_any(read, j, people) &&
+    bool is_act = frag_message_line_is_any(read, i, acts);
+    if (!is_act && !frag_message_line_is(read, i, "why"))
+        return false;
+    for (size_t j = i > MEMORY ? i - MEMORY : 0; is_act && j + 1 < i; j++)
+        if (frag_message_line_is_any(read, j, people) &&
             (is_unable(read, j + 1) || is_unable(read, j + 2)))
             return true;
     static frag_word_list heads = {"faq", "q", NULL};
     return frag_message_line_is(read, i, "why") && !frag_message_line_has_any(read, 0, i, heads) &&
            frag_message_line_is_any(read, i + 1, asks) &&
-           (is_mine || frag_message_line_has_any(read, i + 1, i + 1 + MEMORY, mine) ||
+           (frag_message_line_has_any(read, whole.from, i + 1 + MEMORY, mine) ||
             (frag_message_line_is(read, i + 2, "it") &&
              frag_message_line_is_any(read, i + 3, tells)));
 }
@@ -355,12 +361,25 @@ static frag_message_failure find_told(frag_message_split_line *read, frag_word_r
     return found;
 }
 
+/* Does the line name anything that can run out? */
+static bool names_memory(const frag_message_split_line *read)
+{
+    const uint32_t kinds =
+        FRAG_WORD_MEMORY | FRAG_WORD_ALLOCATE | FRAG_WORD_LACK | FRAG_WORD_EXCEED;
+    if ((read->kinds & kinds) != 0)
+        return true;
+    for (size_t i = 0; i < read->count; i++)
+        if (frag_message_line_has(read, i, FRAG_WORD_NUMBER) && frag_message_is_status(read, i))
+            return true;
+    return false;
+}
+
 /* What a person tells of a program that ran out of memory, as something that happened, not as what
  * may happen, is asked or was mended: leaves what follows "crashed" in read. */
 frag_message_failure frag_message_find_witness(frag_message_split_line *read)
 {
     frag_word_range whole = {0};
-    for (size_t i = 0; i < read->count; i++) {
+    for (size_t i = names_memory(read) ? 0 : read->count; i < read->count; i++) {
         if (i >= whole.to)
             whole = frag_message_line_sentence(read, i, ".?!;");
         frag_message_failure found = find_told(read, told_behind(read, i, whole), i, whole);
