@@ -139,8 +139,7 @@ bool frag_message_is_table_row(const frag_message_split_line *read)
     size_t bars = column_count(text, near_start(read), to);
     for (size_t at = near_start(read); at < to; at++)
         is_quoted |= text->bytes[at] == '`' || text->bytes[at] == '*';
-    bool is_closed = to > from && text->bytes[to - 1] == '|';
-    return (bars >= 2 && is_quoted) || (bars >= 1 && has_bar) || (bars >= 3 && is_closed);
+    return (bars >= 2 && is_quoted) || (bars >= 1 && has_bar);
 }
 
 /* "2. GPU memory exhausted", below a line that begins with 1, or above one with 3 */

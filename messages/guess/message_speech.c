@@ -1,6 +1,6 @@
 #include "messages/guess/message_speech.h"
 
-#include <string.h>
+#include "messages/guess/message_aside.h"
 
 enum {
     NEAR = 4,         /* words between two that belong together */
@@ -308,7 +308,7 @@ static bool may_say(const frag_message_split_line *read)
 
 frag_message_failure frag_message_find_speech(const frag_message_split_line *read)
 {
-    if (!may_say(read))
+    if (!may_say(read) || frag_message_has_placeholder(read))
         return (frag_message_failure){.is_found = false};
     frag_word_range sentence = {0};
     for (size_t i = 0; i < read->count; i++) {

@@ -369,7 +369,8 @@ static bool names_memory(const frag_message_split_line *read)
     if ((read->kinds & kinds) != 0)
         return true;
     for (size_t i = 0; i < read->count; i++)
-        if (frag_message_line_has(read, i, FRAG_WORD_NUMBER) && frag_message_is_status(read, i))
+        if (frag_message_line_is(read, i, "allocated") || /* "cannot be allocated" */
+            (frag_message_line_has(read, i, FRAG_WORD_NUMBER) && frag_message_is_status(read, i)))
             return true;
     return false;
 }
