@@ -82,9 +82,13 @@ static bool is_verb(const frag_message_split_line *read, size_t i, frag_word_ran
     if (frag_message_line_is(read, i, "oom") && frag_message_line_is_any(read, i + 1, ends) &&
         read->words[i + 1].at == read->words[i].end + 1)
         return true;
-    return frag_message_line_is(read, i, "ooms") &&
+    bool is_split = frag_message_line_is(read, i, "oom") &&
+                    frag_message_line_is(read, i + 1, "s") &&
+                    read->words[i + 1].at == read->words[i].end + 1; /* "OOM's" */
+    size_t behind = is_split ? i + 2 : i + 1;
+    return (is_split || frag_message_line_is(read, i, "ooms")) &&
            (i == sentence.from || frag_message_line_is_any(read, i - 1, subjects)) &&
-           (i + 1 == sentence.to || frag_message_line_is_any(read, i + 1, links));
+           (behind == sentence.to || frag_message_line_is_any(read, behind, links));
 }
 
 /* "on a T4 it goes OOM", "will OOM when the batch is above 4" */

@@ -94,6 +94,8 @@ static bool is_hedged(const frag_message_split_line *read, size_t from, size_t t
         if ((frag_message_line_is_any(read, i, conditions) && !is_mine && !is_told && !is_even &&
              !has_size && !is_tried(read, i, to)) ||
             (frag_message_line_is_any(read, i, words) && !is_mine_tried && !is_of_name) ||
+            /* "to stop getting" */
+            (frag_message_line_is(read, i, "stop") && frag_message_line_ends(read, i + 1, "ing")) ||
             (frag_message_line_is_any(read, i, doubts) && !is_seen &&
              !frag_message_line_is_model(read, i)))
             return true;

@@ -96,6 +96,7 @@ static void persons_put_it_in_short(void **state)
     static const char *const out[] = {
         "It OOMs at step 20 on my 4090",
         "keeps OOMing on the second image",
+        "the image is done, and then it OOM's.",
         "my 3060 OOM'd after ten minutes",
         "on a T4 it goes OOM",
         "It will OOM when batch size > 4",
@@ -126,6 +127,7 @@ static void persons_put_it_in_short(void **state)
         "Fixes random OOMs in the sampler",
         "it will OOM if you load two models",
         "I don't get OOM anymore",
+        "Detect the best settings to stop getting OOM error",
         "With less than 8GB you'll get OOM",
         "When VRAM fills up, the driver swaps and the game stutters",
         "The model needs 24GB so it won't fit on a 3060",
