@@ -1,189 +1,41 @@
 #include "messages/message.h"
 
-#include <ctype.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "messages/guess/message_guess.h"
 #include "messages/message_escape.h"
-#include "messages/message_form.h"
-#include "messages/message_guess.h"
 #include "messages/message_line.h"
 #include "messages/message_quantity.h"
-#include "messages/message_size.h"
 #include "messages/message_text.h"
-#include "messages/wordings.h"
+#include "messages/wording_match.h"
 
 enum {
-    GAP_MAX = 60,      /* what * may pass over */
-    GUESSES_MAX = 256, /* lines of a program that the table does not know */
-    REACH_MAX = 4096,  /* a field this far behind the last is of no message */
-    HINT_REACH = 48,   /* from a hint to the setting that it names */
-    HOST_REACH = 200,  /* from the mark of a host message to its size */
-    REST_REACH = 400,  /* behind the last wording, where its line may say more */
-    REST_MAX = 8192,   /* of a text without a message so much is read for sizes */
-    AROUND = 1500,     /* so far before and behind the message its program may say more of it */
-    CAPTURES_MAX = 4,
-    TELLING_FIGURES = 3, /* so many make a message without its head */
-    CUT_LETTERS = 3,     /* so many of a name tell it where the text is cut off */
-    BYTES = 256
+    GUESSES_MAX = 256,  /* lines of a program that the table does not know */
+    REACH_MAX = 4096,   /* a field this far behind the last is of no message */
+    HINT_REACH = 48,    /* from a hint to the setting that it names */
+    HOST_REACH = 200,   /* from the mark of a host message to its size */
+    REST_REACH = 400,   /* behind the last wording, where its line may say more */
+    REST_MAX = 8192,    /* of a text without a message so much is read for sizes */
+    AROUND = 1500,      /* so far before and behind the message its program may say more of it */
+    TELLING_FIGURES = 3 /* so many make a message without its head */
 };
 
-/* ---- matching one pattern */
-typedef struct match {
-    size_t bytes; /* of the text, 0: none */
-    frag_amount captures[CAPTURES_MAX];
-    size_t capture_count;
-} match;
-
-static size_t capture(char kind, const char *text, frag_amount *amount)
-{
-    return kind == '%'   ? frag_message_size(text, amount)
-           : kind == '#' ? frag_message_number(text, amount)
-                         : frag_message_shape(text, amount);
-}
-
-/* The text ends within the name that follows a figure, and what there is of it is right. */
-static bool is_cut_off(const char *pattern, const char *text, size_t letters)
-{
-    return letters >= CUT_LETTERS && text[strspn(text, "\n")] == '\0' &&
-           pattern[strspn(pattern, "abcdefghijklmnopqrstuvwxyz")] == '\0';
-}
-
-/* At text, without regard to line ends. At most one level deep: a pattern has one *. */
-static bool match_pattern(const char *pattern, const char *text, match *found)
-{
-    size_t at = 0;
-    size_t letters = 0; /* since the last figure */
-    for (; *pattern != '\0'; pattern++) {
-        if (found->capture_count > 0 && is_cut_off(pattern, text + at, letters))
-            break;
-        if (at > 0 && text[at] == '\n')
-            at++;
-        if (*pattern == '*') {
-            for (size_t gap = 0; gap <= GAP_MAX && text[at + gap] != '\0'; gap++) {
-                match rest = *found;
-                if (match_pattern(pattern + 1, text + at + gap, &rest)) {
-                    *found = rest;
-                    found->bytes = at + gap + rest.bytes;
-                    return true;
-                }
-            }
-            return false;
-        }
-        if (*pattern == '%' || *pattern == '#' || *pattern == '&') {
-            FRAG_ASSERT(found->capture_count < CAPTURES_MAX);
-            size_t taken = capture(*pattern, text + at, &found->captures[found->capture_count]);
-            if (taken == 0)
-                return false;
-            found->capture_count++;
-            at += taken;
-            letters = 0;
-        } else if (text[at] == *pattern) {
-            at++;
-            letters++;
-        } else {
-            return false;
-        }
-    }
-    found->bytes = at;
-    return true;
-}
-
-/* ---- the text and where the table may match in it */
+/* ---- the text and what was read of it */
 typedef struct reader {
     frag_message_text text;
     frag_messages *messages;
-    uint16_t first[BYTES][BYTES]; /* wording that begins with these two, from 1; 0: none */
-    uint16_t *next;               /* the next that begins so too */
-    frag_message *current;        /* NULL: none is open */
-    size_t current_at;            /* where it begins */
-    size_t last_at;               /* behind the last thing that belongs to it */
-    size_t span_end;              /* behind the last wording that was found */
-    size_t sizes_end;             /* behind the text in which sizes were collected */
-    uint64_t owner;               /* whose lines it stands in; 0: they do not say */
+    frag_message *current; /* NULL: none is open */
+    size_t current_at;     /* where it begins */
+    size_t last_at;        /* behind the last thing that belongs to it */
+    size_t sizes_end;      /* behind the text in which sizes were collected */
+    uint64_t owner;        /* whose lines it stands in; 0: they do not say */
     const frag_wording *opener;
     bool is_vague; /* nothing but "tried to allocate" so far */
     bool is_cut;   /* begun by a field */
     bool has_hint;
     size_t hint_at;
 } reader;
-
-/* Those that begin with a size are in the list of two zeros. */
-static void index_wordings(reader *state)
-{
-    FRAG_ASSERT(frag_wording_count <= FRAG_WORDINGS_MAX);
-    state->next = frag_alloc(frag_wording_count, sizeof *state->next);
-    for (size_t i = frag_wording_count; i > 0; i--) {
-        const char *pattern = frag_wordings[i - 1].pattern;
-        FRAG_ASSERT(strchr("#&*", pattern[0]) == NULL && strchr("%#&*", pattern[1]) == NULL);
-        bool is_size = pattern[0] == '%';
-        uint16_t *list = &state->first[(unsigned char)(is_size ? '0' : pattern[0])]
-                                      [(unsigned char)(is_size ? '0' : pattern[1])];
-        state->next[i - 1] = *list;
-        *list = (uint16_t)i;
-    }
-}
-
-/* Not of "out-of-memory error", a word with hyphens. */
-static bool is_at_start(const reader *state, size_t at)
-{
-    const char *bytes = state->text.bytes;
-    if (at > 1 && bytes[at - 1] == '-' && isalpha((unsigned char)bytes[at - 2]) &&
-        (state->text.marks[at] & FRAG_MESSAGE_WORD) == 0)
-        return false;
-    return at == 0 || strchr("\n:'\"`]})!-*#=>", bytes[at - 1]) != NULL;
-}
-
-static bool is_at_end(const reader *state, size_t at)
-{
-    const char *rest = state->text.bytes + at;
-    const char *quote = rest + strspn(rest, ".:!");
-    bool is_compared = (*quote == '"' || *quote == '\'') && strncmp(quote + 1, "in", 2) == 0;
-    return !is_compared && (*rest == '\0' || strchr("\n.,;:!?'\"`)]*<", *rest) != NULL);
-}
-
-/* A line may be wrapped, but goes on only in a line of the same process. */
-static bool is_of_one(const reader *state, size_t at, size_t end)
-{
-    if (memchr(state->text.bytes + at, '\n', end - at) == NULL)
-        return true;
-    uint64_t first = frag_message_text_owner(&state->text, at);
-    uint64_t last = frag_message_text_owner(&state->text, end - 1);
-    return first == 0 || last == 0 || first == last;
-}
-
-/* "| CUDA out of memory | too large a batch | a smaller one |": a row of a table, that tells what
- * may happen. */
-static bool is_in_table(const reader *state, size_t at)
-{
-    const frag_message_text *text = &state->text;
-    size_t start = frag_message_text_line_start(text, at);
-    size_t end = frag_message_text_line_end(text, start, REST_REACH);
-    bool has_bar = (text->marks[start] & FRAG_MESSAGE_BAR) != 0;
-    bool is_cell = at == start || strchr("|`*", text->bytes[at - 1]) != NULL;
-    return has_bar && is_cell && memchr(text->bytes + start, '|', end - start) != NULL &&
-           strncmp(text->bytes + start, "error", strlen("error")) != 0;
-}
-
-static bool is_in_place(const reader *state, const frag_wording *wording, size_t at, size_t end)
-{
-    bool has_figures = strpbrk(wording->pattern, "%#&") != NULL;
-    size_t start = frag_message_text_line_start(&state->text, at);
-    bool is_case = strncmp(state->text.bytes + start, "case", strlen("case")) == 0 &&
-                   (state->text.marks[start + strlen("case")] & FRAG_MESSAGE_WORD) != 0;
-    if (wording->role == FRAG_WORDING_OPENS &&
-        ((!has_figures &&
-          (is_case || is_in_table(state, at) || frag_message_is_explained_at(&state->text, at))) ||
-         frag_message_is_of_page(&state->text, at)))
-        return false;
-    return is_of_one(state, at, end) &&
-           ((wording->place & FRAG_WORDING_AT_START) == 0 || is_at_start(state, at)) &&
-           ((wording->place & FRAG_WORDING_AT_END) == 0 || is_at_end(state, end)) &&
-           ((wording->place & FRAG_WORDING_AS_ERROR) == 0 ||
-            frag_message_is_error(state->text.bytes, at, end)) &&
-           ((wording->place & FRAG_WORDING_AS_CODE) == 0 ||
-            frag_message_is_reported(state->text.bytes, at, end));
-}
 
 /* ---- messages in the making */
 static size_t figure_count(const frag_message *message)
@@ -409,7 +261,8 @@ static bool has_releases(frag_framework framework)
            framework == FRAG_FRAMEWORK_PYTORCH_HIP;
 }
 
-static void take_facts(reader *state, const frag_wording *wording, const match *found, size_t end)
+static void take_facts(reader *state, const frag_wording *wording, const frag_wording_match *found,
+                       size_t end)
 {
     frag_message *message = state->current;
     for (size_t i = 0; i < found->capture_count; i++)
@@ -501,7 +354,8 @@ static bool is_aftermath(const reader *state, const frag_wording *wording, size_
            ((wording->says & others) != 0 || (is_bare && is_device));
 }
 
-static void take_opener(reader *state, const frag_wording *wording, const match *found, size_t at)
+static void take_opener(reader *state, const frag_wording *wording, const frag_wording_match *found,
+                        size_t at)
 {
     bool is_vague = wording->framework == FRAG_FRAMEWORK_UNKNOWN;
     if (is_vague && state->current != NULL && state->current->kind == FRAG_MESSAGE_HOST &&
@@ -521,7 +375,8 @@ static void take_opener(reader *state, const frag_wording *wording, const match 
     take_facts(state, wording, found, at + found->bytes);
 }
 
-static void take_field(reader *state, const frag_wording *wording, const match *found, size_t at)
+static void take_field(reader *state, const frag_wording *wording, const frag_wording_match *found,
+                       size_t at)
 {
     if (!is_in_reach(state, at) || state->current->kind != FRAG_MESSAGE_OOM) {
         if ((wording->place & FRAG_WORDING_TELLING) == 0)
@@ -537,8 +392,10 @@ static void take_field(reader *state, const frag_wording *wording, const match *
     take_facts(state, wording, found, at + found->bytes);
 }
 
-static void take(reader *state, const frag_wording *wording, const match *found, size_t at)
+static void take(reader *state, const frag_wording_match *found)
 {
+    const frag_wording *wording = found->wording;
+    size_t at = found->at;
     switch (wording->role) {
     case FRAG_WORDING_OPENS:
         take_opener(state, wording, found, at);
@@ -584,94 +441,20 @@ static void take(reader *state, const frag_wording *wording, const match *found,
     }
 }
 
-static bool is_digit(char byte)
-{
-    return byte >= '0' && byte <= '9';
-}
-
-/* Is this digit not the first of its number? */
-static bool is_inside_number(const char *text, size_t at)
-{
-    return at > 0 && is_digit(text[at]) &&
-           (is_digit(text[at - 1]) ||
-            (at > 1 && (text[at - 1] == '.' || text[at - 1] == ',') && is_digit(text[at - 2])));
-}
-
-/* Most wordings differ soon from what stands here. */
-static bool may_match(const char *pattern, const char *text)
-{
-    for (size_t i = 2;
-         i < 6 && pattern[0] != '%' && pattern[i] != '\0' && strchr("%#&*", pattern[i]) == NULL;
-         i++)
-        if (text[i - 1] == '\n' || text[i] == '\n')
-            return true;
-        else if (text[i] != pattern[i])
-            return false;
-    return true;
-}
-
-/* The wording that covers most text at a place. */
-typedef struct longest {
-    const frag_wording *wording; /* NULL: none fits */
-    match found;
-} longest;
-
-/* Of two that cover the same text the one with more letters of its own is the more special. */
-static bool is_longer(const frag_wording *wording, const match *found, const longest *best)
-{
-    return best->wording == NULL || found->bytes > best->found.bytes ||
-           (found->bytes == best->found.bytes &&
-            strlen(wording->pattern) > strlen(best->wording->pattern));
-}
-
-static void try_wording(const reader *state, const frag_wording *wording, size_t at, longest *best)
-{
-    const char *text = state->text.bytes + at;
-    match found;
-    if (!may_match(wording->pattern, text))
-        return;
-    found.capture_count = 0;
-    if (match_pattern(wording->pattern, text, &found) && is_longer(wording, &found, best) &&
-        is_in_place(state, wording, at, at + found.bytes))
-        *best = (longest){.wording = wording, .found = found};
-}
-
-/* A line ends between the first two bytes, which is rare: any wording may fit. */
-static void find_at_line_end(const reader *state, size_t at, longest *best)
-{
-    for (size_t i = 0; i < frag_wording_count; i++)
-        if (frag_wordings[i].pattern[0] == state->text.bytes[at])
-            try_wording(state, &frag_wordings[i], at, best);
-}
-
-static void find_at(const reader *state, size_t at, longest *best)
-{
-    const char *text = state->text.bytes;
-    frag_amount size;
-    bool is_size = is_digit(text[at]);
-    if (!is_size && text[at + 1] == '\n') {
-        find_at_line_end(state, at, best);
-        return;
-    }
-    uint16_t wording = state->first[(unsigned char)(is_size ? '0' : text[at])]
-                                   [(unsigned char)(is_size ? '0' : text[at + 1])];
-    if (wording == 0 ||
-        (is_size && (is_inside_number(text, at) || frag_message_size(text + at, &size) == 0)))
-        return;
-    for (; wording != 0; wording = state->next[wording - 1])
-        try_wording(state, &frag_wordings[wording - 1], at, best);
-}
-
 /* What lies wholly inside the wording before says nothing new. */
-static void read_at(reader *state, size_t at)
+static void read_wordings(reader *state)
 {
-    longest best = {.wording = NULL};
-    find_at(state, at, &best);
-    if (best.wording == NULL || at + best.found.bytes <= state->span_end)
-        return;
-    state->span_end = at + best.found.bytes;
-    state->messages->is_matched[best.wording - frag_wordings] = true;
-    take(state, best.wording, &best.found, at);
+    frag_wording_index index;
+    frag_wording_match found;
+    size_t end = 0;
+    frag_wording_index_make(&index);
+    for (size_t at = 0; frag_wording_find(&index, &state->text, at, end, &found);
+         at = found.at + 1) {
+        end = found.at + found.bytes;
+        state->messages->is_matched[found.wording - frag_wordings] = true;
+        take(state, &found);
+    }
+    frag_wording_index_destroy(&index);
 }
 
 /* The allocator is TensorFlow's, but what says so in the same text is JAX. */
@@ -839,10 +622,9 @@ static void read_messages(frag_messages *messages, const char *text, size_t leng
         text = unescaped.bytes;
         length = unescaped.length;
     }
-    index_wordings(&state);
     frag_message_text_make(&state.text, text, length);
-    for (size_t at = 0; at < state.text.length && has_wordings; at++)
-        read_at(&state, at);
+    if (has_wordings)
+        read_wordings(&state);
     close_message(&state);
     bool is_host = messages->count > 0 && is_guessing(messages) &&
                    frag_messages_best(messages)->kind == FRAG_MESSAGE_HOST;
@@ -870,7 +652,6 @@ static void read_messages(frag_messages *messages, const char *text, size_t leng
     frag_message_text_destroy(&state.text);
     frag_text_destroy(&converted);
     frag_text_destroy(&unescaped);
-    frag_free(state.next);
 }
 
 void frag_messages_read(frag_messages *messages, const char *text, size_t length)

@@ -224,6 +224,17 @@ bool frag_message_line_has(const frag_message_split_line *read, size_t index, ui
     return index < read->count && (read->words[index].kinds & kinds) != 0;
 }
 
+bool frag_message_line_is_model(const frag_message_split_line *read, size_t i)
+{
+    if (i >= read->count)
+        return false;
+    const frag_message_word *word = &read->words[i];
+    char behind = read->text->bytes[word->end];
+    return word->end - word->at <= 2 && behind >= '0' && behind <= '9' &&
+           read->text->bytes[word->at] >= 'a' && read->text->bytes[word->at] <= 'z' &&
+           (read->text->marks[word->end] & FRAG_MESSAGE_WORD) == 0;
+}
+
 bool frag_message_line_has_within(const frag_message_split_line *read, size_t from, size_t to,
                                   uint32_t kinds)
 {

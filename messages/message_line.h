@@ -25,6 +25,9 @@ bool frag_message_line_has(const frag_message_split_line *read, size_t index, ui
 /* Is the word i of one small name with the word before it ("malloc_failed")? */
 bool frag_message_line_is_joined(const frag_message_split_line *read, size_t i);
 
+/* Is the word i the letter or two of a name such as "T4" and "A100", which end in digits? */
+bool frag_message_line_is_model(const frag_message_split_line *read, size_t i);
+
 /* Does any word from from to before to have one of the kinds? */
 bool frag_message_line_has_within(const frag_message_split_line *read, size_t from, size_t to,
                                   uint32_t kinds);

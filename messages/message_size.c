@@ -57,12 +57,13 @@ static size_t read_unit(const char *text, uint64_t *unit)
         const char *name;
         unsigned shift;
     } units[] = {
-        {"gigabytes", 30}, {"gigabyte", 30}, {"megabytes", 20}, {"megabyte", 20}, {"kilobytes", 10},
-        {"kilobyte", 10},  {"gbytes", 30},   {"gbyte", 30},     {"mbytes", 20},   {"mbyte", 20},
-        {"kbytes", 10},    {"kbyte", 10},    {"bytes", 0},      {"byte", 0},      {"eib", 60},
-        {"pib", 50},       {"tib", 40},      {"gib", 30},       {"mib", 20},      {"kib", 10},
-        {"eb", 60},        {"pb", 50},       {"tb", 40},        {"gb", 30},       {"mb", 20},
-        {"kb", 10},        {"g", 30},        {"m", 20},         {"k", 10},        {"b", 0},
+        {"gigs", 30},     {"megs", 20},      {"gigabytes", 30}, {"gigabyte", 30}, {"megabytes", 20},
+        {"megabyte", 20}, {"kilobytes", 10}, {"kilobyte", 10},  {"gbytes", 30},   {"gbyte", 30},
+        {"mbytes", 20},   {"mbyte", 20},     {"kbytes", 10},    {"kbyte", 10},    {"bytes", 0},
+        {"byte", 0},      {"eib", 60},       {"pib", 50},       {"tib", 40},      {"gib", 30},
+        {"mib", 20},      {"kib", 10},       {"eb", 60},        {"pb", 50},       {"tb", 40},
+        {"gb", 30},       {"mb", 20},        {"kb", 10},        {"g", 30},        {"m", 20},
+        {"k", 10},        {"b", 0},
     };
     for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
         size_t at = 0;

@@ -128,6 +128,7 @@ static const struct {
     {"gpu", FRAG_WORD_DEVICE},
     {"gpuassert", FRAG_WORD_DEVICE},
     {"gpus", FRAG_WORD_DEVICE},
+    {"graphic", FRAG_WORD_DEVICE},
     {"graphics", FRAG_WORD_DEVICE},
     {"greater", FRAG_WORD_EXCEED},
     {"gtx", FRAG_WORD_DEVICE},

@@ -1,4 +1,4 @@
-#include "messages/message_form.h"
+#include "messages/guess/message_form.h"
 
 #include <stdint.h>
 #include <string.h>

@@ -1,8 +1,8 @@
-#include "messages/message_presume.h"
+#include "messages/guess/message_presume.h"
 
 #include <string.h>
 
-#include "messages/message_aside.h"
+#include "messages/guess/message_aside.h"
 
 enum {
     NEAR = 8,         /* words between two that belong together */
@@ -267,6 +267,10 @@ static bool is_compared(const frag_message_split_line *read, size_t i)
 {
     static frag_word_list words = {"less",   "lower",   "smaller", "fewer",  "larger",
                                    "bigger", "greater", "more",    "higher", NULL};
+    static frag_word_list owns = {"with", "have", "having", NULL};
+    if (i > 0 && frag_message_line_is_any(read, i - 1, owns) &&
+        (read->kinds & (FRAG_WORD_FAIL | FRAG_WORD_ERROR)) == 0)
+        return false; /* "on cards with less than 4 GB" */
     return frag_message_line_is(read, i, "beyond") ||
            (frag_message_line_is_any(read, i, words) && frag_message_line_is(read, i + 1, "than"));
 }
@@ -323,7 +327,9 @@ static bool is_failing(const frag_message_split_line *read, size_t i, frag_word_
     static frag_word_list words = {"refused", "rejected", "denied", "impossible", "unsuccessful",
                                    "bad",     "null",     "nil",    "nullptr",    NULL};
     static frag_word_list compared = {"within", "equal", "close", "between", "same", NULL};
-    if (frag_message_line_is(read, i, "not") && frag_message_line_is_any(read, i + 1, compared))
+    bool is_contrast = i > 0 && read->text->bytes[read->words[i - 1].end] == ',';
+    if (frag_message_line_is(read, i, "not") && /* "the precision, not allocated memory" */
+        (is_contrast || frag_message_line_is_any(read, i + 1, compared)))
         return false;
     if (frag_message_line_has(read, i, FRAG_WORD_ERROR))
         return has_allocation(read, i > 0 ? i - 1 : 0, i + 1 + ARTICLE);
@@ -387,7 +393,9 @@ static bool is_unmade(const frag_message_split_line *read, size_t i, frag_word_r
     for (size_t j = around.from; j < around.to; j++)
         is_made |= frag_message_line_is(read, j, "gl") &&
                    frag_message_line_has_any(read, j + 1, j + 4, contents);
-    return (frag_message_line_has(read, i, FRAG_WORD_FAIL) || is_negation(read, i)) && is_made &&
+    bool is_failed = frag_message_line_has(read, i, FRAG_WORD_FAIL) ||
+                     (is_negation(read, i) && !frag_message_line_is(read, i, "never"));
+    return is_failed && is_made &&
            frag_message_line_has_any(read, around.from, around.to, things) &&
            has_big_figure(read, around);
 }
@@ -511,8 +519,7 @@ static bool falls_short_below(const frag_message_split_line *read, size_t i)
 /* ---- memory that a program was not given */
 static bool is_refused(const frag_message_split_line *read, size_t i)
 {
-    static frag_word_list words = {"refused", "denied", "rejected", "not",
-                                   "t",       "never",  "couldnt",  NULL};
+    static frag_word_list words = {"refused", "denied", "rejected", "not", "t", "couldnt", NULL};
     return frag_message_line_has(read, i, FRAG_WORD_FAIL) ||
            frag_message_line_is_any(read, i, words);
 }
@@ -673,11 +680,14 @@ static bool is_supposed(const frag_message_split_line *read, size_t failure)
     /* "Out of memory: this happens when ..." */
     if (clause.to < read->count && !is_marked(read, failure) && ends_before(read, clause.to, ":"))
         clause.to = range_around(read, clause.to, CLAUSE_ENDS).to;
+    for (size_t i = clause.from; i < failure; i++) /* "if it has 30, but memory is short" */
+        clause.from = frag_message_line_is(read, i, "but") ? i : clause.from;
     static frag_word_list words = {
-        "should",   "avoid*",  "prevent*", "unless",  "whether", "how",      "why",      "what",
-        "possibly", "example", "consider", "try",     "without", "please",   "help",     "perhaps",
-        "such",     "fix",     "before",   "detect*", "never",   "probably", "question", "hello",
-        "i",        "we",      "my",       "our",     "handle*", "handling", NULL};
+        "should",   "avoid*",   "prevent*", "unless",   "whether", "how",     "why",
+        "what",     "possibly", "example",  "consider", "try",     "without", "please",
+        "help",     "perhaps",  "such",     "fix",      "before",  "detect*", "never",
+        "probably", "question", "hello",    "i",        "we",      "my",      "our",
+        "handle*",  "handling", "ll",       "will",     "careful", NULL};
     for (size_t i = clause.from; i < clause.to; i++) {
         bool is_that =
             frag_message_line_is(read, i, "that") &&
@@ -716,14 +726,16 @@ static bool is_mentioned(const frag_message_split_line *read, size_t i)
     size_t end = frag_message_text_line_end(text, read->words[i].at, NEAR * NEAR);
     bool is_token = true;
     for (size_t at = start + 1; at < end && is_token; at++)
-        is_token = (text->marks[at] & FRAG_MESSAGE_WORD) == 0;
+        is_token = (text->marks[at] & FRAG_MESSAGE_WORD) == 0 &&
+                   text->bytes[at] != FRAG_MESSAGE_FOREIGN; /* a script without blanks */
     size_t before = i > ARTICLE ? i - ARTICLE : 0;
     bool has_article = false;
     for (size_t j = before; j < i; j++) /* "30B-A3B" is a name */
         has_article |= frag_message_line_is_any(read, j, articles) &&
                        (j == 0 || text->bytes[read->words[j].at - 1] != '-');
     bool is_event = frag_message_line_has_any(read, 0, read->count, events);
-    return is_token || (has_article && !is_event) ||
+    bool is_killer = frag_message_line_is(read, i + 1, "killer"); /* of the computer's system */
+    return is_token || is_killer || (has_article && !is_event) ||
            (!is_marked(read, read->count) && is_counted(read, i));
 }
 

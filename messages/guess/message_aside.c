@@ -1,4 +1,4 @@
-#include "messages/message_aside.h"
+#include "messages/guess/message_aside.h"
 
 #include <string.h>
 
@@ -449,6 +449,92 @@ static bool is_foretold(const frag_message_split_line *read, frag_word_range sen
     return false;
 }
 
+/* "which causes 'CUDA out of memory' errors": of any of them, where nobody says "I" */
+static bool is_of_many(const frag_message_split_line *read, frag_word_range sentence, size_t at)
+{
+    static frag_word_list people = {"i", "we", "my", "our", NULL};
+    static frag_word_list many = {"errors",   "events", "issues",     "crashes",
+                                  "failures", "kills",  "exceptions", NULL};
+    static frag_word_list verbs = {"cause*",    "lead*",   "trigger*", "produc*", "result*",
+                                   "suffer*",   "face",    "meet",     "see",     "encounter",
+                                   "premature", "random",  "frequent", "cryptic", "of",
+                                   "common",    "typical", "and",      NULL};
+    return frag_message_line_has_any(read, at + 1, at + 1 + NAME, many) &&
+           frag_message_line_has_any(read, at > NAME ? at - NAME : 0, at, verbs) &&
+           !frag_message_line_has_any(read, sentence.from, sentence.to, people);
+}
+
+/* "The "GPU memory full" error is a common frustration" */
+static bool is_described(const frag_message_split_line *read, frag_word_range sentence, size_t at)
+{
+    static frag_word_list people = {"i", "we", "my", "our", NULL};
+    static frag_word_list names = {"error", "errors", "message", "warning", NULL};
+    static frag_word_list states = {"is", "are", NULL};
+    static frag_word_list kinds = {"common", "frustrat*", "usually", "often", "typical*",
+                                   "one",    "known",     "among",   NULL};
+    for (size_t i = at + 1; i < at + NEAR; i++)
+        if (frag_message_line_is_any(read, i, names) &&
+            frag_message_line_is_any(read, i + 1, states))
+            return frag_message_line_has_any(read, i + 2, i + 2 + NAME, kinds) &&
+                   !frag_message_line_has_any(read, sentence.from, sentence.to, people);
+    return false;
+}
+
+/* "Clarifies that OUT_OF_MEMORY should be returned": what a program is to do */
+static bool is_rule_of_interface(const frag_message_split_line *read, size_t at)
+{
+    static frag_word_list musts = {"should", "shall", "must", NULL};
+    static frag_word_list ends = {"returned", "reported", "thrown", "raised", "generated", NULL};
+    static frag_word_list heads = {"clarif*", "document*", NULL};
+    if (frag_message_line_is_any(read, 0, heads) ||
+        (frag_message_line_is(read, 0, "testing") && frag_message_line_is(read, 1, "needed")))
+        return true;
+    for (size_t i = at; i < at + NEAR + 2; i++)
+        if (frag_message_line_is_any(read, i, musts) && frag_message_line_is(read, i + 1, "be") &&
+            frag_message_line_is_any(read, i + 2, ends))
+            return true;
+    return false;
+}
+
+/* "Out of Memory: GPU Fix", "CUDA OOM - Quick Guide": the heading of a page */
+static bool is_title_of_guide(const frag_message_split_line *read, size_t at)
+{
+    static frag_word_list guides = {"fix",    "fixes",     "guide",      "explained",
+                                    "tips",   "solutions", "solution",   "fixed",
+                                    "solved", "tutorial",  "cheatsheet", "troubleshooting",
+                                    NULL};
+    static frag_word_list asked = {"please", "pls", "no", "any", "to", "a", NULL};
+    const frag_message_text *text = read->text;
+    size_t last = read->count - 1;
+    size_t end = frag_message_text_line_end(text, read->words[last].end, BEHIND);
+    if (last <= at || end != read->words[last].end || last > at + NEAR ||
+        !frag_message_line_is_any(read, last, guides) ||
+        frag_message_line_has_any(read, last - 1, last, asked))
+        return false;
+    if (frag_message_line_is(read, last, "explained"))
+        return true;
+    for (size_t i = read->words[at].end; i < read->words[last].at; i++)
+        if (strchr(":-|\x01", text->bytes[i]) != NULL)
+            return true;
+    return false;
+}
+
+/* "When you ask for a tensor, the allocation fails", "You have, say, 4 GB": what would happen */
+static bool is_supposition(const frag_message_split_line *read, frag_word_range sentence, size_t at)
+{
+    static frag_word_list starts = {"when", "if", "whenever", "suppose", "imagine", NULL};
+    static frag_word_list you = {"you", "a", "an", "that", "your", NULL};
+    if (frag_message_line_is_any(read, sentence.from, starts) && at > sentence.from &&
+        frag_message_line_is_any(read, sentence.from + 1, you))
+        return true;
+    for (size_t i = sentence.from + 1; i < at; i++)
+        if (frag_message_line_is(read, i, "say") &&
+            read->text->bytes[read->words[i - 1].end] == ',' &&
+            read->text->bytes[read->words[i].end] == ',')
+            return true;
+    return false;
+}
+
 bool frag_message_is_explained(const frag_message_split_line *read, size_t at)
 {
     static frag_word_list articles = {"the", "a", "an", "this", NULL};
@@ -458,7 +544,10 @@ bool frag_message_is_explained(const frag_message_split_line *read, size_t at)
     bool is_free =
         frag_message_line_is_any(read, 0, articles) || !frag_message_has_mark(read, read->count);
     return is_instance(read, sentence.from, at) ||
-           (is_free && (is_explanation(read, at) || is_foretold(read, sentence, at)));
+           (is_free && (is_explanation(read, at) || is_foretold(read, sentence, at) ||
+                        is_of_many(read, sentence, at) || is_supposition(read, sentence, at) ||
+                        is_title_of_guide(read, at) || is_rule_of_interface(read, at) ||
+                        is_described(read, sentence, at)));
 }
 
 bool frag_message_is_narrated(const frag_message_split_line *read, size_t at)

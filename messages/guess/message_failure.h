@@ -1,7 +1,7 @@
 /* What an error is: the words in which programs say that memory ran out, and the signs by which
  * they set off what they report. */
-#ifndef FRAG_MESSAGES_MESSAGE_FAILURE_H
-#define FRAG_MESSAGES_MESSAGE_FAILURE_H
+#ifndef FRAG_GUESS_MESSAGE_FAILURE_H
+#define FRAG_GUESS_MESSAGE_FAILURE_H
 
 #include "messages/message_line.h"
 

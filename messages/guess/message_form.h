@@ -3,8 +3,8 @@
  * Programs that check the runtime's return code print its text, "out of memory", in a form of their
  * own: behind the name of a call, a colon, a code, or before a place in the source. So the form
  * and a mark of a GPU nearby tell it; no list of programs could. */
-#ifndef FRAG_MESSAGES_MESSAGE_FORM_H
-#define FRAG_MESSAGES_MESSAGE_FORM_H
+#ifndef FRAG_GUESS_MESSAGE_FORM_H
+#define FRAG_GUESS_MESSAGE_FORM_H
 
 #include "messages/message_text.h"
 

@@ -1,7 +1,7 @@
 /* Messages of programs whose wording nobody wrote down: lines that speak of memory and of failure
  * in the form of an error, not of a sentence about one. */
-#ifndef FRAG_MESSAGES_MESSAGE_GUESS_H
-#define FRAG_MESSAGES_MESSAGE_GUESS_H
+#ifndef FRAG_GUESS_MESSAGE_GUESS_H
+#define FRAG_GUESS_MESSAGE_GUESS_H
 
 #include "messages/message_facts.h"
 #include "messages/message_text.h"

@@ -1,4 +1,4 @@
-#include "messages/message_failure.h"
+#include "messages/guess/message_failure.h"
 
 #include <string.h>
 
@@ -106,7 +106,7 @@ static bool is_lack(const frag_message_split_line *read, size_t i)
 {
     static frag_word_list nots = {"not", "no", "t", "doesnt", "dont", "isnt", NULL};
     static frag_word_list wanted = {"sufficient", "available", "free", NULL};
-    static frag_word_list enough = {"enough", NULL};
+    static frag_word_list enough = {"enough*", "enougth", NULL};
     static frag_word_list little = {"little", "small", NULL};
     bool is_not = frag_message_line_is_any(read, i, nots) &&
                   (frag_message_line_is_any(read, i + 1, wanted) ||
@@ -208,7 +208,8 @@ static bool is_memory_short(const frag_message_split_line *read, size_t i)
              frag_message_line_is(read, i + 3, "enough")) ||
             (frag_message_line_is(read, i + 1, "is") &&
              (frag_message_line_is(read, i + 2, "full") ||
-              frag_message_line_is(read, i + 3, "enough"))));
+              (!frag_message_line_is(read, i + 2, "it") && /* "12 GB VRAM, is it enough" */
+               frag_message_line_is(read, i + 3, "enough")))));
 }
 
 /* "assertion 'allocs == 0' failed" is a failure of another kind. */
@@ -448,6 +449,8 @@ static bool is_exceeding(const frag_message_split_line *read, size_t i)
     static frag_word_list exceeds = {"exceed", "exceeds", "exceeded", NULL};
     bool is_than =
         frag_message_line_is(read, i + 1, "than") || frag_message_line_is_any(read, i, exceeds);
+    bool is_share = i + 2 < read->count && frag_message_line_is(read, i + 1, "than") &&
+                    read->text->bytes[read->words[i + 2].end] == '%'; /* "more than 100%" */
     bool is_plain = (read->kinds & (FRAG_WORD_MEMORY | FRAG_WORD_ALLOCATE)) != 0;
     static frag_word_list denials = {"not", "cannot", NULL};
     static frag_word_list others = {"body", "line", "message", "packet", "payload", "header", NULL};
@@ -456,7 +459,7 @@ static bool is_exceeding(const frag_message_split_line *read, size_t i)
                                (is_harmless && frag_message_line_is_any(read, i - 1, denials)));
     bool is_of_others = (read->kinds & FRAG_WORD_DEVICE) == 0 &&
                         frag_message_line_has_any(read, i > NEAR ? i - NEAR : 0, i, others);
-    return is_about && is_than && !is_denied && !is_of_others &&
+    return is_about && is_than && !is_share && !is_denied && !is_of_others &&
            (is_plain || has_big_figure(read)) &&
            (read->kinds & (FRAG_WORD_ALLOCATE | FRAG_WORD_UNIT | FRAG_WORD_DEVICE)) != 0;
 }
@@ -679,7 +682,10 @@ bool frag_message_has_mark(const frag_message_split_line *read, size_t to)
             return true;
         bool is_failing =
             frag_message_line_is(read, i, "failed") && behind != '\0' && strchr(":", behind);
-        if ((frag_message_line_has(read, i, FRAG_WORD_ERROR) && is_mark) || is_failing)
+        static frag_word_list ends = {"crashed", "aborted", "terminated", NULL};
+        bool is_pause =
+            behind == ',' && frag_message_line_is_any(read, i, ends); /* "crashed, or" */
+        if ((frag_message_line_has(read, i, FRAG_WORD_ERROR) && is_mark && !is_pause) || is_failing)
             return true;
         if ((frag_message_line_is(read, i, "e") && behind == ']') ||
             (frag_message_line_is(read, i, "outofmemory") && behind == ':'))

@@ -1,9 +1,9 @@
 /* What is no message although it speaks of memory that ran out: sentences, questions, tables,
  * items of lists, sources. */
-#ifndef FRAG_MESSAGES_MESSAGE_ASIDE_H
-#define FRAG_MESSAGES_MESSAGE_ASIDE_H
+#ifndef FRAG_GUESS_MESSAGE_ASIDE_H
+#define FRAG_GUESS_MESSAGE_ASIDE_H
 
-#include "messages/message_failure.h"
+#include "messages/guess/message_failure.h"
 #include "messages/message_line.h"
 
 /* Words of a sentence before the failure or right behind it; anywhere in the line. */

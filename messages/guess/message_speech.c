@@ -1,0 +1,330 @@
+#include "messages/guess/message_speech.h"
+
+#include "messages/guess/message_aside.h"
+
+enum {
+    NEAR = 4,         /* words between two that belong together */
+    CLAUSE = 10,      /* words from what was full to what came of it */
+    SHORT_WORDS = 40, /* of so many words is what a person says in short */
+    CARD_MIN = 1000,  /* "3060": the name of a card is a number from here */
+    CARD_MAX = 9999   /* to here */
+};
+
+static frag_word_list people = {"i", "we", "my", "our", "me", "mine", NULL};
+
+/* What may happen, is asked, mended, avoided, or happens to anybody. */
+static bool is_doubted(const frag_message_split_line *read, size_t from, size_t to)
+{
+    static frag_word_list words = {
+        "if",     "whenever", "may",      "might",     "could",   "would",     "should", "will",
+        "ll",     "avoid*",   "prevent*", "fix*",      "no",      "longer",    "never",  "without",
+        "not",    "t",        "how",      "what",      "you",     "your",      "they",   "users",
+        "people", "someone",  "unless",   "example",   "maybe",   "perhaps",   "so",     "until",
+        "test*",  "handl*",   "catch*",   "reduc*",    "solve*",  "resolv*",   "can",    "does",
+        "add*",   "support*", "often",    "sometimes", "usually", "typically", "likely", NULL};
+    static frag_word_list me = {"i", "we", NULL};
+    for (size_t i = from; i < to; i++)
+        if ((frag_message_line_is_any(read, i, words) && !frag_message_line_is_model(read, i)) ||
+            (frag_message_line_is(read, i, "when") && !frag_message_line_is_any(read, i + 1, me) &&
+             !frag_message_line_ends(read, i + 1, "ing")))
+            return true;
+    return false;
+}
+
+/* "Does it OOM on 8 GB?" */
+static bool is_asked(const frag_message_split_line *read, frag_word_range sentence)
+{
+    static frag_word_list openers = {"is",    "does",   "do",   "will", "would", "can",
+                                     "could", "has",    "did",  "are",  "why",   "how",
+                                     "what",  "should", "have", NULL};
+    return frag_message_line_is_any(read, sentence.from, openers) &&
+           read->text->bytes[read->words[sentence.to - 1].end] == '?';
+}
+
+/* "on a T4", "my 3060", "with 12 GB" */
+static bool names_card(const frag_message_split_line *read, size_t from, size_t to)
+{
+    for (size_t i = from; i < to && i < read->count; i++) {
+        const frag_message_word *word = &read->words[i];
+        bool is_model = frag_message_line_is_model(read, i);
+        bool is_number = frag_message_line_has(read, i, FRAG_WORD_NUMBER) &&
+                         word->amount.bytes >= CARD_MIN && word->amount.bytes <= CARD_MAX;
+        if (is_model || is_number ||
+            frag_message_line_has(read, i, FRAG_WORD_SIZE | FRAG_WORD_DEVICE))
+            return true;
+    }
+    return false;
+}
+
+static bool is_mine(const frag_message_split_line *read, frag_word_range sentence)
+{
+    return frag_message_line_has_any(read, sentence.from, sentence.to, people);
+}
+
+/* "It OOMs at step 20", "OOM'd after ten minutes", "keeps OOMing"; "fewer OOMs" are only counted.
+ */
+static bool is_verb(const frag_message_split_line *read, size_t i, frag_word_range sentence)
+{
+    static frag_word_list verbs = {"oomed", "ooming", NULL};
+    static frag_word_list subjects = {"it",    "this", "that",  "and",   "then",      "always",
+                                      "still", "also", "now",   "model", "training",  "immediately",
+                                      "run",   "just", "which", "even",  "inference", NULL};
+    static frag_word_list ends = {"d", "ed", "ing", NULL};
+    static frag_word_list links = {"at",   "on",    "with",  "during", "in",    "after",
+                                   "when", "for",   "every", "while",  "again", "immediately",
+                                   "even", "right", "as",    NULL};
+    static frag_word_list tails = {"med", "ming",
+                                   NULL}; /* "OOMed": split before its last capital */
+    if (frag_message_line_is_any(read, i, verbs) ||
+        (frag_message_line_is(read, i, "oo") && frag_message_line_is_any(read, i + 1, tails) &&
+         read->words[i].end == read->words[i + 1].at))
+        return true;
+    if (frag_message_line_is(read, i, "oom") && frag_message_line_is_any(read, i + 1, ends) &&
+        read->words[i + 1].at == read->words[i].end + 1)
+        return true;
+    bool is_split = frag_message_line_is(read, i, "oom") &&
+                    frag_message_line_is(read, i + 1, "s") &&
+                    read->words[i + 1].at == read->words[i].end + 1; /* "OOM's" */
+    size_t behind = is_split ? i + 2 : i + 1;
+    return (is_split || frag_message_line_is(read, i, "ooms")) &&
+           (i == sentence.from || frag_message_line_is_any(read, i - 1, subjects)) &&
+           (behind == sentence.to || frag_message_line_is_any(read, behind, links));
+}
+
+/* "on a T4 it goes OOM", "will OOM when the batch is above 4" */
+static bool goes_out(const frag_message_split_line *read, size_t i, frag_word_range sentence)
+{
+    static frag_word_list runs = {"training",   "it",         "validation", "inference",
+                                  "job",        "process",    "model",      "script",
+                                  "finetuning", "evaluation", NULL};
+    static frag_word_list links = {"on", "at", "in", "after", "during", "with", "even", NULL};
+    bool is_run = i > sentence.from && frag_message_line_is_any(read, i - 1, runs) &&
+                  (i + 2 >= sentence.to || frag_message_line_is_any(read, i + 2, links));
+    static frag_word_list goes = {"goes",  "went", "runs", "run", "ran",
+                                  "going", "gets", "hits", NULL};
+    static frag_word_list conditions = {"when*", "if", "above", "beyond", "with", "after", NULL};
+    bool has_number = false;
+    for (size_t j = i + 2; j < sentence.to; j++)
+        has_number |= frag_message_line_has(read, j, FRAG_WORD_NUMBER | FRAG_WORD_SIZE) &&
+                      frag_message_line_has_any(read, i + 2, j, conditions);
+    bool is_tried = frag_message_line_is(read, i, "will") && i == sentence.from + 1 &&
+                    frag_message_line_is(read, sentence.from, "it") && has_number;
+    return frag_message_line_is(read, i + 1, "oom") &&
+           (is_tried ||
+            (frag_message_line_is_any(read, i, goes) && !is_doubted(read, sentence.from, i) &&
+             (is_run || is_mine(read, sentence) || names_card(read, sentence.from, sentence.to))));
+}
+
+/* "Same here, OOM on a 3090", "+1, CUDA out of memory" */
+static bool is_agreement(const frag_message_split_line *read, size_t i, frag_word_range sentence)
+{
+    static frag_word_list heres = {"here", "issue", "problem", "error", "too", "thing", NULL};
+    static frag_word_list heads = {"same", "me", "similar", NULL};
+    size_t from = sentence.from;
+    bool is_counted = frag_message_line_has(read, from, FRAG_WORD_NUMBER) &&
+                      read->words[from].at > 0 &&
+                      read->text->bytes[read->words[from].at - 1] == '+';
+    bool is_same = (frag_message_line_is_any(read, from, heads) &&
+                    frag_message_line_is_any(read, from + 1, heres)) ||
+                   is_counted;
+    return is_same && i > from && i <= from + CLAUSE && frag_message_is_out_of(read, i) &&
+           !is_doubted(read, from, i);
+}
+
+/* "fills up", "goes up to 24 GB", "gets eaten", "is exhausted", "runs out", "maxed out" */
+static bool is_filling(const frag_message_split_line *read, size_t i)
+{
+    static frag_word_list fills = {"fill*", "max*", "eat*", "saturat*", "satur*", "explod*", NULL};
+    static frag_word_list rises = {"goes",  "went",   "climb*", "rise*",   "rising",
+                                   "jump*", "shoot*", "grow*",  "rocket*", NULL};
+    static frag_word_list states = {"is", "was", "gets", "got", "are", "becomes", NULL};
+    static frag_word_list fulls = {"full", "exhausted", "eaten",    "insufficient",
+                                   "gone", "maxed",     "depleted", NULL};
+    static frag_word_list runs = {"runs", "ran", "running", "run", NULL};
+    static frag_word_list ups = {"up", "to", NULL};
+    static frag_word_list alls = {"all", "whole", "entire", "every", NULL};
+    static frag_word_list uses = {"use*", "using", "tak*", "consum*", "eat*", "hog*", NULL};
+    if (frag_message_line_is_any(read, i, fills))
+        return true;
+    if (frag_message_line_is_any(read, i, rises))
+        return frag_message_line_has_any(read, i + 1, i + NEAR, ups) ||
+               frag_message_line_has_within(read, i + 1, i + NEAR, FRAG_WORD_SIZE);
+    if (frag_message_line_is_any(read, i, uses))
+        return frag_message_line_has_any(read, i + 1, i + NEAR, alls);
+    if (frag_message_line_is_any(read, i, runs))
+        return frag_message_line_is(read, i + 1, "out") && !frag_message_line_is(read, i + 2, "of");
+    return frag_message_line_is_any(read, i, states) &&
+           frag_message_line_is_any(read, i + 1, fulls);
+}
+
+/* "VRAM", "GPU memory", "the card's memory" between the words from and to */
+static bool has_device_memory(const frag_message_split_line *read, size_t from, size_t to)
+{
+    static frag_word_list vram = {"vram", NULL};
+    static frag_word_list cards = {"card", "gpu", "graphics", "video", NULL};
+    for (size_t i = from; i < to && i < read->count; i++)
+        if (frag_message_line_is_any(read, i, vram) ||
+            (frag_message_line_has(read, i, FRAG_WORD_MEMORY) &&
+             frag_message_line_has_any(read, i > NEAR - 1 ? i - (NEAR - 1) : 0, i, cards)))
+            return true;
+    return false;
+}
+
+static bool has_died(const frag_message_split_line *read, size_t from, size_t to)
+{
+    static frag_word_list ends = {"crash*", "die*",   "died",  "dying", "fail*",  "freez*",
+                                  "froze",  "reset*", "hang*", "hung",  "abort*", "stop*",
+                                  "quit*",  "kill*",  "exit*", NULL};
+    return frag_message_line_has_any(read, from, to, ends);
+}
+
+static bool is_short(const frag_message_split_line *read)
+{
+    size_t words = 0;
+    for (size_t at = 0; at < read->text->length && words <= SHORT_WORDS; at++)
+        words += (read->text->marks[at] & FRAG_MESSAGE_WORD) != 0;
+    return words <= SHORT_WORDS;
+}
+
+/* "VRAM fills up to 100% and then the app crashes", "my GPU memory is exhausted after three
+ * epochs": it was full, and something came of it, or it is mine. */
+static bool is_full(const frag_message_split_line *read, size_t i, frag_word_range sentence)
+{
+    static frag_word_list after = {"after", "when", "at", "on", "during", "every", "with", NULL};
+    size_t to = i + CLAUSE < sentence.to ? i + CLAUSE : sentence.to;
+    if (!is_filling(read, i) || is_doubted(read, sentence.from, i) ||
+        !has_device_memory(read, sentence.from, i + NEAR + 1))
+        return false;
+    static frag_word_list ends = {"exhausted", "out", "insufficient", NULL};
+    bool is_end = frag_message_line_has_any(read, i + 1, i + 2, ends);
+    bool is_told = is_mine(read, sentence) || is_short(read);
+    return is_told &&
+           (has_died(read, i + 1, to) ||
+            (is_end && (i + 2 >= sentence.to || frag_message_line_is_any(read, i + 2, after))));
+}
+
+/* "I keep hitting the VRAM limit" */
+static bool is_at_limit(const frag_message_split_line *read, size_t i, frag_word_range sentence)
+{
+    static frag_word_list hits = {"hit", "hits", "hitting", "reach*", "exceed*", NULL};
+    static frag_word_list limits = {"limit", "limits", "cap", "ceiling", NULL};
+    return frag_message_line_is_any(read, i, hits) && has_device_memory(read, i + 1, i + NEAR) &&
+           frag_message_line_has_any(read, i + 2, i + NEAR + 1, limits) &&
+           is_mine(read, sentence) && !is_doubted(read, sentence.from, i);
+}
+
+/* "My GPU doesn't have enough memory" */
+static bool lacks_mine(const frag_message_split_line *read, size_t i, frag_word_range sentence)
+{
+    static frag_word_list cards = {"gpu", "gpus", "card", "cards", "gtx", "rtx", "laptop", NULL};
+    static frag_word_list my = {"my", "our", NULL};
+    static frag_word_list verbs = {"doesn", "don", "does", "do", NULL};
+    static frag_word_list nots = {"t", "not", NULL};
+    static frag_word_list enough = {"enough", "sufficient", NULL};
+    size_t from = i > CLAUSE ? i - CLAUSE : 0;
+    return frag_message_line_is_any(read, i, verbs) &&
+           frag_message_line_is_any(read, i + 1, nots) &&
+           frag_message_line_is(read, i + 2, "have") &&
+           frag_message_line_is_any(read, i + 3, enough) &&
+           frag_message_line_has_within(read, i + 4, i + 4 + NEAR, FRAG_WORD_MEMORY) &&
+           frag_message_line_has_any(read, from, i, my) &&
+           frag_message_line_has_any(read, from, i, cards) && !is_doubted(read, sentence.from, i);
+}
+
+/* "this does not fit on my 3080", "even a batch of 1 doesn't fit" */
+static bool is_unfit(const frag_message_split_line *read, size_t i, frag_word_range sentence)
+{
+    static frag_word_list nots = {"not", "t", "cannot", "cant", "wont", "doesnt", "unable", NULL};
+    static frag_word_list my = {"my", "our", "i", "we", NULL};
+    static frag_word_list batches = {"batch*", NULL};
+    size_t fit = i + 1;
+    while (fit < i + NEAR && !frag_message_line_is(read, fit, "fit"))
+        fit++;
+    if (!frag_message_line_is_any(read, i, nots) || !frag_message_line_is(read, fit, "fit"))
+        return false;
+    size_t from = i > sentence.from ? i - 1 : i; /* "can't" */
+    bool is_even = frag_message_line_is(read, sentence.from, "even");
+    bool is_batch = frag_message_line_has_any(read, sentence.from, i, batches);
+    bool is_my = frag_message_line_has_any(read, sentence.from, sentence.to, my);
+    return !is_doubted(read, sentence.from, from) &&
+           ((is_even && is_batch) || (is_my && names_card(read, fit + 1, fit + 2 * NEAR)));
+}
+
+/* "needs more than my 12GB", "too big for my card", "12 GB is not enough, it crashes" */
+static bool is_above_mine(const frag_message_split_line *read, size_t i, frag_word_range sentence)
+{
+    static frag_word_list much = {"big", "large", "much", "heavy", NULL};
+    static frag_word_list cards = {"card", "gpu", "gpus", "vram", NULL};
+    static frag_word_list states = {"is", "was", "isn", "are", NULL};
+    static frag_word_list nots = {"not", "t", NULL};
+    static frag_word_list enough = {"enough", NULL};
+    static frag_word_list others = {"ram", "swap", "disk", NULL};
+    bool is_more = frag_message_line_is(read, i, "more") &&
+                   frag_message_line_is(read, i + 1, "than") &&
+                   frag_message_line_is(read, i + 2, "my");
+    bool is_too =
+        frag_message_line_is(read, i, "too") && frag_message_line_is_any(read, i + 1, much) &&
+        frag_message_line_is(read, i + 2, "for") && frag_message_line_is(read, i + 3, "my");
+    size_t from = is_more ? i + 3 : i + 4;
+    if ((is_more || is_too) && !is_doubted(read, sentence.from, i))
+        return names_card(read, from, from + 2) ||
+               frag_message_line_has_any(read, from, from + 2, cards);
+    static frag_word_list my = {"my", "our", NULL};
+    static frag_word_list suppositions = {"think", "guess", "believe", "suppose", "say*", NULL};
+    size_t state = i + 1;
+    while (state < i + 2 * NEAR && !frag_message_line_is_any(read, state, states))
+        state++;
+    bool is_my = frag_message_line_has_any(read, i > 2 ? i - 2 : 0, state, my) &&
+                 !frag_message_line_has_any(read, sentence.from, i, suppositions);
+    return frag_message_line_has(read, i, FRAG_WORD_SIZE) && state < sentence.to &&
+           frag_message_line_has_any(read, state + 1, state + NEAR, enough) &&
+           (frag_message_line_has_any(read, state + 1, state + 3, nots) ||
+            frag_message_line_is(read, state, "isn")) &&
+           !is_doubted(read, sentence.from, i) &&
+           (is_my || has_died(read, state + NEAR, sentence.to)) &&
+           !frag_message_line_has_any(read, i + 1, state, others);
+}
+
+/* "OOM on the lowest settings", "CUDA OOM error when loading": a title */
+static bool is_headline(const frag_message_split_line *read, size_t i, frag_word_range sentence)
+{
+    static frag_word_list devices = {"cuda", "gpu", "vram", NULL};
+    static frag_word_list names = {"error", "errors", "issue", "issues", "crash", "problem", NULL};
+    static frag_word_list links = {"on",    "with", "when", "during", "after",
+                                   "while", "at",   "even", "again",  NULL};
+    size_t behind = frag_message_line_is_any(read, i + 1, names) ? i + 2 : i + 1;
+    bool is_first = i == 0 || (i == 1 && frag_message_line_is_any(read, 0, devices));
+    return is_first && read->words[0].at == 0 && frag_message_line_is(read, i, "oom") &&
+           frag_message_line_is_any(read, behind, links) && behind + 1 < sentence.to &&
+           !is_doubted(read, behind + 1, sentence.to) && is_short(read);
+}
+
+/* One of these stands in everything that is said so. */
+static bool may_say(const frag_message_split_line *read)
+{
+    static frag_word_list words = {
+        "oom*",      "oo",           "fit",      "fill*",  "max*", "eat*",    "eaten", "full",
+        "out",       "too",          "more",     "enough", "hit*", "reach*",  "have",  "satur*",
+        "explod*",   "gone",         "use*",     "using",  "tak*", "consum*", "hog*",  "exceed*",
+        "exhausted", "insufficient", "depleted", "up",     "to",   NULL};
+    return frag_message_line_has_any(read, 0, read->count, words);
+}
+
+frag_message_failure frag_message_find_speech(const frag_message_split_line *read)
+{
+    if (!may_say(read) || frag_message_has_placeholder(read))
+        return (frag_message_failure){.is_found = false};
+    frag_word_range sentence = {0};
+    for (size_t i = 0; i < read->count; i++) {
+        if (i >= sentence.to)
+            sentence = frag_message_line_sentence(read, i, ".?!;");
+        bool is_said = (is_verb(read, i, sentence) && !is_doubted(read, sentence.from, i)) ||
+                       goes_out(read, i, sentence) || is_agreement(read, i, sentence) ||
+                       is_full(read, i, sentence) || is_unfit(read, i, sentence) ||
+                       is_above_mine(read, i, sentence) || is_headline(read, i, sentence) ||
+                       lacks_mine(read, i, sentence) || is_at_limit(read, i, sentence);
+        if (is_said && !is_asked(read, sentence))
+            return (frag_message_failure){.is_found = true, .at = i};
+    }
+    return (frag_message_failure){.is_found = false};
+}

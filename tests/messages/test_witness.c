@@ -1,0 +1,173 @@
+/* Tests of the rules that hear a person who tells that memory ran out, and pass over what explains,
+ * advises or supposes. */
+#include "messages/message.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static bool is_oom(const char *text)
+{
+    frag_messages messages;
+    frag_messages_read(&messages, text, strlen(text));
+    const frag_message *best = frag_messages_best(&messages);
+    bool is_oom = best != NULL && best->kind == FRAG_MESSAGE_OOM;
+    frag_messages_destroy(&messages);
+    return is_oom;
+}
+
+static void assert_each(const char *const *texts, size_t count, bool expected)
+{
+    for (size_t i = 0; i < count; i++)
+        if (is_oom(texts[i]) != expected)
+            fail_msg("expected %s: %s", expected ? "an out of memory" : "none", texts[i]);
+}
+
+static void how_it_ended_is_told(void **state)
+{
+    (void)state;
+    static const char *const out[] = {
+        "GPU memory keeps rising until OOM, any idea?",
+        "usage climbs from 5G to 11G and finally OOM",
+        "it grows by 3 MB every step and eventually runs out of memory",
+        "It loads for a minute and then prompts out of memory on my 3080.",
+        "My 2070 is experiencing a VRAM overflow with the second sample",
+    };
+    static const char *const not_out[] = {
+        "Increase the batch size until OOM, then halve it.",
+        "Raise num_ctx until you run out of VRAM.",
+        "GPU memory usage is growing by about 2MiB and never decreasing",
+    };
+    assert_each(out, sizeof out / sizeof *out, true);
+    assert_each(not_out, sizeof not_out / sizeof *not_out, false);
+}
+
+static void a_complaint_is_told_whatever_was_asked_before(void **state)
+{
+    (void)state;
+    static const char *const out[] = {
+        "I had to go down to batch 4 because 8 would give CUDA out of memory",
+        "I have two 3090s and use only one, so why is there not enough memory?",
+        "Why do I still get out of memory with 24 GB?",
+        "How much does it need, I can't run the 13B model on a 4080, memory is not enough",
+        "What can I do, I get OOM on the second image",
+    };
+    static const char *const not_out[] = {
+        "A batch of 16 would cause an out of memory on smaller cards",
+        "Why does CUDA run out of memory? Because activations are kept.",
+        "Why is there not enough memory on consumer cards?",
+        "If it can't run, the video memory is insufficient",
+        "I only have 12GB VRAM, is it enough?",
+    };
+    assert_each(out, sizeof out / sizeof *out, true);
+    assert_each(not_out, sizeof not_out / sizeof *not_out, false);
+}
+
+static void what_happens_to_many_happened_to_nobody(void **state)
+{
+    (void)state;
+    static const char *const not_out[] = {
+        "Large contexts lead to 'CUDA out of memory' errors on small cards.",
+        "Without it the server suffers from frequent Out of Memory (OOM) crashes under load.",
+        "When you ask for a tensor of 2 GB, the allocation fails.",
+        "The holes are small. You have, say, 4 GB in all, so a 2 GB allocation fails.",
+    };
+    assert_each(not_out, sizeof not_out / sizeof *not_out, false);
+}
+
+static void chinese_says_it_without_blanks(void **state)
+{
+    (void)state;
+    static const char *const out[] = {"推理时报OOM", "训练第3个epoch报oom", "一跑就OOM"};
+    static const char *const not_out[] = {"如何避免OOM", "会不会OOM？", "不会OOM",
+                                          "12GB显存够不够？"};
+    assert_each(out, sizeof out / sizeof *out, true);
+    assert_each(not_out, sizeof not_out / sizeof *not_out, false);
+}
+
+static void persons_put_it_in_short(void **state)
+{
+    (void)state;
+    static const char *const out[] = {
+        "It OOMs at step 20 on my 4090",
+        "keeps OOMing on the second image",
+        "the image is done, and then it OOM's.",
+        "my 3060 OOM'd after ten minutes",
+        "on a T4 it goes OOM",
+        "It will OOM when batch size > 4",
+        "Getting OOM on a T4, what to do",
+        "Same here, OOM on a 3090",
+        "+1, runs OOM on T4",
+        "The card's memory fills up and then it crashes",
+        "it uses all of my VRAM and then fails",
+        "my gpu memory is exhausted after three epochs",
+        "me too, vram runs out",
+        "The model won't fit into my 12GB",
+        "this does not fit on my 3080, any way to shrink it?",
+        "Even a batch size of 1 doesn't fit",
+        "it needs more than my 12GB",
+        "10GB is not enough for this, it dies when loading",
+        "OOM on the lowest settings",
+        "My single GPU doesn't have enough memory. How can I use several?",
+        "I keep hitting the VRAM limit on my 4070",
+        "24 GB on my 4090 isn't enough to finetune this",
+        "Unfortunately my GPU runs out of memory during validation",
+        "An out of memory error pops up when I click generate",
+        "Thanks for your work, but on one RTX3090, I got out of memory",
+    };
+    static const char *const not_out[] = {
+        "Does it OOM on 8 GB?",
+        "it no longer OOMs with the patch",
+        "If it OOMs, halve the batch",
+        "Fixes random OOMs in the sampler",
+        "it will OOM if you load two models",
+        "I don't get OOM anymore",
+        "Detect the best settings to stop getting OOM error",
+        "With less than 8GB you'll get OOM",
+        "When VRAM fills up, the driver swaps and the game stutters",
+        "The model needs 24GB so it won't fit on a 3060",
+        "A 12GB card is not enough for SDXL training",
+        "The text does not fit on my screen",
+        "My card has 8 GB, will it work?",
+        "I don't have enough VRAM to test this, sorry",
+        "Be careful not to run out of VRAM",
+        "VRAM is more than 100%, is it ok?",
+        "The \"GPU memory full\" error is a common frustration",
+    };
+    assert_each(out, sizeof out / sizeof *out, true);
+    assert_each(not_out, sizeof not_out / sizeof *not_out, false);
+}
+
+static void what_a_page_or_an_interface_says_is_no_message(void **state)
+{
+    (void)state;
+    static const char *const not_out[] = {
+        "Stable Diffusion Out of Memory: GPU Fix",
+        "CUDA Out of Memory Explained",
+        "`CL_INVALID_BUFFER_SIZE` should be returned where the size exceeds the limit.",
+        "This reduces the precision, not allocated VRAM; move the pipe to the host.",
+        "On cards with less than 4GB VRAM, also turn on offloading",
+        ("This generally means that the GPU has crashed, or that the driver failed to allocate "
+         "memory"),
+        "メモリ不足の時には OOM Killer がプロセスを kill する",
+    };
+    assert_each(not_out, sizeof not_out / sizeof *not_out, false);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(how_it_ended_is_told),
+        cmocka_unit_test(a_complaint_is_told_whatever_was_asked_before),
+        cmocka_unit_test(what_happens_to_many_happened_to_nobody),
+        cmocka_unit_test(chinese_says_it_without_blanks),
+        cmocka_unit_test(persons_put_it_in_short),
+        cmocka_unit_test(what_a_page_or_an_interface_says_is_no_message),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
