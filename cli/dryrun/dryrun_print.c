@@ -65,7 +65,9 @@ static void print_unknown(FILE *stream, const frag_dryrun_shown *shown,
                 "hangs on sizes that NVIDIA's libraries decide: out of memory with the largest, "
                 "not with the smallest\n");
     else if (answer != NULL && answer->uncertain_requests > 0 &&
-             (answer->has_failed || !answer->other.fits || answer->draws_served < answer->draws))
+             (answer->has_failed ||
+              (process->facts.exception == NULL &&
+               (!answer->other.fits || answer->draws_served < answer->draws))))
         fprintf(stream,
                 "hangs on sizes that NVIDIA's libraries decide: %s with the largest, served in "
                 "%" PRIu64 " of %" PRIu64 " replays with sizes between\n",
