@@ -25,6 +25,7 @@
 #include "tests/support/random_trace.h"
 #include "tests/support/sample_recording.h"
 #include "tests/support/text_recording.h"
+#include "tests/support/told_load.h"
 #include "tests/support/xorshift.h"
 
 enum {
@@ -269,44 +270,13 @@ static frag_window draw_window(damage *of, const frag_recording *recording)
     return window;
 }
 
-static void tell_recording(frag_text *out, const frag_recording *recording)
-{
-    uint64_t sum = 0;
-    pinned_add_recording(&sum, recording);
-    for (uint32_t i = 0; i < recording->trace_count; i++) {
-        const frag_trace *trace = &recording->traces[i];
-        uint64_t stats[sizeof trace->stats / sizeof(uint64_t)];
-        memcpy(stats, &trace->stats, sizeof stats);
-        for (size_t k = 0; k < sizeof stats / sizeof *stats; k++)
-            pinned_add(&sum, stats[k]);
-        for (uint64_t k = 0; k < trace->event_count; k++)
-            pinned_add(&sum, trace->events[k].slot ^ (uint64_t)trace->events[k].flags << 32);
-        pinned_add(&sum, trace->slot_count);
-    }
-    frag_text_add(out, "%016" PRIx64, sum);
-}
-
 static void tell_load(frag_text *out, const frag_text *file, const frag_load_options *options)
 {
-    frag_recording recording;
-    frag_findings findings = {0};
-    frag_error error = {0};
-    frag_input *input = frag_input_from_memory(file->bytes, file->length, "damaged");
-    if (frag_recording_load_input(input, options, &recording, &findings, &error)) {
-        tell_recording(out, &recording);
-        frag_recording_destroy(&recording);
-    } else {
-        const char *zstd = strstr(error.sentence, "zstd"); /* whose words are its own */
-        size_t length = zstd != NULL ? (size_t)(zstd - error.sentence) : sizeof error.sentence;
-        frag_text_add(out, "%d, %d %" PRIu64 ": %.*s", (int)error.code, error.has_offset,
-                      error.offset, (int)length, error.sentence);
-    }
+    told_load(out, file->bytes, file->length, options);
     if (options->window != NULL)
-        frag_text_add(out, "; %d, %" PRIu64 " left out, %" PRIu64 " to %" PRIu64,
+        frag_text_add(out, "%d, %" PRIu64 " left out, %" PRIu64 " to %" PRIu64 "\n",
                       options->window->is_found, options->window->left_out,
                       options->window->found_first, options->window->found_end);
-    frag_input_close(input);
-    frag_text_add(out, "\n");
 }
 
 static void tell_file(frag_text *out, const frag_text *file, const frag_recording *recording,
