@@ -18,7 +18,6 @@
 
 #include "tests/support/changed_bytes.h"
 #include "tests/support/pinned_lines.h"
-#include "tests/support/told_load.h"
 
 #define CORPUS "tests/fuzz/corpus/"
 
@@ -55,7 +54,7 @@ static void tell_text(frag_text *out, size_t reader, frag_text *changed, frag_te
     const frag_load_options options = {
         .format = readers[reader].format, .with_sites = true, .with_columns = true};
     frag_text_add(out, "  %s: ", what->bytes);
-    told_load(out, changed->length > 0 ? changed->bytes : "", changed->length, &options);
+    pinned_tell_load(out, changed->length > 0 ? changed->bytes : "", changed->length, &options);
     frag_text_destroy(what);
     frag_text_destroy(changed);
 }

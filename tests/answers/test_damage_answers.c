@@ -25,7 +25,6 @@
 #include "tests/support/random_trace.h"
 #include "tests/support/sample_recording.h"
 #include "tests/support/text_recording.h"
-#include "tests/support/told_load.h"
 #include "tests/support/xorshift.h"
 
 enum {
@@ -272,7 +271,7 @@ static frag_window draw_window(damage *of, const frag_recording *recording)
 
 static void tell_load(frag_text *out, const frag_text *file, const frag_load_options *options)
 {
-    told_load(out, file->bytes, file->length, options);
+    pinned_tell_load(out, file->bytes, file->length, options);
     if (options->window != NULL)
         frag_text_add(out, "%d, %" PRIu64 " left out, %" PRIu64 " to %" PRIu64 "\n",
                       options->window->is_found, options->window->left_out,

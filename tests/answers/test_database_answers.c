@@ -11,7 +11,6 @@
 
 #include "tests/support/database_bytes.h"
 #include "tests/support/pinned_lines.h"
-#include "tests/support/told_load.h"
 #include "tests/support/xorshift.h"
 
 enum { DATABASES = 1500, GROUP = 25, COLUMNS = 9, MANY_PROCESSES = 258 };
@@ -192,7 +191,7 @@ static void tell_database(frag_text *out, uint64_t seed)
     for (int as_segments = 0; as_segments < 2; as_segments++) {
         frag_load_options options = {.with_sites = true, .with_columns = true};
         options.format = as_segments ? FRAG_FORMAT_DEVICE_SEGMENTS : FRAG_FORMAT_AUTO;
-        told_load(out, bytes, count, &options);
+        pinned_tell_load(out, bytes, count, &options);
     }
     free(bytes);
     frag_text_destroy(&of.statements);

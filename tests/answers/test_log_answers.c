@@ -12,7 +12,6 @@
 #include "base/memory.h"
 #include "tests/support/device_log_bytes.h"
 #include "tests/support/pinned_lines.h"
-#include "tests/support/told_load.h"
 #include "tests/support/xorshift.h"
 
 enum { LOGS = 5000, GROUP = 125, RECORDS_MAX = 60 };
@@ -331,7 +330,7 @@ static void tell_log(frag_text *out, size_t kind, uint64_t seed)
     for (int as_segments = 0; as_segments < 1 + (kind == 0); as_segments++) {
         frag_load_options options = {.with_sites = true, .with_columns = true};
         options.format = as_segments ? FRAG_FORMAT_DEVICE_SEGMENTS : FRAG_FORMAT_AUTO;
-        told_load(out, of.text.length > 0 ? of.text.bytes : "", of.text.length, &options);
+        pinned_tell_load(out, of.text.length > 0 ? of.text.bytes : "", of.text.length, &options);
     }
     frag_text_destroy(&of.text);
 }

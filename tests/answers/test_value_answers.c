@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "tests/support/pinned_lines.h"
-#include "tests/support/told_load.h"
 #include "tests/support/xorshift.h"
 
 #define ADDRESS "139637976727552"
@@ -138,7 +137,7 @@ static void tell_text(frag_text *out, size_t number, frag_text *text)
 {
     const frag_load_options options = {
         .format = texts[number].format, .with_sites = true, .with_columns = true};
-    told_load(out, text->bytes, text->length, &options);
+    pinned_tell_load(out, text->bytes, text->length, &options);
     frag_text_destroy(text);
 }
 
