@@ -40,35 +40,36 @@ static void tell_error(frag_text *out, const frag_error *error)
 /* ---- experiments */
 
 static const char *const experiments[] = {
-    "name: first\n"
-    "traces: [a.trace, /b/c.trace, \"-\"]\n"
-    "policies:\n"
-    "  - pytorch\n"
-    "  - {policy: pytorch, options: {max_split_size_mb: [unlimited, {from: 21, to: 84, factor: "
-    "2}]}}\n"
-    "  - {policy: best-fit, label: mine, options: {min_split: {from: 512, to: 2048, step: 512}}}\n"
-    "  - {policy: \"pytorch:version=2.9\", options: {garbage_collection_threshold: {from: 0.2, to: "
-    "0.8, step: 0.2}, expandable_segments: [true, false]}, random: {count: 3, seed: 7}}\n"
-    "capacities: [unlimited, {from: 8MiB, to: 64MiB, factor: 2}]\n"
-    "on_oom: skip\n"
-    "bounds: true\n",
-    "traces: a.trace\n"
-    "policies:\n"
-    "  - policy: tlsf\n"
-    "    options:\n"
-    "      grow: {from: 2097152, to: 8388608, step: 2097152}\n"
-    "  - policy: pytorch\n"
-    "    label: other\n"
-    "    options:\n"
-    "      garbage_collection_threshold: {from: 0.1, to: 0.8, factor: 2}\n"
-    "      roundup_power2_divisions: [1, 2, 4]\n"
-    "    random:\n"
-    "      count: 9\n"
-    "capacities: {from: 10MiB, to: 40MiB, step: 10MiB}\n"
-    "on_oom: stop\n"
-    "bounds: false\n",
-    "{\"traces\": [\"x\"], \"policies\": [\"buddy\", {\"policy\": \"offline\"}], \"capacities\": "
-    "[1, 2GiB, 4611686018427387904]}\n",
+    ("name: first\n"
+     "traces: [a.trace, /b/c.trace, \"-\"]\n"
+     "policies:\n"
+     "  - pytorch\n"
+     "  - {policy: pytorch, options: {max_split_size_mb: [unlimited, {from: 21, to: 84, factor: "
+     "2}]}}\n"
+     "  - {policy: best-fit, label: mine, options: {min_split: {from: 512, to: 2048, step: 512}}}\n"
+     "  - {policy: \"pytorch:version=2.9\", options: {garbage_collection_threshold: {from: 0.2, "
+     "to: "
+     "0.8, step: 0.2}, expandable_segments: [true, false]}, random: {count: 3, seed: 7}}\n"
+     "capacities: [unlimited, {from: 8MiB, to: 64MiB, factor: 2}]\n"
+     "on_oom: skip\n"
+     "bounds: true\n"),
+    ("traces: a.trace\n"
+     "policies:\n"
+     "  - policy: tlsf\n"
+     "    options:\n"
+     "      grow: {from: 2097152, to: 8388608, step: 2097152}\n"
+     "  - policy: pytorch\n"
+     "    label: other\n"
+     "    options:\n"
+     "      garbage_collection_threshold: {from: 0.1, to: 0.8, factor: 2}\n"
+     "      roundup_power2_divisions: [1, 2, 4]\n"
+     "    random:\n"
+     "      count: 9\n"
+     "capacities: {from: 10MiB, to: 40MiB, step: 10MiB}\n"
+     "on_oom: stop\n"
+     "bounds: false\n"),
+    ("{\"traces\": [\"x\"], \"policies\": [\"buddy\", {\"policy\": \"offline\"}], \"capacities\": "
+     "[1, 2GiB, 4611686018427387904]}\n"),
 };
 
 static void tell_experiment(frag_text *out, const char *bytes, size_t count)
