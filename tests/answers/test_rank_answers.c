@@ -124,6 +124,11 @@ static void tell_world(frag_text *out, frag_world *world, const frag_policy_list
     frag_text_add(out, "best %zu of %" PRIx64,
                   tried != NULL ? frag_world_best_try(world, tried->count) : 0,
                   frag_world_recorded_capacity(world->ranks, world->count));
+    frag_text_add(out, ", %zu ooms, %zu first by step %d", world->oom_count, world->first_oom,
+                  world->oom_count > 0 && world->is_oom_by_step);
+    for (size_t i = 0; i < world->stage_count; i++)
+        for (int k = 0; k < FRAG_WORLD_FIGURES; k++)
+            frag_text_add(out, " %.9g", frag_world_imbalance(&world->stages[i].figures[k]));
     for (size_t i = 0; tried != NULL && i < tried->count; i++) {
         frag_world_try one = frag_world_try_of(world, i);
         frag_text_add(out, " %zu,%zu,%zu,%" PRIx64 ",%" PRIu64, one.run_count, one.failed_count,
