@@ -13,6 +13,7 @@
 #include "tests/support/device_log_bytes.h"
 #include "tests/support/pinned_lines.h"
 #include "tests/support/xorshift.h"
+#include "traces/torch/chrome_events.h"
 
 enum { LOGS = 5000, GROUP = 125, RECORDS_MAX = 60 };
 
@@ -305,6 +306,47 @@ static void add_problem(drawing *of)
     }
 }
 
+/* ---- ends */
+
+/* Lines may end as on Windows, all or some; a file may end anywhere. */
+static void change_ends(drawing *of, bool is_text)
+{
+    uint64_t what = draw(of, 12);
+    frag_text changed = {0};
+    if (of->text.length == 0)
+        return;
+    if (what == 0 || what == 1)
+        of->text.length -= what == 0 ? 1 : (size_t)draw(of, of->text.length);
+    if (what > 3 || !is_text || what < 2)
+        return;
+    for (size_t i = 0; i < of->text.length; i++) {
+        if (of->text.bytes[i] == '\n' && (what == 2 || one_in(of, 2)))
+            frag_text_add_bytes(&changed, "\r", 1);
+        frag_text_add_bytes(&changed, &of->text.bytes[i], 1);
+    }
+    frag_text_destroy(&of->text);
+    of->text = changed;
+}
+
+/* An event of a profiler trace that is as long as one may be, or a byte beside. */
+static void tell_longest(frag_text *out)
+{
+    static const char head[] = "{\"traceEvents\":[{\"ph\":\"i\",\"name\":\"";
+    const size_t most = FRAG_CHROME_EVENT_BYTES_MAX;
+    for (size_t bytes = most; bytes < most + 7; bytes++) {
+        const frag_load_options options = {.with_columns = true};
+        frag_text text = {0};
+        frag_text_add(&text, "%s", head);
+        text.bytes = frag_grow(text.bytes, &text.capacity, bytes + 256, 1);
+        memset(text.bytes + text.length, 'x', bytes - 23);
+        text.length += bytes - 23;
+        frag_text_add(&text, "\"},{\"ph\":\"i\",\"name\":\"[memory]\",\"ts\":1,\"args\":{\"Device "
+                             "Type\":1,\"Device Id\":0,\"Bytes\":512}}]}");
+        pinned_tell_load(out, text.bytes, text.length, &options);
+        frag_text_destroy(&text);
+    }
+}
+
 /* ---- answers */
 
 typedef void adder(drawing *of);
@@ -327,6 +369,7 @@ static void tell_log(frag_text *out, size_t kind, uint64_t seed)
     of.strange = one_in(&of, 3) ? 60 : 1000000;
     of.time = 5000 + draw(&of, 1000);
     kinds[kind].add(&of);
+    change_ends(&of, kind > 0);
     for (int as_segments = 0; as_segments < 1 + (kind == 0); as_segments++) {
         frag_load_options options = {.with_sites = true, .with_columns = true};
         options.format = as_segments ? FRAG_FORMAT_DEVICE_SEGMENTS : FRAG_FORMAT_AUTO;
@@ -344,6 +387,7 @@ static void tell_all(frag_text *out)
                 tell_log(out, kind, seed++);
             pinned_fold(out, from, kinds[kind].name);
         }
+    tell_longest(out);
 }
 
 static const pinned_lines pinned = {"tests/data/answers/logs.txt.zst", tell_all, "answers-golden"};
