@@ -1,7 +1,7 @@
 /* What the reader of .fgt says of files whose numbers are others behind checksums that are right:
  * one beside what it was, on a border, that of another field; sections that are gone, twice or in
- * another order; and of windows in them, and in files as they were written. What was changed on
- * purpose is pinned anew:
+ * another order; of windows in them, and in files as they were written; and of single columns. What
+ * was changed on purpose is pinned anew:
  *
  *   test_damage_answers            compares with tests/data/answers/damages.txt.zst
  *   test_damage_answers --write    prints what that file should hold (make answers-golden);
@@ -32,7 +32,9 @@ enum {
     EVENTS_MAX = 120,
     SECTIONS_MAX = 400,
     DAMAGES = 4000, /* of each file */
-    GROUP = 500,    /* in one line */
+    COLUMNS = 10000,
+    COLUMN_MAX = 400,
+    GROUP = 500, /* in one line */
 };
 
 typedef struct damage {
@@ -318,6 +320,102 @@ static void tell_written(frag_text *out, const char *name, const frag_recording 
     frag_text_destroy(&packed);
 }
 
+/* ---- columns */
+
+/* Values as columns have them: few or many, small or not, in order or not. */
+static uint32_t draw_values(damage *of, uint64_t *values)
+{
+    static const uint64_t most[] = {1, 2, 15, 16, 17, 255, 256, 65535, 65536, UINT32_MAX};
+    uint32_t count = 1 + (uint32_t)draw(of, draw(of, 3) == 0 ? COLUMN_MAX : 20);
+    uint64_t limit = most[draw(of, sizeof most / sizeof *most)];
+    uint64_t unit = draw(of, 3) == 0 ? (uint64_t)1 << draw(of, 50) : 1;
+    for (uint32_t i = 0; i < count; i++)
+        values[i] = (draw(of, 30) == 0 ? draw(of, UINT32_MAX) : draw(of, limit + 1)) * unit;
+    return count;
+}
+
+/* Some at a time, as one or the other kind of number. */
+static void tell_cursor(frag_text *out, damage *of, frag_fgt_cursor *cursor, uint64_t value_max)
+{
+    static uint64_t values[COLUMN_MAX + 2];
+    static uint32_t small[COLUMN_MAX + 2];
+    static uint8_t bytes[COLUMN_MAX + 2];
+    frag_error error = {0};
+    uint64_t sum = 0;
+    bool ok = true;
+    uint64_t how = draw(of, 3);
+    frag_text_add(out, "%d ", frag_fgt_cursor_is_zero(cursor));
+    if (how == 0 && value_max <= UINT8_MAX) {
+        ok = frag_fgt_cursor_bytes(cursor, bytes, &error);
+        for (uint32_t i = 0; ok && i < cursor->count; i++)
+            pinned_add(&sum, bytes[i]);
+    } else {
+        for (uint32_t done = 0, step = 0; ok && done < cursor->count; done += step) {
+            step = 1 + (uint32_t)draw(of, cursor->count - done);
+            ok = how == 1 && value_max <= UINT32_MAX
+                     ? frag_fgt_cursor_next_32(cursor, small, step, &error)
+                     : frag_fgt_cursor_next(cursor, values, step, &error);
+            for (uint32_t i = 0; ok && i < step; i++)
+                pinned_add(&sum, how == 1 && value_max <= UINT32_MAX ? small[i] : values[i]);
+        }
+    }
+    frag_text_add(out, "%" PRIx64 " %s\n", ok ? sum : 0, error.sentence);
+    frag_fgt_cursor_close(cursor);
+}
+
+static void tell_column(frag_text *out, frag_fgt_encoder *encoder, damage *of)
+{
+    static uint64_t values[COLUMN_MAX];
+    static unsigned char raw[FRAG_FGT_RAW_BYTES_MAX(COLUMN_MAX)];
+    static const uint32_t bits[] = {8, 16, 32, 64, 33, 31};
+    uint32_t count = draw_values(of, values);
+    frag_fgt_encoder_take(encoder, values, count);
+    for (int encoding = FRAG_FGT_PLAIN; encoding <= FRAG_FGT_BITS; encoding++) {
+        frag_fgt_coding coding = {0};
+        frag_fgt_cursor cursor;
+        frag_error error = {0};
+        size_t bytes = frag_fgt_encode(encoder, (frag_fgt_encoding)encoding, raw, &coding);
+        uint64_t value_max = UINT64_MAX >> (64 - bits[draw(of, sizeof bits / sizeof *bits)]);
+        uint64_t what = draw(of, 8);
+        frag_text_add(out, "%d: %zu, %d %d %d, ", encoding, bytes, coding.encoding, coding.width,
+                      coding.value_width);
+        if (what == 0)
+            coding.width = (uint8_t)(coding.width + 2 * draw(of, 2) - 1);
+        if (what == 1)
+            coding.value_width = (uint8_t)(coding.value_width + 2 * draw(of, 2) - 1);
+        if (what == 2)
+            coding.encoding = (uint8_t)draw(of, 5);
+        if (what == 3 && bytes > 0)
+            bytes -= 1;
+        if (what >= 4 && what < 6 && bytes > 0)
+            raw[draw(of, bytes)] ^= (unsigned char)(1 << draw(of, 8));
+        unsigned char *exact = frag_alloc(bytes, 1); /* nothing lies behind it */
+        if (bytes > 0)
+            memcpy(exact, raw, bytes);
+        if (frag_fgt_cursor_open(&cursor, coding, exact, bytes, value_max, count, &error))
+            tell_cursor(out, of, &cursor, value_max);
+        else
+            frag_text_add(out, "%s\n", error.sentence);
+        frag_free(exact);
+    }
+}
+
+static void tell_columns(frag_text *out)
+{
+    frag_fgt_encoder *encoder = frag_fgt_encoder_create();
+    for (uint64_t seed = 0; seed < COLUMNS;) {
+        size_t from = out->length;
+        for (int i = 0; i < GROUP; i++) {
+            damage of = {.bits = (++seed) * 0x9e3779b97f4a7c15u};
+            for (int k = 0; k < 4; k++)
+                (void)draw(&of, 2);
+            tell_column(out, encoder, &of);
+        }
+        pinned_fold(out, from, "columns");
+    }
+    frag_fgt_encoder_destroy(encoder);
+}
+
 /* ---- recordings */
 
 /* A random trace with times, marks, call sites and addresses, and a second device. */
@@ -385,6 +483,7 @@ static void tell_all(frag_text *out)
         frag_recording_destroy(&recording);
     }
     tell_random(out);
+    tell_columns(out);
 }
 
 static const pinned_lines pinned = {"tests/data/answers/damages.txt.zst", tell_all,

@@ -13,7 +13,6 @@
 #include "tests/support/device_log_bytes.h"
 #include "tests/support/pinned_lines.h"
 #include "tests/support/xorshift.h"
-#include "traces/torch/chrome_events.h"
 
 enum { LOGS = 5000, GROUP = 125, RECORDS_MAX = 60 };
 
@@ -328,25 +327,6 @@ static void change_ends(drawing *of, bool is_text)
     of->text = changed;
 }
 
-/* An event of a profiler trace that is as long as one may be, or a byte beside. */
-static void tell_longest(frag_text *out)
-{
-    static const char head[] = "{\"traceEvents\":[{\"ph\":\"i\",\"name\":\"";
-    const size_t most = FRAG_CHROME_EVENT_BYTES_MAX;
-    for (size_t bytes = most; bytes < most + 7; bytes++) {
-        const frag_load_options options = {.with_columns = true};
-        frag_text text = {0};
-        frag_text_add(&text, "%s", head);
-        text.bytes = frag_grow(text.bytes, &text.capacity, bytes + 256, 1);
-        memset(text.bytes + text.length, 'x', bytes - 23);
-        text.length += bytes - 23;
-        frag_text_add(&text, "\"},{\"ph\":\"i\",\"name\":\"[memory]\",\"ts\":1,\"args\":{\"Device "
-                             "Type\":1,\"Device Id\":0,\"Bytes\":512}}]}");
-        pinned_tell_load(out, text.bytes, text.length, &options);
-        frag_text_destroy(&text);
-    }
-}
-
 /* ---- answers */
 
 typedef void adder(drawing *of);
@@ -387,7 +367,6 @@ static void tell_all(frag_text *out)
                 tell_log(out, kind, seed++);
             pinned_fold(out, from, kinds[kind].name);
         }
-    tell_longest(out);
 }
 
 static const pinned_lines pinned = {"tests/data/answers/logs.txt.zst", tell_all, "answers-golden"};
