@@ -288,6 +288,28 @@ static void refuses_a_table_of_strings_that_ends_in_a_length(void **state)
     frag_recording_destroy(&recording);
 }
 
+/* The mark that is looked for does not end before the one without a name. */
+static void refuses_a_mark_without_a_name_before_it_is_compared(void **state)
+{
+    (void)state;
+    frag_recording recording;
+    frag_recording piece;
+    frag_error error = {0};
+    frag_test_recording("alloc 0 512\nmark \"step\" begin\nalloc 1 64\nmark \"in\"\nfree 1\n"
+                        "mark \"step\" end\nfree 0\n",
+                        &recording);
+    recording.traces[0].events[3].slot = recording.strings.count;
+    size_t bytes = 0;
+    char *file = small_sections(&recording, &bytes);
+    frag_window window = {.kind = FRAG_WINDOW_MARKS, .first_mark = "step"};
+    const frag_load_options options = {.window = &window};
+    assert_false(sample_load_as(file, bytes, &options, &piece, &error));
+    assert_int_equal(error.code, FRAG_E_INPUT);
+    assert_non_null(strstr(error.sentence, "which is not in the table of strings"));
+    free(file);
+    frag_recording_destroy(&recording);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -298,6 +320,7 @@ int main(void)
         cmocka_unit_test(stands_any_damage_of_an_index),
         cmocka_unit_test(refuses_an_index_that_lies),
         cmocka_unit_test(refuses_a_table_of_strings_that_ends_in_a_length),
+        cmocka_unit_test(refuses_a_mark_without_a_name_before_it_is_compared),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
