@@ -226,14 +226,16 @@ static void add_kineto(drawing *of)
                   ",\"traceEvents\":[\n{\"ph\":\"M\"}",
                   one_in(of, 2) ? 0 : whole(draw_strange(of)));
     for (uint64_t i = draw(of, RECORDS_MAX); i-- > 0;) {
+        static const uint64_t latest[] = {INT64_MAX / 10, INT64_MAX, INT64_MAX / 1000};
         uint64_t time = draw_time(of);
+        uint64_t us = one_in(of, of->strange) ? latest[draw(of, 3)] + draw(of, 5) - 2 : time / 7;
         bool is_oom = one_in(of, 16);
         bool is_free = !(is_oom && !one_in(of, 30)) && one_in(of, 2);
         frag_text_add(&of->text,
                       ",\n{\"ph\":\"i\",\"name\":\"%s\",\"ts\":%" PRIu64 ".%03" PRIu64
                       ",\"args\":{\"Device Type\":%d,\"Device Id\":%" PRIu64
                       ",\"Bytes\":%s%" PRIu64,
-                      is_oom ? "[OutOfMemory]" : "[memory]", time / 7, time % 1000, !one_in(of, 9),
+                      is_oom ? "[OutOfMemory]" : "[memory]", us, time % 1000, !one_in(of, 9),
                       one_in(of, 5) ? draw(of, 3) : 0, is_free ? "-" : "", whole(draw_size(of)));
         if (has_addresses && !is_oom && !one_in(of, 400))
             frag_text_add(&of->text, ",\"Addr\":%" PRIu64, whole(draw_address(of)));
@@ -277,14 +279,23 @@ static void add_timeline(drawing *of)
 static void add_problem(drawing *of)
 {
     static const char *const heads[] = {
-        "id,lower,upper,size",           "buffer,start,end,size", "id,lower,upper,size,offset",
-        "id,lower,upper,size,alignment", "size,id,upper,lower",   "id,lower,upper,size,gaps"};
+        "id,lower,upper,size",           "buffer,start,end,size",
+        "id,lower,upper,size,offset",    "id,lower,upper,size,alignment",
+        "size,id,upper,lower",           "id,lower,upper,size,gaps",
+        "hint,id,lower,upper,size",      "offset,id,lower,upper,size",
+        "alignment,id,lower,upper,size", "gaps,id,lower,upper,size"};
+    static const char *const first[4][4] = {{"-1", "7", "-2", "x1"},
+                                            {"0", "512", "1024", "-1"},
+                                            {"1", "512", "8", "0"},
+                                            {"", "", "", "1-2"}};
     size_t head = (size_t)draw(of, sizeof heads / sizeof *heads);
     frag_text_add(&of->text, "%s\n", heads[head]);
     for (uint64_t i = 0; i < 1 + of->places; i++) {
         uint64_t lower = draw(of, 9);
         uint64_t upper = lower + draw(of, 9) + !one_in(of, 40);
         uint64_t size = draw_size(of);
+        if (head > 5)
+            frag_text_add(&of->text, "%s,", first[head - 6][draw(of, one_in(of, 30) ? 4 : 2)]);
         if (head == 4)
             frag_text_add(&of->text, "%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n", size,
                           one_in(of, 60) ? 0 : i, upper, lower);

@@ -77,12 +77,36 @@ static const char trace[] =
     "{\"Total Reserved\": 2097152, \"Total Allocated\": 0, \"Bytes\": 9000000, \"Device Id\": 0, "
     "\"Device Type\": 1, \"Ev Idx\": 3}}]}\n";
 
+/* Three devices, of which the second did nothing, and a program with steps. */
+static const char devices[] =
+    "{\"segments\": [{\"device\": 2, \"address\": " LARGE ", \"total_size\": 20971520, "
+    "\"stream\": 0, \"segment_type\": \"large\", \"blocks\": [{\"size\": 20971520, \"state\": "
+    "\"inactive\"}]}], \"device_traces\": [[\n"
+    "{\"action\": \"alloc\", \"addr\": " ADDRESS
+    ", \"size\": 512, \"stream\": 0, \"time_us\": 3},\n"
+    "{\"action\": \"oom\", \"device_free\": 512, \"size\": 512, \"stream\": 0, \"time_us\": 4}], "
+    "[], [\n"
+    "{\"action\": \"segment_alloc\", \"addr\": " LARGE ", \"size\": 20971520, \"stream\": 0, "
+    "\"time_us\": 5},\n"
+    "{\"action\": \"alloc\", \"addr\": " LARGE ", \"size\": 9000000, \"stream\": 0, \"time_us\": "
+    "6},\n"
+    "{\"action\": \"free_requested\", \"addr\": " LARGE ", \"size\": 9000000, \"stream\": 0, "
+    "\"time_us\": 8},\n"
+    "{\"action\": \"free_completed\", \"addr\": " LARGE ", \"size\": 9000000, \"stream\": 0, "
+    "\"time_us\": 9}]],\n"
+    "\"external_annotations\": [{\"name\": \"a\", \"stage\": \"START\", \"device\": 2, "
+    "\"time_us\": 5}, {\"name\": \"b\", \"stage\": \"START\", \"device\": 0, \"time_us\": 4}, "
+    "{\"name\": \"c\", \"stage\": \"\", \"device\": 1, \"time_us\": 4}, {\"name\": \"a\", "
+    "\"stage\": \"END\", \"device\": 2, \"time_us\": 8}, {\"name\": \"d\", \"stage\": \"START\", "
+    "\"device\": 3, \"time_us\": 9}]}\n";
+
 static const struct {
     const char *name;
     const char *text;
     frag_trace_format format;
 } texts[] = {
     {"snapshot", snapshot, FRAG_FORMAT_SNAPSHOT},
+    {"devices", devices, FRAG_FORMAT_SNAPSHOT},
     {"profiler trace", trace, FRAG_FORMAT_AUTO},
 };
 
@@ -103,6 +127,7 @@ static const char *const others[] = {"null",       "true",
                                      "\"N/A\"",    "\"END\"",
                                      "[]",         "{}",
                                      "[0, 0]",     "[1, 0]",
+                                     "3",          "4",
                                      "[1]",        "[0, 0, 0]",
                                      "[[0]]",      "{\"a\": 1}",
                                      "[{}]",       "\"inactive\"",
