@@ -156,12 +156,15 @@ static void add_device_log(drawing *of)
 static void add_rmm_time(drawing *of, const char *between)
 {
     uint64_t time = draw_time(of);
+    uint64_t second = (86390 + time / 1000) % 86400; /* about midnight */
+    if (one_in(of, 90))
+        second = (second + draw(of, 86400)) % 86400;
     if (one_in(of, of->strange))
         frag_text_add(&of->text, "%" PRIu64 ".%" PRIu64, draw_strange(of), draw(of, 2000));
     else
         frag_text_add(&of->text, "%02" PRIu64 ":%02" PRIu64 ":%02" PRIu64 "%s%06" PRIu64,
-                      23 - draw(of, 40) / 39, 59 - draw(of, 40) / 39, (50 + time / 1000) % 61,
-                      between, time % 1000000);
+                      second / 3600, second / 60 % 60, second % 60 + 60 * one_in(of, 900), between,
+                      time % 1000000);
 }
 
 static void add_rmm_csv(drawing *of)
@@ -208,7 +211,9 @@ static void add_stalloc(drawing *of)
         if (one_in(of, 9))
             frag_text_add(&of->text, "%s\n", words[draw(of, sizeof words / sizeof *words)]);
         else
-            frag_text_add(&of->text, "%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n",
+            frag_text_add(&of->text,
+                          one_in(of, 5) ? "%" PRIu64 " 0x%" PRIx64 " %" PRIu64 " 0x%" PRIx64 "\n"
+                                        : "%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n",
                           draw(of, 2), draw_address(of), draw_size(of), draw(of, 3));
 }
 
@@ -358,7 +363,7 @@ static void tell_log(frag_text *out, size_t kind, uint64_t seed)
         (void)draw(&of, 2);
     of.places = 1 + draw(&of, 12);
     of.strange = one_in(&of, 3) ? 60 : 1000000;
-    of.time = 5000 + draw(&of, 1000);
+    of.time = 5000 + draw(&of, 6000);
     kinds[kind].add(&of);
     change_ends(&of, kind > 0);
     for (int as_segments = 0; as_segments < 1 + (kind == 0); as_segments++) {
