@@ -172,7 +172,7 @@ $(test_programs): $(test_libraries)
 # Of the library, with host memory that fails on demand.
 $(BUILD)/libapi.a: $(call objects,$(API))
 library_tests = $(filter $(BUILD)/tests/test_library%,$(test_programs))
-$(library_tests) $(foreach name,study program sweep,$(BUILD)/tests/test_$(name)_answers): $(BUILD)/libapi.a
+$(library_tests) $(foreach name,study program sweep setup,$(BUILD)/tests/test_$(name)_answers): $(BUILD)/libapi.a
 $(library_tests) $(filter $(BUILD)/tests/test_%_answers,$(test_programs)): ALL_LDFLAGS += $(foreach name,malloc calloc realloc free,-Wl,--wrap=$(name))
 
 # Opens these when it runs.

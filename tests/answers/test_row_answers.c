@@ -29,7 +29,7 @@
 #include "tests/support/text_recording.h"
 #include "tests/support/xorshift.h"
 
-enum { TRACES = 60, FOLDED_TRACES = 160, EVENTS_MAX = 300, POLICIES = 4 };
+enum { TRACES = 8, FOLDED_TRACES = 212, EVENTS_MAX = 300, POLICIES = 4 };
 
 static const char *const names[] = {"pytorch", "best-fit", "size-class", "buddy",
                                     "tlsf",    "rmm-pool", "first-fit",  "cuda-async"};

@@ -28,7 +28,7 @@
 #include "tests/support/text_recording.h"
 #include "tests/support/xorshift.h"
 
-enum { RUNS = 160, FOLDED_RUNS = 120, CHANGES = 8, EVENTS_MAX = 1200 };
+enum { RUNS = 16, FOLDED_RUNS = 264, CHANGES = 8, EVENTS_MAX = 1200 };
 
 static void add_side(uint64_t *sum, const frag_side *side)
 {

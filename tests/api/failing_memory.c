@@ -30,8 +30,9 @@ static bool fails(void)
     return atomic_load(&calls_until_failure) > 0 && atomic_fetch_sub(&calls_until_failure, 1) == 1;
 }
 
-/* What was allocated here and not yet freed: memory of the C library passes through free alone. */
-enum { PLACES = 1 << 20 };
+/* What was allocated here and not yet freed: memory of the C library passes through free alone.
+ * Neighbours in memory are neighbours here, and 128 MiB of it do not meet. */
+enum { PLACES = 1 << 23 };
 static void *places[PLACES];
 static pthread_mutex_t places_lock = PTHREAD_MUTEX_INITIALIZER;
 

@@ -256,6 +256,60 @@ static void refuses_an_index_that_lies(void **state)
     frag_recording_destroy(&again);
 }
 
+/* Seven bytes are no length of a string, and nothing lies behind them. */
+static void refuses_a_table_of_strings_that_ends_in_a_length(void **state)
+{
+    (void)state;
+    frag_recording recording;
+    frag_recording again;
+    frag_text table = {0};
+    sample_recording(&recording);
+    size_t bytes = 0;
+    char *file = small_sections(&recording, &bytes);
+    size_t number = 0;
+    while (file[section_at(file, number)] != FRAG_FGT_STRINGS)
+        number++;
+    frag_text_add_bytes(&table, file, section_at(file, number) + 8);
+    for (uint64_t left = 1; left < 8; left++) {
+        frag_error error = {0};
+        size_t before = table.length;
+        frag_fgt_add(&table, 8 + left, 8); /* of the section, */
+        frag_fgt_add(&table, 0, 8);        /* its checksum, */
+        frag_fgt_add(&table, left, 8);     /* and of the table */
+        frag_fgt_add(&table, 0, (uint32_t)left);
+        repair_checksums((unsigned char *)table.bytes, table.length);
+        assert_false(sample_load(table.bytes, table.length, true, &again, &error));
+        assert_string_equal(error.sentence,
+                            "a string reaches beyond its table; the file is damaged");
+        table.length = before;
+    }
+    frag_text_destroy(&table);
+    free(file);
+    frag_recording_destroy(&recording);
+}
+
+/* The mark that is looked for does not end before the one without a name. */
+static void refuses_a_mark_without_a_name_before_it_is_compared(void **state)
+{
+    (void)state;
+    frag_recording recording;
+    frag_recording piece;
+    frag_error error = {0};
+    frag_test_recording("alloc 0 512\nmark \"step\" begin\nalloc 1 64\nmark \"in\"\nfree 1\n"
+                        "mark \"step\" end\nfree 0\n",
+                        &recording);
+    recording.traces[0].events[3].slot = recording.strings.count;
+    size_t bytes = 0;
+    char *file = small_sections(&recording, &bytes);
+    frag_window window = {.kind = FRAG_WINDOW_MARKS, .first_mark = "step"};
+    const frag_load_options options = {.window = &window};
+    assert_false(sample_load_as(file, bytes, &options, &piece, &error));
+    assert_int_equal(error.code, FRAG_E_INPUT);
+    assert_non_null(strstr(error.sentence, "which is not in the table of strings"));
+    free(file);
+    frag_recording_destroy(&recording);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -265,6 +319,8 @@ int main(void)
         cmocka_unit_test(windows_of_long_traces_leave_events_out),
         cmocka_unit_test(stands_any_damage_of_an_index),
         cmocka_unit_test(refuses_an_index_that_lies),
+        cmocka_unit_test(refuses_a_table_of_strings_that_ends_in_a_length),
+        cmocka_unit_test(refuses_a_mark_without_a_name_before_it_is_compared),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

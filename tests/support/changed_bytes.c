@@ -368,3 +368,49 @@ bool changed_borders(const changed_file *file, uint64_t number, frag_text *to, f
     replace(&at, found, text, (size_t)length);
     return true;
 }
+
+/* The first number from a place on, or else of the file. */
+static range number_near(const changed_file *file, size_t place)
+{
+    range found = number_at(file, place);
+    return found.end > found.begin ? found : number_at(file, 0);
+}
+
+static uint64_t value_of(const changed_file *file, range number)
+{
+    uint64_t value = 0;
+    for (size_t i = number.begin; i < number.end; i++)
+        value = value * 10 + (uint64_t)(file->bytes[i] - '0');
+    return value;
+}
+
+void changed_pairs(const changed_file *file, uint64_t number, frag_text *to, frag_text *what)
+{
+    change_draw at = begin_draw(file, number, to, what);
+    range one = number_near(file, draw_place(&at));
+    range other = number_near(file, draw_place(&at));
+    uint64_t value = value_of(file, other);
+    if (number % 4 == 3) { /* their sum, or what is left of one */
+        uint64_t own = value_of(file, one);
+        value = draw(&at, 2) == 0 ? value + own : value - own;
+    }
+    char text[24];
+    int length = snprintf(text, sizeof text, "%llu", (unsigned long long)(value + number % 3 - 1));
+    describe(&at, "number at", one.begin);
+    frag_text_add(what, " is %s", text);
+    replace(&at, one, text, (size_t)length);
+}
+
+bool changed_in_turn(const changed_file *file, uint64_t number, frag_text *to, frag_text *what)
+{
+    change_draw at = {file, 0, to, what};
+    size_t place = (size_t)(number / 2);
+    if (place >= file->count)
+        return false;
+    unsigned char byte = file->bytes[place];
+    const char others[2] = {(char)(byte + 1), (char)(byte - 1)};
+    describe(&at, "byte", place);
+    frag_text_add(what, " is %u", (unsigned)(unsigned char)others[number % 2]);
+    replace(&at, (range){place, place + 1}, &others[number % 2], 1);
+    return true;
+}

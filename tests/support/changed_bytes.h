@@ -27,4 +27,12 @@ void changed_figures(const changed_file *file, uint64_t number, frag_text *to, f
  * somewhere, one less and one more. false: it has no number left. */
 bool changed_borders(const changed_file *file, uint64_t number, frag_text *to, frag_text *what);
 
+/* As changed_bytes, but always a number of a text, as another number of it, one less or one more;
+ * or as the sum or the difference of the two. */
+void changed_pairs(const changed_file *file, uint64_t number, frag_text *to, frag_text *what);
+
+/* As changed_bytes, but the bytes of a file in turn, each one more and one less. false: it has no
+ * byte left. */
+bool changed_in_turn(const changed_file *file, uint64_t number, frag_text *to, frag_text *what);
+
 #endif

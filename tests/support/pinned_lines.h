@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "sim/trace/trace.h"
+#include "traces/load.h"
 
 typedef struct pinned_lines {
     const char *path; /* of the compressed file */
@@ -30,5 +31,10 @@ void pinned_add(uint64_t *sum, uint64_t number);
 void pinned_add_text(uint64_t *sum, const char *text);
 /* All that a recording says: facts, events, and the columns and stacks beside them. */
 void pinned_add_recording(uint64_t *sum, const frag_recording *recording);
+
+/* Appends what a reader makes of the bytes, as a line: the error with its place and sentence, or a
+ * sum of all that was read, statistics and findings included. Words of zstd are left out. */
+void pinned_tell_load(frag_text *out, const void *bytes, size_t count,
+                      const frag_load_options *options);
 
 #endif

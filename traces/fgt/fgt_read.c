@@ -135,8 +135,8 @@ static bool read_strings(frag_fgt_reader *reader, const unsigned char *in, size_
 {
     frag_strings *strings = &reader->recording->strings;
     while (left > 0) {
-        uint64_t length = left < 8 ? UINT64_MAX : frag_fgt_get(in, 8);
-        if (length > left - 8)
+        uint64_t length = left < 8 ? 0 : frag_fgt_get(in, 8);
+        if (left < 8 || length > left - 8)
             return frag_fgt_fail(reader, "a string reaches beyond its table");
         uint32_t expected = strings->count;
         if (frag_strings_add(strings, (const char *)in + 8, (size_t)length) != expected)

@@ -262,6 +262,16 @@ static bool locate_window(const frag_fgt_reader *reader, frag_window *window)
     return is_found;
 }
 
+/* Events that were not accepted yet may name strings that are not there. */
+static bool are_marks_named(const frag_fgt_reader *reader, const frag_trace *trace)
+{
+    for (uint64_t i = 0; i < trace->event_count; i++)
+        if (trace->events[i].op == FRAG_OP_MARK &&
+            trace->events[i].slot >= reader->recording->strings.count)
+            return false;
+    return true;
+}
+
 /* Of a mark whose end is sought: is it time to look again, after so many chunks? */
 static bool is_power_of_two(size_t count)
 {
@@ -286,7 +296,8 @@ static bool read_indexed(frag_fgt_reader *reader, index_range needed)
         if (!read_indexed_chunk(reader, &reader->index[i]))
             return false;
         window->is_found = window->kind == FRAG_WINDOW_MARKS && i >= needed.first &&
-                           is_power_of_two(i - needed.first + 1) && locate_window(reader, window);
+                           is_power_of_two(i - needed.first + 1) &&
+                           are_marks_named(reader, trace) && locate_window(reader, window);
         if (window->is_found)
             break;
     }
