@@ -156,11 +156,11 @@ refuse() { # sentence; the file's text is on stdin
 
 targets="q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj, qkv_proj, gate_up_proj, c_attn, c_proj, c_fc, query, key, value, dense"
 targets+=", q_lin, k_lin, v_lin, out_lin, lin1, lin2, query_key_value, dense_h_to_4h, dense_4h_to_h, to_q, to_k, to_v, to_out.0, fc1, fc2, Wqkv, Wi, Wo"
-families="gpt2, llama, bert, mistral, qwen2, qwen3, phi3, gemma, roberta, xlm-roberta, distilbert, deberta-v2, electra, albert, mpnet, opt, gpt_neox, falcon, bloom, mpt, phi, starcoder2, stablelm, gptj, nemotron, gemma2, gemma3, granite, olmo2, smollm3, glm, glm4, cohere, vit, resnet, unet, mixtral, qwen3_moe, olmoe, qwen2_moe, deepseek_v2, deepseek_v3, gpt_oss, bart, t5, mt5, convnext, whisper, mnasnet, dlrm, graphsage, gcn or modernbert"
+families="gpt2, llama, bert, mistral, qwen2, qwen3, phi3, gemma, roberta, xlm-roberta, distilbert, deberta-v2, electra, albert, mpnet, opt, gpt_neo, gpt_neox, falcon, bloom, mpt, phi, starcoder2, stablelm, gptj, nemotron, gemma2, gemma3, granite, olmo2, smollm3, glm, glm4, cohere, vit, resnet, unet, mixtral, qwen3_moe, olmoe, qwen2_moe, deepseek_v2, deepseek_v3, gpt_oss, bart, t5, mt5, convnext, whisper, mnasnet, vgg, mobilenet_v2, mobilenet_v3, regnet, efficientnet, densenet, dlrm, graphsage, gcn or modernbert"
 types=${families/unet, /}
 types=${types/gemma3,/gemma3_text,}
 types=${types/xlm-roberta,/xlm-roberta, camembert,}
-types=${types/, mnasnet, dlrm, graphsage, gcn or/ or}
+types=${types/, mnasnet, vgg, mobilenet_v2, mobilenet_v3, regnet, efficientnet, densenet, dlrm, graphsage, gcn or/ or}
 
 @test "bad input is refused with its place, what was found and what would be right" {
     printf 'model:\n  family: gpt2\n  layer: 2\n' | refuse ":3:3: unknown key 'layer'; did you mean layers"
@@ -301,6 +301,11 @@ types=${types/, mnasnet, dlrm, graphsage, gcn or/ or}
         refuse ": offload is activations, which is not described for mnasnet; expected none"
     printf 'model: {family: mnasnet}\nrun: {parallel: fsdp}\n' |
         refuse ": parallel is fsdp; it is described for gpt2, opt, gpt_neox and the families of llama, not for mnasnet"
+    printf 'model: {family: vgg, variant: 12}\n' | refuse ":1:30: variant is '12'; expected 11, 13, 16 or 19"
+    printf 'model: {family: vgg, image: 31}\n' | refuse ": image is 31; expected at least 32, of which pooling leaves a pixel"
+    printf 'model: {family: densenet, image: 28}\n' | refuse ": image is 28; expected at least 29, of which pooling leaves a pixel"
+    printf 'model: {family: mobilenet_v3}\nrun: {checkpoint: blocks}\n' |
+        refuse ": checkpoint is blocks, and mobilenet_v3 has no blocks for it; expected none"
     printf 'model: {family: dlrm, rows: [10, 0]}\n' |
         refuse ":1:29: rows is '10,0'; expected N, a list of up to 256 or MIN..MAX, each 1 to 1073741824"
     sparse="sparse is true, which is described for bags and the optimizer sgd, without accumulate, keep_gradients, parallel and amp-fp16"
