@@ -48,7 +48,7 @@ frag_picture frag_normed_apply(frag_tape *tape, const frag_model *model, const f
                          frag_aten_window_side(&of.window)};
     frag_tape_drop(tape, x.pixels);
     frag_tape_set(tape, &made.pixels,
-                  frag_aten_batch_norm(tape, made.pixels, &at->norm,
+                  frag_aten_batch_norm(tape, made.pixels, &at->norm, made.side * made.side,
                                        model->workload->task == FRAG_TASK_TRAIN));
     return made;
 }

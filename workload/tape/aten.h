@@ -209,8 +209,9 @@ typedef struct frag_aten_convolution {
 } frag_aten_convolution;
 
 frag_tensor frag_aten_convolve(frag_tape *tape, frag_tensor x, const frag_aten_convolution *of);
+/* pixels: of an image. */
 frag_tensor frag_aten_batch_norm(frag_tape *tape, frag_tensor x, const frag_pair *of,
-                                 bool is_training);
+                                 uint64_t pixels, bool is_training);
 frag_tensor frag_aten_max_pool(frag_tape *tape, frag_tensor x, const frag_window *window);
 /* adaptive_avg_pool2d and avg_pool2d: means of pixels, so many along a side, 2 or more. */
 frag_tensor frag_aten_average_pool(frag_tape *tape, frag_tensor x, uint64_t side_before,

@@ -199,22 +199,36 @@ frag_tensor frag_aten_convolve(frag_tape *tape, frag_tensor x, const frag_aten_c
 }
 
 /* ---- batch norm: inputs x, weight, bias; statistics in fp32 */
+enum { NORM_CHANNELS, NORM_TYPE, IS_NORM_APART };
+
 static void batch_norm_backward(frag_tape *tape, frag_node *node, const frag_tensor *in,
                                 frag_tensor *out)
 {
-    out[0] = frag_tape_empty(tape, frag_tape_count(tape, in[0]), frag_tape_dtype(tape, in[0]));
-    for (uint32_t i = 1; i < 3; i++)
-        out[i] = frag_tape_empty(tape, node->numbers[0], (frag_dtype)node->numbers[1]);
+    uint64_t channels = node->numbers[NORM_CHANNELS];
+    bool is_apart = node->numbers[IS_NORM_APART] != 0;
+    frag_tensor sums[2] = {0, 0};
+    for (uint32_t i = 0; i < 2 && is_apart; i++)
+        sums[i] = frag_tape_empty(tape, channels, FRAG_F32);
+    for (uint32_t step = 0; step < 3; step++) {
+        uint32_t i = is_apart ? (step + 1) % 3 : step; /* x last, or first */
+        out[i] = i == 0 ? frag_tape_empty(tape, frag_tape_count(tape, in[0]),
+                                          frag_tape_dtype(tape, in[0]))
+                        : frag_tape_empty(tape, channels, (frag_dtype)node->numbers[NORM_TYPE]);
+    }
+    frag_tape_drop(tape, sums[0]);
+    frag_tape_drop(tape, sums[1]);
 }
 
 /* cuDNN, which takes no bf16 and weights in fp32 only, makes no statistics where those of training
- * are used. */
+ * are used. PyTorch's own kernels see images of one pixel as such with channels last, of which sums
+ * are made first. */
 frag_tensor frag_aten_batch_norm(frag_tape *tape, frag_tensor x, const frag_pair *of,
-                                 bool is_training)
+                                 uint64_t pixels, bool is_training)
 {
     const frag_tensor weight = of->weight;
-    bool has_statistics = is_training || frag_tape_dtype(tape, weight) != FRAG_F32 ||
-                          frag_tape_dtype(tape, x) == FRAG_BF16;
+    bool is_own =
+        frag_tape_dtype(tape, weight) != FRAG_F32 || frag_tape_dtype(tape, x) == FRAG_BF16;
+    bool has_statistics = is_training || is_own;
     uint64_t channels = frag_tape_count(tape, weight);
     uint64_t kept = has_statistics ? channels : 0;
     frag_tensor made = frag_tape_empty(tape, frag_tape_count(tape, x), frag_tape_dtype(tape, x));
@@ -227,8 +241,9 @@ frag_tensor frag_aten_batch_norm(frag_tape *tape, frag_tensor x, const frag_pair
         frag_tape_save(tape, node, weight);
         frag_tape_save_made(tape, node, mean);
         frag_tape_save_made(tape, node, deviation);
-        node->numbers[0] = channels;
-        node->numbers[1] = frag_tape_dtype(tape, weight);
+        node->numbers[NORM_CHANNELS] = channels;
+        node->numbers[NORM_TYPE] = frag_tape_dtype(tape, weight);
+        node->numbers[IS_NORM_APART] = is_own && pixels == 1;
     }
     frag_tape_drop(tape, mean);
     frag_tape_drop(tape, deviation);

@@ -96,7 +96,8 @@ typedef struct pass {
 
 static frag_tensor normalise(const pass *in, const frag_pair *norm, frag_tensor x)
 {
-    frag_tensor made = frag_aten_batch_norm(in->tape, x, norm, in->is_training);
+    frag_tensor made =
+        frag_aten_batch_norm(in->tape, x, norm, in->side * in->side, in->is_training);
     return frag_aten_relu_in_place(in->tape, made);
 }
 
@@ -195,7 +196,8 @@ static frag_tensor compute_loss(frag_tape *tape, const frag_model *model, const 
             run_transition(&in, &at, &x, &channels);
     }
     const frag_pair norm = frag_walk_batch_norm(&at, channels);
-    frag_tape_set(tape, &x, frag_aten_batch_norm(tape, x, &norm, in.is_training));
+    frag_tape_set(tape, &x,
+                  frag_aten_batch_norm(tape, x, &norm, in.side * in.side, in.is_training));
     x = frag_aten_relu_in_place(tape, x);
     frag_tensor pooled = frag_aten_mean_last(tape, x, in.side * in.side);
     frag_tape_set(tape, &pooled, frag_aten_view(tape, pooled));

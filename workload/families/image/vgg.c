@@ -64,7 +64,7 @@ static frag_picture run_layer(frag_tape *tape, const frag_model *model, const la
     frag_tape_set(tape, &x.pixels, frag_aten_convolve(tape, x.pixels, &of));
     if (at->norm.weight != 0)
         frag_tape_set(tape, &x.pixels,
-                      frag_aten_batch_norm(tape, x.pixels, &at->norm,
+                      frag_aten_batch_norm(tape, x.pixels, &at->norm, x.side * x.side,
                                            model->workload->task == FRAG_TASK_TRAIN));
     x.pixels = frag_aten_relu_in_place(tape, x.pixels);
     return x;
