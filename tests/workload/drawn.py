@@ -60,7 +60,7 @@ def draw_plain(draw, family):
         return {"tables": draw.randint(2, 30), "rows": [draw.choice([100, 5000, 40000, 300000]) for _ in range(draw.randint(1, 4))], "width": draw.choice([16, 48, 64, 128]),
                 "dense": draw.choice([4, 13, 50]), "bottom": [draw.choice([64, 256, 512]) for _ in range(draw.randint(1, 3))], "bags": draw.random() < 0.6,
                 "top": [draw.choice([64, 256, 1000]) for _ in range(draw.randint(1, 3))]}
-    image = {"classes": draw.choice([10, 100, 1000]), "image": draw.choice([32, 64, 97, 160, 224])}
+    image = {"classes": draw.choice([10, 100, 1000]), "image": draw.choice([64, 97, 160, 224])}
     if family == "vgg":
         return image | {"variant": draw.choice([11, 13, 16, 19]), "batch_norms": draw.random() < 0.5, "residual_dropout": draw.choice([0.0, 0.5])}
     if family == "mobilenet_v2":
