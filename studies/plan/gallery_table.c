@@ -19,6 +19,9 @@ typedef struct gallery_model {
 
 static const gallery_model models[] = {
     {"ResNet-50", "model: {family: resnet, classes: 1000}", 0},
+    {"VGG-16", "model: {family: vgg}", 0},
+    {"DenseNet-121", "model: {family: densenet}", 0},
+    {"EfficientNet-B0", "model: {family: efficientnet}", 0},
     {"ViT-L/16",
      "model: {family: vit, layers: 24, heads: 16, width: 1024, inner: 4096, classes: 1000}", 0},
     {"SD 1.5 U-Net", "model: {family: unet, text_width: 768}", 0},

@@ -2,6 +2,7 @@
 
     compare.py store RUN.pickle              prints the list of requests of a snapshot, to be kept
     compare.py list GENERATED.txt            prints that of a trace in text form
+    compare.py sum LIST                      prints a sum of it, of a snapshot, a stored list or a trace in text form
     compare.py row NAME TRUTH GENERATED.txt  one row of the table; TRUTH is a snapshot or a stored list
     compare.py bars ROWS                     a line for each bar; ROWS has lines "CONFIG CARD KNOB=VALUE... | ALLOCATED MADE | RESERVED... | MADE..."
 
@@ -9,6 +10,7 @@ A list has a line for each request, "+BYTES", and for each release, "-N" of the 
 N-th last, as what is done again then reads the same. Releases with
 no request between them are sorted: the order in which autocast gives back its casts follows host addresses.
 Workspaces of convolutions are compared in blocks of 512 bytes: a dry run asks for odd sizes just below."""
+import hashlib
 import pickle
 import sys
 
@@ -145,5 +147,8 @@ elif sys.argv[1] in ("store", "list"):
     for sign, number in read(sys.argv[2]):
         count += sign == "+"
         print(f"~{count - number}" if sign == "-" and sys.argv[1] == "store" else f"{sign}{number}")
+elif sys.argv[1] == "sum":
+    text = "".join(f"{sign}{number}\n" for sign, number in read(sys.argv[2]))
+    print(hashlib.sha256(text.encode()).hexdigest()[:16])
 else:
     sys.exit(0 if print_row(sys.argv[2], read(sys.argv[3]), read(sys.argv[4])) else 1)

@@ -19,7 +19,8 @@ EXPERTS = ["mixtral", "qwen3_moe"]
 PAIRS = ["bart", "t5", "mt5"]
 IMAGES = ["vit", "resnet", "convnext", "mnasnet", "unet"]
 GRAPHS = ["graphsage", "gcn"]
-LATER_DECODERS = ["falcon", "gptj", "bloom", "mpt", "nemotron"]
+LATER_DECODERS = ["falcon", "gptj", "gpt_neo", "bloom", "mpt", "nemotron"]
+LATER_IMAGES = ["vgg", "mobilenet_v2", "mobilenet_v3", "regnet", "efficientnet", "densenet"]
 LAYER_NORMED = ["phi", "starcoder2", "stablelm"]
 FAMILIES = ["gpt2", "opt", "gpt_neox", *LAYER_NORMED, "bert", "roberta", "distilbert", "modernbert", "whisper", "dlrm", *GROUPED, *EXPERTS, *PAIRS, *IMAGES, *GRAPHS]
 CARDS = ["rtx3090", "rtx4090", "l4", "a100-40gb", "a100-80gb", "h100-80gb"]  # of compute capability 8.0 and above, where cases fit
@@ -59,6 +60,19 @@ def draw_plain(draw, family):
         return {"tables": draw.randint(2, 30), "rows": [draw.choice([100, 5000, 40000, 300000]) for _ in range(draw.randint(1, 4))], "width": draw.choice([16, 48, 64, 128]),
                 "dense": draw.choice([4, 13, 50]), "bottom": [draw.choice([64, 256, 512]) for _ in range(draw.randint(1, 3))], "bags": draw.random() < 0.6,
                 "top": [draw.choice([64, 256, 1000]) for _ in range(draw.randint(1, 3))]}
+    image = {"classes": draw.choice([10, 100, 1000]), "image": draw.choice([64, 97, 160, 224])}
+    if family == "vgg":
+        return image | {"variant": draw.choice([11, 13, 16, 19]), "batch_norms": draw.random() < 0.5, "residual_dropout": draw.choice([0.0, 0.5])}
+    if family == "mobilenet_v2":
+        return image | {"alpha": draw.choice([0.35, 0.5, 1.0, 1.4])}
+    if family == "mobilenet_v3":
+        return image | {"variant": draw.choice(["small", "large"]), "alpha": draw.choice([0.5, 0.75, 1.0])}
+    if family == "regnet":
+        return image | {"variant": draw.choice([f"{kind}_{size}" for kind in "xy" for size in ("400mf", "800mf", "1_6gf", "3_2gf", "8gf")])}
+    if family == "efficientnet":
+        return image | {"variant": f"b{draw.randint(0, 7)}", "drop_path": draw.choice([0.0, 0.2]), "residual_dropout": draw.choice([0.0, 0.3])}
+    if family == "densenet":
+        return image | {"variant": draw.choice([121, 161, 169, 201]), "residual_dropout": draw.choice([0.0, 0.0, 0.1])}
     return {"features": draw.choice([50, 128, 602]), "width": draw.choice([64, 200, 256]), "layers": draw.randint(2, 4), "classes": draw.choice([7, 40, 47]),
             "residual_dropout": draw.choice([0.0, 0.5])}
 
@@ -79,6 +93,10 @@ def draw_transformer(draw, family, is_wide=False):
     if family == "gptj":
         return config | {"n_layer": layers, "n_head": heads, "n_embd": heads * width, "n_inner": inner, "rotary_dim": draw.choice([16, 32]), "resid_pdrop": draw.choice([0.0, 0.1]),
                          "attn_pdrop": draw.choice([0.0, 0.1]), "bos_token_id": 1, "eos_token_id": 1}
+    if family == "gpt_neo":
+        return config | {"num_layers": layers, "attention_types": [[["global"], layers]], "num_heads": heads, "hidden_size": heads * width, "intermediate_size": inner,
+                         "max_position_embeddings": draw.choice([600, 2048]), "embed_dropout": draw.choice([0.0, 0.1]), "attention_dropout": draw.choice([0.0, 0.1]),
+                         "resid_dropout": draw.choice([0.0, 0.1]), "bos_token_id": 1, "eos_token_id": 1}
     if family == "bloom":
         return config | {"n_layer": layers, "n_head": heads, "hidden_size": heads * width, "hidden_dropout": draw.choice([0.0, 0.1]), "attention_dropout": draw.choice([0.0, 0.1]),
                          "apply_residual_connection_post_layernorm": draw.random() < 0.3}
@@ -161,7 +179,7 @@ def draw_model(draw, folder, family, is_wide=False):
     config = {"model_type": family}
     if family == "unet":
         config = draw_unet(draw)
-    elif family in ("mnasnet", "dlrm", *GRAPHS):
+    elif family in ("mnasnet", "dlrm", *GRAPHS, *LATER_IMAGES):
         config = {"family": family, **draw_plain(draw, family)}
     elif family in IMAGES:
         config |= draw_images(draw, family) | (draw_transformer(draw, "bert") if family == "vit" else {})
@@ -183,7 +201,7 @@ def draw_reads(draw, family):
         return {"batch": str(draw.choice([64, 500, 2048, 8192]))}
     knobs = {"batch": str(draw.choice([2, 4, 8, 12, 16]))}
     lengths = [100, 256, 400, 512]
-    if family not in IMAGES:
+    if family not in [*IMAGES, *LATER_IMAGES]:
         knobs["tokens"] = draw.choice([str(draw.choice(lengths)), ",".join(str(draw.choice(lengths)) for _ in range(3))])
     return knobs
 
@@ -250,7 +268,7 @@ def draw_cases(draw, fraglab, folder, count, named):
 if __name__ == "__main__":
     fraglab, folder, count, *rest = sys.argv[1:]
     named = [{"gemma3": "gemma3_text"}.get(name, name) for name in rest[1:]]
-    known = [*FAMILIES, *LATER, *LATER_DECODERS, *LATER_ENCODERS]
+    known = [*FAMILIES, *LATER, *LATER_DECODERS, *LATER_ENCODERS, *LATER_IMAGES]
     unknown = [name for name in named if name not in known]
     if unknown:
         sys.exit(f"drawn.py: {unknown[0]} is no family that is drawn; expected some of {', '.join(known)}")

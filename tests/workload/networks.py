@@ -19,6 +19,33 @@ class MnasNet(torch.nn.Module):
         return argparse.Namespace(loss=cross_entropy(logits, labels), logits=logits)
 
 
+class Listed(torch.nn.Module):
+    """A network of those that torchvision names; parts of its name are fields."""
+
+    def __init__(self, name, classes=1000, image=224, alpha=None, residual_dropout=None, drop_path=None, drop_rate=None):
+        super().__init__()
+        import torchvision.models
+
+        more = {"width_mult": alpha, "dropout": residual_dropout, "stochastic_depth_prob": drop_path, "drop_rate": drop_rate}
+        self.network = getattr(torchvision.models, name)(num_classes=classes, **{key: value for key, value in more.items() if value is not None})
+
+    def forward(self, pixel_values, labels):
+        logits = self.network(pixel_values)
+        return argparse.Namespace(loss=cross_entropy(logits, labels), logits=logits)
+
+
+def make_named(family, variant=None, **fields):
+    return Listed(f"{family}_{variant}" if variant else family, **fields)
+
+
+def make_vgg(variant=16, batch_norms=False, **fields):
+    return Listed(f"vgg{variant}{'_bn' if batch_norms else ''}", **fields)
+
+
+def make_densenet(variant=121, residual_dropout=0, **fields):
+    return Listed(f"densenet{variant}", drop_rate=residual_dropout, **fields)
+
+
 def make_mlp(widths, is_last_linear):
     layers = []
     for inputs, outputs in zip(widths, widths[1:]):
@@ -80,7 +107,19 @@ class Graph(torch.nn.Module):
         return argparse.Namespace(loss=cross_entropy(logits, labels[:count]), logits=logits)
 
 
-KINDS = {"mnasnet": MnasNet, "dlrm": Dlrm, "graphsage": functools.partial(Graph, "GraphSAGE"), "gcn": functools.partial(Graph, "GCN")}
+KINDS = {
+    "mnasnet": MnasNet,
+    "vgg": make_vgg,
+    "mobilenet_v2": functools.partial(make_named, "mobilenet_v2"),
+    "mobilenet_v3": lambda variant="large", **fields: make_named("mobilenet_v3", variant, **fields),
+    "regnet": lambda variant="y_400mf", **fields: make_named("regnet", variant, **fields),
+    "efficientnet": lambda variant="b0", **fields: make_named("efficientnet", variant, **fields),
+    "densenet": make_densenet,
+    "dlrm": Dlrm,
+    "graphsage": functools.partial(Graph, "GraphSAGE"),
+    "gcn": functools.partial(Graph, "GCN"),
+}
+LISTED = ("mnasnet", "vgg", "mobilenet_v2", "mobilenet_v3", "regnet", "efficientnet", "densenet")
 
 
 def build(config):

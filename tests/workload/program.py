@@ -30,7 +30,7 @@ autocast = {"amp-bf16": torch.bfloat16, "amp-fp16": torch.float16}.get(precision
 torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
 is_training = knobs.get("task", "train") in ("train", "rlhf")
 
-has_images = config.model_type in ("vit", "resnet", "convnext", "mnasnet")
+has_images = config.model_type in ("vit", "resnet", "convnext", *networks.LISTED)
 kind = AutoModelForMaskedLM if config.model_type in ("bert", "roberta", "xlm-roberta", "camembert", "distilbert", "deberta-v2", "electra", "albert", "mpnet", "modernbert") else AutoModelForCausalLM
 kind = AutoModelForImageClassification if has_images else kind
 kind = AutoModelForSeq2SeqLM if not is_unet and not is_plain and config.is_encoder_decoder else kind
@@ -385,9 +385,9 @@ def chunked_loss(ids):
 
 def forward_images():
     global images, labels, loss
-    side = config.image if is_plain else getattr(config, "image_size", 224)
+    side = getattr(config, "image", 224) if is_plain else getattr(config, "image_size", 224)
     images = torch.randn(int(knobs.get("batch", 1)), getattr(config, "num_channels", 3), side, side).to(weights).cuda()
-    labels = torch.randint(0, config.classes if is_plain else config.num_labels, (images.shape[0],)).cuda()
+    labels = torch.randint(0, getattr(config, "classes", 1000) if is_plain else config.num_labels, (images.shape[0],)).cuda()
     with offloading(), casting():
         loss = take_loss(model(pixel_values=images, labels=labels))
 

@@ -186,6 +186,47 @@ static void channels_apart_go_to_cudnn_in_fp16_alone(void **state)
     convolve_apart(FRAG_BF16, "+576 +4096 +4096 +4096 +576 +4096 -3 ");
 }
 
+/* Four images of two channels, in bf16. */
+static void normalise(uint64_t pixels, const char *expected)
+{
+    made of;
+    begin(&of);
+    const frag_pair norm = {.weight = frag_tape_parameter(of.tape, 2, FRAG_F32, false),
+                            .bias = frag_tape_parameter(of.tape, 2, FRAG_F32, false)};
+    frag_tensor x = frag_tape_empty(of.tape, 8 * pixels, FRAG_BF16);
+    frag_tape_require_gradient(of.tape, x);
+    frag_tensor out = frag_aten_batch_norm(of.tape, x, &norm, pixels, true);
+    frag_tape_backward(of.tape, out);
+    expect_events(&of, expected);
+}
+
+static void images_of_one_pixel_are_summed_before_their_gradient(void **state)
+{
+    (void)state;
+    /* weight, bias, x, out, mean, deviation; one; gradients */
+    normalise(2, "+8 +8 +32 +32 +8 +8 +32 +32 +8 +8 -4 -5 -6 ");
+    normalise(1, "+8 +8 +16 +16 +8 +8 +16 +8 +8 +8 +8 +16 -7 -8 -4 -5 -6 ");
+}
+
+/* Parts of a gradient are added where another has come, in the order of parts. */
+static void joined_parts_get_their_gradients_in_order(void **state)
+{
+    (void)state;
+    made of;
+    begin(&of);
+    frag_tensor parts[2];
+    for (uint64_t i = 0; i < 2; i++) {
+        frag_tensor leaf = frag_tape_empty(of.tape, 4 * (i + 1), FRAG_F32);
+        frag_tape_require_gradient(of.tape, leaf);
+        parts[i] = frag_aten_mul_scalar(of.tape, leaf);
+    }
+    frag_tensor first = frag_aten_cat_parts(of.tape, parts, 2);
+    frag_tensor second = frag_aten_cat_parts(of.tape, parts, 2);
+    frag_tensor sum = frag_aten_add(of.tape, first, second);
+    frag_tape_backward(of.tape, sum);
+    expect_events(&of, "+16 +16 +32 +32 +48 +48 +48 +48 +16 +32 +32 -9 +16 -8 -7 ");
+}
+
 /* Twice as many numbers, and a temporary. */
 static void grow(made *of, frag_tensor *sum)
 {
@@ -281,6 +322,8 @@ int main(void)
         cmocka_unit_test(a_gradient_of_an_activation_goes_with_the_graph),
         cmocka_unit_test(a_gradient_in_another_order_is_copied),
         cmocka_unit_test(channels_apart_go_to_cudnn_in_fp16_alone),
+        cmocka_unit_test(images_of_one_pixel_are_summed_before_their_gradient),
+        cmocka_unit_test(joined_parts_get_their_gradients_in_order),
         cmocka_unit_test(a_stretch_is_repeated_from_other_tensors),
         cmocka_unit_test(a_tensor_that_others_hold_is_not_alone),
         cmocka_unit_test(a_stretch_with_another_workspace_runs_anew),

@@ -16,7 +16,7 @@ enum {
     NARROWING = 4,
     BLOCKS_MAX = 10000000,
     SIZES = 6,
-    MNASNET_LAYERS = 18
+    LISTED_LAYERS_MAX = 100 /* of a network of torchvision */
 };
 
 /* Are they others than where nothing is said? */
@@ -259,6 +259,11 @@ static bool check_images(const frag_workload *workload, frag_error *error)
                          "a batch has %" PRIu64 " numbers; expected at most 2^34", pixels);
     if (family->is_diffusion)
         return check_unet(of, error);
+    if (of->image < family->image_min)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "image is %" PRIu64 "; expected at least %" PRIu64
+                         ", of which pooling leaves a pixel",
+                         of->image, family->image_min);
     return of->heads > 0 ? check_transformer(of, error) : check_stages(of, error);
 }
 
@@ -292,7 +297,7 @@ static bool check_samples(const frag_workload *workload, frag_error *error)
 
 static uint64_t count_layers(const frag_network *of)
 {
-    uint64_t layers = of->family == FRAG_FAMILY_MNASNET ? MNASNET_LAYERS : of->layers;
+    uint64_t layers = frag_families[of->family].is_listed ? LISTED_LAYERS_MAX : of->layers;
     for (uint64_t i = 0; i < of->depths.count; i++)
         layers += of->depths.values[i];
     layers += of->tables + of->bottom.count + of->top.count;

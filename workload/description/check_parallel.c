@@ -142,7 +142,7 @@ bool frag_workload_check_parallel(const frag_workload *workload, frag_error *err
                          "reshard is false, and there are no shards; expected parallel fsdp");
     if (workload->parallel == FRAG_PARALLEL_NONE)
         return true;
-    if (frag_families[of->family].has_images && of->family != FRAG_FAMILY_MNASNET)
+    if (frag_families[of->family].has_images && !frag_families[of->family].is_listed)
         return frag_fail(error, FRAG_E_INPUT,
                          "parallel is given; several devices are not described for %s",
                          frag_families[of->family].name);

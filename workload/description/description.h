@@ -29,6 +29,7 @@ typedef enum frag_family_id {
     FRAG_FAMILY_ALBERT,     /* electra whose layers share parameters */
     FRAG_FAMILY_MPNET,      /* roberta with numbers of distances in the scores */
     FRAG_FAMILY_OPT,
+    FRAG_FAMILY_GPT_NEO,
     FRAG_FAMILY_GPT_NEOX, /* Pythia */
     FRAG_FAMILY_FALCON,
     FRAG_FAMILY_BLOOM,
@@ -61,7 +62,13 @@ typedef enum frag_family_id {
     FRAG_FAMILY_MT5, /* t5 with other defaults */
     FRAG_FAMILY_CONVNEXT,
     FRAG_FAMILY_WHISPER,
-    FRAG_FAMILY_MNASNET,
+    FRAG_FAMILY_MNASNET, /* these are torchvision's */
+    FRAG_FAMILY_VGG,
+    FRAG_FAMILY_MOBILENET_V2,
+    FRAG_FAMILY_MOBILENET_V3,
+    FRAG_FAMILY_REGNET,
+    FRAG_FAMILY_EFFICIENTNET,
+    FRAG_FAMILY_DENSENET,
     FRAG_FAMILY_DLRM,
     FRAG_FAMILY_GRAPHSAGE,
     FRAG_FAMILY_GCN, /* graphsage with other layers */
@@ -185,6 +192,8 @@ typedef struct frag_network {
     uint64_t added_width; /* of what is added to the time: pooled text, sizes; 0: nothing (SDXL) */
     uint64_t added_time_width; /* of each of the six sizes */
     bool is_linear;            /* linear layers around a transformer, not convolutions of 1 x 1 */
+    uint64_t variant;          /* of those that torchvision names, in the order of the field */
+    bool has_batch_norms;      /* behind convolutions (VGG) */
     uint64_t layer;            /* frag_layer_kind */
     bool is_first_halved;      /* the first stage halves the image too */
     bool is_narrowed_halved;   /* the first of the three convolutions halves, not the second */
@@ -237,7 +246,7 @@ typedef struct frag_network {
     double attention_dropout;
     double residual_dropout;
     double activation_dropout; /* within the feed-forward part */
-    double alpha;              /* all channels are so many times as many (MnasNet) */
+    double alpha;              /* all channels are so many times as many (MnasNet, MobileNets) */
     double drop_path;          /* of the last layer: it is left out for so many images (ConvNeXt) */
     double layer_scale;        /* what a layer makes is multiplied by a number for each channel, at
                                   first this; 0: it is not */
@@ -501,6 +510,8 @@ typedef struct frag_family_fields {
     bool has_no_cache;     /* a loss is made without keys and values that are handed back */
     bool has_no_offload;   /* what comes back from the host lies in another order than it did */
     bool is_quantised;     /* weights of 4 and 8 bits are described */
+    uint64_t image_min;    /* pixels along a side, where pooling needs some */
+    bool is_listed;        /* its layers are torchvision's, and are not described */
     bool is_diffusion;     /* batches are latents with a text; generating is denoising */
 } frag_family_fields;
 

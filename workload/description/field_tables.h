@@ -81,4 +81,13 @@ extern const frag_field_default frag_glm_defaults[];
 extern const frag_field_default frag_glm4_defaults[];
 extern const frag_field_default frag_cohere_defaults[];
 
+/* Of networks of torchvision (fields_torchvision.c). */
+extern const frag_field frag_mnasnet_fields[];
+extern const frag_field frag_vgg_fields[];
+extern const frag_field frag_mobilenet_v2_fields[];
+extern const frag_field frag_mobilenet_v3_fields[];
+extern const frag_field frag_regnet_fields[];
+extern const frag_field frag_efficientnet_fields[];
+extern const frag_field frag_densenet_fields[];
+
 #endif

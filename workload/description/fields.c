@@ -225,6 +225,23 @@ static const frag_field falcon_fields[] = {
     {.key = NULL},
 };
 
+/* What layers see, all tokens or a window, makes no tensor larger. */
+static const frag_field gpt_neo_fields[] = {
+    {VOCABULARY(50257)},
+    {POSITIONS("max_position_embeddings", 2048)},
+    {WIDTH("hidden_size", 2048)},
+    {LAYERS("num_layers", 24)},
+    {HEADS("num_heads", 16)},
+    {COUNT("inner", "intermediate_size", inner, 0, 0, 1 << 20,
+           "width of the feed-forward part; 0: four times width")},
+    {ACTIVATION("activation_function", FRAG_GELU_NEW)},
+    {TIED(1)},
+    {RATIO("embedding_dropout", "embed_dropout", embedding_dropout, 0, 0, 1, "0 to 1")},
+    {ATTENTION_DROPOUT("attention_dropout", 0)},
+    {RESIDUAL_DROPOUT("resid_dropout", 0)},
+    {.key = NULL},
+};
+
 static const frag_field bloom_fields[] = {
     {VOCABULARY(250880)},
     {WIDTH("n_embed|hidden_size", 64)},
@@ -486,16 +503,6 @@ static const frag_field convnext_fields[] = {
     {.key = NULL},
 };
 
-static const frag_field mnasnet_fields[] = {
-    {IMAGE(NULL, 224)},
-    {IMAGE_CHANNELS(NULL, 3)},
-    {RATIO("alpha", NULL, alpha, 1, 0.01, 100,
-           "all channels but the last ones are so many times as many, in multiples of 8")},
-    {CLASSES(NULL, 1000)},
-    {RATIO("residual_dropout", NULL, residual_dropout, 0.2, 0, 1, "before the classifier, 0 to 1")},
-    {.key = NULL},
-};
-
 static const frag_field dlrm_fields[] = {
     {COUNT("tables", NULL, tables, 26, 1, FRAG_TOKENS_MAX, "of embeddings")},
     {"rows", NULL, FRAG_FIELD_LENGTHS, NETWORK(rows), 100000, 1, FRAG_FIELD_ROWS_MAX, NULL,
@@ -553,6 +560,9 @@ static const frag_field unet_fields[] = {
 
 #define NAMED(family, types, what, table)                                                          \
     .name = family, .model_types = types, .summary = what, .fields = table
+#define IMAGE_CLASSIFIER                                                                           \
+    .is_encoder = true, .has_images = true, .has_no_blocks = true, .has_no_offload = true,         \
+    .is_listed = true
 #define LLAMA_LAYERS .lora_targets = LORA_LLAMA, .is_quantised = true
 
 const frag_family_fields frag_families[FRAG_FAMILY_COUNT] = {
@@ -697,6 +707,13 @@ const frag_family_fields frag_families[FRAG_FAMILY_COUNT] = {
                                    frag_llama_fields),
                              .defaults = frag_gpt_oss_defaults, .has_two_masks = true,
                              .has_no_offload = true, .lora_targets = LORA_ATTENTION},
+    [FRAG_FAMILY_GPT_NEO] = {NAMED("gpt_neo", "gpt_neo",
+                                   "decoder transformer with learnt positions and scores in fp32",
+                                   gpt_neo_fields),
+                             .has_learnt_positions = true, .has_no_offload = true,
+                             .lora_default = LORA_QV,
+                             .lora_targets =
+                                 LORA_QV | FRAG_LORA_K | FRAG_LORA_C_FC | FRAG_LORA_C_PROJ},
     [FRAG_FAMILY_GPT_NEOX] = {NAMED("gpt_neox", "gpt_neox",
                                     "decoder transformer with parallel parts and rotary positions",
                                     gpt_neox_fields),
@@ -779,9 +796,36 @@ const frag_family_fields frag_families[FRAG_FAMILY_COUNT] = {
                               .has_no_offload = true},
     [FRAG_FAMILY_MNASNET] = {NAMED("mnasnet", "",
                                    "depthwise convolutions with batch norm, as torchvision",
-                                   mnasnet_fields),
-                             .is_encoder = true, .has_images = true, .has_no_blocks = true,
-                             .has_no_offload = true},
+                                   frag_mnasnet_fields),
+                             IMAGE_CLASSIFIER},
+    [FRAG_FAMILY_VGG] = {NAMED("vgg", "",
+                               "convolutions with biases, pooling and linear layers, as "
+                               "torchvision",
+                               frag_vgg_fields),
+                         IMAGE_CLASSIFIER, .image_min = 32},
+    [FRAG_FAMILY_MOBILENET_V2] = {NAMED("mobilenet_v2", "",
+                                        "inverted residuals with relu6, as torchvision",
+                                        frag_mobilenet_v2_fields),
+                                  IMAGE_CLASSIFIER},
+    [FRAG_FAMILY_MOBILENET_V3] = {NAMED("mobilenet_v3", "",
+                                        "inverted residuals with hardswish, squeeze and "
+                                        "excitation, as torchvision",
+                                        frag_mobilenet_v3_fields),
+                                  IMAGE_CLASSIFIER},
+    [FRAG_FAMILY_REGNET] = {NAMED("regnet", "",
+                                  "bottlenecks with convolutions of groups, as torchvision",
+                                  frag_regnet_fields),
+                            IMAGE_CLASSIFIER},
+    [FRAG_FAMILY_EFFICIENTNET] = {NAMED("efficientnet", "",
+                                        "inverted residuals with silu, squeeze and excitation, as "
+                                        "torchvision",
+                                        frag_efficientnet_fields),
+                                  IMAGE_CLASSIFIER},
+    [FRAG_FAMILY_DENSENET] = {NAMED("densenet", "",
+                                    "layers that read what all layers before them made, as "
+                                    "torchvision",
+                                    frag_densenet_fields),
+                              IMAGE_CLASSIFIER, .image_min = 29},
     [FRAG_FAMILY_DLRM] =
         {NAMED("dlrm", "",
                "recommender: tables of embeddings, linear layers, and products of all pairs",

@@ -10,8 +10,6 @@
 
 enum { FILE_BYTES_MAX = 1 << 20 };
 
-#define CLASS_KEY "'_class_name'"
-
 /* What a family has where nothing is said. */
 static void set_defaults(frag_network *network)
 {
@@ -120,26 +118,32 @@ static bool find_family(const char *name, bool is_config, frag_family_id *id)
     return false;
 }
 
-/* Of a config.json those of the library whose key it has. */
-static void list_families(bool is_config, bool is_diffusion, frag_text *text)
+/* Of diffusers. */
+static bool refuse_class(const char *name, frag_error *error)
 {
-    for (uint32_t i = 0; i < FRAG_FAMILY_COUNT; i++) {
-        const char *name = is_config ? frag_families[i].model_types : frag_families[i].name;
-        if (name[0] != '\0' && (!is_config || frag_families[i].is_diffusion == is_diffusion))
-            frag_text_add(text, "%s%s", text->length > 0 ? "|" : "", name);
-    }
+    const frag_family_fields *unet = &frag_families[FRAG_FAMILY_UNET];
+    return frag_fail(error, FRAG_E_INPUT, "'_class_name' is '%s'; expected %s", name,
+                     unet->model_types);
 }
 
-static bool refuse_family(const char *key, const char *name, bool is_config, frag_error *error)
+/* The family that a name begins with, as densenet121 does, or is nearest to. There are too many to
+ * name them all. */
+static bool refuse_family(const char *name, frag_error *error)
 {
-    frag_text names = {0};
-    frag_text shown = {0};
-    list_families(is_config, strcmp(key, CLASS_KEY) == 0, &names);
-    frag_fail(error, FRAG_E_INPUT, "%s is '%s'; expected %s", key, name,
-              frag_choices_list(names.bytes, &shown));
-    frag_text_destroy(&names);
-    frag_text_destroy(&shown);
-    return false;
+    const char *names[FRAG_FAMILY_COUNT];
+    const char *meant = NULL;
+    for (uint32_t i = 0; i < FRAG_FAMILY_COUNT; i++) {
+        size_t length = strlen(frag_families[i].name);
+        names[i] = frag_families[i].name;
+        if (strncmp(name, names[i], length) == 0 && (meant == NULL || length > strlen(meant)))
+            meant = names[i];
+    }
+    if (meant == NULL)
+        meant = frag_nearest_name(name, names, FRAG_FAMILY_COUNT);
+    return frag_fail(error, FRAG_E_INPUT, "family is '%s'; %s%s", name,
+                     meant != NULL ? "did you mean "
+                                   : "docs/workloads.md names those that are known",
+                     meant != NULL ? meant : "");
 }
 
 /* How many letters in a row both have somewhere. */
@@ -177,12 +181,9 @@ static bool find_relative(const char *type, frag_text *text)
     return best != NULL;
 }
 
-/* Names what is nearest, or where nothing is, all that there are, as long as an error has room for
- * them; and the way that is open to every model. */
+/* Names what is nearest, and the way that is open to every model. */
 static bool refuse_type(const frag_json *json, const char *type, frag_error *error)
 {
-    frag_text names = {0};
-    frag_text shown = {0};
     frag_text hint = {0};
     frag_text relative = {0};
     const char *part = NULL;
@@ -193,16 +194,9 @@ static bool refuse_type(const frag_json *json, const char *type, frag_error *err
                       part);
     else if (find_relative(type, &relative))
         frag_text_add(&hint, "the nearest that is described is %s", relative.bytes);
-    list_families(true, false, &names);
-    if (hint.length == 0)
-        frag_text_add(&hint, "expected %s", frag_choices_list(names.bytes, &shown));
-    static const char fact[] =
-        "'model_type' is '%s'; 'fraglab dryrun -- python train.py' takes any model; %s";
-    bool has_room = sizeof fact + strlen(type) + hint.length <= sizeof error->sentence;
-    frag_fail(error, FRAG_E_INPUT, fact, type,
-              has_room ? hint.bytes : "docs/workloads.md names the others that are taken");
-    frag_text_destroy(&names);
-    frag_text_destroy(&shown);
+    frag_fail(error, FRAG_E_INPUT,
+              "'model_type' is '%s'; 'fraglab dryrun -- python train.py' takes any model; %s", type,
+              hint.length > 0 ? hint.bytes : "docs/workloads.md names the others that are taken");
     frag_text_destroy(&hint);
     frag_text_destroy(&relative);
     return false;
@@ -220,7 +214,7 @@ static bool read_model(const frag_yaml_node *model, frag_workload *workload, fra
         return false;
     frag_network *network = &workload->network;
     if (!find_family(family->text, false, &network->family)) {
-        refuse_family("family", family->text, false, error);
+        refuse_family(family->text, error);
         error->line = family->line;
         error->column = family->column;
         return false;
@@ -633,8 +627,7 @@ static bool read_config(const frag_json *json, frag_workload *workload, frag_err
         return frag_fail(error, FRAG_E_INPUT,
                          "has no 'model_type'; expected the config.json of a model");
     if (!find_family(type, true, &network->family))
-        return has_type ? refuse_type(json, type, error)
-                        : refuse_family(CLASS_KEY, type, true, error);
+        return has_type ? refuse_type(json, type, error) : refuse_class(type, error);
     if (frag_families[network->family].is_diffusion && !check_unet(json, error))
         return false;
     const frag_field *fields = frag_families[network->family].fields;

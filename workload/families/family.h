@@ -127,6 +127,7 @@ extern const frag_family frag_family_gpt2;
 extern const frag_family frag_family_llama;
 extern const frag_family frag_family_bert;
 extern const frag_family frag_family_opt;
+extern const frag_family frag_family_gpt_neo;
 extern const frag_family frag_family_gpt_neox;
 extern const frag_family frag_family_falcon;
 extern const frag_family frag_family_bloom;
@@ -141,6 +142,10 @@ extern const frag_family frag_family_bart;
 extern const frag_family frag_family_t5;
 extern const frag_family frag_family_whisper;
 extern const frag_family frag_family_mnasnet;
+extern const frag_family frag_family_vgg;
+extern const frag_family frag_family_inverted; /* MobileNets and EfficientNet */
+extern const frag_family frag_family_regnet;
+extern const frag_family frag_family_densenet;
 extern const frag_family frag_family_dlrm;
 extern const frag_family frag_family_graph;
 extern const frag_family frag_family_modernbert;
@@ -282,21 +287,52 @@ typedef struct frag_picture {
     uint64_t side;
 } frag_picture;
 
+/* What is done in place with the output of a layer. */
+typedef enum frag_in_place {
+    FRAG_IN_PLACE_NONE,
+    FRAG_IN_PLACE_RELU,
+    FRAG_IN_PLACE_COPIED, /* silu, hardswish, relu6: a copy of what goes in is saved */
+} frag_in_place;
+
 /* A convolution without a bias, and the batch norm behind it. */
 typedef struct frag_normed {
     frag_tensor weight; /* 0: not there */
     frag_pair norm;
     uint64_t in, out, kernel, stride;
+    uint64_t groups; /* of channels; 0: one */
     bool is_depthwise;
+    frag_in_place activation; /* of frag_unit_apply */
 } frag_normed;
 
 frag_picture frag_picture_keep(frag_tape *tape, frag_picture x);
 /* name = value */
 void frag_picture_set(frag_tape *tape, frag_picture *name, frag_picture value);
+/* The batch norm alone. */
+frag_pair frag_walk_batch_norm(frag_walk *at, uint64_t channels);
 frag_normed frag_walk_normed(frag_walk *at, frag_normed shape);
 /* norm(convolution(x)); x is used up when the convolution is done. */
 frag_picture frag_normed_apply(frag_tape *tape, const frag_model *model, const frag_normed *at,
                                frag_picture x, uint64_t batch);
+/* torchvision's Conv2dNormActivation, which holds x, borrowed, until it is through. */
+frag_picture frag_unit_apply(frag_tape *tape, const frag_model *model, const frag_normed *at,
+                             frag_picture x, uint64_t batch);
+frag_tensor frag_in_place_apply(frag_tape *tape, frag_tensor x, frag_in_place activation);
+/* torchvision's SqueezeExcitation: a number for each channel of each image, by two convolutions of
+ * one pixel, that the channel is multiplied by. */
+typedef struct frag_squeeze {
+    frag_pair narrow, widen;
+    uint64_t channels, squeezed; /* 0: there is none */
+    bool is_silu;                /* in place between them; else relu */
+    bool is_hard;                /* hardsigmoid makes the numbers; else sigmoid */
+} frag_squeeze;
+
+frag_squeeze frag_walk_squeeze(frag_walk *at, frag_squeeze shape);
+/* x is borrowed. */
+frag_picture frag_squeeze_apply(frag_tape *tape, const frag_squeeze *at, frag_picture x,
+                                uint64_t batch);
+/* A number of channels in multiples of step, at most a tenth below what is asked for
+ * (_make_divisible). */
+uint64_t frag_round_channels(double asked, uint64_t step);
 
 /* ---- a layer of an encoder (stacks.c), as BERT and ViT have it */
 typedef struct frag_encoder_layer {

@@ -29,6 +29,9 @@ frag_tensor frag_aten_gelu(frag_tape *tape, frag_tensor self);
 frag_tensor frag_aten_silu(frag_tape *tape, frag_tensor self);
 frag_tensor frag_aten_relu(frag_tape *tape, frag_tensor self);
 frag_tensor frag_aten_relu_in_place(frag_tape *tape, frag_tensor self); /* uses up self */
+/* silu_, hardswish_ and relu6_, which save a copy of what goes in: self is used up. */
+frag_tensor frag_aten_map_in_place(frag_tape *tape, frag_tensor self);
+frag_tensor frag_aten_hardsigmoid(frag_tape *tape, frag_tensor self);
 frag_tensor frag_aten_exp(frag_tape *tape, frag_tensor self);
 frag_tensor frag_aten_minimum(frag_tape *tape, frag_tensor self, frag_tensor other);
 /* clamp(self, low, high) by tensors of one number; 0: by numbers of the program */
@@ -39,10 +42,14 @@ frag_tensor frag_aten_masked_fill(frag_tape *tape, frag_tensor self, frag_tensor
 frag_tensor frag_aten_clamp_one(frag_tape *tape, frag_tensor self);
 /* where(condition, self, a number) */
 frag_tensor frag_aten_where(frag_tape *tape, frag_tensor condition, frag_tensor self);
+/* The same by a buffer, with a tensor of one number, both of which stay in any case. */
+frag_tensor frag_aten_where_other(frag_tape *tape, frag_tensor self);
 /* is_active: training with a probability above 0; else the tensor itself. */
 frag_tensor frag_aten_dropout(frag_tape *tape, frag_tensor self, bool is_active);
 /* The same in place: self is used up. */
 frag_tensor frag_aten_dropout_in_place(frag_tape *tape, frag_tensor self, bool is_active);
+/* The same of a view of all elements, which autograd then makes anew out of what it is of. */
+frag_tensor frag_aten_dropout_in_view(frag_tape *tape, frag_tensor self, bool is_active);
 
 /* ---- shapes (aten_shape.c) */
 frag_tensor frag_aten_view(frag_tape *tape, frag_tensor self); /* any view with all elements */
@@ -73,6 +80,8 @@ frag_tensor frag_aten_cat(frag_tape *tape, frag_tensor first, frag_tensor second
 /* The same of any number of parts. */
 frag_tensor frag_aten_cat_all(frag_tape *tape, const frag_tensor *parts, uint64_t count,
                               frag_dtype dtype);
+/* The same of one type, of one part too; gradients are handed on in the order of parts. */
+frag_tensor frag_aten_cat_parts(frag_tape *tape, const frag_tensor *parts, uint64_t count);
 
 /* ---- matrices (aten_matrix.c): of rows x inner and inner x columns */
 typedef struct frag_matrix_shape {
@@ -191,6 +200,7 @@ typedef struct frag_aten_convolution {
     uint64_t in_channels;
     uint64_t out_channels;
     frag_window window;
+    uint64_t groups;       /* of channels, each convolved alone; 0: one */
     bool is_depthwise;     /* each channel is a group of its own */
     bool is_line;          /* Conv1d: the image is one row of pixels */
     bool is_channels_last; /* x has channels last, and so have all that is made of it */
@@ -199,9 +209,13 @@ typedef struct frag_aten_convolution {
 } frag_aten_convolution;
 
 frag_tensor frag_aten_convolve(frag_tape *tape, frag_tensor x, const frag_aten_convolution *of);
+/* pixels: of an image. */
 frag_tensor frag_aten_batch_norm(frag_tape *tape, frag_tensor x, const frag_pair *of,
-                                 bool is_training);
+                                 uint64_t pixels, bool is_training);
 frag_tensor frag_aten_max_pool(frag_tape *tape, frag_tensor x, const frag_window *window);
+/* adaptive_avg_pool2d and avg_pool2d: means of pixels, so many along a side, 2 or more. */
+frag_tensor frag_aten_average_pool(frag_tape *tape, frag_tensor x, uint64_t side_before,
+                                   uint64_t side);
 
 /* ---- images of diffusion (aten_image.c) */
 typedef struct frag_aten_groups {

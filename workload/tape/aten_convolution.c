@@ -6,7 +6,7 @@
 /* Numbers that a node keeps. */
 enum { BATCH, SIDE, KERNEL, STRIDE, PADDING, IN_CHANNELS, OUT_CHANNELS, FLAGS };
 
-enum { DEPTHWISE = 1, LINE = 2, LAST = 4, TURNED = 8, GAPS = 16, OWN = 32 };
+enum { DEPTHWISE = 1, LINE = 2, LAST = 4, TURNED = 8, GAPS = 16, OWN = 32, GROUPS_SHIFT = 8 };
 
 /* Channels that are groups of their own go to cuDNN where they lie last; else only in fp16, and
  * where it is quick (use_cudnn_depthwise in ATen/native/Convolution.cpp). */
@@ -32,7 +32,14 @@ static uint64_t get_flags(const frag_aten_convolution *of, frag_dtype dtype)
     bool is_by_own = is_own(of, dtype);
     return (of->is_depthwise ? DEPTHWISE : 0) | (of->is_line ? LINE : 0) |
            (of->is_channels_last ? LAST : 0) | (of->is_turned && !is_by_own ? TURNED : 0) |
-           (of->has_gaps ? GAPS : 0) | (is_by_own ? OWN : 0);
+           (of->has_gaps ? GAPS : 0) | (is_by_own ? OWN : 0) | of->groups << GROUPS_SHIFT;
+}
+
+static uint64_t count_groups(const frag_aten_convolution *of)
+{
+    if (of->is_depthwise)
+        return of->in_channels;
+    return of->groups > 0 ? of->groups : 1;
 }
 
 /* Of an image, or a filter, with that side. */
@@ -44,7 +51,7 @@ static uint64_t count_pixels(const frag_aten_convolution *of, uint64_t side)
 /* Of the weight. */
 static uint64_t count_values(const frag_aten_convolution *of)
 {
-    return (of->is_depthwise ? 1 : of->in_channels) * of->out_channels *
+    return of->in_channels / count_groups(of) * of->out_channels *
            count_pixels(of, of->window.kernel);
 }
 
@@ -67,14 +74,14 @@ static frag_convolution get_problem(const frag_aten_convolution *of, frag_dtype 
         .is_channels_last = of->is_channels_last,
         .may_use_tensor_cores = true, /* torch.backends.cudnn.allow_tf32 is the default */
         .batch_count = of->batch,
-        .group_count = of->is_depthwise ? of->in_channels : 1,
+        .group_count = count_groups(of),
         .input_channels = of->in_channels,
         .output_channels = of->out_channels,
         .input_pixels = count_pixels(of, of->window.side),
         .output_pixels = count_pixels(of, frag_aten_window_side(&of->window)),
         .filter_pixels = count_pixels(of, of->window.kernel),
-        .is_winograd_shape =
-            of->window.kernel == 3 && of->window.stride == 1 && !of->is_line && !of->is_depthwise,
+        .is_winograd_shape = of->window.kernel == 3 && of->window.stride == 1 && !of->is_line &&
+                             count_groups(of) == 1,
     };
 }
 
@@ -104,6 +111,7 @@ static frag_aten_convolution get_convolution(const frag_node *node)
                                               .kernel = of[KERNEL],
                                               .stride = of[STRIDE],
                                               .padding = of[PADDING]},
+                                   .groups = of[FLAGS] >> GROUPS_SHIFT,
                                    .is_depthwise = (of[FLAGS] & DEPTHWISE) != 0,
                                    .is_line = (of[FLAGS] & LINE) != 0,
                                    .is_channels_last = (of[FLAGS] & LAST) != 0,
@@ -150,7 +158,7 @@ static void convolution_backward(frag_tape *tape, frag_node *node, const frag_te
     frag_tape_drop(tape, laid);
     if (node->edge_count > 2 && node->edges[2].node != 0) {
         uint64_t pixels = count_pixels(&of, frag_aten_window_side(&of.window));
-        bool is_fastest = of.is_turned == of.is_channels_last;
+        bool is_fastest = of.is_turned == of.is_channels_last && pixels > 1;
         out[2] = frag_tape_empty(tape, of.out_channels, dtype);
         frag_aten_reduce_buffers(
             tape, &(frag_reduction){of.out_channels, of.batch * pixels, is_fastest, 0});
@@ -191,22 +199,36 @@ frag_tensor frag_aten_convolve(frag_tape *tape, frag_tensor x, const frag_aten_c
 }
 
 /* ---- batch norm: inputs x, weight, bias; statistics in fp32 */
+enum { NORM_CHANNELS, NORM_TYPE, IS_NORM_APART };
+
 static void batch_norm_backward(frag_tape *tape, frag_node *node, const frag_tensor *in,
                                 frag_tensor *out)
 {
-    out[0] = frag_tape_empty(tape, frag_tape_count(tape, in[0]), frag_tape_dtype(tape, in[0]));
-    for (uint32_t i = 1; i < 3; i++)
-        out[i] = frag_tape_empty(tape, node->numbers[0], (frag_dtype)node->numbers[1]);
+    uint64_t channels = node->numbers[NORM_CHANNELS];
+    bool is_apart = node->numbers[IS_NORM_APART] != 0;
+    frag_tensor sums[2] = {0, 0};
+    for (uint32_t i = 0; i < 2 && is_apart; i++)
+        sums[i] = frag_tape_empty(tape, channels, FRAG_F32);
+    for (uint32_t step = 0; step < 3; step++) {
+        uint32_t i = is_apart ? (step + 1) % 3 : step; /* x last, or first */
+        out[i] = i == 0 ? frag_tape_empty(tape, frag_tape_count(tape, in[0]),
+                                          frag_tape_dtype(tape, in[0]))
+                        : frag_tape_empty(tape, channels, (frag_dtype)node->numbers[NORM_TYPE]);
+    }
+    frag_tape_drop(tape, sums[0]);
+    frag_tape_drop(tape, sums[1]);
 }
 
 /* cuDNN, which takes no bf16 and weights in fp32 only, makes no statistics where those of training
- * are used. */
+ * are used. PyTorch's own kernels see images of one pixel as such with channels last, of which sums
+ * are made first. */
 frag_tensor frag_aten_batch_norm(frag_tape *tape, frag_tensor x, const frag_pair *of,
-                                 bool is_training)
+                                 uint64_t pixels, bool is_training)
 {
     const frag_tensor weight = of->weight;
-    bool has_statistics = is_training || frag_tape_dtype(tape, weight) != FRAG_F32 ||
-                          frag_tape_dtype(tape, x) == FRAG_BF16;
+    bool is_own =
+        frag_tape_dtype(tape, weight) != FRAG_F32 || frag_tape_dtype(tape, x) == FRAG_BF16;
+    bool has_statistics = is_training || is_own;
     uint64_t channels = frag_tape_count(tape, weight);
     uint64_t kept = has_statistics ? channels : 0;
     frag_tensor made = frag_tape_empty(tape, frag_tape_count(tape, x), frag_tape_dtype(tape, x));
@@ -219,8 +241,9 @@ frag_tensor frag_aten_batch_norm(frag_tape *tape, frag_tensor x, const frag_pair
         frag_tape_save(tape, node, weight);
         frag_tape_save_made(tape, node, mean);
         frag_tape_save_made(tape, node, deviation);
-        node->numbers[0] = channels;
-        node->numbers[1] = frag_tape_dtype(tape, weight);
+        node->numbers[NORM_CHANNELS] = channels;
+        node->numbers[NORM_TYPE] = frag_tape_dtype(tape, weight);
+        node->numbers[IS_NORM_APART] = is_own && pixels == 1;
     }
     frag_tape_drop(tape, mean);
     frag_tape_drop(tape, deviation);
@@ -247,5 +270,24 @@ frag_tensor frag_aten_max_pool(frag_tape *tape, frag_tensor x, const frag_window
         node->numbers[0] = frag_tape_count(tape, x);
     }
     frag_tape_drop(tape, places);
+    return made;
+}
+
+static void average_backward(frag_tape *tape, frag_node *node, const frag_tensor *in,
+                             frag_tensor *out)
+{
+    out[0] = frag_tape_empty(tape, node->numbers[0], frag_tape_dtype(tape, in[0]));
+}
+
+frag_tensor frag_aten_average_pool(frag_tape *tape, frag_tensor x, uint64_t side_before,
+                                   uint64_t side)
+{
+    uint64_t count = frag_tape_count(tape, x) / (side_before * side_before) * side * side;
+    frag_tensor made = frag_tape_empty(tape, count, frag_tape_dtype(tape, x));
+    frag_node *node = frag_tape_record(tape, average_backward, &x, 1, &made, 1);
+    if (node != NULL) {
+        frag_tape_save(tape, node, x);
+        node->numbers[0] = frag_tape_count(tape, x);
+    }
     return made;
 }

@@ -238,6 +238,24 @@ frag_tensor frag_aten_relu_in_place(frag_tape *tape, frag_tensor self)
     return made;
 }
 
+frag_tensor frag_aten_map_in_place(frag_tape *tape, frag_tensor self)
+{
+    frag_tensor made = frag_tape_alias(tape, self, frag_tape_count(tape, self));
+    frag_node *node = frag_tape_record(tape, scale_backward, &self, 1, &made, 1);
+    if (node != NULL) {
+        frag_tensor copy = like(tape, self);
+        frag_tape_save_made(tape, node, copy);
+        frag_tape_drop(tape, copy);
+    }
+    frag_tape_drop(tape, self);
+    return made;
+}
+
+frag_tensor frag_aten_hardsigmoid(frag_tape *tape, frag_tensor self)
+{
+    return map(tape, self, scale_backward, false);
+}
+
 frag_tensor frag_aten_exp(frag_tape *tape, frag_tensor self)
 {
     return map(tape, self, scale_backward, true);
@@ -334,6 +352,13 @@ static void where_backward(frag_tape *tape, frag_node *node, const frag_tensor *
     frag_tape_drop(tape, zero);
 }
 
+frag_tensor frag_aten_where_other(frag_tape *tape, frag_tensor self)
+{
+    frag_tensor made = like(tape, self);
+    frag_tape_record(tape, where_backward, &self, 1, &made, 1);
+    return made;
+}
+
 frag_tensor frag_aten_where(frag_tape *tape, frag_tensor condition, frag_tensor self)
 {
     frag_tensor number = frag_tape_empty(tape, 1, frag_tape_dtype(tape, self));
@@ -371,5 +396,36 @@ frag_tensor frag_aten_dropout_in_place(frag_tape *tape, frag_tensor self, bool i
         frag_tape_save_made(tape, node, noise);
     frag_tape_drop(tape, noise);
     frag_tape_drop(tape, self);
+    return made;
+}
+
+/* The view's gradient in the place of the whole's (AsStridedBackward), then CopySlices: the whole's
+ * gradient is copied, the view's part of it cloned and multiplied. */
+static void view_dropout_backward(frag_tape *tape, frag_node *node, const frag_tensor *in,
+                                  frag_tensor *out)
+{
+    (void)node;
+    frag_tensor whole = like(tape, in[0]);
+    frag_tensor clone = like(tape, in[0]);
+    frag_tensor scaled = like(tape, in[0]);
+    frag_tape_drop(tape, clone);
+    frag_tape_drop(tape, scaled);
+    out[0] = whole;
+}
+
+frag_tensor frag_aten_dropout_in_view(frag_tape *tape, frag_tensor self, bool is_active)
+{
+    if (!is_active)
+        return self;
+    frag_tensor noise = like(tape, self);
+    frag_tensor whole = frag_tape_alias(tape, self, frag_tape_count(tape, self));
+    frag_node *node = frag_tape_record(tape, view_dropout_backward, &self, 1, &whole, 1);
+    if (node != NULL)
+        frag_tape_save_made(tape, node, noise);
+    frag_tape_drop(tape, noise);
+    frag_tape_drop(tape, self);
+    frag_tensor made = frag_tape_alias(tape, whole, frag_tape_count(tape, whole));
+    frag_tape_record(tape, scale_backward, &whole, 1, &made, 1);
+    frag_tape_drop(tape, whole);
     return made;
 }

@@ -272,3 +272,29 @@ frag_tensor frag_aten_cat(frag_tape *tape, frag_tensor first, frag_tensor second
         node->numbers[i] = counts[i];
     return made;
 }
+
+/* A node for each part, which hands on its gradient and that of the parts behind it. */
+frag_tensor frag_aten_cat_parts(frag_tape *tape, const frag_tensor *parts, uint64_t count)
+{
+    uint64_t total = 0;
+    for (uint64_t i = 0; i < count; i++)
+        total += frag_tape_count(tape, parts[i]);
+    frag_tensor whole = frag_tape_empty(tape, total, frag_tape_dtype(tape, parts[0]));
+    frag_tensor rest = 0;
+    uint64_t rest_count = 0;
+    for (uint64_t i = count; i > 0; i--) {
+        uint64_t own = frag_tape_count(tape, parts[i - 1]);
+        frag_tensor next = frag_tape_alias(tape, whole, own + rest_count);
+        frag_node *node = frag_tape_record(tape, cat_backward, (frag_tensor[]){parts[i - 1], rest},
+                                           rest != 0 ? 2 : 1, &next, 1);
+        if (node != NULL) {
+            node->numbers[0] = own;
+            node->numbers[1] = rest_count;
+        }
+        frag_tape_drop(tape, rest);
+        rest = next;
+        rest_count += own;
+    }
+    frag_tape_drop(tape, whole);
+    return rest;
+}

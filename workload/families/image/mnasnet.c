@@ -14,13 +14,9 @@ static const stack stacks[STACKS] = {{24, 3, 2, 3, 3}, {40, 5, 2, 3, 3},  {80, 5
 
 enum { STEM_CHANNELS = 32, FIRST_CHANNELS = 16 };
 
-/* A multiple of 8, at most a tenth below what was asked for. */
 static uint64_t scale_channels(const frag_network *of, uint64_t channels)
 {
-    double asked = (double)channels * of->alpha;
-    uint64_t made = (uint64_t)(asked + CHANNELS_STEP / 2) / CHANNELS_STEP * CHANNELS_STEP;
-    made = made > CHANNELS_STEP ? made : CHANNELS_STEP;
-    return (double)made >= 0.9 * asked ? made : made + CHANNELS_STEP;
+    return frag_round_channels((double)channels * of->alpha, CHANNELS_STEP);
 }
 
 /* Convolutions one behind the other, an activation between them. */
