@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "allocators/frameworks/rmm.h"
 #include "base/bytes.h"
 #include "tests/support/small_world.h"
 
@@ -202,9 +203,23 @@ static void size_classes_are_four_to_a_power_of_two_but_for_one(void **state)
     small_world_close(&world);
 }
 
+/* The legacy default stream has no handle. */
+static void the_default_stream_is_found_by_its_handle(void **state)
+{
+    (void)state;
+    static const uint64_t handles[] = {4096, 8192, 0, 0};
+    frag_policy_setup setup = {.limits = {.stream_count = 4}, .stream_handles = handles};
+    assert_int_equal(frag_rmm_default_stream(&setup), 2);
+    setup.limits.stream_count = 2;
+    assert_int_equal(frag_rmm_default_stream(&setup), 2);
+    setup.stream_handles = NULL;
+    assert_int_equal(frag_rmm_default_stream(&setup), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_default_stream_is_found_by_its_handle),
         cmocka_unit_test(fixed_blocks_are_used_again_oldest_first),
         cmocka_unit_test(fixed_blocks_are_stolen_from_other_streams),
         cmocka_unit_test(slabs_of_one_block_have_room_for_every_request),

@@ -162,6 +162,38 @@ static void tells_guessed_events_from_inferred_ones(void **state)
     frag_recording_destroy(&recording);
 }
 
+/* Each is as it should be until one number is changed. */
+static void doubts_marks_that_cannot_be(void **state)
+{
+    (void)state;
+    frag_recording recording;
+    sample_recording(&recording);
+    const frag_trace *trace = &recording.traces[0];
+    frag_trace_figures *figures = frag_trace_figures_find(&recording, trace);
+    assert_true(figures->mark_count > 0);
+    assert_null(frag_trace_figures_doubt(figures, &recording, trace));
+    frag_mark_share *mark = &figures->marks[figures->mark_count - 1];
+    const frag_mark_share good = *mark;
+    const frag_mark_share bad[] = {
+        {recording.strings.count, good.count, good.first_event},
+        {good.name, 0, good.first_event},
+        {good.name, (uint32_t)trace->stats.op_counts[FRAG_OP_MARK] + 1, good.first_event},
+        {good.name, good.count, trace->event_count},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        *mark = bad[i];
+        const char *doubt = frag_trace_figures_doubt(figures, &recording, trace);
+        assert_non_null(doubt);
+        assert_string_equal(doubt, "the figures of a trace have marks that cannot be");
+    }
+    mark->name = recording.strings.count - 1;
+    mark->count = good.count;
+    mark->first_event = trace->event_count - 1;
+    assert_null(frag_trace_figures_doubt(figures, &recording, trace));
+    frag_free(figures);
+    frag_recording_destroy(&recording);
+}
+
 /* Takes the section at `at` out of the file; how many bytes it has then. */
 static size_t without_section(unsigned char *file, size_t bytes, size_t at)
 {
@@ -238,6 +270,7 @@ int main(void)
         cmocka_unit_test(has_the_figures_of_each_trace),
         cmocka_unit_test(counts_lifetimes_of_any_length),
         cmocka_unit_test(tells_guessed_events_from_inferred_ones),
+        cmocka_unit_test(doubts_marks_that_cannot_be),
         cmocka_unit_test(refuses_figures_that_cannot_be),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
