@@ -72,7 +72,7 @@ static bool is_verb(const frag_message_split_line *read, size_t i, frag_word_ran
     static frag_word_list ends = {"d", "ed", "ing", NULL};
     static frag_word_list links = {"at",   "on",    "with",  "during", "in",    "after",
                                    "when", "for",   "every", "while",  "again", "immediately",
-                                   "even", "right", "as",    NULL};
+                                   "even", "right", NULL};
     static frag_word_list tails = {"med", "ming",
                                    NULL}; /* "OOMed": split before its last capital */
     if (frag_message_line_is_any(read, i, verbs) ||
@@ -86,9 +86,11 @@ static bool is_verb(const frag_message_split_line *read, size_t i, frag_word_ran
                     frag_message_line_is(read, i + 1, "s") &&
                     read->words[i + 1].at == read->words[i].end + 1; /* "OOM's" */
     size_t behind = is_split ? i + 2 : i + 1;
+    bool is_soon = frag_message_line_is(read, behind, "as") && /* "as soon as it starts" */
+                   frag_message_line_is(read, behind + 1, "soon");
     return (is_split || frag_message_line_is(read, i, "ooms")) &&
            (i == sentence.from || frag_message_line_is_any(read, i - 1, subjects)) &&
-           (behind == sentence.to || frag_message_line_is_any(read, behind, links));
+           (behind == sentence.to || is_soon || frag_message_line_is_any(read, behind, links));
 }
 
 /* "on a T4 it goes OOM", "will OOM when the batch is above 4" */

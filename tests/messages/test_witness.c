@@ -95,6 +95,7 @@ static void persons_put_it_in_short(void **state)
     (void)state;
     static const char *const out[] = {
         "It OOMs at step 20 on my 4090",
+        "it OOMs as soon as training starts",
         "keeps OOMing on the second image",
         "the image is done, and then it OOM's.",
         "my 3060 OOM'd after ten minutes",
@@ -125,6 +126,7 @@ static void persons_put_it_in_short(void **state)
         "it no longer OOMs with the patch",
         "If it OOMs, halve the batch",
         "Fixes random OOMs in the sampler",
+        "The trace of a device has the segment events and OOMs as observed events.",
         "it will OOM if you load two models",
         "I don't get OOM anymore",
         "Detect the best settings to stop getting OOM error",
