@@ -489,7 +489,15 @@ static void tell_all(frag_text *out)
 static const pinned_lines pinned = {"tests/data/answers/damages.txt.zst", tell_all,
                                     "answers-golden"};
 
+/* Whose compressed sections the damages fall into; others write other bytes. */
+static const char pinned_with[] = "1.5.4";
+
 int main(int argc, char **argv)
 {
+    const char *version = frag_codec_library_version(FRAG_CODEC_ZSTD);
+    if (argc < 2 && strcmp(version, pinned_with) != 0) {
+        printf("[  SKIPPED ] damages: pinned with zstd %s, here is %s\n", pinned_with, version);
+        return 0;
+    }
     return pinned_lines_test(&pinned, argc, argv);
 }
