@@ -56,6 +56,18 @@ frag_tensor frag_decoder_attend(frag_tape *tape, const frag_tensor qkv[3],
     return made;
 }
 
+frag_tensor frag_decoder_feed(frag_tape *tape, const frag_model *model, const frag_linear *feed,
+                              const frag_linear *back, frag_tensor x)
+{
+    const frag_network *of = &model->workload->network;
+    frag_tensor hidden = frag_walk_apply(tape, x, feed);
+    frag_tape_set(tape, &hidden,
+                  frag_family_activate(tape, hidden, (frag_activation)of->activation));
+    frag_tape_set(tape, &hidden, frag_walk_apply(tape, hidden, back));
+    frag_tape_set(tape, &hidden, frag_model_drop_out(tape, model, hidden, of->residual_dropout));
+    return hidden;
+}
+
 /* keys[:, :, -window + 1:], which holds all of them until the next pass. */
 static frag_tensor keep_window(frag_tape *tape, const frag_network *of, const frag_cache *cache,
                                frag_tensor keys)

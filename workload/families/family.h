@@ -249,6 +249,9 @@ frag_tensor frag_decoder_see_window(frag_tape *tape, const frag_network *of,
 /* sdpa_attention_forward; seen: its mask, 0: none. */
 frag_tensor frag_decoder_attend(frag_tape *tape, const frag_tensor qkv[3],
                                 frag_attention_shape shape, frag_tensor seen);
+/* dropout(back(act(feed(x)))); x is borrowed. */
+frag_tensor frag_decoder_feed(frag_tape *tape, const frag_model *model, const frag_linear *feed,
+                              const frag_linear *back, frag_tensor x);
 frag_cache frag_cache_create(const frag_model *model, uint64_t sequences);
 /* What a layer has of keys and values behind those of before; the names become all of them. */
 void frag_cache_append(frag_tape *tape, const frag_network *of, frag_cache *cache, frag_tensor *key,

@@ -121,17 +121,6 @@ static frag_tensor attend(frag_tape *tape, const block_call *call, frag_tensor x
     return made;
 }
 
-static frag_tensor feed(frag_tape *tape, const frag_model *model, const block *at, frag_tensor x)
-{
-    const frag_network *of = &model->workload->network;
-    frag_tensor hidden = frag_walk_apply(tape, x, &at->feed);
-    frag_tape_set(tape, &hidden,
-                  frag_family_activate(tape, hidden, (frag_activation)of->activation));
-    frag_tape_set(tape, &hidden, frag_walk_apply(tape, hidden, &at->back));
-    frag_tape_set(tape, &hidden, frag_model_drop_out(tape, model, hidden, of->residual_dropout));
-    return hidden;
-}
-
 static frag_tensor run_block(frag_tape *tape, const void *context, frag_tensor x)
 {
     const block_call *call = context;
@@ -143,7 +132,7 @@ static frag_tensor run_block(frag_tape *tape, const void *context, frag_tensor x
     frag_tape_set(tape, &hidden, frag_aten_add(tape, attended, x));
     frag_tensor residual = frag_tape_keep(tape, hidden);
     frag_tape_set(tape, &hidden, frag_aten_layer_norm(tape, hidden, &call->at.second, width));
-    frag_tensor fed = feed(tape, model, &call->at, hidden);
+    frag_tensor fed = frag_decoder_feed(tape, model, &call->at.feed, &call->at.back, hidden);
     frag_tape_set(tape, &hidden, frag_aten_add(tape, residual, fed));
     frag_tape_drop(tape, residual);
     frag_tape_drop(tape, attended);
