@@ -110,12 +110,11 @@ static bool search_border(capacity_search *search, frag_error *error)
     uint64_t rise = frag_round_up(low / 64, page);
     for (uint64_t i = 0; low < high && (i < from_below || high - low >= apart); i++) {
         frag_run_result run;
-        uint64_t middle = low + (high - low) / page / 2 * page;
-        if (i >= from_below && rise < middle - low) {
-            middle = low + rise;
+        uint64_t half = (high - low) / page / 2 * page;
+        uint64_t step = i < from_below ? 0 : rise < half ? rise : half;
+        uint64_t middle = low + step;
+        if (step == rise)
             rise *= 2;
-        }
-        middle = i < from_below ? low : middle;
         if (!try_capacity(search, middle, low, &run, error))
             return false;
         if (run.replay.is_interrupted)
