@@ -24,6 +24,7 @@ typedef struct capacity_search {
     bool is_least_enough;
     bool is_border_enough;
     uint64_t border_events; /* of frag_find_border_capacity */
+    uint64_t enough_requests; /* served with no limit */
     uint64_t give_up_bytes;
     frag_capacity_result *result;
 } capacity_search;
@@ -93,8 +94,15 @@ static bool search_least(capacity_search *search, uint64_t capacity, frag_error 
     return true;
 }
 
+/* The least capacity that gives the same run as this one, which survived. */
+static uint64_t least_alike(const capacity_search *search, uint64_t capacity,
+                            const frag_run_result *run)
+{
+    return run->is_capacity_read ? capacity : frag_round_up(run->need_max_bytes, search->page_bytes);
+}
+
 /* Of a long trace the border is found to a part of that many. */
-enum { BORDER_PARTS = 1 << 11 };
+enum { BORDER_PARTS = 1 << 10 };
 
 /* Between one that survives and one below which none does, as far as runs say. The least that
  * survives is mostly a few percent above the bound, far below what is held with no limit: what is
@@ -105,7 +113,7 @@ static bool search_border(capacity_search *search, frag_error *error)
     uint64_t page = search->page_bytes;
     uint64_t low = first_capacity(search);
     uint64_t high = result->enough_bytes;
-    uint64_t from_below = search->border_events / (search->setup.trace->event_count + 1);
+    uint64_t from_below = search->border_events / (search->enough_requests + 1);
     uint64_t apart = frag_round_up(low / BORDER_PARTS, page);
     uint64_t rise = frag_round_up(low / 64, page);
     for (uint64_t i = 0; low < high && (i < from_below || high - low >= apart); i++) {
@@ -124,7 +132,7 @@ static bool search_border(capacity_search *search, frag_error *error)
         if (run.replay.oom.has_happened)
             low = next_capacity(search, middle, &run);
         else
-            high = middle;
+            high = least_alike(search, middle, &run);
     }
     result->capacity_bytes = high;
     /* Where a range ends with the device, what was enough without end may not be. */
@@ -142,6 +150,7 @@ static bool search_capacity(capacity_search *search, frag_error *error)
     if (!frag_capacity_runs_enough(search->runs, &run, error))
         return false;
     result->peak = run.replay.peak;
+    search->enough_requests = run.replay.requests;
     result->is_capacity_read = run.is_capacity_read;
     if (run.replay.oom.has_happened || run.replay.is_interrupted)
         return true; /* fails with any capacity: a limit of the policy, not of the device */

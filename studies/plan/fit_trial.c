@@ -478,14 +478,14 @@ static uint64_t most_needed(const known_trial *known)
 
 /* Every device at this size. Where none is ever refused anything, more is enough as well. */
 static bool run_all(const frag_fitter *fitter, const frag_fit_setting *setting,
-                    const made_trace *made, uint64_t usable_bytes, known_trial *known, bool *fits,
-                    frag_error *error)
+                    const made_trace *made, uint64_t usable_bytes, known_trial *known,
+                    frag_fit_attempt *attempt, frag_error *error)
 {
     bool is_enough = true;
     bool is_read = false;
     uint64_t enough = 0;
-    *fits = true;
-    for (uint32_t rank = 0; *fits && rank < made->recording.trace_count; rank++) {
+    attempt->fits = true;
+    for (uint32_t rank = 0; attempt->fits && rank < made->recording.trace_count; rank++) {
         const rank_run of = {fitter, made, rank, setting->is_expandable};
         const frag_device_spec device = {.capacity_bytes = usable_bytes};
         frag_run_result run;
@@ -498,11 +498,12 @@ static bool run_all(const frag_fitter *fitter, const frag_fit_setting *setting,
         enough = held > enough ? held : enough;
         is_read = is_read || run.is_capacity_read || run.replay.is_interrupted;
         is_enough = is_enough && run.refused_need_min_bytes == FRAG_UNLIMITED;
-        *fits = !run.replay.oom.has_happened;
+        attempt->fits = !run.replay.oom.has_happened;
+        attempt->requests += run.replay.requests;
     }
-    if (*fits && !is_read && enough < known->survived_bytes)
+    if (attempt->fits && !is_read && enough < known->survived_bytes)
         known->survived_bytes = enough;
-    if (*fits && !is_read && is_enough && enough < known->enough_bytes)
+    if (attempt->fits && !is_read && is_enough && enough < known->enough_bytes)
         known->enough_bytes = enough;
     return true;
 }
@@ -519,7 +520,7 @@ static bool answers(const frag_workload *workload)
  * fit, since the prompt is read at once. Its bound is one of the longer answer, too. */
 static bool try_first_token(frag_fitter *fitter, const frag_fit_setting *setting,
                             const frag_tape_card *card, uint64_t usable_bytes, known_trial *known,
-                            bool *fits, frag_error *error)
+                            bool *may_fit, frag_error *error)
 {
     frag_fit_setting first;
     known_trial none = {.enough_bytes = FRAG_UNLIMITED, .survived_bytes = FRAG_UNLIMITED};
@@ -531,9 +532,10 @@ static bool try_first_token(frag_fitter *fitter, const frag_fit_setting *setting
               make_trace_in(fitter, &first, card, own, usable_bytes, &made, error);
     if (ok) {
         uint64_t bound = find_bound(&made);
-        *fits = usable_bytes >= bound;
-        ok = !*fits || run_all(fitter, &first, &made, usable_bytes, &none, fits, error);
-        if (!*fits && bound > known->bound_bytes) {
+        frag_fit_attempt attempt = {.fits = usable_bytes >= bound};
+        ok = !attempt.fits || run_all(fitter, &first, &made, usable_bytes, &none, &attempt, error);
+        *may_fit = attempt.fits;
+        if (!attempt.fits && bound > known->bound_bytes) {
             known->bound_bytes = bound;
             known->is_bound_part = true;
         }
@@ -547,7 +549,7 @@ bool frag_fit_try(frag_fitter *fitter, const frag_fit_setting *setting, const fr
 {
     known_trial known = find_known(fitter, setting, card);
     *attempt = (frag_fit_attempt){usable_bytes >= known.enough_bytes, known.bound_bytes,
-                                  most_needed(&known), known.is_bound_part};
+                                  most_needed(&known), known.is_bound_part, 0};
     if (attempt->fits || usable_bytes < known.bound_bytes)
         return true;
     /* Not known; or between both, where more memory can fail where less did not. */
@@ -556,8 +558,8 @@ bool frag_fit_try(frag_fitter *fitter, const frag_fit_setting *setting, const fr
         !try_first_token(fitter, setting, card, usable_bytes, &known, &may_fit, error))
         return false;
     if (!may_fit) {
-        *attempt =
-            (frag_fit_attempt){false, known.bound_bytes, most_needed(&known), known.is_bound_part};
+        *attempt = (frag_fit_attempt){false, known.bound_bytes, most_needed(&known),
+                                      known.is_bound_part, 0};
         store(fitter, setting, card, &known);
         return true;
     }
@@ -567,13 +569,24 @@ bool frag_fit_try(frag_fitter *fitter, const frag_fit_setting *setting, const fr
         known.bound_bytes = attempt->bound_bytes = find_bound(&made);
         known.is_bound_part = attempt->is_bound_part = usable_bytes < known.bound_bytes;
         ok = usable_bytes < known.bound_bytes ||
-             run_all(fitter, setting, &made, usable_bytes, &known, &attempt->fits, error);
+             run_all(fitter, setting, &made, usable_bytes, &known, attempt, error);
         attempt->most_bytes = most_needed(&known);
     }
     if (ok)
         store(fitter, setting, card, &known);
     destroy_trace(fitter, &made);
     return ok;
+}
+
+/* With expandable segments the same is requested. */
+uint64_t frag_fit_known_bound(frag_fitter *fitter, const frag_fit_setting *setting,
+                              const frag_tape_card *card)
+{
+    frag_fit_setting other;
+    memcpy(&other, setting, sizeof other);
+    other.is_expandable = !setting->is_expandable;
+    uint64_t bound = find_known(fitter, setting, card).bound_bytes;
+    return bound > 0 ? bound : find_known(fitter, &other, card).bound_bytes;
 }
 
 bool frag_fit_bound(frag_fitter *fitter, const frag_fit_setting *setting,
