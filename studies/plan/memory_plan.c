@@ -249,7 +249,7 @@ typedef struct bisection {
     void (*set)(frag_fit_setting *setting, uint64_t value);
     const frag_fit_setting *from;
     uint64_t max;
-    uint64_t first; /* where it is begun: what the setting has */
+    uint64_t first;    /* where it is begun: what the setting has */
     bool may_be_rough; /* where so much is replayed, it is found to a part */
 } bisection;
 
@@ -520,7 +520,8 @@ bool frag_plan_largest_batch(frag_fitter *fitter, const frag_fit_setting *settin
 {
     frag_memory_plan *plan = frag_alloc(1, sizeof *plan);
     planner of = {fitter, plan, error};
-    const bisection over = {set_batch, setting, BATCH_MAX, count_batches(&setting->workload), false};
+    const bisection over = {set_batch, setting, BATCH_MAX, count_batches(&setting->workload),
+                            false};
     plan->base.card = frag_tape_card_usual;
     plan->usable_bytes = memory->capacity_bytes - memory->context_bytes;
     bool ok = find_largest(&of, &over, batch);
