@@ -23,7 +23,8 @@ typedef struct capacity_search {
     const frag_repeats *repeats;
     bool is_least_enough;
     bool is_border_enough;
-    uint64_t border_events;   /* of frag_find_border_capacity */
+    uint64_t border_events; /* these two are of frag_find_border_capacity */
+    uint64_t border_parts;
     uint64_t enough_requests; /* served with no limit */
     uint64_t give_up_bytes;
     frag_capacity_result *result;
@@ -102,9 +103,6 @@ static uint64_t least_alike(const capacity_search *search, uint64_t capacity,
     return is_sized ? capacity : frag_round_up(run->need_max_bytes, search->page_bytes);
 }
 
-/* Of a long trace the border is found to a part of that many. */
-enum { BORDER_PARTS = 1 << 10 };
-
 /* What the whole trace needs, if that is as much more than its bound as the run that failed had
  * needed more than was requested. */
 static uint64_t guess_need(const capacity_search *search, uint64_t capacity,
@@ -136,7 +134,7 @@ static bool search_border(capacity_search *search, frag_error *error)
     uint64_t low = first_capacity(search);
     uint64_t high = result->enough_bytes;
     uint64_t from_below = count_from_below(search);
-    uint64_t apart = frag_round_up(low / BORDER_PARTS, page);
+    uint64_t apart = frag_round_up(low / search->border_parts, page);
     uint64_t rise = apart;
     uint64_t guess = low;
     for (uint64_t i = 0; low < high && (i < from_below || high - low >= apart); i++) {
@@ -268,7 +266,7 @@ bool frag_find_least_capacity(const frag_run_setup *setup, const frag_repeats *r
     return find(&search, result, error);
 }
 
-bool frag_find_border_capacity(const frag_run_setup *setup, uint64_t events,
+bool frag_find_border_capacity(const frag_run_setup *setup, uint64_t events, uint64_t parts,
                                const frag_context *context, frag_capacity_result *result,
                                frag_error *error)
 {
@@ -277,6 +275,7 @@ bool frag_find_border_capacity(const frag_run_setup *setup, uint64_t events,
                               .context = context,
                               .is_border_enough = true,
                               .border_events = events,
+                              .border_parts = parts,
                               .give_up_bytes = FRAG_UNLIMITED};
     return find(&search, result, error);
 }

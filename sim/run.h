@@ -165,12 +165,12 @@ bool frag_find_capacity(const frag_run_setup *setup, const frag_repeats *repeats
 bool frag_find_least_capacity(const frag_run_setup *setup, const frag_repeats *repeats,
                               uint64_t give_up_bytes, const frag_context *context,
                               frag_capacity_result *result, frag_error *error);
-/* A capacity that survives, where one less by a page, or by 1/1024 of the trace's bound if that is
- * more, does not; with its peak and enough_bytes, and no other facts. It is searched for as the
+/* A capacity that survives, where one less by a page, or by 1/parts of the trace's bound if that
+ * is more, does not; with its peak and enough_bytes, and no other facts. It is searched for as the
  * least is, as long as that replays no more than so many events, and exactly; then by guesses from
  * what failed, and by halves. So it may not be the least, where some larger capacity than that
  * fails again. */
-bool frag_find_border_capacity(const frag_run_setup *setup, uint64_t events,
+bool frag_find_border_capacity(const frag_run_setup *setup, uint64_t events, uint64_t parts,
                                const frag_context *context, frag_capacity_result *result,
                                frag_error *error);
 

@@ -186,6 +186,7 @@ typedef struct rank_run {
     const made_trace *made;
     uint32_t rank;
     bool is_expandable;
+    uint64_t parts; /* of frag_fit_measure */
 } rank_run;
 
 static frag_run_setup set_up(const rank_run *of, const frag_device_spec *device)
@@ -215,7 +216,8 @@ static bool measure_rank(const rank_run *of, frag_fit_result *result, frag_error
     frag_device_spec device = {.capacity_bytes = FRAG_UNLIMITED};
     frag_run_setup setup = set_up(of, &device);
     frag_capacity_result least = {0};
-    if (!frag_find_border_capacity(&setup, EXACT_EVENTS, of->fitter->context, &least, error))
+    if (!frag_find_border_capacity(&setup, EXACT_EVENTS, of->parts, of->fitter->context, &least,
+                                   error))
         return frag_error_in(error, "--conf"); /* settings are read when the allocator starts */
     if (least.is_capacity_read && !count_run(of, FRAG_UNLIMITED, &run, error))
         return false;
@@ -258,9 +260,10 @@ static bool needs_no_more(const rank_run *of, uint64_t bytes, uint64_t *enough_b
 /* The first of those that need the most. Only those that may need more than the ones before are
  * searched for what they need. */
 static bool measure_trace(const frag_fitter *fitter, const frag_fit_setting *setting,
-                          const made_trace *made, frag_fit_result *result, frag_error *error)
+                          const made_trace *made, uint64_t parts, frag_fit_result *result,
+                          frag_error *error)
 {
-    rank_run of = {fitter, made, 0, setting->is_expandable};
+    rank_run of = {fitter, made, 0, setting->is_expandable, parts};
     if (!measure_rank(&of, result, error))
         return false;
     for (of.rank = 1; of.rank < made->recording.trace_count; of.rank++) {
@@ -448,7 +451,8 @@ static void divide(const made_trace *made, uint32_t rank, const frag_level *peak
 }
 
 bool frag_fit_measure(frag_fitter *fitter, const frag_fit_setting *setting,
-                      const frag_tape_card *card, frag_fit_result *result, frag_error *error)
+                      const frag_tape_card *card, uint64_t parts, frag_fit_result *result,
+                      frag_error *error)
 {
     known_trial known = find_known(fitter, setting, card);
     *result = known.result;
@@ -456,7 +460,7 @@ bool frag_fit_measure(frag_fitter *fitter, const frag_fit_setting *setting,
         return true;
     made_trace made;
     bool ok = make_trace(fitter, setting, card, FRAG_UNLIMITED, &made, error) &&
-              measure_trace(fitter, setting, &made, result, error);
+              measure_trace(fitter, setting, &made, parts, result, error);
     if (ok) {
         known.bound_bytes = find_bound(&made);
         known.is_bound_part = false;
@@ -486,7 +490,7 @@ static bool run_all(const frag_fitter *fitter, const frag_fit_setting *setting,
     uint64_t enough = 0;
     attempt->fits = true;
     for (uint32_t rank = 0; attempt->fits && rank < made->recording.trace_count; rank++) {
-        const rank_run of = {fitter, made, rank, setting->is_expandable};
+        const rank_run of = {fitter, made, rank, setting->is_expandable, 0};
         const frag_device_spec device = {.capacity_bytes = usable_bytes};
         frag_run_result run;
         if (is_repeated(made, rank))
@@ -606,12 +610,8 @@ bool frag_fit_bound(frag_fitter *fitter, const frag_fit_setting *setting,
     return ok;
 }
 
-bool frag_fit_divide(frag_fitter *fitter, const frag_fit_setting *setting,
-                     const frag_tape_card *card, frag_fit_parts *parts, frag_error *error)
+frag_fit_parts frag_fit_divide(const frag_fitter *fitter, const frag_fit_setting *setting,
+                               const frag_tape_card *card)
 {
-    frag_fit_result result;
-    if (!frag_fit_measure(fitter, setting, card, &result, error))
-        return false;
-    *parts = find_known(fitter, setting, card).parts;
-    return true;
+    return find_known(fitter, setting, card).parts;
 }

@@ -44,8 +44,11 @@ uint64_t frag_fitter_trace_count(const frag_fitter *fitter);
 /* What follows may be called from so many threads. */
 uint32_t frag_fitter_threads(const frag_fitter *fitter);
 
+/* parts: of a long trace, what is needed is found to such a part of the peak of what is requested.
+ */
 bool frag_fit_measure(frag_fitter *fitter, const frag_fit_setting *setting,
-                      const frag_tape_card *card, frag_fit_result *result, frag_error *error);
+                      const frag_tape_card *card, uint64_t parts, frag_fit_result *result,
+                      frag_error *error);
 
 /* A trial at one size of memory beside the context. */
 typedef struct frag_fit_attempt {
@@ -67,7 +70,8 @@ uint64_t frag_fit_known_bound(frag_fitter *fitter, const frag_fit_setting *setti
 bool frag_fit_bound(frag_fitter *fitter, const frag_fit_setting *setting,
                     const frag_tape_card *card, uint64_t *bound_bytes, frag_error *error);
 
-bool frag_fit_divide(frag_fitter *fitter, const frag_fit_setting *setting,
-                     const frag_tape_card *card, frag_fit_parts *parts, frag_error *error);
+/* Of one that was measured. */
+frag_fit_parts frag_fit_divide(const frag_fitter *fitter, const frag_fit_setting *setting,
+                               const frag_tape_card *card);
 
 #endif

@@ -19,14 +19,21 @@ typedef struct planner {
     frag_error *error;
 } planner;
 
+/* Of long traces, to which part of their bound it is found what is needed: as it is, where that may
+ * decide, and with fixes. */
+enum { NEEDED_PARTS = 1024, FIXED_PARTS = 256 };
+
 static bool try_setting(planner *of, const frag_fit_setting *setting, frag_plan_trial *trial)
 {
     frag_memory_plan *plan = of->plan;
     frag_fit_attempt attempt = {.fits = false};
+    bool is_base = memcmp(setting, &plan->base.setting, sizeof *setting) == 0;
+    uint64_t parts = is_base ? NEEDED_PARTS : FIXED_PARTS;
     memcpy(&trial->setting, setting, sizeof *setting);
-    bool ok = frag_fit_measure(of->fitter, setting, &plan->base.card, &trial->result, of->error) &&
-              frag_fit_try(of->fitter, setting, &plan->base.card, plan->usable_bytes, &attempt,
-                           of->error);
+    bool ok =
+        frag_fit_measure(of->fitter, setting, &plan->base.card, parts, &trial->result, of->error) &&
+        frag_fit_try(of->fitter, setting, &plan->base.card, plan->usable_bytes, &attempt,
+                     of->error);
     trial->fits = attempt.fits;
     /* Where some more memory is worse, the search may have found more than the card has. */
     if (trial->fits && trial->result.needed_bytes > plan->usable_bytes)
@@ -199,9 +206,10 @@ typedef struct single_trials {
 static bool try_as_is(planner *of)
 {
     frag_memory_plan *plan = of->plan;
-    return try_setting(of, &plan->base.setting, &plan->as_is) && try_no_workspaces(of) &&
-           frag_fit_divide(of->fitter, &plan->base.setting, &plan->base.card, &plan->parts,
-                           of->error);
+    if (!try_setting(of, &plan->base.setting, &plan->as_is) || !try_no_workspaces(of))
+        return false;
+    plan->parts = frag_fit_divide(of->fitter, &plan->base.setting, &plan->base.card);
+    return true;
 }
 
 static bool try_single(planner *of, const job_list *jobs, uint64_t index)
@@ -341,7 +349,8 @@ static bool find_surplus(planner *of, const bisection *over, const probe *low, s
         more->most = (double)low->most_bytes / bound;
         return true;
     }
-    if (!frag_fit_measure(of->fitter, &setting, &of->plan->base.card, &result, of->error))
+    if (!frag_fit_measure(of->fitter, &setting, &of->plan->base.card, FIXED_PARTS, &result,
+                          of->error))
         return false;
     more->least = more->most = (double)result.needed_bytes / bound;
     return true;
