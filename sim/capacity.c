@@ -23,7 +23,9 @@ typedef struct capacity_search {
     const frag_repeats *repeats;
     bool is_least_enough;
     bool is_border_enough;
-    uint64_t border_events; /* of frag_find_border_capacity */
+    uint64_t border_events; /* these two are of frag_find_border_capacity */
+    uint64_t border_parts;
+    uint64_t enough_requests; /* served with no limit */
     uint64_t give_up_bytes;
     frag_capacity_result *result;
 } capacity_search;
@@ -93,43 +95,74 @@ static bool search_least(capacity_search *search, uint64_t capacity, frag_error 
     return true;
 }
 
-/* Of a long trace the border is found to a part of that many. */
-enum { BORDER_PARTS = 1 << 11 };
+/* The least capacity that gives the same run as this one, which survived. */
+static uint64_t least_alike(const capacity_search *search, uint64_t capacity,
+                            const frag_run_result *run)
+{
+    bool is_sized = run->is_capacity_read || run->has_sized_ranges;
+    return is_sized ? capacity : frag_round_up(run->need_max_bytes, search->page_bytes);
+}
 
-/* Between one that survives and one below which none does, as far as runs say. The least that
- * survives is mostly a few percent above the bound, far below what is held with no limit: what is
- * tried is that much above it first, and then twice as much each time. */
+/* What the whole trace needs, if that is as much more than its bound as the run that failed had
+ * needed more than was requested. */
+static uint64_t guess_need(const capacity_search *search, uint64_t capacity,
+                           const frag_run_result *run)
+{
+    const frag_oom *oom = &run->replay.oom;
+    uint64_t asked = oom->level.requested_bytes + oom->requested_bytes;
+    double share = (double)capacity / (double)(asked + search->spec.used_by_others_bytes + 1);
+    double need = (double)first_capacity(search) * share;
+    uint64_t enough = search->result->enough_bytes;
+    return need < (double)enough ? frag_round_up((uint64_t)need, search->page_bytes) : enough;
+}
+
+/* So many runs one page after another are no longer than border_events. */
+static uint64_t count_from_below(const capacity_search *search)
+{
+    uint64_t events = search->setup.trace->event_count;
+    uint64_t each = events > search->enough_requests ? events : search->enough_requests;
+    return search->border_events / (each + 1);
+}
+
+/* Between one that survives and one below which none does, as far as runs say: upward by guesses
+ * from those that failed, each at least twice as far as before, until one survives; then by halves.
+ */
 static bool search_border(capacity_search *search, frag_error *error)
 {
     frag_capacity_result *result = search->result;
     uint64_t page = search->page_bytes;
     uint64_t low = first_capacity(search);
     uint64_t high = result->enough_bytes;
-    uint64_t from_below = search->border_events / (search->setup.trace->event_count + 1);
-    uint64_t apart = frag_round_up(low / BORDER_PARTS, page);
-    uint64_t rise = frag_round_up(low / 64, page);
+    uint64_t from_below = count_from_below(search);
+    uint64_t apart = frag_round_up(low / search->border_parts, page);
+    uint64_t rise = apart;
+    uint64_t guess = low;
     for (uint64_t i = 0; low < high && (i < from_below || high - low >= apart); i++) {
         frag_run_result run;
-        uint64_t half = (high - low) / page / 2 * page;
-        uint64_t step = i < from_below ? 0 : rise < half ? rise : half;
-        uint64_t middle = low + step;
-        if (step == rise)
-            rise *= 2;
+        uint64_t middle = low + (high - low) / page / 2 * page;
+        if (i < from_below)
+            middle = low;
+        else if (!result->is_found && guess < middle)
+            middle = guess;
         if (!try_capacity(search, middle, low, &run, error))
             return false;
         if (run.replay.is_interrupted)
             return true;
         result->is_capacity_read = result->is_capacity_read || run.is_capacity_read;
-        result->is_found = result->is_found || !run.replay.oom.has_happened;
-        if (run.replay.oom.has_happened)
+        if (run.replay.oom.has_happened) {
             low = next_capacity(search, middle, &run);
-        else
-            high = middle;
+            rise *= 2;
+            guess = guess_need(search, middle, &run);
+            guess = guess > low + rise ? guess : low + rise;
+        } else {
+            high = least_alike(search, middle, &run);
+            result->is_found = true;
+        }
     }
     result->capacity_bytes = high;
     /* Where a range ends with the device, what was enough without end may not be. */
     search->give_up_bytes = FRAG_CAPACITY_PLENTY;
-    return result->is_found || search_least(search, low, error);
+    return result->is_found || search_least(search, low < high ? high : low, error);
 }
 
 static bool search_capacity(capacity_search *search, frag_error *error)
@@ -142,6 +175,7 @@ static bool search_capacity(capacity_search *search, frag_error *error)
     if (!frag_capacity_runs_enough(search->runs, &run, error))
         return false;
     result->peak = run.replay.peak;
+    search->enough_requests = run.replay.requests;
     result->is_capacity_read = run.is_capacity_read;
     if (run.replay.oom.has_happened || run.replay.is_interrupted)
         return true; /* fails with any capacity: a limit of the policy, not of the device */
@@ -232,7 +266,7 @@ bool frag_find_least_capacity(const frag_run_setup *setup, const frag_repeats *r
     return find(&search, result, error);
 }
 
-bool frag_find_border_capacity(const frag_run_setup *setup, uint64_t events,
+bool frag_find_border_capacity(const frag_run_setup *setup, uint64_t events, uint64_t parts,
                                const frag_context *context, frag_capacity_result *result,
                                frag_error *error)
 {
@@ -241,6 +275,7 @@ bool frag_find_border_capacity(const frag_run_setup *setup, uint64_t events,
                               .context = context,
                               .is_border_enough = true,
                               .border_events = events,
+                              .border_parts = parts,
                               .give_up_bytes = FRAG_UNLIMITED};
     return find(&search, result, error);
 }

@@ -133,8 +133,8 @@ typedef struct frag_policy_small {
     /* Changes when memory of small requests comes or goes; 0: small ones are not apart now. */
     uint64_t (*version)(const frag_policy *policy);
     bool (*is_small)(const frag_policy *policy, uint64_t bytes);
-    /* Would it be served without a call of the device? false also where that is not known. */
-    bool (*is_cached)(const frag_policy *policy, uint64_t bytes, uint32_t stream);
+    /* As alloc, without a call of the device; false: that cannot be, and nothing has changed. */
+    bool (*alloc_cached)(frag_policy *policy, const frag_request *request, frag_grant *grant);
     uint64_t (*address)(const frag_policy *policy, frag_handle handle);
 } frag_policy_small;
 

@@ -67,11 +67,12 @@ typedef struct frag_run_result {
     bool is_time_measured;
     frag_address_rule address_rule;
     /* Every capacity from need_max_bytes to below refused_need_min_bytes gives exactly this run,
-     * unless the policy asked for the capacity (is_capacity_read). Both count whole pages and bytes
-     * of others. */
+     * unless the policy asked for the capacity (is_capacity_read), or for the size of its ranges,
+     * which may end earlier where there is less. Both count whole pages and bytes of others. */
     uint64_t need_max_bytes;
     uint64_t refused_need_min_bytes;
     bool is_capacity_read;
+    bool has_sized_ranges;
     frag_policy_met met; /* where the policy has met: what other options would give this run */
     uint64_t wall_ns;    /* of the counting pass */
     bool has_plan;
@@ -164,12 +165,12 @@ bool frag_find_capacity(const frag_run_setup *setup, const frag_repeats *repeats
 bool frag_find_least_capacity(const frag_run_setup *setup, const frag_repeats *repeats,
                               uint64_t give_up_bytes, const frag_context *context,
                               frag_capacity_result *result, frag_error *error);
-/* A capacity that survives, where one less by a page, or by 1/2048 of the trace's bound if that is
- * more, does not; with its peak and enough_bytes, and no other facts. It is searched for as the
- * least is, as long as that replays no more than so many events, and exactly; then ever further up
- * from what failed, and by halves. So it may not be the least, where some larger capacity than that
+/* A capacity that survives, where one less by a page, or by 1/parts of the trace's bound if that
+ * is more, does not; with its peak and enough_bytes, and no other facts. It is searched for as the
+ * least is, as long as that replays no more than so many events, and exactly; then by guesses from
+ * what failed, and by halves. So it may not be the least, where some larger capacity than that
  * fails again. */
-bool frag_find_border_capacity(const frag_run_setup *setup, uint64_t events,
+bool frag_find_border_capacity(const frag_run_setup *setup, uint64_t events, uint64_t parts,
                                const frag_context *context, frag_capacity_result *result,
                                frag_error *error);
 

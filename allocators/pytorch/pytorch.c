@@ -347,6 +347,18 @@ FRAG_INLINE bool pytorch_alloc(frag_policy *policy, const frag_request *request,
     return is_granted;
 }
 
+/* Where a block that could grow is found, the library takes another one of the same list. */
+bool frag_pytorch_alloc_cached(frag_policy *policy, const frag_request *request, frag_grant *grant)
+{
+    uint32_t id = FRAG_PYTORCH_NONE;
+    uint64_t rounded = frag_align_up(request->bytes, FRAG_PYTORCH_ROUND);
+    bool is_small = rounded <= FRAG_PYTORCH_SMALL_MAX;
+    uint32_t number = frag_pytorch_list_of(policy, 0, is_small, request->stream);
+    return alloc_plainly(policy, request->bytes, request->stream, grant) ||
+           (frag_free_index_best(&policy->store, &policy->indexes[number], rounded, &id) &&
+            alloc_generally(policy, request, grant));
+}
+
 /* A block that is in no list takes its free neighbours in and becomes free. All blocks of a segment
  * belong to one list. */
 FRAG_INLINE void merge_into_free(frag_policy *policy, uint32_t id)

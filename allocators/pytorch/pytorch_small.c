@@ -15,19 +15,14 @@ static bool is_small(const frag_policy *policy, uint64_t bytes)
     return frag_pytorch_round(&policy->settings, bytes) <= FRAG_PYTORCH_SMALL_MAX;
 }
 
-static bool is_cached(const frag_policy *policy, uint64_t bytes, uint32_t stream)
-{
-    uint32_t id = FRAG_PYTORCH_NONE;
-    uint32_t number = frag_pytorch_list_of(policy, 0, is_small(policy, bytes), stream);
-    /* Where that is one that could grow, the library takes another one of the same list. */
-    return frag_free_index_best(&policy->store, &policy->indexes[number],
-                                frag_pytorch_round(&policy->settings, bytes), &id);
-}
-
 static uint64_t address_of(const frag_policy *policy, frag_handle handle)
 {
     return frag_pytorch_at(policy, handle)->address;
 }
 
 const frag_policy_small frag_pytorch_small = {
-    .version = small_version, .is_small = is_small, .is_cached = is_cached, .address = address_of};
+    .version = small_version,
+    .is_small = is_small,
+    .alloc_cached = frag_pytorch_alloc_cached,
+    .address = address_of,
+};

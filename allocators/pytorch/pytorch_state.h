@@ -377,6 +377,8 @@ uint64_t frag_pytorch_segment_bytes(const frag_policy *policy, uint64_t rounded)
 /* ---- pytorch_small.c */
 
 extern const frag_policy_small frag_pytorch_small;
+/* Of it; where nothing is out of the ordinary. */
+bool frag_pytorch_alloc_cached(frag_policy *policy, const frag_request *request, frag_grant *grant);
 
 /* ---- pytorch_streams.c: blocks used by several streams */
 

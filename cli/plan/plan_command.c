@@ -135,19 +135,18 @@ static bool read_arguments(plan_state *state, frag_error *error)
            frag_workload_options_read(arguments, path, &state->workload, NULL, error);
 }
 
-static bool print_plan(plan_state *state, const frag_memory_plan *plan, frag_error *error)
+static void print_plan(plan_state *state, const frag_memory_plan *plan)
 {
     if (frag_arguments_is(state->arguments, "format", "jsonl")) {
         frag_memory_plan_print_json(plan, state->stream);
-        return true;
+        return;
     }
     if (state->printed++ > 0)
         fputc('\n', state->stream);
     if (state->explained != NULL)
-        return frag_memory_plan_explain(plan, state->fitter, state->explained, state->stream,
-                                        error);
-    frag_memory_plan_print(plan, state->stream);
-    return true;
+        frag_memory_plan_explain(plan, state->fitter, state->explained, state->stream);
+    else
+        frag_memory_plan_print(plan, state->stream);
 }
 
 static bool plan_card(plan_state *state, const frag_dryrun_gpu *gpu, frag_error *error)
@@ -155,8 +154,9 @@ static bool plan_card(plan_state *state, const frag_dryrun_gpu *gpu, frag_error 
     frag_memory_plan *plan = frag_alloc(1, sizeof *plan);
     bool ok = frag_memory_plan_make(state->fitter, &state->workload,
                                     frag_arguments_value(state->arguments, "conf"), gpu,
-                                    state->name, plan, error) &&
-              print_plan(state, plan, error);
+                                    state->name, plan, error);
+    if (ok)
+        print_plan(state, plan);
     state->fits = state->fits && ok && plan->fits == FRAG_FITS_YES;
     frag_free(plan);
     return ok;

@@ -136,10 +136,8 @@ static bool replay_large(frag_replay *replay, const frag_event *event,
     if (event->op == FRAG_OP_ALLOC) {
         frag_request request = {event->bytes, event->stream, 0};
         frag_grant grant;
-        if (!small->is_cached(replay->policy, event->bytes, event->stream))
+        if (!small->alloc_cached(replay->policy, &request, &grant))
             return false;
-        bool is_served = replay->ops->alloc(replay->policy, &request, &grant);
-        FRAG_ASSERT(is_served);
         replay->result.requests++;
         frag_slot_fill(replay, event->slot, event->bytes, grant.block_bytes, grant.handle);
         frag_replay_set_level(replay, replay->level.requested_bytes + event->bytes,

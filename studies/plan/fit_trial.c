@@ -186,6 +186,7 @@ typedef struct rank_run {
     const made_trace *made;
     uint32_t rank;
     bool is_expandable;
+    uint64_t parts; /* of frag_fit_measure */
 } rank_run;
 
 static frag_run_setup set_up(const rank_run *of, const frag_device_spec *device)
@@ -215,7 +216,8 @@ static bool measure_rank(const rank_run *of, frag_fit_result *result, frag_error
     frag_device_spec device = {.capacity_bytes = FRAG_UNLIMITED};
     frag_run_setup setup = set_up(of, &device);
     frag_capacity_result least = {0};
-    if (!frag_find_border_capacity(&setup, EXACT_EVENTS, of->fitter->context, &least, error))
+    if (!frag_find_border_capacity(&setup, EXACT_EVENTS, of->parts, of->fitter->context, &least,
+                                   error))
         return frag_error_in(error, "--conf"); /* settings are read when the allocator starts */
     if (least.is_capacity_read && !count_run(of, FRAG_UNLIMITED, &run, error))
         return false;
@@ -258,9 +260,10 @@ static bool needs_no_more(const rank_run *of, uint64_t bytes, uint64_t *enough_b
 /* The first of those that need the most. Only those that may need more than the ones before are
  * searched for what they need. */
 static bool measure_trace(const frag_fitter *fitter, const frag_fit_setting *setting,
-                          const made_trace *made, frag_fit_result *result, frag_error *error)
+                          const made_trace *made, uint64_t parts, frag_fit_result *result,
+                          frag_error *error)
 {
-    rank_run of = {fitter, made, 0, setting->is_expandable};
+    rank_run of = {fitter, made, 0, setting->is_expandable, parts};
     if (!measure_rank(&of, result, error))
         return false;
     for (of.rank = 1; of.rank < made->recording.trace_count; of.rank++) {
@@ -448,7 +451,8 @@ static void divide(const made_trace *made, uint32_t rank, const frag_level *peak
 }
 
 bool frag_fit_measure(frag_fitter *fitter, const frag_fit_setting *setting,
-                      const frag_tape_card *card, frag_fit_result *result, frag_error *error)
+                      const frag_tape_card *card, uint64_t parts, frag_fit_result *result,
+                      frag_error *error)
 {
     known_trial known = find_known(fitter, setting, card);
     *result = known.result;
@@ -456,7 +460,7 @@ bool frag_fit_measure(frag_fitter *fitter, const frag_fit_setting *setting,
         return true;
     made_trace made;
     bool ok = make_trace(fitter, setting, card, FRAG_UNLIMITED, &made, error) &&
-              measure_trace(fitter, setting, &made, result, error);
+              measure_trace(fitter, setting, &made, parts, result, error);
     if (ok) {
         known.bound_bytes = find_bound(&made);
         known.is_bound_part = false;
@@ -478,15 +482,15 @@ static uint64_t most_needed(const known_trial *known)
 
 /* Every device at this size. Where none is ever refused anything, more is enough as well. */
 static bool run_all(const frag_fitter *fitter, const frag_fit_setting *setting,
-                    const made_trace *made, uint64_t usable_bytes, known_trial *known, bool *fits,
-                    frag_error *error)
+                    const made_trace *made, uint64_t usable_bytes, known_trial *known,
+                    frag_fit_attempt *attempt, frag_error *error)
 {
     bool is_enough = true;
     bool is_read = false;
     uint64_t enough = 0;
-    *fits = true;
-    for (uint32_t rank = 0; *fits && rank < made->recording.trace_count; rank++) {
-        const rank_run of = {fitter, made, rank, setting->is_expandable};
+    attempt->fits = true;
+    for (uint32_t rank = 0; attempt->fits && rank < made->recording.trace_count; rank++) {
+        const rank_run of = {fitter, made, rank, setting->is_expandable, 0};
         const frag_device_spec device = {.capacity_bytes = usable_bytes};
         frag_run_result run;
         if (is_repeated(made, rank))
@@ -498,11 +502,12 @@ static bool run_all(const frag_fitter *fitter, const frag_fit_setting *setting,
         enough = held > enough ? held : enough;
         is_read = is_read || run.is_capacity_read || run.replay.is_interrupted;
         is_enough = is_enough && run.refused_need_min_bytes == FRAG_UNLIMITED;
-        *fits = !run.replay.oom.has_happened;
+        attempt->fits = !run.replay.oom.has_happened;
+        attempt->requests += run.replay.requests;
     }
-    if (*fits && !is_read && enough < known->survived_bytes)
+    if (attempt->fits && !is_read && enough < known->survived_bytes)
         known->survived_bytes = enough;
-    if (*fits && !is_read && is_enough && enough < known->enough_bytes)
+    if (attempt->fits && !is_read && is_enough && enough < known->enough_bytes)
         known->enough_bytes = enough;
     return true;
 }
@@ -519,7 +524,7 @@ static bool answers(const frag_workload *workload)
  * fit, since the prompt is read at once. Its bound is one of the longer answer, too. */
 static bool try_first_token(frag_fitter *fitter, const frag_fit_setting *setting,
                             const frag_tape_card *card, uint64_t usable_bytes, known_trial *known,
-                            bool *fits, frag_error *error)
+                            bool *may_fit, frag_error *error)
 {
     frag_fit_setting first;
     known_trial none = {.enough_bytes = FRAG_UNLIMITED, .survived_bytes = FRAG_UNLIMITED};
@@ -531,9 +536,10 @@ static bool try_first_token(frag_fitter *fitter, const frag_fit_setting *setting
               make_trace_in(fitter, &first, card, own, usable_bytes, &made, error);
     if (ok) {
         uint64_t bound = find_bound(&made);
-        *fits = usable_bytes >= bound;
-        ok = !*fits || run_all(fitter, &first, &made, usable_bytes, &none, fits, error);
-        if (!*fits && bound > known->bound_bytes) {
+        frag_fit_attempt attempt = {.fits = usable_bytes >= bound};
+        ok = !attempt.fits || run_all(fitter, &first, &made, usable_bytes, &none, &attempt, error);
+        *may_fit = attempt.fits;
+        if (!attempt.fits && bound > known->bound_bytes) {
             known->bound_bytes = bound;
             known->is_bound_part = true;
         }
@@ -547,7 +553,7 @@ bool frag_fit_try(frag_fitter *fitter, const frag_fit_setting *setting, const fr
 {
     known_trial known = find_known(fitter, setting, card);
     *attempt = (frag_fit_attempt){usable_bytes >= known.enough_bytes, known.bound_bytes,
-                                  most_needed(&known), known.is_bound_part};
+                                  most_needed(&known), known.is_bound_part, 0};
     if (attempt->fits || usable_bytes < known.bound_bytes)
         return true;
     /* Not known; or between both, where more memory can fail where less did not. */
@@ -556,8 +562,8 @@ bool frag_fit_try(frag_fitter *fitter, const frag_fit_setting *setting, const fr
         !try_first_token(fitter, setting, card, usable_bytes, &known, &may_fit, error))
         return false;
     if (!may_fit) {
-        *attempt =
-            (frag_fit_attempt){false, known.bound_bytes, most_needed(&known), known.is_bound_part};
+        *attempt = (frag_fit_attempt){false, known.bound_bytes, most_needed(&known),
+                                      known.is_bound_part, 0};
         store(fitter, setting, card, &known);
         return true;
     }
@@ -567,13 +573,24 @@ bool frag_fit_try(frag_fitter *fitter, const frag_fit_setting *setting, const fr
         known.bound_bytes = attempt->bound_bytes = find_bound(&made);
         known.is_bound_part = attempt->is_bound_part = usable_bytes < known.bound_bytes;
         ok = usable_bytes < known.bound_bytes ||
-             run_all(fitter, setting, &made, usable_bytes, &known, &attempt->fits, error);
+             run_all(fitter, setting, &made, usable_bytes, &known, attempt, error);
         attempt->most_bytes = most_needed(&known);
     }
     if (ok)
         store(fitter, setting, card, &known);
     destroy_trace(fitter, &made);
     return ok;
+}
+
+/* With expandable segments the same is requested. */
+uint64_t frag_fit_known_bound(frag_fitter *fitter, const frag_fit_setting *setting,
+                              const frag_tape_card *card)
+{
+    frag_fit_setting other;
+    memcpy(&other, setting, sizeof other);
+    other.is_expandable = !setting->is_expandable;
+    uint64_t bound = find_known(fitter, setting, card).bound_bytes;
+    return bound > 0 ? bound : find_known(fitter, &other, card).bound_bytes;
 }
 
 bool frag_fit_bound(frag_fitter *fitter, const frag_fit_setting *setting,
@@ -593,12 +610,8 @@ bool frag_fit_bound(frag_fitter *fitter, const frag_fit_setting *setting,
     return ok;
 }
 
-bool frag_fit_divide(frag_fitter *fitter, const frag_fit_setting *setting,
-                     const frag_tape_card *card, frag_fit_parts *parts, frag_error *error)
+frag_fit_parts frag_fit_divide(const frag_fitter *fitter, const frag_fit_setting *setting,
+                               const frag_tape_card *card)
 {
-    frag_fit_result result;
-    if (!frag_fit_measure(fitter, setting, card, &result, error))
-        return false;
-    *parts = find_known(fitter, setting, card).parts;
-    return true;
+    return find_known(fitter, setting, card).parts;
 }

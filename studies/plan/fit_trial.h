@@ -44,8 +44,11 @@ uint64_t frag_fitter_trace_count(const frag_fitter *fitter);
 /* What follows may be called from so many threads. */
 uint32_t frag_fitter_threads(const frag_fitter *fitter);
 
+/* parts: of a long trace, what is needed is found to such a part of the peak of what is requested.
+ */
 bool frag_fit_measure(frag_fitter *fitter, const frag_fit_setting *setting,
-                      const frag_tape_card *card, frag_fit_result *result, frag_error *error);
+                      const frag_tape_card *card, uint64_t parts, frag_fit_result *result,
+                      frag_error *error);
 
 /* A trial at one size of memory beside the context. */
 typedef struct frag_fit_attempt {
@@ -53,16 +56,22 @@ typedef struct frag_fit_attempt {
     uint64_t bound_bytes; /* with less than this it never does: the peak of what is requested */
     uint64_t most_bytes;  /* it does not need more than this; FRAG_UNLIMITED: not known */
     bool is_bound_part;   /* it was found without going through all: the peak may be more */
+    uint64_t requests;    /* that were replayed for it */
 } frag_fit_attempt;
 
 bool frag_fit_try(frag_fitter *fitter, const frag_fit_setting *setting, const frag_tape_card *card,
                   uint64_t usable_bytes, frag_fit_attempt *attempt, frag_error *error);
 
+/* A bound that is known, without any trial; 0: none. */
+uint64_t frag_fit_known_bound(frag_fitter *fitter, const frag_fit_setting *setting,
+                              const frag_tape_card *card);
+
 /* The peak of what is requested. */
 bool frag_fit_bound(frag_fitter *fitter, const frag_fit_setting *setting,
                     const frag_tape_card *card, uint64_t *bound_bytes, frag_error *error);
 
-bool frag_fit_divide(frag_fitter *fitter, const frag_fit_setting *setting,
-                     const frag_tape_card *card, frag_fit_parts *parts, frag_error *error);
+/* Of one that was measured. */
+frag_fit_parts frag_fit_divide(const frag_fitter *fitter, const frag_fit_setting *setting,
+                               const frag_tape_card *card);
 
 #endif

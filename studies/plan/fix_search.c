@@ -1,5 +1,7 @@
 #include "studies/plan/fix_search.h"
 
+static const frag_fix_score none_yet = {UINT64_MAX, false};
+
 /* The least level of a fix that fits, else the one that needs the least, on top of a choice. A
  * level that helps no more than a lower one is passed over. */
 static bool find_level(const frag_fix_search *search, frag_fix_choice *choice, size_t fix,
@@ -7,7 +9,7 @@ static bool find_level(const frag_fix_search *search, frag_fix_choice *choice, s
 {
     frag_fix_choice tried = *choice;
     for (uint32_t level = 1; level <= search->levels_max[fix] && !best->fits; level++) {
-        frag_fix_score score = {0};
+        frag_fix_score score = *best;
         tried.levels[fix] = level;
         if (!search->judge(search->context, &tried, &score))
             return false;
@@ -41,6 +43,7 @@ static bool still_fits(const frag_fix_search *search, const frag_fix_choice *cho
 {
     if (search->check != NULL)
         return search->check(search->context, choice, &score->fits);
+    *score = none_yet;
     return search->judge(search->context, choice, score);
 }
 
@@ -64,7 +67,7 @@ static bool lower_fix(const frag_fix_search *search, frag_fix_answer *answer, si
 
 bool frag_fix_find(const frag_fix_search *search, frag_fix_answer *answer)
 {
-    *answer = (frag_fix_answer){.step_count = 0};
+    *answer = (frag_fix_answer){.score = none_yet};
     if (!search->judge(search->context, &answer->choice, &answer->score) ||
         !add_fixes(search, answer))
         return false;
@@ -72,5 +75,8 @@ bool frag_fix_find(const frag_fix_search *search, frag_fix_answer *answer)
     for (size_t fix = search->count; fix > 0 && answer->fits; fix--)
         if (answer->choice.levels[fix - 1] > 0 && !lower_fix(search, answer, fix - 1))
             return false;
-    return search->check == NULL || search->judge(search->context, &answer->choice, &answer->score);
+    if (search->check == NULL)
+        return true;
+    answer->score = none_yet;
+    return search->judge(search->context, &answer->choice, &answer->score);
 }

@@ -19,7 +19,8 @@ typedef struct frag_fix_score {
     bool fits;
 } frag_fix_score;
 
-/* false: the search ends. */
+/* score: the best so far, which may be left as it is where the choice needs no less. false: the
+ * search ends. */
 typedef bool frag_fix_judge(void *context, const frag_fix_choice *choice, frag_fix_score *score);
 /* The same, where what it needs is not asked for. */
 typedef bool frag_fix_check(void *context, const frag_fix_choice *choice, bool *fits);

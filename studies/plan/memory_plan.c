@@ -19,14 +19,21 @@ typedef struct planner {
     frag_error *error;
 } planner;
 
+/* Of long traces, to which part of their bound it is found what is needed: as it is, where that may
+ * decide, and with fixes. */
+enum { NEEDED_PARTS = 1024, FIXED_PARTS = 256 };
+
 static bool try_setting(planner *of, const frag_fit_setting *setting, frag_plan_trial *trial)
 {
     frag_memory_plan *plan = of->plan;
     frag_fit_attempt attempt = {.fits = false};
+    bool is_base = memcmp(setting, &plan->base.setting, sizeof *setting) == 0;
+    uint64_t parts = is_base ? NEEDED_PARTS : FIXED_PARTS;
     memcpy(&trial->setting, setting, sizeof *setting);
-    bool ok = frag_fit_measure(of->fitter, setting, &plan->base.card, &trial->result, of->error) &&
-              frag_fit_try(of->fitter, setting, &plan->base.card, plan->usable_bytes, &attempt,
-                           of->error);
+    bool ok =
+        frag_fit_measure(of->fitter, setting, &plan->base.card, parts, &trial->result, of->error) &&
+        frag_fit_try(of->fitter, setting, &plan->base.card, plan->usable_bytes, &attempt,
+                     of->error);
     trial->fits = attempt.fits;
     /* Where some more memory is worse, the search may have found more than the card has. */
     if (trial->fits && trial->result.needed_bytes > plan->usable_bytes)
@@ -61,13 +68,15 @@ static uint32_t count_levels(const frag_memory_plan *plan, size_t fix)
 
 static bool judge(void *context, const frag_fix_choice *choice, frag_fix_score *score)
 {
-    const planner *of = context;
+    planner *of = context;
+    frag_fit_setting setting;
     frag_plan_trial trial;
-    if (is_choice_refused(of->plan, choice)) {
-        *score = (frag_fix_score){FRAG_UNLIMITED, false};
+    if (is_choice_refused(of->plan, choice))
         return true;
-    }
-    if (!try_choice(context, choice, &trial))
+    frag_fix_apply_all(&of->plan->base, choice, &setting);
+    if (frag_fit_known_bound(of->fitter, &setting, &of->plan->base.card) >= score->needed_bytes)
+        return true;
+    if (!try_setting(of, &setting, &trial))
         return false;
     *score = (frag_fix_score){trial.result.needed_bytes, trial.fits};
     return true;
@@ -197,9 +206,10 @@ typedef struct single_trials {
 static bool try_as_is(planner *of)
 {
     frag_memory_plan *plan = of->plan;
-    return try_setting(of, &plan->base.setting, &plan->as_is) && try_no_workspaces(of) &&
-           frag_fit_divide(of->fitter, &plan->base.setting, &plan->base.card, &plan->parts,
-                           of->error);
+    if (!try_setting(of, &plan->base.setting, &plan->as_is) || !try_no_workspaces(of))
+        return false;
+    plan->parts = frag_fit_divide(of->fitter, &plan->base.setting, &plan->base.card);
+    return true;
 }
 
 static bool try_single(planner *of, const job_list *jobs, uint64_t index)
@@ -247,14 +257,16 @@ typedef struct bisection {
     void (*set)(frag_fit_setting *setting, uint64_t value);
     const frag_fit_setting *from;
     uint64_t max;
-    uint64_t first; /* where it is begun: what the setting has */
+    uint64_t first;    /* where it is begun: what the setting has */
+    bool may_be_rough; /* where so much is replayed, it is found to a part */
 } bisection;
 
 /* A value that was tried. */
 typedef struct probe {
     uint64_t value;
     uint64_t bound_bytes; /* FRAG_UNLIMITED: not known */
-    uint64_t most_bytes;  /* of frag_fit_attempt */
+    uint64_t most_bytes;  /* these are of frag_fit_attempt */
+    uint64_t requests;
     bool is_bound_part;
     bool fits;
 } probe;
@@ -277,6 +289,7 @@ static bool try_value(planner *of, const bisection *over, probe *tried)
     tried->bound_bytes = attempt.bound_bytes;
     tried->most_bytes = attempt.most_bytes;
     tried->is_bound_part = attempt.is_bound_part;
+    tried->requests = attempt.requests;
     tried->fits = attempt.fits;
     return ok;
 }
@@ -336,10 +349,21 @@ static bool find_surplus(planner *of, const bisection *over, const probe *low, s
         more->most = (double)low->most_bytes / bound;
         return true;
     }
-    if (!frag_fit_measure(of->fitter, &setting, &of->plan->base.card, &result, of->error))
+    if (!frag_fit_measure(of->fitter, &setting, &of->plan->base.card, FIXED_PARTS, &result,
+                          of->error))
         return false;
     more->least = more->most = (double)result.needed_bytes / bound;
     return true;
+}
+
+/* Where a try replays so many requests, a length is found to such a part of it. */
+enum { ROUGH_REQUESTS = 1 << 20, ROUGH_PARTS = 256 };
+
+/* Is it found, where low fits and high does not? */
+static bool is_near(const bisection *over, uint64_t requests, uint64_t low, uint64_t high)
+{
+    bool is_rough = over->may_be_rough && requests > ROUGH_REQUESTS;
+    return high - low <= 1 || (is_rough && high - low <= low / ROUGH_PARTS);
 }
 
 /* Twice as much each time, or half as much, then by halves in between. Less than half of what fits
@@ -370,10 +394,10 @@ static bool find_largest(planner *of, const bisection *over, uint64_t *largest)
     }
     uint64_t above = high.value;
     *largest = low.value;
-    if (low.value > 0 && above - low.value > 1 &&
+    if (low.value > 0 && !is_near(over, low.requests, low.value, above) &&
         (!find_surplus(of, over, &low, &more) || !find_bound(of, over, &high)))
         return false;
-    while (above - *largest > 1) {
+    while (!is_near(over, low.requests, *largest, above)) {
         tried.value = *largest + (above - *largest) / 2;
         if (!is_plain(of, &low, &high, &more, &tried) && !try_value(of, over, &tried))
             return false;
@@ -487,9 +511,9 @@ static bool find_both(planner *of, const frag_fit_setting *from, const uint32_t 
     uint64_t positions = network->positions > 0 ? network->positions : TOKENS_MAX;
     uint64_t unit = find_token_unit(&from->workload);
     largest_search search = {
-        .over = {{set_batch, from, BATCH_MAX, count_batches(&from->workload)},
+        .over = {{set_batch, from, BATCH_MAX, count_batches(&from->workload), false},
                  {set_tokens, from, (positions < TOKENS_MAX ? positions : TOKENS_MAX) / unit,
-                  frag_fix_longest(&from->workload) / unit}},
+                  frag_fix_longest(&from->workload) / unit, true}},
         .levels = levels};
     if (!run_jobs(of, search_one, &search, 3))
         return false;
@@ -505,7 +529,8 @@ bool frag_plan_largest_batch(frag_fitter *fitter, const frag_fit_setting *settin
 {
     frag_memory_plan *plan = frag_alloc(1, sizeof *plan);
     planner of = {fitter, plan, error};
-    const bisection over = {set_batch, setting, BATCH_MAX, count_batches(&setting->workload)};
+    const bisection over = {set_batch, setting, BATCH_MAX, count_batches(&setting->workload),
+                            false};
     plan->base.card = frag_tape_card_usual;
     plan->usable_bytes = memory->capacity_bytes - memory->context_bytes;
     bool ok = find_largest(&of, &over, batch);

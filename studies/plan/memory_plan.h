@@ -76,8 +76,8 @@ const char *frag_plan_doubt(const frag_memory_plan *plan);
 
 void frag_memory_plan_print(const frag_memory_plan *plan, FILE *stream);
 /* One fix of the table: what it does, what it costs, what it does here. */
-bool frag_memory_plan_explain(const frag_memory_plan *plan, frag_fitter *fitter,
-                              const frag_fix *fix, FILE *stream, frag_error *error);
+void frag_memory_plan_explain(const frag_memory_plan *plan, const frag_fitter *fitter,
+                              const frag_fix *fix, FILE *stream);
 void frag_memory_plan_print_json(const frag_memory_plan *plan, FILE *stream);
 
 #endif

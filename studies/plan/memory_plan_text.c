@@ -271,21 +271,19 @@ static const frag_plan_fix *find_row(const frag_memory_plan *plan, const frag_fi
     return NULL;
 }
 
-bool frag_memory_plan_explain(const frag_memory_plan *plan, frag_fitter *fitter,
-                              const frag_fix *fix, FILE *stream, frag_error *error)
+void frag_memory_plan_explain(const frag_memory_plan *plan, const frag_fitter *fitter,
+                              const frag_fix *fix, FILE *stream)
 {
     const frag_plan_fix *row = find_row(plan, fix);
-    frag_fit_parts after;
     frag_text text = {0};
     fprintf(stream, "%s\n%s\ncosts: %s\n", fix->name, fix->what, fix->cost);
     if (fix->is_recomputing)
         print_recomputing(plan, stream);
     if (row == NULL) {
         fprintf(stream, "\nhere: it does not apply, or the workload has it already\n");
-        return true;
+        return;
     }
-    if (!frag_fit_divide(fitter, &row->trial.setting, &plan->base.card, &after, error))
-        return false;
+    const frag_fit_parts after = frag_fit_divide(fitter, &row->trial.setting, &plan->base.card);
     frag_fix_describe(fix, &row->trial.setting, &text);
     fprintf(stream, "\nhere: %s\n", text.bytes);
     print_changes(&plan->parts, &after, stream);
@@ -294,7 +292,6 @@ bool frag_memory_plan_explain(const frag_memory_plan *plan, frag_fitter *fitter,
     fputc('\n', stream);
     print_lines(plan, fix, &row->trial.setting, stream);
     frag_text_destroy(&text);
-    return true;
 }
 
 void frag_memory_plan_print(const frag_memory_plan *plan, FILE *stream)

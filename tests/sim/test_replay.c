@@ -631,7 +631,7 @@ static void check_border(const frag_run_setup *setup, uint64_t events,
 {
     frag_capacity_result border;
     frag_error error = {0};
-    assert_true(frag_find_border_capacity(setup, events, NULL, &border, &error));
+    assert_true(frag_find_border_capacity(setup, events, 1024, NULL, &border, &error));
     assert_true(border.is_found);
     assert_true(border.capacity_bytes >= least->capacity_bytes);
     assert_int_equal(border.enough_bytes, least->enough_bytes);

@@ -152,8 +152,8 @@ static void compare_least(const pair *made, const frag_policy_spec *spec,
     assert_int_equal(other.enough_bytes, least->enough_bytes);
     assert_memory_equal(&other.peak, &least->peak, sizeof other.peak);
     frag_capacity_result border;
-    assert_true(frag_find_border_capacity(&whole, 0, NULL, &border, &error));
-    assert_true(frag_find_border_capacity(&less, 0, NULL, &other, &error));
+    assert_true(frag_find_border_capacity(&whole, 0, 1024, NULL, &border, &error));
+    assert_true(frag_find_border_capacity(&less, 0, 1024, NULL, &other, &error));
     assert_true(border.capacity_bytes >= least->capacity_bytes);
     assert_int_equal(other.capacity_bytes, border.capacity_bytes);
 }
