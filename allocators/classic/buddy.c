@@ -64,8 +64,8 @@ static uint64_t rounded(const frag_policy *policy, uint64_t bytes)
     return frag_buddy_size_up(policy->sizes, units) << shift;
 }
 
-/* The least size that holds everything the requests can ever take side by side, at most
- * what the device can hold: the range never decides what fits. */
+/* The least size that holds everything the requests can ever take side by side, whatever the device
+ * can hold: the range never decides what fits. */
 static uint64_t range_for(const frag_policy *policy, const frag_policy_setup *setup)
 {
     uint64_t min_block = policy->min_block;
@@ -74,8 +74,6 @@ static uint64_t range_for(const frag_policy *policy, const frag_policy_setup *se
     if (frag_multiply(setup->limits.request_count, min_block, &least) &&
         frag_add(least, setup->limits.requested_bytes_total, &least) && least < RANGE_BYTES_MAX / 4)
         wanted = least * 4;
-    if (setup->device->capacity_bytes < wanted)
-        wanted = setup->device->capacity_bytes;
     uint64_t unit = min_block > setup->device->page_bytes ? min_block : setup->device->page_bytes;
     return rounded(policy, wanted < unit ? unit : wanted);
 }
