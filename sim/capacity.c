@@ -99,8 +99,8 @@ static bool search_least(capacity_search *search, uint64_t capacity, frag_error 
 static uint64_t least_alike(const capacity_search *search, uint64_t capacity,
                             const frag_run_result *run)
 {
-    bool is_sized = run->is_capacity_read || run->has_sized_ranges;
-    return is_sized ? capacity : frag_round_up(run->need_max_bytes, search->page_bytes);
+    return run->is_capacity_read ? capacity
+                                 : frag_round_up(run->need_max_bytes, search->page_bytes);
 }
 
 /* What the whole trace needs, if that is as much more than its bound as the run that failed had

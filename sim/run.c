@@ -101,7 +101,6 @@ void frag_run_keep_device(frag_run_result *result, const frag_device *device,
     result->need_max_bytes = device->needs.max_bytes;
     result->refused_need_min_bytes = device->needs.refused_min_bytes;
     result->is_capacity_read = device->needs.is_capacity_read;
-    result->has_sized_ranges = device->needs.has_sized_ranges;
     result->address_rule = rule_of(spec, has_recorded);
 }
 

@@ -67,12 +67,11 @@ typedef struct frag_run_result {
     bool is_time_measured;
     frag_address_rule address_rule;
     /* Every capacity from need_max_bytes to below refused_need_min_bytes gives exactly this run,
-     * unless the policy asked for the capacity (is_capacity_read), or for the size of its ranges,
-     * which may end earlier where there is less. Both count whole pages and bytes of others. */
+     * unless the policy asked for the capacity (is_capacity_read). Both count whole pages and bytes
+     * of others. */
     uint64_t need_max_bytes;
     uint64_t refused_need_min_bytes;
     bool is_capacity_read;
-    bool has_sized_ranges;
     frag_policy_met met; /* where the policy has met: what other options would give this run */
     uint64_t wall_ns;    /* of the counting pass */
     bool has_plan;

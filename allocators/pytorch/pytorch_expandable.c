@@ -97,19 +97,53 @@ static uint32_t add_unmapped(frag_policy *policy, uint32_t list, uint64_t addres
     return id;
 }
 
-/* 9/8 of the capacity or what the settings say. A device without a limit has no more address space
- * than others: there it is what the trace could fill. */
-uint64_t frag_pytorch_range_bytes(const frag_policy *policy)
+/* 9/8 of the capacity or what the settings say. */
+static uint64_t range_at(const frag_pytorch_settings *settings, uint64_t capacity)
 {
-    uint64_t capacity = frag_device_range_capacity(policy->device);
-    if (capacity > FRAG_PYTORCH_RANGE_MAX / 2)
-        return policy->unlimited_range_bytes;
     uint64_t most = capacity + capacity / 8;
-    const frag_pytorch_settings *settings = &policy->settings;
     if (settings->reserve_bytes == 0 && settings->reserve_ratio <= 0)
         return most;
     double wanted = (double)settings->reserve_bytes + settings->reserve_ratio * (double)capacity;
     return wanted < (double)most ? (uint64_t)wanted : most;
+}
+
+/* A device without a limit has no more address space than others: there it is what the trace could
+ * fill. */
+uint64_t frag_pytorch_range_bytes(const frag_policy *policy)
+{
+    uint64_t capacity = frag_device_range_capacity(policy->device);
+    return capacity > FRAG_PYTORCH_RANGE_MAX / 2 ? policy->unlimited_range_bytes
+                                                 : range_at(&policy->settings, capacity);
+}
+
+/* The least capacity with ranges of so many bytes; none has them: FRAG_PYTORCH_RANGE_MAX. */
+static uint64_t capacity_for(const frag_pytorch_settings *settings, uint64_t bytes)
+{
+    uint64_t low = 0;
+    uint64_t high = FRAG_PYTORCH_RANGE_MAX;
+    while (low < high) {
+        uint64_t middle = low + (high - low) / 2;
+        if (range_at(settings, middle) >= bytes)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+/* What was decided takes a range of so many bytes, or one that has fewer (is_refused): on which
+ * capacities that is so. */
+static void note_range(const frag_policy *policy, uint64_t page_bytes, uint64_t bytes,
+                       bool is_refused)
+{
+    const frag_pytorch_settings *settings = &policy->settings;
+    const frag_device_needs *needs = &policy->device->needs;
+    uint64_t least = (bytes - 1) / page_bytes * page_bytes + 1; /* before it is rounded up */
+    bool is_known = is_refused ? needs->refused_min_bytes != FRAG_UNLIMITED &&
+                                     range_at(settings, needs->refused_min_bytes - 1) < least
+                               : range_at(settings, needs->max_bytes) >= least;
+    if (!is_known)
+        frag_device_note_need(policy->device, capacity_for(settings, least), is_refused);
 }
 
 /* A new range, all of it unmapped; NONE when no address space is left, the settings leave none, or
@@ -123,9 +157,12 @@ static uint32_t reserve_range(frag_policy *policy, uint32_t list, uint64_t bytes
         return NONE;
     if (frag_device_reserve(policy->device, size, &base) != FRAG_DEVICE_OK)
         return NONE;
-    if (policy->settings.version >= 215 && size < bytes) {
-        frag_device_unreserve(policy->device, base, size);
-        return NONE;
+    if (policy->settings.version >= 215) {
+        note_range(policy, page, bytes, size < bytes);
+        if (size < bytes) {
+            frag_device_unreserve(policy->device, base, size);
+            return NONE;
+        }
     }
     add_range(policy,
               (frag_pytorch_range){.base = base, .bytes = size, .page_bytes = page, .list = list});
@@ -195,7 +232,8 @@ static bool map_front(frag_policy *policy, uint32_t id, uint64_t wanted)
 {
     frag_pytorch_block *at = frag_pytorch_at(policy, id);
     const frag_pytorch_list *list = frag_pytorch_list_at(policy, at);
-    uint64_t page_bytes = range_of(policy, at)->page_bytes;
+    const frag_pytorch_range *range = range_of(policy, at);
+    uint64_t page_bytes = range->page_bytes;
     uint64_t bytes = lesser(frag_round_up(wanted, page_bytes), at->bytes);
     /* large_segment_size_mb:21: the driver has no such pages. */
     if (page_bytes % policy->device->page_bytes != 0)
@@ -203,6 +241,10 @@ static bool map_front(frag_policy *policy, uint32_t id, uint64_t wanted)
     frag_device_set_map_unit(policy->device, page_bytes);
     if (frag_device_map(policy->device, at->address, bytes) != FRAG_DEVICE_OK)
         return false;
+    note_range(policy, page_bytes, at->address + bytes - range->base, false);
+    /* On a larger device there would be more of it. */
+    if (at->address + bytes == range->base + range->bytes)
+        policy->device->needs.is_capacity_read = true;
     remove_unmapped(policy, id);
     if (bytes < at->bytes)
         insert_unmapped(policy, cut_behind(policy, id, bytes));
@@ -228,6 +270,11 @@ static uint32_t find_room(const frag_policy *policy, uint32_t list, uint64_t byt
         for (uint32_t next = first; next != NONE && !is_in_use(&blocks[next]);
              next = blocks[next].next) {
             room += blocks[next].bytes;
+            if (blocks[next].next == NONE) {
+                const frag_pytorch_range *range = range_of(policy, &blocks[first]);
+                note_range(policy, range->page_bytes, blocks[first].address - range->base + bytes,
+                           room < bytes);
+            }
             if (room >= bytes)
                 return first;
         }
@@ -238,12 +285,8 @@ static uint32_t find_room(const frag_policy *policy, uint32_t list, uint64_t byt
 uint32_t frag_pytorch_expand(frag_policy *policy, uint32_t list, uint64_t bytes)
 {
     uint32_t id = find_room(policy, list, bytes);
-    if (id == NONE) {
-        /* How often this happens depends on the size of a range, and so on the capacity. */
-        if (policy->lists[list].first_unmapped != NONE)
-            policy->device->needs.is_capacity_read = true;
+    if (id == NONE)
         id = reserve_range(policy, list, bytes);
-    }
     if (id == NONE)
         return NONE;
     if (is_unmapped(frag_pytorch_at(policy, id)) &&
@@ -264,11 +307,34 @@ uint32_t frag_pytorch_expand(frag_policy *policy, uint32_t list, uint64_t bytes)
 /* ---- searching */
 
 /* A free block's bytes, and those of the unmapped block behind it into which it could grow. */
-static uint64_t reach_of(const frag_policy *policy, uint32_t id)
+typedef struct reach {
+    uint64_t bytes;
+    const frag_pytorch_block *at;
+    bool is_to_end; /* of its range */
+} reach;
+
+static reach reach_of(const frag_policy *policy, uint32_t id)
 {
     const frag_pytorch_block *at = frag_pytorch_at(policy, id);
-    bool can_grow = at->next != NONE && is_unmapped(frag_pytorch_at(policy, at->next));
-    return at->bytes + (can_grow ? frag_pytorch_at(policy, at->next)->bytes : 0);
+    const frag_pytorch_block *behind = at->next != NONE ? frag_pytorch_at(policy, at->next) : NULL;
+    bool can_grow = behind != NULL && is_unmapped(behind);
+    return (reach){at->bytes + (can_grow ? behind->bytes : 0), at,
+                   can_grow && behind->next == NONE};
+}
+
+/* Does the next larger block reach less far? Where one of them reaches to the end of its range,
+ * that depends on the capacity. */
+static bool reaches_less(const frag_policy *policy, reach next, reach best)
+{
+    bool is_less = next.bytes < best.bytes;
+    if (next.is_to_end == best.is_to_end)
+        return is_less;
+    reach end = next.is_to_end ? next : best;
+    uint64_t other = next.is_to_end ? best.bytes : next.bytes + 1;
+    const frag_pytorch_range *range = range_of(policy, end.at);
+    note_range(policy, range->page_bytes, end.at->address - range->base + other,
+               next.is_to_end == is_less);
+    return is_less;
 }
 
 static uint32_t next_larger(const frag_policy *policy, const frag_pytorch_list *list, uint32_t id)
@@ -284,11 +350,11 @@ uint32_t frag_pytorch_least_reach(const frag_policy *policy, const frag_pytorch_
 {
     while ((frag_pytorch_at(policy, id)->list & FRAG_PYTORCH_EXPANDABLE) != 0) {
         /* A block that cannot grow is the best already: what follows is at least as large. */
-        uint64_t reach = reach_of(policy, id);
-        if (reach == frag_pytorch_at(policy, id)->bytes)
+        reach best = reach_of(policy, id);
+        if (best.bytes == best.at->bytes)
             break;
         uint32_t next = next_larger(policy, list, id);
-        if (next == NONE || reach_of(policy, next) >= reach)
+        if (next == NONE || !reaches_less(policy, reach_of(policy, next), best))
             break;
         id = next;
     }

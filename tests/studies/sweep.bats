@@ -114,6 +114,18 @@ END
     [ "$(sort -u <(grep -o '"peak":{[^}]*"reserved_bytes":[0-9]*' "$BATS_TEST_TMPDIR/short") | wc -l)" -eq 2 ]
 }
 
+@test "ranges as large as the device say nothing of smaller devices" {
+    mib=1048576
+    printf '%s\n' '# fraglab trace 2' "alloc 2 $((60 * mib))" "alloc 4 $((40 * mib))" 'free 2' "alloc 3 $((80 * mib))" \
+        "alloc 1 $((80 * mib))" "alloc 0 $((80 * mib))" 'free 1' "alloc 1 $((100 * mib))" >"$BATS_TEST_TMPDIR/trace.txt"
+    printf 'traces: [trace.txt]\npolicies: [pytorch:expandable_segments=true]\ncapacities: [400MiB, 340MiB]\n' >"$EXPERIMENT"
+    ./fraglab sweep "$EXPERIMENT" -j 1 >"$BATS_TEST_TMPDIR/short"
+    ./fraglab sweep "$EXPERIMENT" -j 1 --replay-all >"$BATS_TEST_TMPDIR/long"
+    cmp "$BATS_TEST_TMPDIR/short" "$BATS_TEST_TMPDIR/long"
+    [ "$(grep -c '"oom":null' "$BATS_TEST_TMPDIR/short")" -eq 2 ]
+    [ "$(grep -o '"device_calls":{[^}]*}' "$BATS_TEST_TMPDIR/short" | sort -u | wc -l)" -eq 2 ]
+}
+
 @test "rows of something else are not mixed in" {
     ./fraglab sweep "$EXPERIMENT" -o "$BATS_TEST_TMPDIR/rows"
     cp "$BATS_TEST_TMPDIR/rows" "$BATS_TEST_TMPDIR/kept"

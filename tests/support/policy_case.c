@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/bits.h"
 #include "base/bytes.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -279,6 +280,37 @@ static void run_returning(const case_run *at, const frag_device_spec *spec,
     frag_free(segments);
 }
 
+/* On other devices that give the very same run, as it says (sim/run.h). */
+static void run_elsewhere(const case_run *at, const frag_device_spec *spec,
+                          const frag_replay_result *plain)
+{
+    frag_device_spec device = *spec;
+    const frag_run_setup setup = {at->recording, &at->recording->traces[0], at->spec->ops,
+                                  at->spec->values, &device};
+    const frag_run_options options = {.is_oom_skipped = at->what->is_oom_skipped,
+                                      .is_layout_skipped = true};
+    frag_run_result run;
+    frag_error error = {0};
+    if (!frag_run_count(&setup, &options, &run, &error)) {
+        take_error(at->outcome, &error);
+        return;
+    }
+    uint64_t page = frag_device_page(spec, setup.trace);
+    uint64_t least = frag_round_up(run.need_max_bytes > 0 ? run.need_max_bytes : 1, page);
+    uint64_t most = run.refused_need_min_bytes == FRAG_UNLIMITED
+                        ? spec->capacity_bytes / 2 + least
+                        : (run.refused_need_min_bytes - 1) / page * page;
+    uint64_t tried[] = {least, most, least + (most - least) / 3 / page * page};
+    for (size_t i = 0; i < sizeof tried / sizeof *tried; i++) {
+        frag_replay_result other;
+        device.capacity_bytes = tried[i];
+        if (run.is_capacity_read || tried[i] < least || tried[i] > most ||
+            at->outcome->problem[0] != '\0' || !run_once(at, at->spec->ops, &device, false, &other))
+            return;
+        compare(plain, &other, "another device should do the same", at->outcome);
+    }
+}
+
 static bool run_plain(const case_run *at)
 {
     frag_device_spec device = {.capacity_bytes = at->what->capacity_bytes,
@@ -292,6 +324,8 @@ static bool run_plain(const case_run *at)
     compare(&plain, &watched, "it is watched", at->outcome);
     if (at->outcome->problem[0] == '\0')
         run_returning(at, &device, &plain);
+    if (at->outcome->problem[0] == '\0' && at->what->fail_call == 0)
+        run_elsewhere(at, &device, &plain);
     return at->outcome->problem[0] == '\0';
 }
 
