@@ -289,6 +289,13 @@ class Failures(unittest.TestCase):
             with self.assertRaisesRegex(TypeError, "capacity is (float|bool); expected a whole number"):
                 recording.run("best-fit", capacity=wrong)
 
+    def test_an_option_that_does_not_exist_names_the_nearest(self):
+        recording = small_trace()
+        with self.assertRaisesRegex(TypeError, "^there is no option capactiy; did you mean capacity[?]$"):
+            recording.run("pytorch", capactiy=1)
+        with self.assertRaisesRegex(TypeError, "^there is no option runs; expected one of capacity, gpu, .*, timing$"):
+            fraglab.tune(recording, runs=1)
+
     def test_closed_recordings_say_so_and_results_live_on(self):
         recording = fraglab.open(SMALL)
         result = recording.run()
@@ -569,6 +576,9 @@ class Behaviour(unittest.TestCase):
         from fraglab import _native
 
         self.assertIn(fraglab.version(), command("--version"))
+        self.assertEqual(fraglab.__version__, fraglab.version())
+        with self.assertRaisesRegex(AttributeError, "^module 'fraglab' has no attribute 'nothing'$"):
+            fraglab.nothing
         self.assertIn("unet.pickle.zst", os.listdir(fraglab.find_samples()))
         for name in _native._FUNCTIONS:
             self.assertTrue(callable(getattr(_native.library, name)))
