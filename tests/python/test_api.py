@@ -114,6 +114,8 @@ class Answers(unittest.TestCase):
         self.assertEqual(recording.run("best-fit", capacity=least.capacity_bytes - (2 << 20)).oom.event, least.below_event)
         self.assertEqual([without_tool(json.dumps(row)) for row in recording.explain()], [without_tool(line) for line in command("explain", OOM, "--format", "jsonl").splitlines()])
         said = without_tool(command("explain", "-", "--format", "jsonl", given=MESSAGE))
+        with self.assertRaisesRegex(fraglab.UsageError, "is a file, and would be read as a message; expected pathlib.Path"):
+            fraglab.explain(str(OOM))
         answer = fraglab.explain(MESSAGE)
         for row in (said, answer):
             row.pop("tool", None)
