@@ -272,6 +272,11 @@ bool frag_policy_spec_set(frag_policy_spec *spec, const char *key, const char *v
     if (nearest != NULL)
         return frag_fail(error, FRAG_E_USAGE, "%s has no option '%s'; did you mean '%s'?",
                          spec->ops->name, key, nearest);
+    if (has_conf(spec) && strstr(key, "_ALLOC_CONF") != NULL)
+        return frag_fail(error, FRAG_E_USAGE,
+                         "%s has no option '%s'; write only what is set, as in "
+                         "pytorch:expandable_segments:True",
+                         spec->ops->name, key);
     return frag_fail(error, FRAG_E_USAGE, "%s has no option '%s'; 'fraglab policies %s' lists them",
                      spec->ops->name, key, spec->ops->name);
 }
@@ -351,7 +356,14 @@ static bool unknown_name(const char *name, frag_error *error)
     for (size_t i = 0; frag_policy_table[i] != NULL && count < 64; i++)
         names[count++] = frag_policy_table[i]->name;
     const char *nearest = frag_nearest_name(name, names, count);
-    if (strchr(name, ',') != NULL)
+    const char *last = strrchr(name, ',');
+    if (strstr(name, "_ALLOC_CONF") != NULL ||
+        (last != NULL && strncmp(name, "pytorch,", 8) == 0 && frag_policy_find(last + 1) == NULL))
+        return frag_fail(error, FRAG_E_USAGE,
+                         "there is no policy '%s'; settings of PyTorch stand behind pytorch and a "
+                         "colon, as in pytorch:expandable_segments:True",
+                         name);
+    if (last != NULL)
         return frag_fail(error, FRAG_E_USAGE,
                          "there is no policy '%s'; only names without options may be joined by "
                          "commas: repeat --policy",

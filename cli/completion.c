@@ -136,6 +136,12 @@ static void print_words_of(FILE *stream, const char *path, const frag_command *c
     fputs("' ;;\n", stream);
 }
 
+static void print_command_names(FILE *stream)
+{
+    for (size_t i = 0; frag_commands[i] != NULL; i++)
+        fprintf(stream, "%s%s", i == 0 ? "" : " ", frag_commands[i]->name);
+}
+
 /* Behind these stands a command, never a file. */
 static void print_groups(FILE *stream)
 {
@@ -151,7 +157,7 @@ static void print_bash(FILE *stream)
     fputs("_fraglab()\n"
           "{\n"
           "    local word=${COMP_WORDS[COMP_CWORD]} at=$COMP_CWORD before split='' front=''\n"
-          "    local verb='' words='' is_file='' i\n"
+          "    local verb='' words='' is_file='' is_word='' i\n"
           "    # bash splits words at : and =; they are one here.\n"
           "    while ((at > 1)); do\n"
           "        case ${COMP_WORDS[at-1]}/${COMP_WORDS[at]} in *[:=]/* | */[:=]*) ;; *) break "
@@ -180,15 +186,19 @@ static void print_bash(FILE *stream)
         "    case \"$verb $before\" in\n",
         stream);
     for_each_command(stream, print_values_of);
+    /* Where one of some words is expected, or a command, no file is. */
     fputs("    esac\n"
+          "    [ -n \"$words\" ] && [ -z \"$is_file\" ] || [ \"$verb\" = help ] && is_word=1\n"
           "    if [ -z \"$words$is_file\" ]; then\n"
           "    case $verb in\n"
           "    '') words='",
           stream);
-    for (size_t i = 0; frag_commands[i] != NULL; i++)
-        fprintf(stream, "%s%s", i == 0 ? "" : " ", frag_commands[i]->name);
+    print_command_names(stream);
     print_option_words(stream, frag_global_options);
-    fputs(" --version' ;;\n", stream);
+    fputs(" --version' ;;\n    'help') words='", stream);
+    print_command_names(stream);
+    print_option_words(stream, frag_command_help.options);
+    fputs("' ;;\n", stream);
     for_each_command(stream, print_words_of);
     fputs("    esac\n"
           "    fi\n"
@@ -198,7 +208,8 @@ static void print_bash(FILE *stream)
           stream);
     print_groups(stream);
     fputs(") return ;; esac\n"
-          "    case $word in -*) ;; *) COMPREPLY+=($(compgen -f -- \"$word\")) ;; esac\n"
+          "    [ -n \"$is_word\" ] || case $word in -*) ;; *) COMPREPLY+=($(compgen -f -- "
+          "\"$word\")) ;; esac\n"
           "    [ -n \"$front\" ] && COMPREPLY=(\"${COMPREPLY[@]/#/$front}\")\n"
           "}\n"
           "complete -o filenames -F _fraglab fraglab\n",
@@ -316,6 +327,9 @@ static void print_fish(FILE *stream)
         fprintf(stream, " %s", frag_policy_table[i]->name);
     fputs("\n    end\nend\n", stream);
     for_each_command(stream, print_fish_command);
+    fputs("complete -c fraglab -n '__fish_seen_subcommand_from help' -f -a '", stream);
+    print_command_names(stream);
+    fputs("'\n", stream);
     print_fish_options(stream, "", frag_global_options);
 }
 

@@ -14,8 +14,10 @@ set yrange [-line_count - 0.7:-0.3]
 unset ytics
 set ytics scale 0 nomirror noenhanced
 set ytics ('' 0)
-do for [i = 1:bar_count] { set ytics add (labels[i] -lines[i]) }
-do for [i = 1:bar_count] { if (strlen(heads[i]) > 0) { set label heads[i] at graph 0, first 1 - lines[i] left offset 0.5, 0 noenhanced textcolor '#222222' } }
+do for [i = 1:bar_count] { set ytics add ((are_above ? '' : labels[i]) -lines[i]) }
+do for [i = 1:bar_count] { if (are_above) { set label labels[i] at graph 0, first 0.75 - lines[i] left offset 0.5, 0 noenhanced textcolor '#444444' } }
+if (exists("left_edge")) set lmargin at screen left_edge
+do for [i = 1:bar_count] { if (strlen(heads[i]) > 0) { set label heads[i] at graph 0, first 1 + are_above - lines[i] left offset 0.5, 0 noenhanced textcolor '#222222' } }
 set grid noytics xtics linetype 1 linewidth 0.5 linecolor '#DDDDDD'
 set border 1
 set key maxcols 4

@@ -35,6 +35,8 @@ name_y(_) = column('name_over_percent')
 apart(_) = column('is_oom') == 0 && column('is_name_apart') == 1 ? cost(0) : NaN
 # The line to a name ends a little before it.
 leader_x(_) = column('name_cost') / x_unit / name_gap ** column('name_side')
+# Long names are shortened.
+name(_) = exists('names') ? names[int(column('series'))] : strcol('policy')
 ink(front) = front ? '#000000' : '#777777'
 
 # A curve that is not drawn leaves its title in an svg all the same.
@@ -48,6 +50,6 @@ plot \
     for [i = 1:has_others] data using (column('is_planned') == 0 ? x(0) : NaN):(over(0)) with points pointtype 7 pointsize 0.7 linecolor '#888888' notitle, \
     for [i = 1:has_planned] data using (column('is_planned') == 1 ? x(0) : NaN):(over(0)) with points pointtype 6 pointsize 0.9 linecolor '#888888' notitle, \
     data using (x(1)):(over(0)) with points pointtype 7 pointsize 1.1 linecolor '#0072B2' notitle, \
-    for [front = 0:1] for [i = 1:has_names[3 * front + 1]] data using (name_x(front, -1)):(name_y(0)):(strcol('policy')) with labels right noenhanced textcolor rgb ink(front) notitle, \
-    for [front = 0:1] for [i = 1:has_names[3 * front + 2]] data using (name_x(front, 0)):(name_y(0)):(strcol('policy')) with labels center noenhanced textcolor rgb ink(front) notitle, \
-    for [front = 0:1] for [i = 1:has_names[3 * front + 3]] data using (name_x(front, 1)):(name_y(0)):(strcol('policy')) with labels left noenhanced textcolor rgb ink(front) notitle
+    for [front = 0:1] for [i = 1:has_names[3 * front + 1]] data using (name_x(front, -1)):(name_y(0)):(name(0)) with labels right noenhanced textcolor rgb ink(front) notitle, \
+    for [front = 0:1] for [i = 1:has_names[3 * front + 2]] data using (name_x(front, 0)):(name_y(0)):(name(0)) with labels center noenhanced textcolor rgb ink(front) notitle, \
+    for [front = 0:1] for [i = 1:has_names[3 * front + 3]] data using (name_x(front, 1)):(name_y(0)):(name(0)) with labels left noenhanced textcolor rgb ink(front) notitle

@@ -202,6 +202,12 @@ double frag_plot_letter_scale(const frag_plot *plot)
     return plot->format == FRAG_PLOT_PNG ? plot->scale : 1;
 }
 
+double frag_plot_text_room(const frag_plot *plot)
+{
+    bool is_drawn = plot->format != FRAG_PLOT_CSV && !is_of_characters(plot);
+    return is_drawn ? (double)plot->width / frag_plot_letter_scale(plot) : 1e9;
+}
+
 /* ---- the axis to the right */
 
 static bool is_setting(const frag_plot *plot, const char *name, const char *value)

@@ -103,6 +103,10 @@ uint64_t frag_plot_pixels(const frag_plot *plot, uint64_t pixels);
 /* How high letters of the figure are, in those of 12 pixels. */
 double frag_plot_letter_scale(const frag_plot *plot);
 
+/* How wide the figure is, in pixels of such letters; as good as endless where it is not drawn with
+ * them. */
+double frag_plot_text_room(const frag_plot *plot);
+
 /* Variables of the gnuplot script. Texts may hold anything. */
 void frag_plot_define_text(frag_plot *plot, const char *name, const char *value);
 void frag_plot_define_number(frag_plot *plot, const char *name, double value);
@@ -110,6 +114,9 @@ void frag_plot_define_number(frag_plot *plot, const char *name, double value);
 void frag_plot_define_numbers(frag_plot *plot, const char *name, const uint64_t *values,
                               size_t count);
 void frag_plot_define_texts(frag_plot *plot, const char *name, const char *const *values,
+                            size_t count);
+/* Texts for the legend, shortened in the middle where the figure is not wide enough. */
+void frag_plot_define_names(frag_plot *plot, const char *name, const char *const *values,
                             size_t count);
 /* places[i], of each of count policies: its number among those drawn in colour, or 0 for the rest,
  * which is grey; named_count, how many have one. Where there are more than colours, those are the

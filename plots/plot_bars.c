@@ -1,11 +1,13 @@
 /* What the reserved bytes hold at their peak, one bar for each policy. */
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/bytes.h"
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/threads.h"
+#include "plots/parts/plot_names.h"
 #include "plots/parts/plot_rows.h"
 #include "plots/plot.h"
 #include "plots/plot_options.h"
@@ -310,14 +312,44 @@ static uint64_t reach_of(const bar *at)
     return most;
 }
 
+/* What stands left of the bars, in pixels of letters, beside the names. */
+#define LEFT_MARGIN 34.0
+
+/* Names beside the bars leave them room, and are measured here where gnuplot would take some of
+ * their letters for a markup that takes no room. Returns whether they stand above the bars,
+ * instead. */
+static bool define_labels(frag_plot *plot, const bars_figure *state)
+{
+    double room = frag_plot_text_room(plot);
+    double widest = 0;
+    bool has_markup = false;
+    for (size_t i = 0; i < state->count; i++) {
+        widest = fmax(widest, frag_plot_text_width(state->bars[i].policy));
+        has_markup = has_markup || strpbrk(state->bars[i].policy, "^_{}@&~\\") != NULL;
+    }
+    bool are_above = widest > 0.4 * room;
+    double left = LEFT_MARGIN + (are_above ? 0 : widest);
+    char **labels = frag_alloc(state->count, sizeof *labels);
+    for (size_t i = 0; i < state->count; i++)
+        labels[i] = frag_plot_text_within(state->bars[i].policy, room - 2 * LEFT_MARGIN);
+    frag_plot_define_texts(plot, "labels", (const char *const *)labels, state->count);
+    for (size_t i = 0; i < state->count; i++)
+        frag_free(labels[i]);
+    frag_free(labels);
+    frag_plot_define_number(plot, "are_above", are_above ? 1 : 0);
+    if (are_above || has_markup)
+        frag_plot_define_number(plot, "left_edge", left / room);
+    return are_above;
+}
+
 /* Bars of one trace stand together; the name of the trace stands above them when there are several.
  */
 static void define(bars_figure *state)
 {
     frag_plot *plot = &state->plot;
     size_t count = state->count;
+    uint64_t lines_each = define_labels(plot, state) ? 2 : 1;
     bool has_several = has_several_traces(state);
-    const char **labels = frag_alloc(count, sizeof *labels);
     char **heads = frag_alloc(count, sizeof *heads);
     uint64_t *lines = frag_alloc(count, sizeof *lines);
     uint64_t most = 0;
@@ -326,9 +358,8 @@ static void define(bars_figure *state)
     for (size_t i = 0; i < count; i++) {
         const bar *at = &state->bars[i];
         bool is_first = has_several && (i == 0 || !is_same_trace(at, &state->bars[i - 1]));
-        line += is_first ? 2 : 1;
+        line += is_first ? 1 + lines_each : lines_each;
         lines[i] = line;
-        labels[i] = at->policy;
         heads[i] = is_first ? head_of(state, at) : frag_copy_text("");
         most = reach_of(at) > most ? reach_of(at) : most;
         for (size_t j = 0; j < PARTS; j++)
@@ -342,7 +373,6 @@ static void define(bars_figure *state)
     if (frag_plot_setting_text(plot->request, "height") == NULL && height > plot->height &&
         height <= 20000)
         plot->height = height;
-    frag_plot_define_texts(plot, "labels", labels, count);
     frag_plot_define_texts(plot, "heads", (const char *const *)heads, count);
     frag_plot_define_numbers(plot, "lines", lines, count);
     define_bounds(state);
@@ -357,7 +387,6 @@ static void define(bars_figure *state)
         frag_free(heads[i]);
     frag_free(lines);
     frag_free(heads);
-    frag_free(labels);
 }
 
 /* With characters: how far a bar would reach that is no more than the bound. */

@@ -38,6 +38,7 @@ typedef struct front_figure {
     frag_recording recording;
     const frag_trace *trace;
     point *points; /* in the order of the policies */
+    char **names;  /* as they are drawn */
     frag_error *errors;
     frag_progress *progress;
     frag_row_packing packing; /* with --bounds */
@@ -225,6 +226,14 @@ static size_t find_steps(const frag_tag *tags, size_t count, frag_tag_line *line
     return line_count;
 }
 
+/* Where a point is, there is room for half the figure on one of its sides. */
+static void shorten_names(front_figure *state, const axis_ends *ends)
+{
+    state->names = frag_alloc(state->policies.count, sizeof *state->names);
+    for (size_t i = 0; i < state->policies.count; i++)
+        state->names[i] = frag_plot_text_within(state->points[i].policy, 0.45 * ends->width);
+}
+
 static void place_names(front_figure *state, const axis_ends *ends)
 {
     size_t policy_count = state->policies.count;
@@ -242,7 +251,7 @@ static void place_names(front_figure *state, const axis_ends *ends)
                                    .radius = at->is_front     ? 6
                                              : at->is_planned ? 5
                                                               : 4,
-                                   .width = frag_plot_text_width(at->policy),
+                                   .width = frag_plot_text_width(state->names[i]),
                                    .is_important = at->is_front};
     }
     size_t line_count = find_steps(tags, count, lines);
@@ -271,10 +280,19 @@ static void tell_left_out(const front_figure *state)
 {
     size_t drawn = 0;
     size_t named = 0;
+    frag_text failed = {0};
     for (size_t i = 0; i < state->policies.count; i++) {
         drawn += !state->points[i].has_oom;
         named += state->points[i].has_name;
+        if (state->points[i].has_oom)
+            frag_text_add(&failed, "%s%s", failed.length > 0 ? " and " : "",
+                          state->points[i].policy);
     }
+    /* Of a device without end, a policy that fails is of no use for the trace at all. */
+    if (failed.length > 0 && state->device.capacity_bytes != FRAG_UNLIMITED)
+        frag_context_warn(state->plot.request->context, "not drawn, for memory ran out: %s",
+                          failed.bytes);
+    frag_text_destroy(&failed);
     if (named < drawn)
         frag_context_warn(state->plot.request->context,
                           "%zu of %zu policies are drawn without their names, for which there is "
@@ -327,6 +345,7 @@ static void define(front_figure *state, const axis_ends *ends)
     frag_plot_define_number(plot, "name_gap",
                             pow(ends->x_most / ends->x_least, FRAG_TAG_GAP / ends->width));
     frag_plot_define_number(plot, "packing_over", over_of(state, state->packing.bytes));
+    frag_plot_define_texts(plot, "names", (const char *const *)state->names, state->policies.count);
     define_kinds(state);
 }
 
@@ -424,6 +443,7 @@ static bool fill(void *context, frag_error *error)
     /* The line of a packing that is no higher than the bound stands clear of the axis. */
     ends.y_least = over_least * (state->packing.bytes > 0 ? 0.75 : 1);
     find_size(&state->plot, state->packing.bytes > 0, &ends);
+    shorten_names(state, &ends);
     place_names(state, &ends);
     write_data(state);
     define(state, &ends);
@@ -442,6 +462,9 @@ static bool draw(const frag_plot_request *request, frag_error *error)
     state.device = *request->device;
     bool ok = frag_plot_draw_trace(&state.plot, "front", request, false, &state.recording,
                                    &state.trace, fill, &state, error);
+    for (size_t i = 0; state.names != NULL && i < state.policies.count; i++)
+        frag_free(state.names[i]);
+    frag_free(state.names);
     frag_free(state.points);
     frag_free(state.errors);
     return ok;

@@ -215,7 +215,7 @@ static bool fill_axis(heat_figure *state, axis *along, const char *option, frag_
             return frag_fail(
                 error, FRAG_E_INPUT,
                 "row %" PRIu64
-                " has no %.150s; leave such rows out with --where, for one by policy.name",
+                " has no %.150s; leave such rows out, for example with --where policy.name=NAME",
                 state->numbers[i], along->path);
         add_value(along, &value);
         if (along->count > AXIS_MAX)

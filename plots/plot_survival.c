@@ -182,7 +182,7 @@ static void define(survival_figure *state, uint64_t max_bytes)
                       least->is_found ? FRAG_BYTES(least->capacity_bytes) : "never");
         texts[i] = names[i].bytes;
     }
-    frag_plot_define_texts(plot, "policies", texts, count);
+    frag_plot_define_names(plot, "policies", texts, count);
     uint64_t *leasts = frag_alloc(count, sizeof *leasts);
     for (size_t i = 0; i < count; i++) {
         const frag_capacity_result *least = &state->curves[i].least;

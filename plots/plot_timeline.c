@@ -265,7 +265,7 @@ static void define(timeline_figure *state)
     const char **labels = frag_alloc(state->policies.count, sizeof *labels);
     for (size_t i = 0; i < state->policies.count; i++)
         labels[i] = state->policies.specs[i].text;
-    frag_plot_define_texts(plot, "policies", labels, state->policies.count);
+    frag_plot_define_names(plot, "policies", labels, state->policies.count);
     frag_free(labels);
     bool is_limited = state->device.capacity_bytes != FRAG_UNLIMITED;
     /* A card much larger than what is used would press everything to the floor. */

@@ -29,7 +29,8 @@ others_title = policy_count > named_count ? sprintf('%d others', policy_count - 
 packing_title = packing_bytes > 0 ? 'offline packing, '.packing_text : ''
 capacity_title = capacity_bytes > 0 ? 'capacity, '.capacity_text : ''
 plot \
-    data using (x(0)):(level('demand', 0, 'requested_bytes')) with fillsteps fillstyle solid fillcolor '#CFCFCF' title 'requested', \
+    for [i = 1:!is_terminal] data using (x(0)):(level('demand', 0, 'requested_bytes')) with fillsteps fillstyle solid fillcolor '#CFCFCF' title (is_terminal ? '' : 'requested'), \
+    for [i = 1:is_terminal] data using (x(0)):(level('demand', 0, 'requested_bytes')) with steps linecolor '#CFCFCF' title (is_terminal ? 'requested' : ''), \
     for [i = 1:policy_count == 1] data using (x(0)):(level('policy', i, 'allocated_bytes')) with steps linewidth 0.7 linecolor '#56B4E9' title 'allocated', \
     for [i = 1:policy_count] data using (x(0)):(is_grey(i) ? level('policy', i, 'reserved_bytes') : NaN) with steps linewidth width_of(i, 8) linecolor rgb ink_of(i) notitle, \
     for [i = 1:policy_count] data using (x(0)):(is_grey(i) ? NaN : level('policy', i, 'reserved_bytes')) with steps linewidth width_of(i, named_count) linecolor rgb ink_of(i) title (is_grey(i) ? '' : names(i)), \

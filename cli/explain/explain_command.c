@@ -63,32 +63,46 @@ typedef struct request {
 /* A program, an archive or numbers: zero bytes, which UTF-16 has too, but behind its mark. */
 static bool is_binary(const char *text, size_t length)
 {
-    bool is_marked = length >= 2 && (memcmp(text, "\xff\xfe", 2) == 0 ||
-                                     memcmp(text, "\xfe\xff", 2) == 0);
+    bool is_marked =
+        length >= 2 && (memcmp(text, "\xff\xfe", 2) == 0 || memcmp(text, "\xfe\xff", 2) == 0);
     return !is_marked && memchr(text, '\0', length) != NULL;
 }
 
-static void explain_text(FILE *stream, const char *text, size_t length, bool is_json)
+/* What was given for a recording says nothing of a message. */
+static void tell_unused(const request *given)
+{
+    const frag_explain_options *asked = &given->options;
+    if (asked->whole_path != NULL || asked->fraction != NULL || asked->extra.count > 0 ||
+        asked->capacity_bytes != FRAG_UNLIMITED)
+        frag_context_warn(&given->context,
+                          "a message is explained by its own figures: other recordings, policies "
+                          "and capacities are for recordings, and are not used");
+}
+
+static void explain_text(const request *given, const char *text, size_t length)
 {
     frag_messages messages;
     frag_diagnosis diagnosis;
     frag_advice advice;
+    tell_unused(given);
     frag_messages_read(&messages, text, length);
     const frag_message *best = frag_messages_best(&messages);
     frag_diagnose_text(&messages, &diagnosis);
-    if (best == NULL && is_binary(text, length)) {
+    if (best == NULL && (length == 0 || is_binary(text, length))) {
         diagnosis.confidence = FRAG_CONFIDENCE_LOW;
         frag_text_clear(&diagnosis.because);
-        frag_text_add(&diagnosis.because, "It is neither text nor a recording that fraglab knows, "
-                                          "and no message is in it.");
+        frag_text_add(&diagnosis.because, "%s",
+                      length == 0 ? "The input is empty: there is nothing to explain."
+                                  : "It is neither text nor a recording that fraglab knows, and no "
+                                    "message is in it.");
     }
     frag_advise(&messages, best, &diagnosis, &advice);
     frag_explained explained = {
         .messages = &messages, .best = best, .diagnosis = &diagnosis, .advice = &advice};
-    if (is_json)
-        frag_explain_print_json(stream, &explained);
+    if (given->is_json)
+        frag_explain_print_json(given->stream, &explained);
     else
-        frag_explain_print_text(stream, &explained);
+        frag_explain_print_text(given->stream, &explained);
     frag_advice_destroy(&advice);
     frag_diagnosis_destroy(&diagnosis);
     frag_messages_destroy(&messages);
@@ -133,8 +147,7 @@ static int explain_input(frag_input *input, const request *given)
         return explain_recording(input, given);
     bool ok = read_text(input, &text, &error);
     if (ok)
-        explain_text(given->stream, text.bytes != NULL ? text.bytes : "", text.length,
-                     given->is_json);
+        explain_text(given, text.bytes != NULL ? text.bytes : "", text.length);
     frag_text_destroy(&text);
     return ok ? 0 : frag_report(&error);
 }
@@ -151,7 +164,7 @@ static int explain_operand(const char *operand, const request *given)
     }
     if (strpbrk(operand, " \n\t") == NULL)
         return frag_report(&error);
-    explain_text(given->stream, operand, strlen(operand), given->is_json);
+    explain_text(given, operand, strlen(operand));
     return 0;
 }
 

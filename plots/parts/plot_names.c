@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/text.h"
 
 #define LINE_HEIGHT 13.0
 /* What stays free around a name. */
@@ -36,7 +37,12 @@ typedef struct box {
     double left, right, low, high;
 } box;
 
-double frag_plot_text_width(const char *text)
+static bool is_continued(char byte) /* of a letter in UTF-8 */
+{
+    return ((unsigned char)byte & 0xC0) == 0x80;
+}
+
+static double letter_width(char byte)
 {
     static const struct {
         const char *letters;
@@ -49,16 +55,39 @@ double frag_plot_text_width(const char *text)
         {"abdeghnopqu_0123456789L?#$", 6.7},
         {"mMWG%@OQ", 11.0},
     };
+    double letter = 8.7;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (strchr(kinds[i].letters, byte) != NULL)
+            letter = kinds[i].width;
+    return is_continued(byte) ? 0 : 1.05 * letter;
+}
+
+double frag_plot_text_width(const char *text)
+{
     double width = 0;
-    for (const char *at = text; *at != '\0'; at++) {
-        double letter = 8.7;
-        for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-            if (strchr(kinds[i].letters, *at) != NULL)
-                letter = kinds[i].width;
-        bool is_continued = ((unsigned char)*at & 0xC0) == 0x80; /* of a letter in UTF-8 */
-        width += is_continued ? 0 : letter;
-    }
-    return 1.05 * width;
+    for (const char *at = text; *at != '\0'; at++)
+        width += letter_width(*at);
+    return width;
+}
+
+char *frag_plot_text_within(const char *text, double width)
+{
+    static const char gap[] = "…";
+    size_t end = strlen(text);
+    if (frag_plot_text_width(text) <= width)
+        return frag_copy_text(text);
+    double room = width - frag_plot_text_width(gap);
+    size_t head = 0;
+    for (double left = 0.4 * room; (left -= letter_width(text[head])) >= 0; head++)
+        room -= letter_width(text[head]);
+    size_t tail = end;
+    while (tail > head && (room -= letter_width(text[tail - 1])) >= 0)
+        tail--;
+    while (is_continued(text[tail]))
+        tail++;
+    frag_text shown = {0};
+    frag_text_add(&shown, "%.*s%s%s", (int)head, text, gap, text + tail);
+    return shown.bytes;
 }
 
 static bool overlaps(const box *a, const box *b)

@@ -46,6 +46,10 @@ frag_tag_line frag_tag_leader(const frag_tag *tag);
 /* How wide a text is in Helvetica, and a little more. */
 double frag_plot_text_width(const char *text);
 
+/* The text, or where it is wider its begin and its end with "…" between: settings differ in their
+ * last words. The caller frees. */
+char *frag_plot_text_within(const char *text, double width);
+
 /* What is_left_out says of a tag's name is exact, but for the widths of letters. */
 void frag_plot_place_names(frag_tag *tags, size_t count, const frag_tag_field *field);
 

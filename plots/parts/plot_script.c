@@ -7,6 +7,7 @@
 #include "base/bytes.h"
 #include "base/memory.h"
 #include "base/scope.h"
+#include "plots/parts/plot_names.h"
 #include "sim/version.h"
 
 static const char *const format_names[] = {
@@ -97,7 +98,25 @@ void frag_plot_define_places(frag_plot *plot, const uint64_t *bytes, size_t coun
 void frag_plot_define_title(frag_plot *plot, const char *usual)
 {
     const char *title = frag_plot_setting_text(plot->request, "title");
-    frag_plot_define_text(plot, "title_text", title != NULL ? title : usual);
+    char *shown =
+        frag_plot_text_within(title != NULL ? title : usual, 0.85 * frag_plot_text_room(plot));
+    frag_plot_define_text(plot, "title_text", shown);
+    frag_free(shown);
+}
+
+/* What the line, its gap and the edges need. */
+#define KEY_MARGIN 60.0
+
+void frag_plot_define_names(frag_plot *plot, const char *name, const char *const *values,
+                            size_t count)
+{
+    char **shown = frag_alloc(count, sizeof *shown);
+    for (size_t i = 0; i < count; i++)
+        shown[i] = frag_plot_text_within(values[i], frag_plot_text_room(plot) - KEY_MARGIN);
+    frag_plot_define_texts(plot, name, (const char *const *)shown, count);
+    for (size_t i = 0; i < count; i++)
+        frag_free(shown[i]);
+    frag_free(shown);
 }
 
 void frag_plot_define_unit(frag_plot *plot, uint64_t max_bytes)

@@ -35,6 +35,12 @@ def commit() -> str:
     return library.commit().decode()
 
 
+def __getattr__(name: str) -> str:
+    if name == "__version__":
+        return version()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 def load_ipython_extension(shell) -> None:
     """``%load_ext fraglab``: the magics %fraglab and %%fraglab (docs/python.md)."""
     from fraglab._magic import Magic

@@ -77,11 +77,11 @@ class Policy:
 
     def alloc(self, bytes: int, stream: int, pool: int) -> int | tuple[int, int] | None:
         """The address of a block of at least so many bytes, or (address, bytes of the block); None: out of memory, whatever was tried."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} has no method alloc(self, bytes, stream, pool)")
 
     def free(self, address: int, stream: int) -> None:
         """The program needs the block at this address no more."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} has no method free(self, address, stream)")
 
     def empty_cache(self, pool: int | None) -> None:
         """The program asks for cached memory to be given back: of a pool, or of all (None)."""

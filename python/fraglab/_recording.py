@@ -48,8 +48,15 @@ def handles(items: Sequence[_native.Handle]):
     return (c_void_p * max(len(items), 1))(*[item.value for item in items])
 
 
-def run_options(capacity=None, gpu=None, used_by_others=None, label=None, latency=None, address_rule=None, fail_call=0, check_every=0, skip_oom=False, bounds=False, stats_at=None, timing=False) -> _native.RunOptions:
+def run_options(capacity=None, gpu=None, used_by_others=None, label=None, latency=None, address_rule=None, fail_call=0, check_every=0, skip_oom=False, bounds=False, stats_at=None, timing=False, **unknown) -> _native.RunOptions:
     """The structure of the options that run, timeline, min_capacity and tune share."""
+    if unknown:
+        import difflib
+
+        known = run_options.__code__.co_varnames[:run_options.__code__.co_argcount]
+        name = next(iter(unknown))
+        nearest = difflib.get_close_matches(name, known, 1, 0.75)
+        raise TypeError(f"there is no option {name}; " + (f"did you mean {nearest[0]}?" if nearest else "expected one of " + ", ".join(known)))
     options = _native.RunOptions()
     if capacity is not None:
         options.capacity_bytes = size(capacity, "capacity")

@@ -25,6 +25,8 @@ def explain(source: str | bytes | os.PathLike | BaseException | Recording, **opt
         return source.explain(**options)
     if options:
         raise TypeError(f"{', '.join(options)}: only a Recording is explained with options")
+    if isinstance(source, str) and len(source) < 4096 and source.isprintable() and os.path.isfile(source):
+        raise _native.UsageError(f"source: {source!r} is a file, and would be read as a message; expected pathlib.Path({source!r}) for a log, fraglab.open({source!r}).explain() for a recording", where="source")
     if isinstance(source, BaseException):
         source = str(source)
     if isinstance(source, os.PathLike):

@@ -133,7 +133,7 @@ class Tools:
         if (file is None) == (text is None):
             raise Refused("explain: expected either 'file' or 'text'")
         if text is not None:
-            return fraglab.explain(text)
+            return fraglab.explain(str(text).encode("utf-8", "replace"))
         data = self._folders.read(str(file))
         try:
             recording = fraglab.open(data, name=os.path.basename(str(file)))

@@ -169,6 +169,11 @@ static bool fail_unknown(const card_table *table, const char *name, frag_error *
                          "'%s' is a size; expected a card that 'fraglab device list' prints, or "
                          "the size as --capacity",
                          name);
+    size_t length = strlen(name);
+    if (length > 0 && length <= 3 && strspn(name, "0123456789.") == length)
+        return frag_fail(error, FRAG_E_USAGE,
+                         "no card is called '%s'; if it is a size, write its unit too: %sGiB", name,
+                         name);
     size_t capacity = 0;
     size_t count = 0;
     const char **names = NULL;

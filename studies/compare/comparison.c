@@ -175,11 +175,24 @@ static bool is_blank(const char *bytes, size_t length)
     return true;
 }
 
+/* A recording or a table does not begin so. */
+static bool is_object(const char *bytes, size_t length)
+{
+    size_t at = 0;
+    while (at < length && (bytes[at] == ' ' || bytes[at] == '\t'))
+        at++;
+    return at < length && bytes[at] == '{';
+}
+
 static bool take_line(void *context, const char *bytes, size_t length, frag_error *error)
 {
     table *into = context;
     if (is_blank(bytes, length))
         return true;
+    if (into->count == 0 && !is_object(bytes, length))
+        return frag_fail(error, FRAG_E_INPUT,
+                         "is not a result row; expected lines as 'fraglab run --format jsonl' "
+                         "writes ('fraglab diff' compares recordings)");
     frag_json *json = frag_json_parse(bytes, length, error);
     if (json == NULL)
         return false;
@@ -338,7 +351,7 @@ static void add_unequal(frag_text *text, const char *base, const char *now)
             at += length + (at[length] == ';' ? 1 : 0);
         }
         if (is_first)
-            frag_text_add(text, "nothing said");
+            frag_text_add(text, "none");
     }
 }
 

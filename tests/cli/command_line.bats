@@ -109,6 +109,13 @@ fails() {
     fails 2 "there is no policy 'something'; 'fraglab policies' lists them" policies something
     fails 2 "--policy: there is no policy 'best-fit,tlsf'; only names without options may be joined by commas: repeat --policy" \
         run traces/samples/pr193400.pickle.zst --policy best-fit,tlsf:sli=3
+    # A line as a guide has it, and the settings behind a comma.
+    for typed in PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True pytorch,expandable_segments:True; do
+        fails 2 "--policy: there is no policy '${typed%:*}'; settings of PyTorch stand behind pytorch and a colon, as in pytorch:expandable_segments:True" \
+            run traces/samples/pr193400.pickle.zst --policy $typed
+    done
+    fails 2 "--policy: pytorch has no option 'PYTORCH_ALLOC_CONF'; write only what is set, as in pytorch:expandable_segments:True" \
+        run traces/samples/pr193400.pickle.zst --policy pytorch:PYTORCH_ALLOC_CONF=expandable_segments:True
 }
 
 @test "of several failures the first gives the exit code of verify" {

@@ -101,6 +101,12 @@ offered() {
     # No file where a command is expected, but where an argument is.
     [ "$(offered fraglab plo)" = plot ]
     offered fraglab run READ | grep -qx README.md
+    # Nor where one of some words is.
+    [ "$(offered fraglab run --format '' | xargs)" = 'table jsonl csv markdown' ]
+    [ "$(offered fraglab run --policy pytorch:expandable_segments= | xargs)" = 'pytorch:expandable_segments=true pytorch:expandable_segments=false' ]
+    [ "$(offered fraglab help plo)" = plot ]
+    [ -z "$(offered fraglab help READ)" ]
+    offered fraglab run --policy READ | grep -qx README.md
 }
 
 @test "completion offers the settings of every policy and their values" {

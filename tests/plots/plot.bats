@@ -509,6 +509,24 @@ sweep_rows() {
     [ ! -s "$out/said" ]
 }
 
+@test "names of settings are read whole, or their ends, and what ran out of memory is named" {
+    long=pytorch:per_process_memory_fraction=0.95,max_split_size_mb:32,max_non_split_rounding_mb:64,garbage_collection_threshold:0.8
+    settings=(--policy "$long" --policy pytorch:expandable_segments:True,roundup_power2_divisions:64 --policy pytorch)
+    ./fraglab plot front $S/llm-inference.pickle.zst --capacity 2528MiB "${settings[@]}" --format svg >"$out/front.svg" 2>"$out/said"
+    grep -q '>pytorch:expandable.*…[^<]*,roundup_power2_divisions:64<' "$out/front.svg"
+    grep -q '>pytorch:per_.*…[^<]*_threshold:0.8<' "$out/front.svg"
+    grep -q 'not drawn, for memory ran out: pytorch$' "$out/said"
+    # Names that would leave the bars no room stand above them.
+    for width in 600 2000; do
+        ./fraglab plot bars $S/pr193400.pickle.zst --capacity 1GiB "${settings[@]}" --width $width -f -o "$out/bars.svg" --script "$out/bars.gp"
+        edge[$width]=$(sed -n 's/^left_edge = //p' "$out/bars.gp")
+        [ "$(grep -c ">$long<" "$out/bars.svg")" -eq $((width / 2000)) ]
+        grep -q '>pytorch:expandable_segments:True,roundup_power2_divisions:64<' "$out/bars.svg"
+    done
+    awk -v above="${edge[600]}" -v beside="${edge[2000]}" 'BEGIN { exit !(above < 0.1 && beside > 0.3) }'
+    ./fraglab plot survival $S/pr193400.pickle.zst "${settings[@]}" --format svg | grep -q '>pytorch:per_.*….*_threshold:0.8: [0-9.]* MiB<'
+}
+
 @test "labels of OOMs that come together stand one below the other" {
     ./fraglab plot timeline $S/gpt-varlen.pickle.zst --policy pytorch,best-fit,tlsf,cupy,buddy,half-fit,vma --capacity 6GiB \
         --format svg >"$out/oom.svg"

@@ -5,8 +5,11 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <string.h>
 
 #include <cmocka.h>
+
+#include "base/memory.h"
 
 #define TAGS 30u
 
@@ -112,6 +115,30 @@ static void a_text_is_as_wide_as_its_letters(void **state)
     assert_true(fabs(frag_plot_text_width("")) < 0.01);
 }
 
+static void a_text_that_is_too_wide_keeps_its_begin_and_its_end(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "pytorch:max_split_size_mb=32,\xC3\xA9\xC3\xA9\xC3\xA9\xC3\xA9,threshold:0.8";
+    double whole = frag_plot_text_width(text);
+    char *shown = frag_plot_text_within(text, whole);
+    assert_string_equal(shown, text);
+    frag_free(shown);
+    for (double width = 0; width < whole; width += 1) {
+        shown = frag_plot_text_within(text, width);
+        char *gap = strstr(shown, "\xE2\x80\xA6");
+        assert_non_null(gap);
+        /* No letter is cut, and none is left out that there is room for. */
+        assert_true(((unsigned char)gap[3] & 0xC0) != 0x80);
+        assert_memory_equal(shown, text, (size_t)(gap - shown));
+        assert_string_equal(gap + 3, text + strlen(text) - strlen(gap + 3));
+        if (width > 20)
+            assert_true(frag_plot_text_width(shown) <= width &&
+                        frag_plot_text_width(shown) > width - 12);
+        frag_free(shown);
+    }
+}
+
 static void a_name_alone_stands_to_the_right(void **state)
 {
     (void)state;
@@ -159,6 +186,7 @@ int main(void)
         cmocka_unit_test(a_line_leads_from_a_point_to_a_name_that_is_apart),
         cmocka_unit_test(what_finds_no_room_is_left_out_unless_it_is_important),
         cmocka_unit_test(a_text_is_as_wide_as_its_letters),
+        cmocka_unit_test(a_text_that_is_too_wide_keeps_its_begin_and_its_end),
         cmocka_unit_test(a_name_alone_stands_to_the_right),
         cmocka_unit_test(a_name_at_the_edge_stays_inside),
         cmocka_unit_test(what_is_important_chooses_first),

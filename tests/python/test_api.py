@@ -114,6 +114,8 @@ class Answers(unittest.TestCase):
         self.assertEqual(recording.run("best-fit", capacity=least.capacity_bytes - (2 << 20)).oom.event, least.below_event)
         self.assertEqual([without_tool(json.dumps(row)) for row in recording.explain()], [without_tool(line) for line in command("explain", OOM, "--format", "jsonl").splitlines()])
         said = without_tool(command("explain", "-", "--format", "jsonl", given=MESSAGE))
+        with self.assertRaisesRegex(fraglab.UsageError, "is a file, and would be read as a message; expected pathlib.Path"):
+            fraglab.explain(str(OOM))
         answer = fraglab.explain(MESSAGE)
         for row in (said, answer):
             row.pop("tool", None)
@@ -288,6 +290,13 @@ class Failures(unittest.TestCase):
             recording.run("best-fit", capacity=int(wrong))
             with self.assertRaisesRegex(TypeError, "capacity is (float|bool); expected a whole number"):
                 recording.run("best-fit", capacity=wrong)
+
+    def test_an_option_that_does_not_exist_names_the_nearest(self):
+        recording = small_trace()
+        with self.assertRaisesRegex(TypeError, "^there is no option capactiy; did you mean capacity[?]$"):
+            recording.run("pytorch", capactiy=1)
+        with self.assertRaisesRegex(TypeError, "^there is no option runs; expected one of capacity, gpu, .*, timing$"):
+            fraglab.tune(recording, runs=1)
 
     def test_closed_recordings_say_so_and_results_live_on(self):
         recording = fraglab.open(SMALL)
@@ -569,6 +578,9 @@ class Behaviour(unittest.TestCase):
         from fraglab import _native
 
         self.assertIn(fraglab.version(), command("--version"))
+        self.assertEqual(fraglab.__version__, fraglab.version())
+        with self.assertRaisesRegex(AttributeError, "^module 'fraglab' has no attribute 'nothing'$"):
+            fraglab.nothing
         self.assertIn("unet.pickle.zst", os.listdir(fraglab.find_samples()))
         for name in _native._FUNCTIONS:
             self.assertTrue(callable(getattr(_native.library, name)))

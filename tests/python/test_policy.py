@@ -184,7 +184,7 @@ class Policies(unittest.TestCase):
 
         self.assertRaisesRegex(OSError, "no begin", two_blocks().run, NoBegin)
         self.assertRaises(NotImplementedError, two_blocks().run, NoFree)
-        self.assertRaises(NotImplementedError, two_blocks().run, type("Empty", (fraglab.Policy,), {}))
+        self.assertRaisesRegex(NotImplementedError, "Empty has no method alloc", two_blocks().run, type("Empty", (fraglab.Policy,), {}))
 
     def test_names(self):
         for name, expected in (("best-fit", fraglab.UsageError), ("a b", fraglab.UsageError), ("", fraglab.UsageError), ("x" * 64, fraglab.UsageError), ("a:b=c", fraglab.UsageError), (3, TypeError), ("a\0", fraglab.UsageError)):

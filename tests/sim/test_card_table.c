@@ -134,6 +134,7 @@ static void what_no_card_is_called_gets_the_nearest_name(void **state)
         {"1.5gib", "write KiB, MiB, GiB"},
         {"24 GiB", "is a size; expected a card"},
         {"4090G4", "did you mean"},
+        {"24", "no card is called '24'; if it is a size, write its unit too: 24GiB"},
         {"nvidia", "no card is called 'nvidia'"},
         {"./none.yaml", "none.yaml"},
         {"h100 80gb hbm4", "did you mean h100 80gb hbm3?"}, /* the third of its names */

@@ -100,6 +100,11 @@ worse() {
     run ./fraglab compare "$BASE" "$NOW"
     [ "$status" -eq 3 ]
     [[ "$output" =~ "now.jsonl:1: is not a result row" ]]
+    for other in traces/samples/unet.pickle.zst docs/ci.md; do
+        run ./fraglab compare $other "$BASE"
+        [ "$status" -eq 3 ]
+        [ "$output" = "fraglab: $other:1: is not a result row; expected lines as 'fraglab run --format jsonl' writes ('fraglab diff' compares recordings)" ]
+    done
     run ./fraglab compare "$BASE" "$BASE" --fail-above 1e5%
     [ "$status" -eq 2 ]
     run ./fraglab compare "$BASE" "$BASE" --fail-above -1%

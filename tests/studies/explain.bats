@@ -69,11 +69,20 @@ broken_up() {
 
 @test "text about nothing is no out of memory" {
     [ "$(./fraglab explain --format jsonl - </dev/null | verdict)" = not-an-oom ]
+    ./fraglab explain /dev/null | grep -q 'why *The input is empty'
     for text in LICENSE docs/architecture.md docs/sweep.md docs/offline.md docs/metrics.md docs/adding-a-policy.md \
         docs/plots.md docs/tune.md docs/report.md docs/scenarios.md docs/trace-format.md docs/real-replay.md; do
         [ "$(./fraglab explain --format jsonl "$text" | verdict)" = not-an-oom ]
     done
     [ "$(head -c 100000 /dev/urandom | tr -d '\200\211' | ./fraglab explain --format jsonl - | verdict)" = not-an-oom ]
+}
+
+@test "what is only for recordings is said to be unused where a message is explained" {
+    for unused in "--capacity 8GiB" "--policy best-fit" "traces/samples/unet.pickle.zst"; do
+        ./fraglab explain "CUDA out of memory. Tried to allocate 2.00 GiB" $unused 2>&1 >/dev/null | grep -q 'warning: a message is explained by its own figures'
+    done
+    run --separate-stderr ./fraglab explain "CUDA out of memory. Tried to allocate 2.00 GiB"
+    [ -z "$stderr" ]
 }
 
 @test "a file that is not there is told from a message" {
