@@ -556,11 +556,23 @@ static void destroy_output(frag_output *output)
     frag_free(output);
 }
 
+/* Why an earlier write failed, which nobody kept: nothing is whole any more, and one more fails the
+ * same way. */
+static void fail_again(FILE *stream)
+{
+    clearerr(stream);
+    if (fputc('\n', stream) != EOF)
+        (void)fflush(stream);
+}
+
 bool frag_output_finish(frag_output *output, frag_error *error)
 {
     bool is_stdout = output->stream == stdout;
-    bool ok = fflush(output->stream) == 0 && ferror(output->stream) == 0 &&
+    bool has_failed = ferror(output->stream) != 0;
+    bool ok = fflush(output->stream) == 0 && !has_failed &&
               (!output->is_unnamed || name_unnamed(output));
+    if (has_failed)
+        fail_again(output->stream);
     int problem = errno;
     frag_scope_disown(output);
     if (!is_stdout && fclose(output->stream) != 0 && ok) {

@@ -166,6 +166,14 @@ fails() {
     ./fraglab policies >/dev/full 2>"$BATS_TEST_TMPDIR/err" || status=$?
     [ "$status" -eq 4 ]
     grep -q "stdout could not be written" "$BATS_TEST_TMPDIR/err"
+    # Long output fails before its end, and the reason is still said.
+    for output in "-o /dev/full" ""; do
+        status=0
+        # shellcheck disable=SC2086
+        LC_ALL=C ./fraglab plot timeline traces/samples/unet.pickle.zst --format svg $output >/dev/full 2>"$BATS_TEST_TMPDIR/err" || status=$?
+        [ "$status" -eq 4 ]
+        grep -q "No space left on device" "$BATS_TEST_TMPDIR/err"
+    done
 }
 
 @test "a reader that goes away ends it quietly" {
