@@ -309,3 +309,12 @@ END
     refuse "--table has models of its own; leave '$models/gpt2-small.yaml' out" --table $models/gpt2-small.yaml
     refuse 'no model is named; expected a workload file or a config.json' --gpu rtx3060
 }
+
+@test "the name of a model is told where its file is" {
+    run ./fraglab plan meta-llama/Llama-3.1-8B --gpu rtx3060
+    [ "$status" -eq 3 ]
+    [[ "$output" == *"https://huggingface.co/meta-llama/Llama-3.1-8B/raw/main/config.json"* ]]
+    run ./fraglab plan nowhere.yaml --gpu rtx3060
+    [ "$status" -eq 3 ]
+    [[ "$output" == *"nowhere.yaml: cannot be opened"* ]]
+}

@@ -1,4 +1,5 @@
 /* Reads workloads: YAML by base/formats/yaml.h, config.json by base/json.h. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -660,12 +661,25 @@ bool frag_workload_parse(const char *bytes, size_t length, frag_workload *worklo
     return ok;
 }
 
+/* The name of a model where its file is asked for. */
+static bool refuse_name(const char *path, frag_error *error)
+{
+    const char *end = strrchr(path, '.');
+    bool is_missing = error != NULL && strstr(error->sentence, strerror(ENOENT)) != NULL;
+    if (is_missing && (end == NULL || strncmp(end, ".y", 2) != 0) && strstr(path, ".json") == NULL)
+        frag_fail(error, FRAG_E_INPUT,
+                  "there is no such file; of a model of Hugging Face give its config.json, for "
+                  "example https://huggingface.co/%s/raw/main/config.json",
+                  path);
+    return false;
+}
+
 bool frag_workload_load(const char *path, frag_workload *workload, frag_statistical *statistical,
                         frag_error *error)
 {
     frag_input *input = frag_input_open(path, error);
     if (input == NULL)
-        return false;
+        return refuse_name(path, error);
     const unsigned char *bytes = NULL;
     size_t count = 0;
     bool ok = frag_input_peek(input, FILE_BYTES_MAX + 1, &bytes, &count, error);
