@@ -114,7 +114,6 @@ frag_tensor frag_latent_attend(frag_tape *tape, const frag_model *model, const f
     frag_tape_set(tape, &made, frag_walk_apply(tape, made, &at->out));
     const frag_tensor names[] = {queries, parts[0], parts[1], down,  rows[0],
                                  rows[1], qkv[0],   qkv[1],   qkv[2]};
-    for (uint32_t i = 0; i < sizeof names / sizeof *names; i++)
-        frag_tape_drop(tape, names[i]);
+    frag_tape_drop_all(tape, names, sizeof names / sizeof *names);
     return made;
 }

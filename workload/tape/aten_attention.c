@@ -507,8 +507,7 @@ static frag_tensor math(frag_tape *tape, const frag_tensor qkv[3],
     for (uint32_t i = 0; i < 3; i++)
         wide[i] = frag_tape_to(tape, qkv[i], FRAG_F32);
     frag_tensor made = multiply_scores(tape, wide, shape, dtype);
-    for (uint32_t i = 0; i < 3; i++)
-        frag_tape_drop(tape, wide[i]);
+    frag_tape_drop_all(tape, wide, 3);
     frag_tape_drop(tape, mask);
     return made;
 }
@@ -553,8 +552,7 @@ frag_tensor frag_aten_attention(frag_tape *tape, const frag_tensor qkv[3],
                        : is_math ? math(tape, typed, &masked)
                                  : efficient(tape, typed, &masked);
     frag_tape_drop(tape, masked.mask);
-    for (uint32_t i = 0; i < 3; i++)
-        frag_tape_drop(tape, typed[i]);
+    frag_tape_drop_all(tape, typed, 3);
     /* .transpose(1, 2).contiguous() of the caller, where something is to be copied: flash's output
      * lies as the queries do. Packed, heads are in a row again before, which the memory-efficient
      * kernel's output is copied for. */

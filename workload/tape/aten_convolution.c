@@ -193,8 +193,7 @@ frag_tensor frag_aten_convolve(frag_tape *tape, frag_tensor x, const frag_aten_c
     frag_tensor weight = lay_weight(tape, of, dtype);
     use_workspace(tape, of, dtype, FRAG_CONVOLUTION_FORWARD);
     frag_tape_drop(tape, weight);
-    for (uint32_t i = 0; i < 3; i++)
-        frag_tape_drop(tape, inputs[i]);
+    frag_tape_drop_all(tape, inputs, 3);
     return made;
 }
 

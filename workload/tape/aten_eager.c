@@ -211,8 +211,7 @@ frag_tensor frag_aten_seen(frag_tape *tape, const frag_attention_shape *shape, b
     if (has_window)
         frag_tape_set(tape, &made, frag_tape_empty(tape, count, FRAG_BOOL));
     frag_tape_drop(tape, within);
-    for (uint32_t i = 0; i < NUMBERS; i++)
-        frag_tape_drop(tape, numbers[i]);
+    frag_tape_drop_all(tape, numbers, NUMBERS);
     return made;
 }
 
@@ -233,8 +232,7 @@ frag_tensor frag_aten_seen_near(frag_tape *tape, const frag_attention_shape *sha
     frag_tensor is_any = frag_tape_empty(tape, shape->queries, FRAG_BOOL);
     frag_tape_set(tape, &made, frag_tape_empty(tape, count, FRAG_BOOL));
     frag_tape_drop(tape, is_any);
-    for (uint32_t i = 0; i < NUMBERS; i++)
-        frag_tape_drop(tape, numbers[i]);
+    frag_tape_drop_all(tape, numbers, NUMBERS);
     return made;
 }
 

@@ -52,8 +52,7 @@ static void divide_backward(frag_tape *tape, frag_node *node, const frag_tensor 
     for (uint32_t i = 0; i < 3; i++)
         parts[i] = frag_tape_empty(tape, count, i < 2 ? wide : dtype);
     out[1] = frag_tape_empty(tape, count, wide);
-    for (uint32_t i = 0; i < 3; i++)
-        frag_tape_drop(tape, parts[i]);
+    frag_tape_drop_all(tape, parts, 3);
     out[0] = frag_tape_empty(tape, count, wide);
 }
 
@@ -131,8 +130,7 @@ static void pick_places_backward(frag_tape *tape, frag_node *node, const frag_te
     for (uint32_t i = 0; i < 3; i++)
         made[i] = frag_tape_empty(tape, places, FRAG_I64);
     frag_aten_sort_keys(tape, places, count);
-    for (uint32_t i = 0; i < 3; i++)
-        frag_tape_drop(tape, made[i]);
+    frag_tape_drop_all(tape, made, 3);
     frag_tape_drop(tape, laid);
     frag_tape_drop(tape, linear);
 }

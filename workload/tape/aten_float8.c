@@ -75,8 +75,7 @@ static frag_tensor multiply(frag_tape *tape, const small_tensor factors[2],
     frag_tensor made = frag_tape_empty(tape, count, frag_tape_dtype(tape, like));
     frag_tape_use_blas(tape);
     frag_tape_use_blas_lt(tape);
-    for (uint32_t i = 0; i < 4; i++)
-        frag_tape_drop(tape, kept[i]);
+    frag_tape_drop_all(tape, kept, 4);
     return made;
 }
 

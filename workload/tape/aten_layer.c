@@ -198,8 +198,7 @@ void frag_aten_sort_rows(frag_tape *tape, uint64_t count, uint64_t rows, uint64_
         }
     }
     frag_aten_sort_keys(tape, count, rows);
-    for (uint32_t i = 0; i < 4; i++)
-        frag_tape_drop(tape, made[i]);
+    frag_tape_drop_all(tape, made, 4);
 }
 
 /* ---- sums of embeddings (ATen/native/cuda/EmbeddingBag.cu) */

@@ -77,8 +77,7 @@ static void split_backward(frag_tape *tape, frag_node *node, const frag_tensor *
         if (in[i] == 0)
             zeros[i] = frag_tape_empty(tape, node->counts[i], dtype);
     out[0] = frag_tape_empty(tape, node->numbers[0], dtype);
-    for (uint32_t i = 0; i < node->output_count; i++)
-        frag_tape_drop(tape, zeros[i]);
+    frag_tape_drop_all(tape, zeros, node->output_count);
 }
 
 void frag_aten_split(frag_tape *tape, frag_tensor self, frag_tensor *parts, uint32_t count)

@@ -182,13 +182,11 @@ static void drop_frame(frag_tape *tape, frag_checkpoint_frame *frame)
 {
     if (--frame->references > 0)
         return;
-    for (uint32_t i = 0; i < frame->remade_count; i++)
-        frag_tape_drop(tape, frame->remade[i]);
+    frag_tape_drop_all(tape, frame->remade, frame->remade_count);
     if (frame->input == 0)
         tape->host_bytes -= host_block(frame->input_count, frame->input_dtype);
     frag_tape_drop(tape, frame->input);
-    for (uint32_t i = 0; i < KEPT_MAX; i++)
-        frag_tape_drop(tape, frame->kept[i]);
+    frag_tape_drop_all(tape, frame->kept, KEPT_MAX);
     free_frame(frame);
 }
 

@@ -169,6 +169,8 @@ bool frag_tape_is_strided(const frag_tape *tape, frag_tensor tensor);
 
 frag_tensor frag_tape_keep(frag_tape *tape, frag_tensor tensor); /* one more reference */
 void frag_tape_drop(frag_tape *tape, frag_tensor tensor);        /* 0 is allowed */
+void frag_tape_drop_all(frag_tape *tape, const frag_tensor *tensors,
+                        size_t count); /* first to last */
 /* name = value, as Python does it: the old value goes after the new one is there. */
 void frag_tape_set(frag_tape *tape, frag_tensor *name, frag_tensor value);
 void frag_tape_clear(frag_tape *tape, frag_tensor *name); /* del name */

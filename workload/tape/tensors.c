@@ -376,6 +376,12 @@ void frag_tape_drop(frag_tape *tape, frag_tensor id)
     }
 }
 
+void frag_tape_drop_all(frag_tape *tape, const frag_tensor *tensors, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        frag_tape_drop(tape, tensors[i]);
+}
+
 void frag_tape_set(frag_tape *tape, frag_tensor *name, frag_tensor value)
 {
     frag_tensor old = *name;

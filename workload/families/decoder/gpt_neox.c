@@ -21,22 +21,20 @@ static block walk_block(frag_walk *at, const frag_network *of)
     return next;
 }
 
-static void build(frag_tape *tape, frag_model *model)
+static void build(frag_walk *at, const frag_network *of)
 {
-    const frag_network *of = &model->workload->network;
-    frag_walk at = {.tape = tape, .workload = model->workload, .model = model};
-    (void)frag_walk_parameter(&at, (frag_shape){of->vocabulary, of->width});
+    (void)frag_walk_parameter(at, (frag_shape){of->vocabulary, of->width});
     for (uint64_t i = 0; i < of->layers; i++) {
-        frag_model_mark_block(model);
-        (void)walk_block(&at, of);
+        frag_model_mark_block(at->model);
+        (void)walk_block(at, of);
     }
-    frag_model_mark_block(model);
-    (void)frag_walk_norm(&at, of->width);
+    frag_model_mark_block(at->model);
+    (void)frag_walk_norm(at, of->width);
     /* Two buffers of the rotary embedding, always fp32. */
     for (uint32_t i = 0; i < 2; i++)
-        frag_model_add_buffer(tape, model, frag_rope_width(of) / 2, FRAG_F32);
+        frag_walk_buffer(at, frag_rope_width(of) / 2, FRAG_F32);
     if (!of->is_tied)
-        (void)frag_walk_parameter(&at, (frag_shape){of->vocabulary, of->width});
+        (void)frag_walk_parameter(at, (frag_shape){of->vocabulary, of->width});
 }
 
 typedef struct block_call {
@@ -111,8 +109,7 @@ static frag_tensor run_blocks(frag_tape *tape, const frag_model *model, const fr
     frag_tensor embedded = frag_aten_embedding(tape, words, batch->ids, of->width);
     frag_model_require_inputs(tape, model, embedded);
     frag_tensor positions = frag_family_positions(tape, batch->tokens);
-    if (frag_model_finds_packed(model, past))
-        frag_family_find_packed(tape, batch);
+    frag_model_find_packed(tape, model, batch, past);
     frag_tensor hidden = frag_model_drop_out(tape, model, embedded, of->residual_dropout);
     frag_rope angles =
         frag_rope_make(tape, frag_rope_width(of), batch->tokens, frag_tape_dtype(tape, hidden));

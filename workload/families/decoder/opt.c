@@ -53,18 +53,16 @@ static block walk_block(frag_walk *at, const frag_network *of)
     return next;
 }
 
-static void build(frag_tape *tape, frag_model *model)
+static void build(frag_walk *at, const frag_network *of)
 {
-    const frag_network *of = &model->workload->network;
-    frag_walk at = {.tape = tape, .workload = model->workload, .model = model};
-    (void)walk_frame(&at, of);
+    (void)walk_frame(at, of);
     for (uint64_t i = 0; i < of->layers; i++) {
-        frag_model_mark_block(model);
-        (void)walk_block(&at, of);
+        frag_model_mark_block(at->model);
+        (void)walk_block(at, of);
     }
-    frag_model_mark_block(model);
+    frag_model_mark_block(at->model);
     if (!of->is_tied)
-        (void)frag_walk_parameter(&at, (frag_shape){of->vocabulary, of->embedding_width});
+        (void)frag_walk_parameter(at, (frag_shape){of->vocabulary, of->embedding_width});
 }
 
 static frag_tensor attend(frag_tape *tape, const frag_model *model, const block *at, frag_tensor x,

@@ -11,19 +11,18 @@ typedef struct stack {
     frag_pair first;
 } stack;
 
-static void build(frag_tape *tape, frag_model *model)
+static void build(frag_walk *at, const frag_network *of)
 {
-    const frag_network *of = &model->workload->network;
-    frag_walk at = {.tape = tape, .workload = model->workload, .model = model};
-    (void)frag_walk_parameter(&at, (frag_shape){of->vocabulary, of->width});
+    (void)frag_walk_parameter(at, (frag_shape){of->vocabulary, of->width});
     for (uint32_t i = 0; i < 2; i++) {
         const frag_stack in = frag_stack_name(of, i == 1);
-        (void)frag_walk_parameter(&at, (frag_shape){of->positions + TAKEN_POSITIONS, of->width});
+        (void)frag_walk_parameter(at, (frag_shape){of->positions + TAKEN_POSITIONS, of->width});
         for (uint64_t layer = 0; layer < in.layers; layer++)
-            (void)frag_walk_stack_block(&at, of, &in);
-        (void)frag_walk_norm(&at, of->width);
+            (void)frag_walk_stack_block(at, of, &in);
+        (void)frag_walk_norm(at, of->width);
     }
-    model->logits_bias = frag_tape_empty(tape, of->vocabulary, frag_model_loaded_type(model));
+    at->model->logits_bias =
+        frag_tape_empty(at->tape, of->vocabulary, frag_model_loaded_type(at->model));
 }
 
 static frag_tensor drop_out(frag_tape *tape, const frag_model *model, frag_tensor x)

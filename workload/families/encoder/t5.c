@@ -59,16 +59,14 @@ static block walk_block(frag_walk *at, const frag_network *of, const stack *in, 
     return next;
 }
 
-static void build(frag_tape *tape, frag_model *model)
+static void build(frag_walk *at, const frag_network *of)
 {
-    const frag_network *of = &model->workload->network;
-    frag_walk at = {.tape = tape, .workload = model->workload, .model = model};
-    (void)frag_walk_parameter(&at, (frag_shape){of->vocabulary, of->width});
+    (void)frag_walk_parameter(at, (frag_shape){of->vocabulary, of->width});
     for (uint32_t i = 0; i < 2; i++) {
         stack in = name_stack(of, i == 1);
         for (uint64_t layer = 0; layer < in.layers; layer++)
-            (void)walk_block(&at, of, &in, layer);
-        (void)walk_norm(&at, of);
+            (void)walk_block(at, of, &in, layer);
+        (void)walk_norm(at, of);
     }
 }
 
@@ -272,8 +270,7 @@ static frag_tensor attend(frag_tape *tape, const block_call *call, block_names *
     frag_tape_drop(tape, shape.mask);
     frag_tape_set(tape, &made, frag_aten_view(tape, made));
     frag_tape_set(tape, &made, frag_walk_apply(tape, made, &at->out));
-    for (uint32_t i = 0; i < 3; i++)
-        frag_tape_drop(tape, qkv[i]);
+    frag_tape_drop_all(tape, qkv, 3);
     return made;
 }
 

@@ -47,14 +47,12 @@ static void walk_stack(frag_walk *at, const frag_network *of, bool is_decoder)
     (void)frag_walk_norm(at, of->width);
 }
 
-static void build(frag_tape *tape, frag_model *model)
+static void build(frag_walk *at, const frag_network *of)
 {
-    const frag_network *of = &model->workload->network;
-    frag_walk at = {.tape = tape, .workload = model->workload, .model = model};
-    (void)walk_ears(&at, of);
-    walk_stack(&at, of, false);
-    (void)walk_embeddings(&at, of);
-    walk_stack(&at, of, true);
+    (void)walk_ears(at, of);
+    walk_stack(at, of, false);
+    (void)walk_embeddings(at, of);
+    walk_stack(at, of, true);
 }
 
 /* Spectrograms, and what was said. */
@@ -280,8 +278,7 @@ static frag_tensor decode(frag_tape *tape, const frag_model *model, frag_walk *a
     frag_tensor places = frag_aten_gather(tape, first->places, numbers, width);
     frag_tensor hidden = frag_aten_add(tape, embedded, places);
     frag_tape_set(tape, &hidden, drop_out(tape, model, hidden));
-    if (of->caches == NULL)
-        frag_family_find_packed(tape, of->batch);
+    frag_model_find_packed(tape, model, of->batch, of->caches);
     hidden = run_blocks(tape, at, &call, hidden);
     frag_tape_drop(tape, places);
     frag_tape_drop(tape, numbers);

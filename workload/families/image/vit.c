@@ -49,14 +49,12 @@ static head walk_head(frag_walk *at, const frag_network *of)
     return next;
 }
 
-static void build(frag_tape *tape, frag_model *model)
+static void build(frag_walk *at, const frag_network *of)
 {
-    const frag_network *of = &model->workload->network;
-    frag_walk at = {.tape = tape, .workload = model->workload, .model = model};
-    (void)walk_embeddings(&at, of);
+    (void)walk_embeddings(at, of);
     for (uint64_t i = 0; i < of->layers; i++)
-        (void)walk_layer(&at, of);
-    (void)walk_head(&at, of);
+        (void)walk_layer(at, of);
+    (void)walk_head(at, of);
 }
 
 static frag_tensor drop_out(frag_tape *tape, const frag_model *model, frag_tensor x)
