@@ -48,6 +48,11 @@ frag_tensor frag_model_drop_out(frag_tape *tape, const frag_model *model, frag_t
     return frag_aten_dropout(tape, x, frag_model_drops(model, share));
 }
 
+frag_tensor frag_model_drop_residual(frag_tape *tape, const frag_model *model, frag_tensor x)
+{
+    return frag_model_drop_out(tape, model, x, model->workload->network.residual_dropout);
+}
+
 frag_attention_shape frag_model_attention(const frag_model *model, const frag_batch *batch)
 {
     const frag_network *of = &model->workload->network;

@@ -255,7 +255,8 @@ frag_tensor frag_decoder_attend(frag_tape *tape, const frag_tensor qkv[3],
 frag_tensor frag_decoder_feed(frag_tape *tape, const frag_model *model, const frag_linear *feed,
                               const frag_linear *back, frag_tensor x);
 frag_cache frag_cache_create(const frag_model *model, uint64_t sequences);
-/* What a layer has of keys and values behind those of before; the names become all of them. */
+/* What a layer has of keys and values behind those of before; the names become all of them. cache:
+ * NULL: there were none. */
 void frag_cache_append(frag_tape *tape, const frag_network *of, frag_cache *cache, frag_tensor *key,
                        frag_tensor *value);
 void frag_cache_destroy(frag_tape *tape, frag_cache *cache);
@@ -498,6 +499,8 @@ bool frag_model_has_checkpoints(const frag_model *model);
 bool frag_model_drops(const frag_model *model, double share);
 frag_tensor frag_model_drop_out(frag_tape *tape, const frag_model *model, frag_tensor x,
                                 double share);
+/* So, by residual_dropout. */
+frag_tensor frag_model_drop_residual(frag_tape *tape, const frag_model *model, frag_tensor x);
 /* Of a layer in which a batch attends to itself and to the past. */
 frag_attention_shape frag_model_attention(const frag_model *model, const frag_batch *batch);
 /* What comes out of a block, which is made anew for its gradients where it has a checkpoint. */

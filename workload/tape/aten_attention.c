@@ -164,14 +164,12 @@ static frag_tensor flash(frag_tape *tape, const frag_tensor qkv[3],
     if (!shape->is_heads_first && shape->heads > 1)
         frag_tape_set_strided(tape, made);
     frag_node *node = frag_tape_record(tape, flash_backward, qkv, 3, &made, 1);
-    if (node != NULL) {
-        save_qkv(tape, node, qkv);
-        frag_tape_save_made(tape, node, sums);
-        frag_tape_save_output(tape, node, made);
-        frag_tape_save_made(tape, node, state[0]);
-        frag_tape_save_made(tape, node, state[1]);
-        set_shape(node, shape);
-    }
+    save_qkv(tape, node, qkv);
+    frag_tape_save_made(tape, node, sums);
+    frag_tape_save_output(tape, node, made);
+    frag_tape_save_made(tape, node, state[0]);
+    frag_tape_save_made(tape, node, state[1]);
+    set_shape(node, shape);
     frag_tape_drop(tape, sums);
     frag_tape_drop(tape, state[0]);
     frag_tape_drop(tape, state[1]);
@@ -332,13 +330,11 @@ static frag_tensor efficient(frag_tape *tape, const frag_tensor qkv[3],
         frag_tape_set_strided(tape, made);
     frag_node *node = frag_tape_record(tape, efficient_backward,
                                        (frag_tensor[]){qkv[0], qkv[1], qkv[2], mask}, 4, &made, 1);
-    if (node != NULL) {
-        frag_tape_save(tape, node, mask);
-        save_qkv(tape, node, qkv);
-        frag_tape_save_made(tape, node, sums);
-        frag_tape_save_output(tape, node, made);
-        set_shape(node, shape);
-    }
+    frag_tape_save(tape, node, mask);
+    save_qkv(tape, node, qkv);
+    frag_tape_save_made(tape, node, sums);
+    frag_tape_save_output(tape, node, made);
+    set_shape(node, shape);
     frag_tape_drop(tape, mask);
     frag_tape_drop(tape, sums);
     return made;
@@ -407,8 +403,7 @@ static frag_tensor safe_softmax(frag_tape *tape, frag_tensor scores, uint64_t ro
     frag_tape_drop(tape, all_masked);
     frag_tape_drop(tape, is_masked);
     frag_node *node = frag_tape_record(tape, softmax_backward, &scores, 1, &made, 1);
-    if (node != NULL)
-        frag_tape_save_output(tape, node, made);
+    frag_tape_save_output(tape, node, made);
     return made;
 }
 

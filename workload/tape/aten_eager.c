@@ -48,10 +48,8 @@ frag_tensor frag_aten_softmax(frag_tape *tape, frag_tensor scores, bool is_cast)
         is_read ? frag_tape_keep(tape, scores) : frag_tape_to(tape, scores, FRAG_F32);
     frag_tensor made = frag_tape_empty(tape, frag_tape_count(tape, typed), FRAG_F32);
     frag_node *node = frag_tape_record(tape, softmax_backward, &typed, 1, &made, 1);
-    if (node != NULL) {
-        frag_tape_save_output(tape, node, made);
-        node->numbers[0] = frag_tape_dtype(tape, typed);
-    }
+    frag_tape_save_output(tape, node, made);
+    node->numbers[0] = frag_tape_dtype(tape, typed);
     frag_tape_drop(tape, typed);
     return made;
 }
@@ -61,10 +59,8 @@ frag_tensor frag_aten_softmax_typed(frag_tape *tape, frag_tensor scores)
     frag_dtype dtype = frag_tape_dtype(tape, scores);
     frag_tensor made = frag_tape_empty(tape, frag_tape_count(tape, scores), dtype);
     frag_node *node = frag_tape_record(tape, softmax_backward, &scores, 1, &made, 1);
-    if (node != NULL) {
-        frag_tape_save_output(tape, node, made);
-        node->numbers[0] = dtype;
-    }
+    frag_tape_save_output(tape, node, made);
+    node->numbers[0] = dtype;
     return made;
 }
 
@@ -81,10 +77,8 @@ frag_tensor frag_aten_max_last(frag_tape *tape, frag_tensor x, uint64_t width)
     frag_tensor places = frag_tape_empty(tape, rows, FRAG_I64);
     frag_tape_set_column(tape, made);
     frag_node *node = frag_tape_record(tape, max_backward, &x, 1, &made, 1);
-    if (node != NULL) {
-        frag_tape_save_made(tape, node, places);
-        node->numbers[0] = frag_tape_count(tape, x);
-    }
+    frag_tape_save_made(tape, node, places);
+    node->numbers[0] = frag_tape_count(tape, x);
     frag_tape_drop(tape, places);
     return made;
 }

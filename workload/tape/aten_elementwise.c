@@ -90,10 +90,8 @@ static frag_tensor mul(frag_tape *tape, frag_tensor self, frag_tensor other, fra
 {
     frag_tensor made = like_both(tape, self, other);
     *node = frag_tape_record(tape, mul_backward, (frag_tensor[]){self, other}, 2, &made, 1);
-    if (*node != NULL) {
-        frag_tape_save(tape, *node, frag_tape_needs_gradient(tape, self) ? other : 0);
-        frag_tape_save(tape, *node, frag_tape_needs_gradient(tape, other) ? self : 0);
-    }
+    frag_tape_save(tape, *node, frag_tape_needs_gradient(tape, self) ? other : 0);
+    frag_tape_save(tape, *node, frag_tape_needs_gradient(tape, other) ? self : 0);
     return made;
 }
 
@@ -116,8 +114,7 @@ frag_tensor frag_aten_mul_complex(frag_tape *tape, frag_tensor self, frag_tensor
 {
     frag_tensor made = like(tape, self);
     frag_node *node = frag_tape_record(tape, mul_complex_backward, &self, 1, &made, 1);
-    if (node != NULL)
-        frag_tape_save(tape, node, other);
+    frag_tape_save(tape, node, other);
     return made;
 }
 
@@ -125,10 +122,8 @@ frag_tensor frag_aten_scale(frag_tape *tape, frag_tensor numbers, frag_tensor x,
 {
     frag_node *node = NULL;
     frag_tensor made = mul(tape, numbers, x, &node);
-    if (node != NULL) {
-        node->is_summed = true;
-        node->is_summed_along = is_turned;
-    }
+    node->is_summed = true;
+    node->is_summed_along = is_turned;
     return made;
 }
 
@@ -159,9 +154,9 @@ static frag_tensor map(frag_tape *tape, frag_tensor self, frag_backward *backwar
 {
     frag_tensor made = like(tape, self);
     frag_node *node = frag_tape_record(tape, backward, &self, 1, &made, 1);
-    if (node != NULL && is_output_saved)
+    if (is_output_saved)
         frag_tape_save_output(tape, node, made);
-    else if (node != NULL)
+    else
         frag_tape_save(tape, node, self);
     return made;
 }
@@ -232,8 +227,7 @@ frag_tensor frag_aten_relu_in_place(frag_tape *tape, frag_tensor self)
 {
     frag_tensor made = frag_tape_alias(tape, self, frag_tape_count(tape, self));
     frag_node *node = frag_tape_record(tape, scale_backward, &self, 1, &made, 1);
-    if (node != NULL)
-        frag_tape_save_output(tape, node, made);
+    frag_tape_save_output(tape, node, made);
     frag_tape_drop(tape, self);
     return made;
 }
@@ -242,7 +236,7 @@ frag_tensor frag_aten_map_in_place(frag_tape *tape, frag_tensor self)
 {
     frag_tensor made = frag_tape_alias(tape, self, frag_tape_count(tape, self));
     frag_node *node = frag_tape_record(tape, scale_backward, &self, 1, &made, 1);
-    if (node != NULL) {
+    if (frag_tape_needs_gradient(tape, made)) {
         frag_tensor copy = like(tape, self);
         frag_tape_save_made(tape, node, copy);
         frag_tape_drop(tape, copy);
@@ -283,10 +277,8 @@ frag_tensor frag_aten_minimum(frag_tape *tape, frag_tensor self, frag_tensor oth
     frag_tensor made = like_both(tape, self, other);
     frag_node *node =
         frag_tape_record(tape, minimum_backward, (frag_tensor[]){self, other}, 2, &made, 1);
-    if (node != NULL) {
-        frag_tape_save(tape, node, other);
-        frag_tape_save(tape, node, self);
-    }
+    frag_tape_save(tape, node, other);
+    frag_tape_save(tape, node, self);
     return made;
 }
 
@@ -309,11 +301,9 @@ frag_tensor frag_aten_clamp(frag_tape *tape, frag_tensor self, frag_tensor low, 
 {
     frag_tensor made = like(tape, self);
     frag_node *node = frag_tape_record(tape, clamp_backward, &self, 1, &made, 1);
-    if (node != NULL) {
-        frag_tape_save(tape, node, high);
-        frag_tape_save(tape, node, low);
-        frag_tape_save(tape, node, self);
-    }
+    frag_tape_save(tape, node, high);
+    frag_tape_save(tape, node, low);
+    frag_tape_save(tape, node, self);
     return made;
 }
 
@@ -337,8 +327,7 @@ frag_tensor frag_aten_masked_fill(frag_tape *tape, frag_tensor self, frag_tensor
 {
     frag_tensor made = like(tape, self);
     frag_node *node = frag_tape_record(tape, scale_backward, &self, 1, &made, 1);
-    if (node != NULL)
-        frag_tape_save(tape, node, mask);
+    frag_tape_save(tape, node, mask);
     return made;
 }
 
@@ -365,8 +354,7 @@ frag_tensor frag_aten_where(frag_tape *tape, frag_tensor condition, frag_tensor 
     frag_tensor made = like(tape, self);
     frag_tape_drop(tape, number);
     frag_node *node = frag_tape_record(tape, where_backward, &self, 1, &made, 1);
-    if (node != NULL)
-        frag_tape_save(tape, node, condition);
+    frag_tape_save(tape, node, condition);
     return made;
 }
 
@@ -378,8 +366,7 @@ frag_tensor frag_aten_dropout(frag_tape *tape, frag_tensor self, bool is_active)
     frag_tensor mask = frag_tape_empty(tape, frag_tape_count(tape, self), FRAG_BOOL);
     frag_tensor made = like(tape, self);
     frag_node *node = frag_tape_record(tape, scale_backward, &self, 1, &made, 1);
-    if (node != NULL)
-        frag_tape_save_made(tape, node, mask);
+    frag_tape_save_made(tape, node, mask);
     frag_tape_drop(tape, mask);
     return made;
 }
@@ -392,8 +379,7 @@ frag_tensor frag_aten_dropout_in_place(frag_tape *tape, frag_tensor self, bool i
     frag_tensor noise = like(tape, self);
     frag_tensor made = frag_tape_alias(tape, self, frag_tape_count(tape, self));
     frag_node *node = frag_tape_record(tape, scale_backward, &self, 1, &made, 1);
-    if (node != NULL)
-        frag_tape_save_made(tape, node, noise);
+    frag_tape_save_made(tape, node, noise);
     frag_tape_drop(tape, noise);
     frag_tape_drop(tape, self);
     return made;
@@ -420,8 +406,7 @@ frag_tensor frag_aten_dropout_in_view(frag_tape *tape, frag_tensor self, bool is
     frag_tensor noise = like(tape, self);
     frag_tensor whole = frag_tape_alias(tape, self, frag_tape_count(tape, self));
     frag_node *node = frag_tape_record(tape, view_dropout_backward, &self, 1, &whole, 1);
-    if (node != NULL)
-        frag_tape_save_made(tape, node, noise);
+    frag_tape_save_made(tape, node, noise);
     frag_tape_drop(tape, noise);
     frag_tape_drop(tape, self);
     frag_tensor made = frag_tape_alias(tape, whole, frag_tape_count(tape, whole));

@@ -136,12 +136,10 @@ static frag_tensor embedding(frag_tape *tape, frag_tensor weight, frag_tensor id
     frag_tensor made = frag_tape_empty(tape, tokens * width, frag_tape_dtype(tape, weight));
     frag_tape_drop(tape, flat);
     frag_node *node = frag_tape_record(tape, embedding_backward, &weight, 1, &made, 1);
-    if (node != NULL) {
-        frag_tape_save(tape, node, ids);
-        node->numbers[0] = frag_tape_count(tape, weight);
-        node->numbers[1] = width;
-        node->numbers[2] = is_turned;
-    }
+    frag_tape_save(tape, node, ids);
+    node->numbers[0] = frag_tape_count(tape, weight);
+    node->numbers[1] = width;
+    node->numbers[2] = is_turned;
     return made;
 }
 
@@ -230,16 +228,14 @@ frag_tensor frag_aten_embedding_bag(frag_tape *tape, const frag_embedding_bag *o
     frag_tensor bag_of = frag_tape_empty(tape, frag_tape_count(tape, of->indices), FRAG_I64);
     frag_tensor made = frag_tape_empty(tape, bags * of->width, frag_tape_dtype(tape, of->weight));
     frag_node *node = frag_tape_record(tape, bag_backward, &of->weight, 1, &made, 1);
-    if (node != NULL) {
-        frag_tape_save(tape, node, of->indices);
-        frag_tape_save(tape, node, of->offsets);
-        frag_tape_save_made(tape, node, bag_of);
-        frag_tape_save_made(tape, node, bag_size);
-        node->numbers[0] = frag_tape_count(tape, of->weight);
-        node->numbers[1] = of->width;
-        node->numbers[2] = of->is_turned;
-        node->is_sparse = of->is_sparse;
-    }
+    frag_tape_save(tape, node, of->indices);
+    frag_tape_save(tape, node, of->offsets);
+    frag_tape_save_made(tape, node, bag_of);
+    frag_tape_save_made(tape, node, bag_size);
+    node->numbers[0] = frag_tape_count(tape, of->weight);
+    node->numbers[1] = of->width;
+    node->numbers[2] = of->is_turned;
+    node->is_sparse = of->is_sparse;
     frag_tape_drop(tape, bag_of);
     frag_tape_drop(tape, bag_size);
     return made;
@@ -304,16 +300,14 @@ static frag_tensor layer_norm(frag_tape *tape, frag_tensor x, const frag_pair *o
     frag_tape_drop(tape, laid);
     frag_node *node = frag_tape_record(tape, layer_norm_backward,
                                        (frag_tensor[]){typed, weight, of->bias}, 3, &made, 1);
-    if (node != NULL) {
-        frag_tape_save(tape, node, of->bias);
-        frag_tape_save(tape, node, typed);
-        frag_tape_save(tape, node, weight);
-        frag_tape_save_made(tape, node, mean);
-        frag_tape_save_made(tape, node, deviation);
-        node->numbers[0] = width;
-        node->numbers[1] = frag_tape_dtype(tape, weight);
-        node->numbers[2] = layout;
-    }
+    frag_tape_save(tape, node, of->bias);
+    frag_tape_save(tape, node, typed);
+    frag_tape_save(tape, node, weight);
+    frag_tape_save_made(tape, node, mean);
+    frag_tape_save_made(tape, node, deviation);
+    node->numbers[0] = width;
+    node->numbers[1] = frag_tape_dtype(tape, weight);
+    node->numbers[2] = layout;
     frag_tape_drop(tape, mean);
     frag_tape_drop(tape, deviation);
     frag_tape_drop(tape, typed);
@@ -351,8 +345,7 @@ static frag_tensor mean(frag_tape *tape, frag_tensor x, const frag_reduction *of
         frag_tape_set_column(tape, made);
     frag_aten_reduce_buffers(tape, of);
     frag_node *node = frag_tape_record(tape, mean_backward, &x, 1, &made, 1);
-    if (node != NULL)
-        node->numbers[0] = frag_tape_count(tape, x);
+    node->numbers[0] = frag_tape_count(tape, x);
     return made;
 }
 
@@ -384,10 +377,8 @@ static frag_tensor log_softmax(frag_tape *tape, frag_tensor logits, frag_dtype m
     frag_dtype dtype = frag_tape_dtype(tape, logits);
     frag_tensor made = frag_tape_empty(tape, frag_tape_count(tape, logits), made_dtype);
     frag_node *node = frag_tape_record(tape, log_softmax_backward, &logits, 1, &made, 1);
-    if (node != NULL) {
-        frag_tape_save_output(tape, node, made);
-        node->numbers[0] = dtype;
-    }
+    frag_tape_save_output(tape, node, made);
+    node->numbers[0] = dtype;
     return made;
 }
 
@@ -416,11 +407,9 @@ frag_tensor frag_aten_choose(frag_tape *tape, frag_tensor self, frag_tensor inde
     frag_tensor made =
         frag_tape_empty(tape, frag_tape_count(tape, index), frag_tape_dtype(tape, self));
     frag_node *node = frag_tape_record(tape, choose_backward, &self, 1, &made, 1);
-    if (node != NULL) {
-        frag_tape_save(tape, node, index);
-        frag_tape_save(tape, node, self);
-        node->numbers[0] = frag_tape_count(tape, self);
-    }
+    frag_tape_save(tape, node, index);
+    frag_tape_save(tape, node, self);
+    node->numbers[0] = frag_tape_count(tape, self);
     return made;
 }
 
@@ -435,13 +424,11 @@ frag_tensor frag_aten_cross_entropy(frag_tape *tape, frag_tensor logits, frag_te
     frag_tensor loss = frag_tape_empty(tape, 1, dtype);
     frag_tensor total = frag_tape_empty(tape, 1, dtype);
     frag_node *node = frag_tape_record(tape, nll_backward, &likelihood, 1, &loss, 1);
-    if (node != NULL) {
-        frag_tape_save(tape, node, likelihood);
-        frag_tape_save(tape, node, targets);
-        frag_tape_save_output(tape, node, total);
-        node->numbers[0] = frag_tape_count(tape, likelihood);
-        node->numbers[1] = dtype;
-    }
+    frag_tape_save(tape, node, likelihood);
+    frag_tape_save(tape, node, targets);
+    frag_tape_save_output(tape, node, total);
+    node->numbers[0] = frag_tape_count(tape, likelihood);
+    node->numbers[1] = dtype;
     frag_tape_drop(tape, total);
     frag_tape_drop(tape, likelihood);
     frag_tape_drop(tape, made);
@@ -470,10 +457,8 @@ frag_tensor frag_aten_binary_cross_entropy(frag_tape *tape, frag_tensor logits, 
     frag_tape_drop(tape, losses);
     frag_tape_drop(tape, logs);
     frag_node *node = frag_tape_record(tape, bce_backward, &typed, 1, &loss, 1);
-    if (node != NULL) {
-        frag_tape_save(tape, node, typed);
-        frag_tape_save(tape, node, targets);
-    }
+    frag_tape_save(tape, node, typed);
+    frag_tape_save(tape, node, targets);
     frag_tape_drop(tape, typed);
     return loss;
 }
@@ -496,10 +481,8 @@ frag_tensor frag_aten_mse_loss(frag_tape *tape, frag_tensor self, frag_tensor ta
     frag_aten_reduce_buffers(tape, &(frag_reduction){1, count, true, 0});
     frag_tape_drop(tape, squares);
     frag_node *node = frag_tape_record(tape, mse_backward, &self, 1, &loss, 1);
-    if (node != NULL) {
-        frag_tape_save(tape, node, self);
-        frag_tape_save(tape, node, target);
-        node->numbers[0] = count;
-    }
+    frag_tape_save(tape, node, self);
+    frag_tape_save(tape, node, target);
+    node->numbers[0] = count;
     return loss;
 }

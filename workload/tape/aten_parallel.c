@@ -69,11 +69,9 @@ frag_tensor frag_aten_gather_devices(frag_tape *tape, frag_tensor self, const fr
     frag_dtype dtype = frag_tape_dtype(tape, self);
     frag_tensor made = frag_tape_empty(tape, to->is_here ? to->devices * count : 0, dtype);
     frag_node *node = frag_tape_record(tape, gather_backward, &self, 1, &made, 1);
-    if (node != NULL) {
-        node->numbers[0] = count;
-        node->numbers[1] = to->is_here;
-        node->numbers[2] = dtype;
-    }
+    node->numbers[0] = count;
+    node->numbers[1] = to->is_here;
+    node->numbers[2] = dtype;
     return made;
 }
 
@@ -86,7 +84,6 @@ frag_tensor frag_aten_mean(frag_tape *tape, frag_tensor self)
 {
     frag_tensor made = frag_tape_empty(tape, 1, frag_tape_dtype(tape, self));
     frag_node *node = frag_tape_record(tape, mean_backward, &self, 1, &made, 1);
-    if (node != NULL)
-        node->numbers[0] = frag_tape_count(tape, self);
+    node->numbers[0] = frag_tape_count(tape, self);
     return made;
 }

@@ -197,8 +197,8 @@ void frag_tape_call_hook(frag_tape *tape, uint32_t number);
 /* ---- the graph */
 bool frag_tape_set_recording(frag_tape *tape, bool is_recording); /* enable_grad; what it was */
 bool frag_tape_is_recording(const frag_tape *tape);
-/* Records the operator that made outputs out of inputs, unless nobody needs gradients: NULL. Valid
- * until the next node is made. */
+/* Records the operator that made outputs out of inputs, unless nobody needs gradients: then what
+ * the node is told is of no account, and it saves nothing. Valid until the next node is made. */
 frag_node *frag_tape_record(frag_tape *tape, frag_backward *run, const frag_tensor *inputs,
                             uint32_t input_count, const frag_tensor *outputs,
                             uint32_t output_count);

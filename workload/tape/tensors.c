@@ -509,7 +509,7 @@ frag_node *frag_tape_record(frag_tape *tape, frag_backward *run, const frag_tens
 {
     FRAG_ASSERT(input_count <= FRAG_NODE_EDGES_MAX && output_count <= FRAG_NODE_EDGES_MAX);
     if (!tape->is_recording || !is_needed(tape, inputs, input_count))
-        return NULL;
+        return &tape->unrecorded;
     uint32_t id = take_node(tape);
     frag_node *node = frag_tape_node(tape, id);
     node->run = run;
@@ -666,10 +666,8 @@ frag_tensor frag_tape_to(frag_tape *tape, frag_tensor id, frag_dtype dtype)
         return frag_tape_keep(tape, id);
     frag_tensor made = frag_tape_empty(tape, tape->tensors[id].count, dtype);
     frag_node *node = frag_tape_record(tape, cast_backward, &id, 1, &made, 1);
-    if (node != NULL) {
-        node->numbers[0] = tape->tensors[id].dtype;
-        node->numbers[1] = tape->tensors[id].is_part;
-    }
+    node->numbers[0] = tape->tensors[id].dtype;
+    node->numbers[1] = tape->tensors[id].is_part;
     return made;
 }
 

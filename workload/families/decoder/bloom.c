@@ -114,8 +114,7 @@ static void split(frag_tape *tape, const block_call *call, frag_tensor fused, fr
     }
     frag_tape_drop(tape, shaped);
     bool is_cached = call->past != NULL;
-    if (is_cached)
-        frag_cache_append(tape, &call->model->workload->network, call->past, &qkv[1], &qkv[2]);
+    frag_cache_append(tape, &call->model->workload->network, call->past, &qkv[1], &qkv[2]);
     for (uint32_t i = 0; i < 3; i++) {
         bool is_copied = is_apart(call) && call->batch.tokens > 1 && !(is_cached && i > 0);
         lay_heads(tape, &qkv[i], is_copied);
@@ -141,8 +140,7 @@ static frag_tensor merge_heads(frag_tape *tape, const block_call *call, frag_ten
 static frag_tensor add_dropped(frag_tape *tape, const frag_model *model, frag_tensor x,
                                frag_tensor residual)
 {
-    frag_tensor dropped =
-        frag_model_drop_out(tape, model, x, model->workload->network.residual_dropout);
+    frag_tensor dropped = frag_model_drop_residual(tape, model, x);
     frag_tensor made = frag_aten_add(tape, residual, dropped);
     frag_tape_drop(tape, dropped);
     frag_tape_drop(tape, x);
@@ -225,8 +223,7 @@ static frag_tensor apply_gelu(frag_tape *tape, frag_tensor x)
     frag_tensor made = multiply(tape, half, factor);
     frag_tape_set_recording(tape, was);
     frag_node *node = frag_tape_record(tape, gelu_backward, &x, 1, &made, 1);
-    if (node != NULL)
-        frag_tape_save(tape, node, x);
+    frag_tape_save(tape, node, x);
     return made;
 }
 
@@ -295,8 +292,7 @@ static frag_tensor attend_clipped(frag_tape *tape, const block_call *call, frag_
     /* Gradients of keys come as matrices the other way around, which lie as the keys do. */
     for (uint32_t i = 0; i < 3; i++)
         qkv[i] = frag_walk_split_heads(tape, qkv[i], i != 1 && of->heads > 1 && tokens > 1);
-    if (call->past != NULL)
-        frag_cache_append(tape, of, call->past, &qkv[1], &qkv[2]);
+    frag_cache_append(tape, of, call->past, &qkv[1], &qkv[2]);
     frag_tensor scores = score(tape, call, qkv);
     *weights = share(tape, call, scores, frag_tape_dtype(tape, qkv[2]));
     const frag_matmul product = {.count = frag_tape_count(tape, x),

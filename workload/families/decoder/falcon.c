@@ -96,8 +96,7 @@ static frag_tensor attend(frag_tape *tape, const block_call *call, frag_tensor x
         turned[i] = frag_rope_apply(tape, qkv[i], call->angles);
     for (uint32_t i = 0; i < 2; i++)
         frag_tape_set(tape, &qkv[i], turned[i]);
-    if (call->past != NULL)
-        frag_cache_append(tape, of, call->past, &qkv[1], &qkv[2]);
+    frag_cache_append(tape, of, call->past, &qkv[1], &qkv[2]);
     frag_attention_shape shape = frag_model_attention(call->model, &call->batch);
     shape.key_heads = is_shared(of) ? 1 : of->heads;
     shape.has_dropout = false;
@@ -142,7 +141,7 @@ static frag_tensor run_block(frag_tape *tape, const void *context, frag_tensor x
     frag_tensor fed = feed(tape, of, at, fed_from);
     if (of->is_parallel)
         fed = frag_aten_add_in_place(tape, fed, attended);
-    frag_tensor dropped = frag_model_drop_out(tape, call->model, fed, of->residual_dropout);
+    frag_tensor dropped = frag_model_drop_residual(tape, call->model, fed);
     frag_tensor made = frag_aten_add(tape, residual, dropped);
     const frag_tensor names[] = {normed, fed_from, attended, residual, fed, dropped};
     frag_tape_drop_all(tape, names, sizeof names / sizeof *names);

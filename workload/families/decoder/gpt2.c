@@ -55,16 +55,14 @@ static frag_tensor attend(frag_tape *tape, const frag_model *model, const block 
         bool is_turned = (is_flash && past != NULL && (i > 0 || is_moved)) || (is_math && i != 1);
         qkv[i] = frag_walk_split_heads(tape, qkv[i], is_turned);
     }
-    if (past != NULL)
-        frag_cache_append(tape, of, past, &qkv[1], &qkv[2]);
+    frag_cache_append(tape, of, past, &qkv[1], &qkv[2]);
     frag_attention_shape shape = frag_model_attention(model, batch);
     shape.is_causal = batch->tokens > 1;
     shape.is_cached = past != NULL;
     frag_tensor mixed_values = frag_aten_attention(tape, qkv, &shape);
     frag_tape_set(tape, &mixed_values, frag_aten_view(tape, mixed_values));
     frag_tape_set(tape, &mixed_values, frag_walk_apply(tape, mixed_values, &at->out));
-    frag_tape_set(tape, &mixed_values,
-                  frag_model_drop_out(tape, model, mixed_values, of->residual_dropout));
+    frag_tape_set(tape, &mixed_values, frag_model_drop_residual(tape, model, mixed_values));
     frag_tape_drop_all(tape, qkv, 3);
     return mixed_values;
 }

@@ -104,14 +104,13 @@ static frag_tensor attend(frag_tape *tape, const block_call *call, frag_tensor x
     }
     for (uint32_t i = 0; i < 3; i++)
         qkv[i] = frag_walk_split_heads(tape, qkv[i], is_moved && i != 1);
-    if (call->past != NULL)
-        frag_cache_append(tape, of, call->past, &qkv[1], &qkv[2]);
+    frag_cache_append(tape, of, call->past, &qkv[1], &qkv[2]);
     frag_tensor made = mix(tape, call, qkv, weights);
     if (is_moved) /* permute(0, 2, 1, 3).contiguous() */
         frag_tape_set(tape, &made, frag_aten_contiguous(tape, made));
     frag_tape_set(tape, &made, frag_aten_view(tape, made));
     frag_tape_set(tape, &made, frag_walk_apply(tape, made, &call->at.out));
-    frag_tape_set(tape, &made, frag_model_drop_out(tape, call->model, made, of->residual_dropout));
+    frag_tape_set(tape, &made, frag_model_drop_residual(tape, call->model, made));
     frag_tape_drop_all(tape, qkv, 3);
     return made;
 }

@@ -54,8 +54,7 @@ static frag_tensor attend(frag_tape *tape, const block_call *call, frag_tensor x
     frag_tensor qkv[3] = {0};
     frag_aten_split(tape, mixed, qkv, 3);
     frag_rope_turn_parts(tape, of, qkv, call->angles);
-    if (call->past != NULL)
-        frag_cache_append(tape, of, call->past, &qkv[1], &qkv[2]);
+    frag_cache_append(tape, of, call->past, &qkv[1], &qkv[2]);
     frag_attention_shape shape = frag_model_attention(call->model, &call->batch);
     shape.is_causal = call->batch.tokens > 1;
     shape.is_cached = call->past != NULL;
@@ -74,7 +73,7 @@ static frag_tensor feed(frag_tape *tape, const frag_model *model, const block *a
     frag_tape_set(tape, &made, frag_family_activate(tape, made, (frag_activation)of->activation));
     frag_tape_set(tape, &made, frag_walk_apply(tape, made, &at->back));
     frag_tape_drop(tape, normed);
-    frag_tape_set(tape, &made, frag_model_drop_out(tape, model, made, of->residual_dropout));
+    frag_tape_set(tape, &made, frag_model_drop_residual(tape, model, made));
     return made;
 }
 
@@ -87,8 +86,7 @@ static frag_tensor run_block(frag_tape *tape, const void *context, frag_tensor x
     frag_tensor normed = frag_aten_layer_norm(tape, x, &at->first, of->width);
     frag_tensor attended = attend(tape, call, normed);
     frag_tape_drop(tape, normed);
-    frag_tape_set(tape, &attended,
-                  frag_model_drop_out(tape, model, attended, of->residual_dropout));
+    frag_tape_set(tape, &attended, frag_model_drop_residual(tape, model, attended));
     if (!of->is_parallel)
         frag_tape_set(tape, &attended, frag_aten_add(tape, attended, x));
     frag_tensor fed = feed(tape, model, at, of->is_parallel ? x : attended);
@@ -110,7 +108,7 @@ static frag_tensor run_blocks(frag_tape *tape, const frag_model *model, const fr
     frag_model_require_inputs(tape, model, embedded);
     frag_tensor positions = frag_family_positions(tape, batch->tokens);
     frag_model_find_packed(tape, model, batch, past);
-    frag_tensor hidden = frag_model_drop_out(tape, model, embedded, of->residual_dropout);
+    frag_tensor hidden = frag_model_drop_residual(tape, model, embedded);
     frag_rope angles =
         frag_rope_make(tape, frag_rope_width(of), batch->tokens, frag_tape_dtype(tape, hidden));
     const frag_tensor kept[] = {positions, angles.cosine, angles.sine};

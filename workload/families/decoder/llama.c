@@ -364,8 +364,7 @@ static frag_tensor attend(frag_tape *tape, const block_call *call, frag_tensor x
     frag_tensor fused = project(tape, of, &call->at, x, &how, qkv);
     if (how.is_turned)
         turn(tape, of, qkv, call->angles);
-    if (past != NULL)
-        frag_cache_append(tape, of, past, &qkv[1], &qkv[2]);
+    frag_cache_append(tape, of, past, &qkv[1], &qkv[2]);
     frag_tensor made = mix(tape, call, qkv, weights);
     frag_tape_set(tape, &made, frag_aten_view(tape, made));
     frag_tape_set(tape, &made, frag_walk_apply(tape, made, &call->at.o));

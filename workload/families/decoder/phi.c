@@ -222,14 +222,12 @@ static frag_tensor attend(frag_tape *tape, const block_call *call, frag_tensor x
         turn_named(tape, of, qkv, call->angles);
     else
         turn(tape, of, qkv, call->angles, parts);
-    if (is_cached)
-        frag_cache_append(tape, of, call->past, &qkv[1], &qkv[2]);
+    frag_cache_append(tape, of, call->past, &qkv[1], &qkv[2]);
     frag_tensor made = frag_decoder_attend(tape, qkv, shape, call->mask);
     frag_tape_set(tape, &made, frag_aten_view(tape, made));
     frag_tape_set(tape, &made, frag_walk_apply(tape, made, &call->at.out));
     if (of->family == FRAG_FAMILY_STARCODER2 || is_gptj(of))
-        frag_tape_set(tape, &made,
-                      frag_model_drop_out(tape, call->model, made, of->residual_dropout));
+        frag_tape_set(tape, &made, frag_model_drop_residual(tape, call->model, made));
     frag_tape_drop_all(tape, qkv, 3);
     for (uint32_t i = 0; i < 2; i++) {
         frag_tape_drop(tape, parts[i].turned);
@@ -272,7 +270,7 @@ static frag_tensor feed(frag_tape *tape, const frag_model *model, const block *a
         frag_tape_drop(tape, up);
     }
     frag_tape_set(tape, &made, frag_walk_apply(tape, made, &at->back));
-    frag_tape_set(tape, &made, frag_model_drop_out(tape, model, made, of->residual_dropout));
+    frag_tape_set(tape, &made, frag_model_drop_residual(tape, model, made));
     return made;
 }
 
@@ -296,8 +294,7 @@ static frag_tensor run_block(frag_tape *tape, const void *context, frag_tensor x
     frag_tensor normed = normalise(tape, of, x, &at->first);
     frag_tensor attended = attend(tape, call, normed);
     if (of->family == FRAG_FAMILY_PHI)
-        frag_tape_set(tape, &attended,
-                      frag_model_drop_out(tape, model, attended, of->residual_dropout));
+        frag_tape_set(tape, &attended, frag_model_drop_residual(tape, model, attended));
     bool is_kept = of->family == FRAG_FAMILY_STABLELM; /* both have names to the end */
     frag_tensor made = 0;
     if (of->is_parallel) {

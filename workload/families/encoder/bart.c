@@ -25,11 +25,6 @@ static void build(frag_walk *at, const frag_network *of)
         frag_tape_empty(at->tape, of->vocabulary, frag_model_loaded_type(at->model));
 }
 
-static frag_tensor drop_out(frag_tape *tape, const frag_model *model, frag_tensor x)
-{
-    return frag_model_drop_out(tape, model, x, model->workload->network.residual_dropout);
-}
-
 /* A block in its stack, with what it looks at besides its hidden states. */
 typedef struct block_call {
     const frag_model *model;
@@ -76,7 +71,7 @@ static frag_tensor attend(frag_tape *tape, const block_call *call, const frag_at
 static frag_tensor join(frag_tape *tape, const frag_model *model, frag_tensor residual,
                         frag_tensor made, const frag_pair *last)
 {
-    frag_tape_set(tape, &made, drop_out(tape, model, made));
+    frag_tape_set(tape, &made, frag_model_drop_residual(tape, model, made));
     frag_tape_set(tape, &made, frag_aten_add(tape, residual, made));
     frag_tape_set(tape, &made,
                   frag_aten_layer_norm(tape, made, last, model->workload->network.width));
@@ -152,7 +147,7 @@ static frag_tensor embed(frag_tape *tape, const frag_model *model, const stack *
         frag_tape_clear(tape, &names[2]);
     frag_tensor made = frag_aten_add(tape, names[0], names[1]);
     frag_tape_set(tape, &made, frag_aten_layer_norm(tape, made, &in->first, of->width));
-    frag_tape_set(tape, &made, drop_out(tape, model, made));
+    frag_tape_set(tape, &made, frag_model_drop_residual(tape, model, made));
     return made;
 }
 

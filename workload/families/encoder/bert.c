@@ -174,11 +174,6 @@ static void build(frag_walk *at, const frag_network *of)
         (void)walk_head(at, of);
 }
 
-static frag_tensor drop_out(frag_tape *tape, const frag_model *model, frag_tensor x)
-{
-    return frag_model_drop_out(tape, model, x, model->workload->network.residual_dropout);
-}
-
 /* RoBERTa's create_position_ids_from_input_ids: a running sum over what is no padding, to which
  * those of the past are added, if any may be. */
 static frag_tensor count_positions(frag_tape *tape, const frag_batch *batch, bool has_past)
@@ -221,7 +216,7 @@ static frag_tensor embed(frag_tape *tape, const frag_model *model, const embeddi
         frag_aten_embedding(tape, at->positions, is_counted ? positions : types, width);
     frag_tape_set(tape, &sum, frag_aten_add(tape, sum, places));
     frag_tape_set(tape, &sum, frag_aten_layer_norm(tape, sum, &at->last, width));
-    frag_tape_set(tape, &sum, drop_out(tape, model, sum));
+    frag_tape_set(tape, &sum, frag_model_drop_residual(tape, model, sum));
     frag_tape_drop(tape, all_types);
     frag_tape_drop(tape, types);
     frag_tape_drop(tape, positions);
@@ -241,7 +236,7 @@ static frag_tensor embed_placed(frag_tape *tape, const frag_model *model, const 
     frag_tensor places = frag_aten_embedding(tape, at->positions, positions, width);
     frag_tensor sum = frag_aten_add(tape, words, places);
     frag_tape_set(tape, &sum, frag_aten_layer_norm(tape, sum, &at->last, width));
-    frag_tape_set(tape, &sum, drop_out(tape, model, sum));
+    frag_tape_set(tape, &sum, frag_model_drop_residual(tape, model, sum));
     frag_tape_drop(tape, positions);
     frag_tape_drop(tape, words);
     frag_tape_drop(tape, places);
@@ -297,7 +292,7 @@ static frag_tensor embed_masked(frag_tape *tape, const frag_model *model, const 
     frag_tensor made = frag_aten_layer_norm(tape, words, &at->last, width);
     frag_tensor mask = frag_tape_to(tape, beside->mask, frag_tape_dtype(tape, made));
     frag_tape_set(tape, &made, frag_aten_mul(tape, made, mask));
-    frag_tape_set(tape, &made, drop_out(tape, model, made));
+    frag_tape_set(tape, &made, frag_model_drop_residual(tape, model, made));
     frag_tape_drop(tape, mask);
     frag_tape_drop(tape, words);
     frag_tape_drop(tape, zeros);
@@ -342,7 +337,7 @@ static frag_tensor join(frag_tape *tape, const frag_model *model, const frag_lin
                         const frag_pair *last, frag_tensor x, frag_tensor residual)
 {
     frag_tensor hidden = frag_walk_apply(tape, x, dense);
-    frag_tape_set(tape, &hidden, drop_out(tape, model, hidden));
+    frag_tape_set(tape, &hidden, frag_model_drop_residual(tape, model, hidden));
     frag_tensor made = add_and_norm(tape, last, hidden, residual, model->workload->network.width);
     frag_tape_drop(tape, hidden);
     return made;
@@ -388,7 +383,7 @@ static frag_tensor run_distilled_layer(frag_tape *tape, const void *context, fra
     frag_tensor fed = frag_walk_apply(tape, attended, &at->feed);
     frag_tape_set(tape, &fed, activate(tape, model, fed));
     frag_tape_set(tape, &fed, frag_walk_apply(tape, fed, &at->back));
-    frag_tape_set(tape, &fed, drop_out(tape, model, fed));
+    frag_tape_set(tape, &fed, frag_model_drop_residual(tape, model, fed));
     frag_tape_set(tape, &fed, add_and_norm(tape, &at->second, fed, attended, width));
     frag_tape_drop(tape, attended);
     return fed;
@@ -406,7 +401,7 @@ static frag_tensor run_albert_layer(frag_tape *tape, const frag_encoder_call *ca
     frag_tensor attended = frag_aten_attention(tape, qkv, &shape);
     frag_tape_set(tape, &attended, frag_aten_view(tape, attended));
     frag_tape_set(tape, &attended, frag_walk_apply(tape, attended, &at->out));
-    frag_tape_set(tape, &attended, drop_out(tape, model, attended));
+    frag_tape_set(tape, &attended, frag_model_drop_residual(tape, model, attended));
     frag_tape_set(tape, &attended, add_and_norm(tape, &at->first, x, attended, of->width));
     frag_tape_drop_all(tape, qkv, 3);
     frag_tensor fed = frag_walk_apply(tape, attended, &at->feed);
@@ -541,7 +536,7 @@ static frag_tensor run_mpnet_layer(frag_tape *tape, const frag_encoder_call *cal
     const frag_encoder_layer *at = &call->at;
     const uint64_t width = model->workload->network.width;
     frag_tensor mixed = attend_biased(tape, call, x, bias);
-    frag_tensor dropped = drop_out(tape, model, mixed);
+    frag_tensor dropped = frag_model_drop_residual(tape, model, mixed);
     frag_tensor sum = frag_aten_add(tape, dropped, x);
     frag_tape_drop(tape, dropped);
     frag_tensor attended = frag_aten_layer_norm(tape, sum, &at->first, width);

@@ -136,7 +136,7 @@ static frag_tensor feed(frag_tape *tape, const frag_model *model, const block *a
     frag_tensor made = frag_family_activate(tape, parts[0], (frag_activation)of->activation);
     frag_family_will_save(tape, parts[1]);
     frag_tape_set(tape, &made, frag_aten_mul(tape, made, parts[1]));
-    frag_tape_set(tape, &made, frag_model_drop_out(tape, model, made, of->residual_dropout));
+    frag_tape_set(tape, &made, frag_model_drop_residual(tape, model, made));
     frag_tape_set(tape, &made, frag_walk_apply(tape, made, &at->back));
     frag_tape_drop(tape, parts[0]);
     frag_tape_drop(tape, parts[1]);
