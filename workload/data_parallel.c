@@ -229,8 +229,7 @@ static void fill_zeros(frag_tape *tape, const frag_data_parallel *parallel)
     for (uint32_t i = 0; i < parallel->model->parameter_count; i++)
         if (frag_tape_gradient(tape, parallel->slots[i]) == 0)
             frag_tape_set_gradient(tape, parallel->slots[i],
-                                   frag_tape_empty(tape, frag_tape_count(tape, parallel->slots[i]),
-                                                   frag_tape_dtype(tape, parallel->slots[i])));
+                                   frag_tape_empty_like(tape, parallel->slots[i]));
 }
 
 /* What a chunk is copied to; a gradient alone stays where it is. */

@@ -65,18 +65,13 @@ frag_tensor frag_aten_softmax_typed(frag_tape *tape, frag_tensor scores)
 }
 
 /* saved: places. Zeros, into which the gradient is scattered. */
-static void max_backward(frag_tape *tape, frag_node *node, const frag_tensor *in, frag_tensor *out)
-{
-    out[0] = frag_tape_empty(tape, node->numbers[0], frag_tape_dtype(tape, in[0]));
-}
-
 frag_tensor frag_aten_max_last(frag_tape *tape, frag_tensor x, uint64_t width)
 {
     uint64_t rows = frag_tape_count(tape, x) / width;
     frag_tensor made = frag_tape_empty(tape, rows, frag_tape_dtype(tape, x));
     frag_tensor places = frag_tape_empty(tape, rows, FRAG_I64);
     frag_tape_set_column(tape, made);
-    frag_node *node = frag_tape_record(tape, max_backward, &x, 1, &made, 1);
+    frag_node *node = frag_tape_record(tape, frag_aten_resize_backward, &x, 1, &made, 1);
     frag_tape_save_made(tape, node, places);
     node->numbers[0] = frag_tape_count(tape, x);
     frag_tape_drop(tape, places);

@@ -3,11 +3,7 @@
  * them. */
 #include "workload/tape/aten.h"
 
-static uint64_t larger(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
-
+#include "base/bits.h"
 frag_dtype frag_aten_wider(frag_dtype a, frag_dtype b)
 {
     if (a == b)
@@ -19,7 +15,7 @@ frag_dtype frag_aten_wider(frag_dtype a, frag_dtype b)
 
 static frag_tensor like(frag_tape *tape, frag_tensor of)
 {
-    frag_tensor made = frag_tape_empty(tape, frag_tape_count(tape, of), frag_tape_dtype(tape, of));
+    frag_tensor made = frag_tape_empty_like(tape, of);
     if (frag_tape_is_column(tape, of))
         frag_tape_set_column(tape, made);
     return made;
@@ -27,21 +23,28 @@ static frag_tensor like(frag_tape *tape, frag_tensor of)
 
 static frag_tensor like_both(frag_tape *tape, frag_tensor a, frag_tensor b)
 {
-    return frag_tape_empty(tape, larger(frag_tape_count(tape, a), frag_tape_count(tape, b)),
+    return frag_tape_empty(tape, frag_larger(frag_tape_count(tape, a), frag_tape_count(tape, b)),
                            frag_aten_wider(frag_tape_dtype(tape, a), frag_tape_dtype(tape, b)));
 }
 
-static void pass_backward(frag_tape *tape, frag_node *node, const frag_tensor *in, frag_tensor *out)
+void frag_aten_pass_backward(frag_tape *tape, frag_node *node, const frag_tensor *in,
+                             frag_tensor *out)
 {
     for (uint32_t i = 0; i < node->edge_count; i++)
         if (node->edges[i].node != 0)
             out[i] = frag_tape_keep(tape, in[0]);
 }
 
+void frag_aten_resize_backward(frag_tape *tape, frag_node *node, const frag_tensor *in,
+                               frag_tensor *out)
+{
+    out[0] = frag_tape_empty(tape, node->numbers[0], frag_tape_dtype(tape, in[0]));
+}
+
 frag_tensor frag_aten_add(frag_tape *tape, frag_tensor self, frag_tensor other)
 {
     frag_tensor made = like_both(tape, self, other);
-    frag_tape_record(tape, pass_backward, (frag_tensor[]){self, other}, 2, &made, 1);
+    frag_tape_record(tape, frag_aten_pass_backward, (frag_tensor[]){self, other}, 2, &made, 1);
     return made;
 }
 
@@ -64,7 +67,7 @@ frag_tensor frag_aten_sub(frag_tape *tape, frag_tensor self, frag_tensor other)
 frag_tensor frag_aten_add_in_place(frag_tape *tape, frag_tensor self, frag_tensor other)
 {
     frag_tensor made = frag_tape_alias(tape, self, frag_tape_count(tape, self));
-    frag_tape_record(tape, pass_backward, (frag_tensor[]){self, other}, 2, &made, 1);
+    frag_tape_record(tape, frag_aten_pass_backward, (frag_tensor[]){self, other}, 2, &made, 1);
     frag_tape_drop(tape, self);
     return made;
 }
@@ -72,7 +75,7 @@ frag_tensor frag_aten_add_in_place(frag_tape *tape, frag_tensor self, frag_tenso
 frag_tensor frag_aten_add_scalar(frag_tape *tape, frag_tensor self)
 {
     frag_tensor made = like(tape, self);
-    frag_tape_record(tape, pass_backward, &self, 1, &made, 1);
+    frag_tape_record(tape, frag_aten_pass_backward, &self, 1, &made, 1);
     return made;
 }
 

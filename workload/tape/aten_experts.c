@@ -4,17 +4,11 @@
 
 /* ---- topk and what follows from it */
 /* Zeros, into which the gradients of the chosen are scattered. */
-static void choose_backward(frag_tape *tape, frag_node *node, const frag_tensor *in,
-                            frag_tensor *out)
-{
-    out[0] = frag_tape_empty(tape, node->numbers[0], frag_tape_dtype(tape, in[0]));
-}
-
 frag_tensor frag_aten_topk(frag_tape *tape, frag_tensor self, uint64_t count, frag_tensor *indices)
 {
     frag_tensor made = frag_tape_empty(tape, count, frag_tape_dtype(tape, self));
     *indices = frag_tape_empty(tape, count, FRAG_I64);
-    frag_node *node = frag_tape_record(tape, choose_backward, &self, 1, &made, 1);
+    frag_node *node = frag_tape_record(tape, frag_aten_resize_backward, &self, 1, &made, 1);
     frag_tape_save_made(tape, node, *indices);
     node->numbers[0] = frag_tape_count(tape, self);
     return made;
@@ -146,7 +140,7 @@ frag_tensor frag_aten_select_rows(frag_tape *tape, frag_tensor self, frag_tensor
 {
     frag_tensor made =
         frag_tape_empty(tape, frag_tape_count(tape, index) * width, frag_tape_dtype(tape, self));
-    frag_node *node = frag_tape_record(tape, choose_backward, &self, 1, &made, 1);
+    frag_node *node = frag_tape_record(tape, frag_aten_resize_backward, &self, 1, &made, 1);
     frag_tape_save(tape, node, index);
     node->numbers[0] = frag_tape_count(tape, self);
     return made;
@@ -158,7 +152,7 @@ frag_tensor frag_aten_scatter_rows(frag_tape *tape, frag_tensor source, frag_ten
 {
     uint64_t width = frag_tape_count(tape, source) / frag_tape_count(tape, index);
     frag_tensor made = frag_tape_empty(tape, rows * width, frag_tape_dtype(tape, source));
-    frag_node *node = frag_tape_record(tape, choose_backward, &source, 1, &made, 1);
+    frag_node *node = frag_tape_record(tape, frag_aten_resize_backward, &source, 1, &made, 1);
     frag_tape_save(tape, node, index);
     node->numbers[0] = frag_tape_count(tape, source);
     return made;

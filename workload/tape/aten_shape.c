@@ -28,7 +28,7 @@ static void view_copied_backward(frag_tape *tape, frag_node *node, const frag_te
                                  frag_tensor *out)
 {
     (void)node;
-    out[0] = frag_tape_empty(tape, frag_tape_count(tape, in[0]), frag_tape_dtype(tape, in[0]));
+    out[0] = frag_tape_empty_like(tape, in[0]);
 }
 
 frag_tensor frag_aten_view_copied(frag_tape *tape, frag_tensor self)
@@ -46,24 +46,17 @@ frag_tensor frag_aten_unsafe_view(frag_tape *tape, frag_tensor self)
     return made;
 }
 
-static void copy_backward(frag_tape *tape, frag_node *node, const frag_tensor *in, frag_tensor *out)
-{
-    (void)node;
-    out[0] = frag_tape_keep(tape, in[0]);
-}
-
 frag_tensor frag_aten_contiguous(frag_tape *tape, frag_tensor self)
 {
-    frag_tensor made =
-        frag_tape_empty(tape, frag_tape_count(tape, self), frag_tape_dtype(tape, self));
-    frag_tape_record(tape, copy_backward, &self, 1, &made, 1);
+    frag_tensor made = frag_tape_empty_like(tape, self);
+    frag_tape_record(tape, frag_aten_pass_backward, &self, 1, &made, 1);
     return made;
 }
 
 frag_tensor frag_aten_alias(frag_tape *tape, frag_tensor self)
 {
     frag_tensor made = frag_tape_view(tape, self, frag_tape_count(tape, self));
-    frag_tape_record(tape, copy_backward, &self, 1, &made, 1);
+    frag_tape_record(tape, frag_aten_pass_backward, &self, 1, &made, 1);
     return made;
 }
 
@@ -131,30 +124,19 @@ frag_tensor frag_aten_split_next(frag_tape *tape, frag_tensor whole, uint64_t co
 }
 
 /* Zeros of the whole, into which the gradient is copied. */
-static void slice_backward(frag_tape *tape, frag_node *node, const frag_tensor *in,
-                           frag_tensor *out)
-{
-    out[0] = frag_tape_empty(tape, node->numbers[0], frag_tape_dtype(tape, in[0]));
-}
-
 frag_tensor frag_aten_slice(frag_tape *tape, frag_tensor self, uint64_t count)
 {
     frag_tensor made = frag_tape_view(tape, self, count);
-    frag_node *node = frag_tape_record(tape, slice_backward, &self, 1, &made, 1);
+    frag_node *node = frag_tape_record(tape, frag_aten_resize_backward, &self, 1, &made, 1);
     node->numbers[0] = frag_tape_count(tape, self);
     return made;
 }
 
 /* A copy of the part that was there before. */
-static void pad_backward(frag_tape *tape, frag_node *node, const frag_tensor *in, frag_tensor *out)
-{
-    out[0] = frag_tape_empty(tape, node->numbers[0], frag_tape_dtype(tape, in[0]));
-}
-
 frag_tensor frag_aten_pad(frag_tape *tape, frag_tensor self, uint64_t count)
 {
     frag_tensor whole = frag_tape_empty(tape, count, frag_tape_dtype(tape, self));
-    frag_node *node = frag_tape_record(tape, pad_backward, &self, 1, &whole, 1);
+    frag_node *node = frag_tape_record(tape, frag_aten_resize_backward, &self, 1, &whole, 1);
     node->numbers[0] = frag_tape_count(tape, self);
     frag_tensor made = frag_aten_slice(tape, whole, frag_tape_count(tape, self));
     frag_tape_drop(tape, whole);
@@ -164,7 +146,7 @@ frag_tensor frag_aten_pad(frag_tape *tape, frag_tensor self, uint64_t count)
 frag_tensor frag_aten_expand(frag_tape *tape, frag_tensor self, uint64_t count)
 {
     frag_tensor made = frag_tape_view(tape, self, count);
-    frag_tape_record(tape, copy_backward, &self, 1, &made, 1);
+    frag_tape_record(tape, frag_aten_pass_backward, &self, 1, &made, 1);
     return made;
 }
 

@@ -194,8 +194,7 @@ static void run_node(frag_tape *tape, ready_heap *ready, uint32_t id)
 
 void frag_tape_backward(frag_tape *tape, frag_tensor loss)
 {
-    frag_tensor one =
-        frag_tape_empty(tape, frag_tape_count(tape, loss), frag_tape_dtype(tape, loss));
+    frag_tensor one = frag_tape_empty_like(tape, loss);
     frag_tape_backward_from(tape, loss, one);
     frag_tape_drop(tape, one);
 }

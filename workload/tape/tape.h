@@ -129,6 +129,7 @@ void frag_tape_empty_cache(frag_tape *tape);
 /* ---- tensors */
 uint64_t frag_dtype_bytes(frag_dtype dtype);
 frag_tensor frag_tape_empty(frag_tape *tape, uint64_t count, frag_dtype dtype);
+frag_tensor frag_tape_empty_like(frag_tape *tape, frag_tensor tensor);
 /* A parameter: a leaf that is given gradients, unless it is frozen. */
 frag_tensor frag_tape_parameter(frag_tape *tape, uint64_t count, frag_dtype dtype, bool is_frozen);
 /* Takes part in nothing but gradients: it holds, as it came, what is for the tensors that are

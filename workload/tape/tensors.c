@@ -190,6 +190,11 @@ frag_tensor frag_tape_empty(frag_tape *tape, uint64_t count, frag_dtype dtype)
     return take_tensor(tape, take_storage(tape, bytes), count, dtype);
 }
 
+frag_tensor frag_tape_empty_like(frag_tape *tape, frag_tensor id)
+{
+    return frag_tape_empty(tape, tape->tensors[id].count, tape->tensors[id].dtype);
+}
+
 frag_tensor frag_tape_alias(frag_tape *tape, frag_tensor base, uint64_t count)
 {
     return take_tensor(tape, tape->tensors[base].storage, count, tape->tensors[base].dtype);
