@@ -34,11 +34,7 @@ int fraglab_min_capacity(const fraglab_context *context, const fraglab_recording
                          const fraglab_run_options *options, fraglab_capacity *capacity,
                          fraglab_error *error)
 {
-    capacity_call call = {.replay = {.context = context,
-                                     .recording = recording,
-                                     .number = trace,
-                                     .policy = policy,
-                                     .given = options},
+    capacity_call call = {.replay = frag_replay_call_of(context, recording, trace, policy, options),
                           .capacity = capacity};
     return frag_call_once(capacity_work, &call, error);
 }

@@ -110,11 +110,7 @@ int fraglab_history_record(const fraglab_context *context, const fraglab_recordi
                            const fraglab_run_options *options, size_t samples,
                            fraglab_history **history, fraglab_error *error)
 {
-    history_call call = {.replay = {.context = context,
-                                    .recording = recording,
-                                    .number = trace,
-                                    .policy = policy,
-                                    .given = options},
+    history_call call = {.replay = frag_replay_call_of(context, recording, trace, policy, options),
                          .samples = samples,
                          .history = history};
     *history = NULL;
@@ -222,11 +218,7 @@ int fraglab_layout_at(const fraglab_context *context, const fraglab_recording *r
                       const fraglab_run_options *options, uint64_t event, fraglab_layout **layout,
                       fraglab_error *error)
 {
-    layout_call call = {.replay = {.context = context,
-                                   .recording = recording,
-                                   .number = trace,
-                                   .policy = policy,
-                                   .given = options},
+    layout_call call = {.replay = frag_replay_call_of(context, recording, trace, policy, options),
                         .event = event,
                         .made = layout};
     *layout = NULL;

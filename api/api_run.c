@@ -87,11 +87,7 @@ int fraglab_run(const fraglab_context *context, const fraglab_recording *recordi
                 const fraglab_policy *policy, const fraglab_run_options *options,
                 fraglab_result **result, fraglab_error *error)
 {
-    run_call call = {.replay = {.context = context,
-                                .recording = recording,
-                                .number = trace,
-                                .policy = policy,
-                                .given = options},
+    run_call call = {.replay = frag_replay_call_of(context, recording, trace, policy, options),
                      .made = result};
     *result = NULL;
     return frag_call_new(run_work, &call, error);

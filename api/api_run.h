@@ -28,6 +28,11 @@ typedef struct frag_replay_call {
     frag_run_stats stats_at;
 } frag_replay_call;
 
+/* A call with what the caller gives. */
+frag_replay_call frag_replay_call_of(const fraglab_context *context,
+                                     const fraglab_recording *recording, size_t trace,
+                                     const fraglab_policy *policy,
+                                     const fraglab_run_options *options);
 /* The device of the options alone: of the caller's members context and given count. */
 bool frag_replay_call_device(frag_replay_call *call, frag_error *error);
 /* false: an option, or the trace, makes no sense. */

@@ -187,11 +187,7 @@ int fraglab_run_write(const fraglab_context *context, const fraglab_recording *r
                       const fraglab_run_options *options, const char *format, const char *path,
                       const fraglab_run_file_options *file_options, fraglab_error *error)
 {
-    file_call call = {.replay = {.context = context,
-                                 .recording = recording,
-                                 .number = trace,
-                                 .policy = policy,
-                                 .given = options},
+    file_call call = {.replay = frag_replay_call_of(context, recording, trace, policy, options),
                       .format = format,
                       .given = file_options,
                       .target = {.path = path}};
@@ -204,11 +200,7 @@ int fraglab_run_write_memory(const fraglab_context *context, const fraglab_recor
                              const fraglab_run_file_options *file_options, void **bytes,
                              size_t *count, fraglab_error *error)
 {
-    file_call call = {.replay = {.context = context,
-                                 .recording = recording,
-                                 .number = trace,
-                                 .policy = policy,
-                                 .given = options},
+    file_call call = {.replay = frag_replay_call_of(context, recording, trace, policy, options),
                       .format = format,
                       .given = file_options};
     int code = frag_call_once(file_work, &call, error);

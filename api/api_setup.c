@@ -75,6 +75,18 @@ static bool take_stats_at(frag_replay_call *call, frag_error *error)
     return frag_error_in(error, "stats_at");
 }
 
+frag_replay_call frag_replay_call_of(const fraglab_context *context,
+                                     const fraglab_recording *recording, size_t trace,
+                                     const fraglab_policy *policy,
+                                     const fraglab_run_options *options)
+{
+    return (frag_replay_call){.context = context,
+                              .recording = recording,
+                              .number = trace,
+                              .policy = policy,
+                              .given = options};
+}
+
 bool frag_replay_call_device(frag_replay_call *call, frag_error *error)
 {
     call->below = frag_call_context(call->context);

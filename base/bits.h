@@ -61,6 +61,21 @@ static inline uint64_t frag_round_up(uint64_t value, uint64_t unit)
     return (value + unit - 1) / unit * unit;
 }
 
+static inline uint64_t frag_divide_up(uint64_t value, uint64_t unit)
+{
+    return (value + unit - 1) / unit;
+}
+
+static inline uint64_t frag_smaller(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline uint64_t frag_larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
 /* As frag_round_up for a unit that is a power of two. */
 static inline uint64_t frag_align_up(uint64_t value, uint64_t unit)
 {

@@ -41,6 +41,17 @@ frag_json *frag_json_create(void)
     return (frag_json *)(void *)root;
 }
 
+/* The object of that name, made when first named. */
+static json_t *child_of(json_t *parent, const char *name)
+{
+    json_t *child = json_object_get(parent, name);
+    if (child == NULL) {
+        child = have(json_object());
+        done(json_object_set_new(parent, name, child));
+    }
+    return child;
+}
+
 /* The object that holds the last name of a path; *name points into path. */
 static json_t *parent_of(frag_json *json, const char *path, const char **name)
 {
@@ -51,12 +62,7 @@ static json_t *parent_of(frag_json *json, const char *path, const char **name)
         FRAG_ASSERT(length < sizeof key);
         memcpy(key, path, length);
         key[length] = '\0';
-        json_t *child = json_object_get(at, key);
-        if (child == NULL) {
-            child = have(json_object());
-            done(json_object_set_new(at, key, child));
-        }
-        at = child;
+        at = child_of(at, key);
         path = dot + 1;
     }
     *name = path;
@@ -116,10 +122,7 @@ void frag_json_flag(frag_json *json, const char *path, bool value)
 
 void frag_json_entry(frag_json *json, const char *path, const char *name, int64_t value)
 {
-    frag_json_object(json, path);
-    const char *last = NULL;
-    json_t *parent = parent_of(json, path, &last);
-    json_t *group = json_object_get(parent, last);
+    json_t *group = root_of(frag_json_object(json, path));
     done(json_object_set_new(group, name, have(json_integer(value))));
 }
 
@@ -133,12 +136,11 @@ void frag_json_null(frag_json *json, const char *path)
     set(json, path, json_null());
 }
 
-void frag_json_object(frag_json *json, const char *path)
+frag_json *frag_json_object(frag_json *json, const char *path)
 {
     const char *name = NULL;
     json_t *parent = parent_of(json, path, &name);
-    if (json_object_get(parent, name) == NULL)
-        done(json_object_set_new(parent, name, have(json_object())));
+    return (frag_json *)(void *)child_of(parent, name);
 }
 
 void frag_json_array(frag_json *json, const char *path)

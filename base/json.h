@@ -33,8 +33,8 @@ frag_json *frag_json_add(frag_json *json, const char *path);
 void frag_json_append_text(frag_json *json, const char *path, const char *value);
 /* The same with a number of at most 63 bits. */
 void frag_json_append_number(frag_json *json, const char *path, uint64_t value);
-/* Makes an empty object at path, unless there is one. */
-void frag_json_object(frag_json *json, const char *path);
+/* The object at path, made when first named; it lives as long as json. */
+frag_json *frag_json_object(frag_json *json, const char *path);
 /* Makes an empty array at path. */
 void frag_json_array(frag_json *json, const char *path);
 /* Prints the object on one line with a newline, or indented, and frees it. */

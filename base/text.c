@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/bits.h"
 #include "base/digest.h"
 #include "base/memory.h"
 
@@ -199,11 +200,6 @@ void frag_strings_destroy(frag_strings *strings)
 
 #define NAME_MAX_BYTES 64
 
-static size_t least_of(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 /* Insertions, deletions, substitutions and swaps of neighbours that turn a into b (optimal string
  * alignment). */
 static size_t edit_distance(const char *a, size_t a_length, const char *b, size_t b_length)
@@ -217,11 +213,11 @@ static size_t edit_distance(const char *a, size_t a_length, const char *b, size_
         const size_t *two_above = rows[(i + 1) % 3];
         row[0] = i;
         for (size_t j = 1; j <= b_length; j++) {
-            row[j] = least_of(least_of(row[j - 1], above[j]) + 1,
-                              above[j - 1] + (a[i - 1] != b[j - 1] ? 1 : 0));
+            row[j] = frag_smaller(frag_smaller(row[j - 1], above[j]) + 1,
+                                  above[j - 1] + (a[i - 1] != b[j - 1] ? 1 : 0));
             bool is_swap = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
             if (is_swap)
-                row[j] = least_of(row[j], two_above[j - 2] + 1);
+                row[j] = frag_smaller(row[j], two_above[j - 2] + 1);
         }
     }
     return rows[a_length % 3][b_length];
@@ -241,10 +237,10 @@ const char *frag_nearest_name(const char *text, const char *const *names, size_t
         size_t distance = edit_distance(text, length, names[i], name_length);
         /* A long name is often typed only in part: its beginning counts, one edit worse. */
         if (length >= 4 && name_length > length)
-            distance =
-                least_of(distance, least_of(edit_distance(text, length, names[i], length),
-                                            edit_distance(text, length, names[i], length + 1)) +
-                                       1);
+            distance = frag_smaller(
+                distance, frag_smaller(edit_distance(text, length, names[i], length),
+                                       edit_distance(text, length, names[i], length + 1)) +
+                              1);
         if (distance <= limit) {
             limit = distance - (distance > 0 ? 1 : 0);
             nearest = names[i];

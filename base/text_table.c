@@ -10,6 +10,17 @@ frag_text *frag_text_table_cell(frag_text_table *table)
     return cell;
 }
 
+void frag_text_table_add(frag_text_table *table, const char *text)
+{
+    frag_text_add(frag_text_table_cell(table), "%s", text);
+}
+
+void frag_text_table_add_line(frag_text_table *table, const char *const *texts)
+{
+    for (size_t i = 0; i < table->columns; i++)
+        frag_text_table_add(table, texts[i]);
+}
+
 int frag_text_width(const char *text)
 {
     int width = 0;

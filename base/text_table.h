@@ -24,6 +24,11 @@ int frag_text_width(const char *text);
 /* The next cell, empty: text is added to it before the next one is asked for. */
 frag_text *frag_text_table_cell(frag_text_table *table);
 
+/* The next cell, with that text. */
+void frag_text_table_add(frag_text_table *table, const char *text);
+/* A whole line: a text for each column. */
+void frag_text_table_add_line(frag_text_table *table, const char *const *texts);
+
 /* Every line must be whole. Frees the cells, so that the table can be filled again. */
 void frag_text_table_print(frag_text_table *table, bool is_markdown, FILE *stream);
 

@@ -37,8 +37,8 @@ static void add_change(frag_text_table *table, const frag_site_change *change)
     bool is_inner = change->inner != NULL;
     frag_text_add(frag_text_table_cell(table), "%s%s", is_inner ? "  " : "",
                   is_inner ? change->inner : change->caller);
-    frag_text_add(frag_text_table_cell(table), "%s", FRAG_BYTES(before));
-    frag_text_add(frag_text_table_cell(table), "%s", FRAG_BYTES(after));
+    frag_text_table_add(table, FRAG_BYTES(before));
+    frag_text_table_add(table, FRAG_BYTES(after));
     frag_byte_change_cell(table, before, after);
     frag_text_add(frag_text_table_cell(table), "%" PRIu64 " then %" PRIu64,
                   change->before.live_count, change->after.live_count);
@@ -58,8 +58,7 @@ void frag_site_table_print(FILE *stream, const char *const titles[5],
 {
     frag_text_table table = {.columns = titles[4] != NULL ? COLUMNS : COLUMNS - 1};
     const char *const all[] = {titles[0], titles[1], titles[2], "change", titles[3], titles[4]};
-    for (size_t i = 0; i < table.columns; i++)
-        frag_text_add(frag_text_table_cell(&table), "%s", all[i]);
+    frag_text_table_add_line(&table, all);
     for (size_t i = 0; i < count; i++)
         if (!is_said(&changes[i]))
             add_change(&table, &changes[i]);

@@ -16,11 +16,6 @@ typedef struct heights {
     uint32_t leaf_count;
 } heights;
 
-static uint64_t higher(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
-
 static uint64_t highest(const heights *known, uint32_t lower, uint32_t upper)
 {
     const height_node *nodes = known->nodes;
@@ -30,14 +25,14 @@ static uint64_t highest(const heights *known, uint32_t lower, uint32_t upper)
     uint32_t low = first;
     for (uint32_t high = last + 1; low < high; low /= 2, high /= 2) {
         if ((low & 1) != 0)
-            most = higher(most, nodes[low++].most);
+            most = frag_larger(most, nodes[low++].most);
         if ((high & 1) != 0)
-            most = higher(most, nodes[--high].most);
+            most = frag_larger(most, nodes[--high].most);
     }
     for (; first != last; first /= 2, last /= 2)
-        most = higher(most, higher(nodes[first].all, nodes[last].all));
+        most = frag_larger(most, frag_larger(nodes[first].all, nodes[last].all));
     for (; first > 0; first /= 2)
-        most = higher(most, nodes[first].all);
+        most = frag_larger(most, nodes[first].all);
     return most;
 }
 
@@ -97,7 +92,7 @@ bool frag_stacked_place(const frag_sections *sections, uint64_t limit, uint32_t 
         offsets[at] = frag_round_up(highest(&known, lower, upper), buffer->alignment);
         uint64_t end = offsets[at] + buffer->size;
         raise(&known, lower, upper, end);
-        *height = higher(*height, end);
+        *height = frag_larger(*height, end);
     }
     frag_free(known.nodes);
     return *height <= limit;

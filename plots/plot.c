@@ -48,19 +48,17 @@ const char *frag_plot_source_name(const frag_plot_request *request)
 /* ---- from the settings to the figure */
 
 typedef struct plot_load {
-    const frag_plot_request *request;
+    frag_plot *plot;
     bool with_columns;
-    frag_recording *recording;
-    const frag_trace **trace;
     frag_plot_filler *fill;
     void *state;
 } plot_load;
 
 static bool open_recording(const plot_load *drawn, frag_error *error)
 {
-    const frag_plot_request *request = drawn->request;
+    const frag_plot_request *request = drawn->plot->request;
     if (request->operand_count == 0) {
-        *drawn->recording = *request->recordings[0];
+        drawn->plot->recording = *request->recordings[0];
         return true;
     }
     const frag_window_texts texts = {
@@ -71,25 +69,26 @@ static bool open_recording(const plot_load *drawn, frag_error *error)
         .device_option = "--trace-device",
     };
     frag_window window;
-    bool ok = frag_window_parse(&texts, &window, error) &&
-              frag_recording_load_part(request->operands[0], request->input_format,
-                                       drawn->with_columns, &window, drawn->recording, error);
+    bool ok =
+        frag_window_parse(&texts, &window, error) &&
+        frag_recording_load_part(request->operands[0], request->input_format, drawn->with_columns,
+                                 &window, &drawn->plot->recording, error);
     frag_window_destroy(&window);
     return ok;
 }
 
 static void close_recording(const plot_load *drawn)
 {
-    if (drawn->request->operand_count > 0)
-        frag_recording_destroy(drawn->recording);
+    if (drawn->plot->request->operand_count > 0)
+        frag_recording_destroy(&drawn->plot->recording);
 }
 
 /* The only recording, and which of its devices is meant. */
 static bool load(const plot_load *drawn, frag_error *error)
 {
     uint64_t device = 0;
-    const frag_plot_request *request = drawn->request;
-    frag_recording *recording = drawn->recording;
+    const frag_plot_request *request = drawn->plot->request;
+    frag_recording *recording = &drawn->plot->recording;
     if (!frag_plot_setting_count(request, "trace-device", 0, UINT32_MAX, &device, error) ||
         !open_recording(drawn, error))
         return false;
@@ -110,7 +109,7 @@ static bool load(const plot_load *drawn, frag_error *error)
                           "%s holds %" PRIu32 " devices; device %" PRIu32
                           ", which requests most, is drawn; name another with --trace-device",
                           recording->name, recording->trace_count, trace->device);
-    *drawn->trace = trace;
+    drawn->plot->trace = trace;
     return true;
 }
 
@@ -141,10 +140,9 @@ bool frag_plot_draw(frag_plot *plot, const char *kind, const frag_plot_request *
 }
 
 bool frag_plot_draw_trace(frag_plot *plot, const char *kind, const frag_plot_request *request,
-                          bool with_columns, frag_recording *recording, const frag_trace **trace,
-                          frag_plot_filler *fill, void *state, frag_error *error)
+                          bool with_columns, frag_plot_filler *fill, void *state, frag_error *error)
 {
-    plot_load drawn = {request, with_columns, recording, trace, fill, state};
+    plot_load drawn = {plot, with_columns, fill, state};
     return frag_plot_draw(plot, kind, request, fill_loaded, &drawn, error);
 }
 
@@ -221,9 +219,9 @@ bool frag_plot_skips_oom(const frag_plot *plot)
     return is_setting(plot, "on-oom", "skip");
 }
 
-bool frag_plot_times(const frag_plot *plot, const frag_trace *trace, uint64_t **times_ns,
-                     frag_error *error)
+bool frag_plot_times(const frag_plot *plot, uint64_t **times_ns, frag_error *error)
 {
+    const frag_trace *trace = plot->trace;
     *times_ns = NULL;
     if (!is_setting(plot, "x", "time"))
         return true;

@@ -63,7 +63,9 @@ typedef struct frag_plot_request {
 
 struct frag_plot {
     const frag_plot_request *request;
-    const char *kind; /* names the script: plots/KIND.gp */
+    const char *kind;         /* names the script: plots/KIND.gp */
+    frag_recording recording; /* of frag_plot_draw_trace, */
+    const frag_trace *trace;  /* and what is drawn of it */
     frag_plot_format format;
     uint64_t width;
     uint64_t height;
@@ -140,14 +142,13 @@ bool frag_plot_draw(frag_plot *plot, const char *kind, const frag_plot_request *
 /* The same for a kind that draws one trace: that of its only operand, loaded before it is filled
  * and gone after, or of the only open recording. */
 bool frag_plot_draw_trace(frag_plot *plot, const char *kind, const frag_plot_request *request,
-                          bool with_columns, frag_recording *recording, const frag_trace **trace,
-                          frag_plot_filler *fill, void *state, frag_error *error);
+                          bool with_columns, frag_plot_filler *fill, void *state,
+                          frag_error *error);
 
 /* With --x time the nanoseconds since the start of each event, never going back: recorded clocks
  * may step back a little between threads, an axis may not. The caller frees. Else *times is NULL.
  * false: the trace has no times. */
-bool frag_plot_times(const frag_plot *plot, const frag_trace *trace, uint64_t **times,
-                     frag_error *error);
+bool frag_plot_times(const frag_plot *plot, uint64_t **times, frag_error *error);
 /* --on-oom skip: runs go on without a request that cannot be served. */
 bool frag_plot_skips_oom(const frag_plot *plot);
 

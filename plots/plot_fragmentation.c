@@ -21,8 +21,6 @@ typedef struct holes_figure {
     frag_plot plot;
     frag_policy_list policies;
     frag_device_spec device;
-    frag_recording recording;
-    const frag_trace *trace;
     frag_hole_options holes;
     char names[FRAG_HOLE_SIZES_MAX][16]; /* "p90", or "" for a size given as such */
     uint64_t *times_ns;                  /* NULL: x is events */
@@ -39,7 +37,7 @@ typedef struct holes_figure {
 
 static bool sort_requests(holes_figure *state, frag_error *error)
 {
-    const frag_trace *trace = state->trace;
+    const frag_trace *trace = state->plot.trace;
     state->requests = frag_alloc(trace->stats.request_count + 1, sizeof *state->requests);
     for (uint64_t i = 0; i < trace->event_count; i++) {
         const frag_event *event = &trace->events[i];
@@ -259,7 +257,7 @@ static void define(holes_figure *state)
     frag_text oom = {0};
     frag_text title = {0};
     frag_text_add(&oom, "%s asked", FRAG_BYTES(state->oom.requested_bytes));
-    frag_text_add(&title, "%s, %s%s", state->recording.name, state->policies.specs[0].text,
+    frag_text_add(&title, "%s, %s%s", state->plot.recording.name, state->policies.specs[0].text,
                   state->oom.has_happened ? ", up to its OOM" : "");
     frag_plot_define_number(plot, "has_oom", state->oom.has_happened ? 1 : 0);
     frag_plot_define_number(plot, "oom_x",
@@ -279,12 +277,12 @@ static bool find_end(holes_figure *state, const frag_policy_spec *policy, bool i
                             .is_layout_skipped = true,
                             .context = state->plot.request->context};
     frag_run_result result;
-    if (!frag_run(&(frag_run_setup){&state->recording, state->trace, policy->ops, policy->values,
-                                    &state->device},
+    if (!frag_run(&(frag_run_setup){&state->plot.recording, state->plot.trace, policy->ops,
+                                    policy->values, &state->device},
                   &run, &result, error))
         return false;
     state->oom = result.replay.oom;
-    state->holes.end = state->trace->event_count - 1;
+    state->holes.end = state->plot.trace->event_count - 1;
     if (state->oom.has_happened && !is_oom_skipped && state->oom.event > state->holes.start)
         state->holes.end = state->oom.event;
     return true;
@@ -305,7 +303,7 @@ static bool replay(holes_figure *state, frag_error *error)
     bool is_oom_skipped = frag_plot_skips_oom(&state->plot);
     frag_policy_spec resolved = {0};
     if (!frag_policy_resolve(state->plot.request->context, &state->policies.specs[0],
-                             &state->recording, &resolved, error))
+                             &state->plot.recording, &resolved, error))
         return false;
     bool ok = find_end(state, &resolved, is_oom_skipped, error);
     if (ok) {
@@ -319,8 +317,8 @@ static bool replay(holes_figure *state, frag_error *error)
             .observer_context = state,
             .context = state->plot.request->context,
         };
-        ok = frag_run_look(&(frag_run_setup){&state->recording, state->trace, resolved.ops,
-                                             resolved.values, &state->device},
+        ok = frag_run_look(&(frag_run_setup){&state->plot.recording, state->plot.trace,
+                                             resolved.ops, resolved.values, &state->device},
                            &run, NULL, NULL, error);
         frag_progress_end(state->progress);
     }
@@ -334,17 +332,16 @@ static bool fill(void *context, frag_error *error)
     if (!sort_requests(state, error) || !find_sizes(state, error))
         return false;
     find_rows(state);
-    if (!frag_plot_times(&state->plot, state->trace, &state->times_ns, error))
+    if (!frag_plot_times(&state->plot, &state->times_ns, error))
         return false;
     uint64_t least = frag_hole_sample_min(state->holes.size_count);
     if (state->holes.sample_max < least)
         state->holes.sample_max = least;
-    state->holes.trace = state->trace;
-    state->holes.start = frag_trace_start(state->trace);
+    state->holes.trace = state->plot.trace;
+    state->holes.start = frag_trace_start(state->plot.trace);
     state->holes.positions = state->times_ns;
     state->holes.column_count = COLUMNS;
-    if (!replay(state, error) ||
-        !frag_plot_packing(&state->plot, &state->recording, state->trace, &state->packing, error))
+    if (!replay(state, error) || !frag_plot_packing(&state->plot, &state->packing, error))
         return false;
     write_data(state);
     define(state);
@@ -370,9 +367,9 @@ static bool draw(const frag_plot_request *request, frag_error *error)
     holes_figure state = {.request_count = 0};
     state.policies = *request->policies;
     state.device = *request->device;
-    bool ok = check_options(&state, request, error) &&
-              frag_plot_draw_trace(&state.plot, "fragmentation", request, true, &state.recording,
-                                   &state.trace, fill, &state, error);
+    bool ok =
+        check_options(&state, request, error) &&
+        frag_plot_draw_trace(&state.plot, "fragmentation", request, true, fill, &state, error);
     frag_hole_series_destroy(state.series);
     frag_free(state.requests);
     frag_free(state.times_ns);
@@ -380,11 +377,7 @@ static bool draw(const frag_plot_request *request, frag_error *error)
 }
 
 static const frag_command_option options[] = {
-    FRAG_POLICY_OPTIONS,
-    FRAG_DEVICE_OPTIONS,
-    FRAG_LOAD_OPTIONS,
-    FRAG_WINDOW_OR_ALL_OPTIONS,
-    FRAG_PLOT_DEVICE_OPTION,
+    FRAG_PLOT_REPLAY_OPTIONS,
     FRAG_PLOT_OOM_OPTION,
     FRAG_PLOT_AXIS_OPTION,
     {"sizes", "SIZE,...",

@@ -35,8 +35,6 @@ typedef struct front_figure {
     frag_plot plot;
     frag_policy_list policies;
     frag_device_spec device;
-    frag_recording recording;
-    const frag_trace *trace;
     point *points; /* in the order of the policies */
     char **names;  /* as they are drawn */
     frag_error *errors;
@@ -53,10 +51,10 @@ static void run_job(void *context, uint64_t index)
     frag_run_options run = {.context = state->plot.request->context};
     frag_run_result result = {0};
     if (!frag_is_cancelled(state->plot.request->context) &&
-        frag_policy_resolve(state->plot.request->context, spec, &state->recording, &resolved,
+        frag_policy_resolve(state->plot.request->context, spec, &state->plot.recording, &resolved,
                             &state->errors[index])) {
-        if (frag_run_count(&(frag_run_setup){&state->recording, state->trace, resolved.ops,
-                                             resolved.values, &state->device},
+        if (frag_run_count(&(frag_run_setup){&state->plot.recording, state->plot.trace,
+                                             resolved.ops, resolved.values, &state->device},
                            &run, &result, &state->errors[index]))
             state->points[index] =
                 (point){.policy = spec->text,
@@ -116,7 +114,7 @@ static void mark_front(front_figure *state)
 
 static uint64_t bound_of(const front_figure *state)
 {
-    return frag_trace_bound_bytes(state->trace);
+    return frag_trace_bound_bytes(state->plot.trace);
 }
 
 /* Percent; what is nearer to the bound than the lowest one that is drawn stands there. */
@@ -327,7 +325,7 @@ static void define(front_figure *state, const axis_ends *ends)
 {
     frag_plot *plot = &state->plot;
     frag_text title = {0};
-    frag_text_add(&title, "%s · bound: %s requested at the peak", state->recording.name,
+    frag_text_add(&title, "%s · bound: %s requested at the peak", state->plot.recording.name,
                   FRAG_BYTES(bound_of(state)));
     frag_plot_define_title(plot, title.bytes);
     frag_text_destroy(&title);
@@ -379,7 +377,7 @@ static void print_characters(front_figure *state)
     }
     qsort(state->points, count, sizeof *state->points, compare_points);
     fprintf(stream, "%s\n  %-*s  peak reserved  over bound  device calls%s\n",
-            state->recording.name, (int)width, "policy",
+            state->plot.recording.name, (int)width, "policy",
             state->is_by_time ? "  modelled time" : "");
     for (size_t i = 0; i < count; i++) {
         const point *at = &state->points[i];
@@ -397,7 +395,7 @@ static void print_characters(front_figure *state)
     }
     if (state->packing.bytes > 0) {
         frag_text bound = {0};
-        frag_text_add(&bound, "bound: %s", frag_result_bound_name(state->trace));
+        frag_text_add(&bound, "bound: %s", frag_result_bound_name(state->plot.trace));
         print_bound(stream, width, bound.bytes, bound_of(state), bound_of(state));
         frag_text_destroy(&bound);
         print_bound(stream, width, packing, state->packing.bytes, bound_of(state));
@@ -415,8 +413,7 @@ static bool fill(void *context, frag_error *error)
                          "--by time needs what calls cost; --latency FILE or --gpu NAME tell it");
     if (bound_of(state) == 0)
         return frag_fail(error, FRAG_E_INPUT, "the trace requests nothing; there is no front");
-    if (!run_policies(state, error) ||
-        !frag_plot_packing(&state->plot, &state->recording, state->trace, &state->packing, error))
+    if (!run_policies(state, error) || !frag_plot_packing(&state->plot, &state->packing, error))
         return false;
     if (frag_is_cancelled(state->plot.request->context))
         return true;
@@ -460,8 +457,7 @@ static bool draw(const frag_plot_request *request, frag_error *error)
     front_figure state = {.plot = {.kind = "front"}};
     state.policies = *request->policies;
     state.device = *request->device;
-    bool ok = frag_plot_draw_trace(&state.plot, "front", request, false, &state.recording,
-                                   &state.trace, fill, &state, error);
+    bool ok = frag_plot_draw_trace(&state.plot, "front", request, false, fill, &state, error);
     for (size_t i = 0; state.names != NULL && i < state.policies.count; i++)
         frag_free(state.names[i]);
     frag_free(state.names);

@@ -27,8 +27,6 @@ typedef struct map_figure {
     frag_plot plot;
     frag_policy_list policies;
     frag_device_spec device;
-    frag_recording recording;
-    const frag_trace *trace;
     frag_layout layout;
     uint64_t *times_ns; /* NULL: x is events */
     uint64_t start;     /* the first event drawn */
@@ -154,7 +152,7 @@ static void define_groups(map_figure *state)
 /* Seconds or events; what ends with the run ends with its last event. */
 static double x_of(const map_figure *state, uint64_t event)
 {
-    uint64_t last = state->trace->event_count - 1;
+    uint64_t last = state->plot.trace->event_count - 1;
     return frag_plot_x(state->times_ns, state->times_ns != NULL && event > last ? last : event);
 }
 
@@ -170,11 +168,11 @@ static void write_life(const map_figure *state, const char *kind, const frag_lif
             life->bytes);
     if (kind[0] == 'b') {
         fprintf(stream, "%" PRIu64 ",0x%" PRIx64 ",", life->requested_bytes,
-                frag_trace_stream_handle(state->trace, life->stream));
-        uint32_t frame = frag_site_frame(&state->recording, life->site);
+                frag_trace_stream_handle(state->plot.trace, life->stream));
+        uint32_t frame = frag_site_frame(&state->plot.recording, life->site);
         if (frame != 0) {
             frag_text name = {0};
-            frag_frame_text(&state->recording, frame - 1, NAME_CHARACTERS, &name);
+            frag_frame_text(&state->plot.recording, frame - 1, NAME_CHARACTERS, &name);
             frag_text_write_csv(stream, name.bytes);
             frag_text_destroy(&name);
         }
@@ -264,7 +262,7 @@ static void print_characters(map_figure *state)
     state->columns = plot->width - 12;
     state->rows = plot->height - 4;
     paint(state);
-    fprintf(stream, "%s, %s\n", state->recording.name, state->policies.specs[0].text);
+    fprintf(stream, "%s, %s\n", state->plot.recording.name, state->policies.specs[0].text);
     for (size_t row = state->rows; row-- > 0;) {
         bool has_mark = row + 1 == state->rows || row == 0 || row == state->rows / 2;
         double top = (double)state->layout.offset_end * (double)(row == 0 ? 0 : row + 1) /
@@ -324,7 +322,7 @@ static bool draw_picture(map_figure *state, frag_error *error)
     define_groups(state);
     frag_plot_define_unit(plot, state->layout.offset_end);
     frag_text title = {0};
-    frag_text_add(&title, "%s, %s%s", state->recording.name, state->policies.specs[0].text,
+    frag_text_add(&title, "%s, %s%s", state->plot.recording.name, state->policies.specs[0].text,
                   state->layout.oom.has_happened ? ", up to its OOM" : "");
     frag_plot_define_title(plot, title.bytes);
     frag_text_destroy(&title);
@@ -335,13 +333,13 @@ static bool fill(void *context, frag_error *error)
 {
     map_figure *state = context;
     frag_policy_spec resolved = {0};
-    state->start = frag_trace_start(state->trace);
-    if (!frag_plot_times(&state->plot, state->trace, &state->times_ns, error) ||
+    state->start = frag_trace_start(state->plot.trace);
+    if (!frag_plot_times(&state->plot, &state->times_ns, error) ||
         !frag_policy_resolve(state->plot.request->context, &state->policies.specs[0],
-                             &state->recording, &resolved, error))
+                             &state->plot.recording, &resolved, error))
         return false;
     bool ok =
-        frag_layout_record(&state->recording, state->trace, resolved.ops, resolved.values,
+        frag_layout_record(&state->plot.recording, state->plot.trace, resolved.ops, resolved.values,
                            &state->device, state->plot.request->context, &state->layout, error);
     frag_policy_spec_destroy(&resolved);
     if (!ok)
@@ -352,11 +350,11 @@ static bool fill(void *context, frag_error *error)
                             "nothing was ever held; there is nothing to draw");
     frag_groups_create(&state->keys,
                        state->colouring == COLOUR_STREAM ? FRAG_GROUP_STREAM : FRAG_GROUP_SITE,
-                       &state->recording, state->trace);
-    if (state->colouring == COLOUR_SITE && state->recording.site_count < 2)
+                       &state->plot.recording, state->plot.trace);
+    if (state->colouring == COLOUR_SITE && state->plot.recording.site_count < 2)
         frag_context_warn(state->plot.request->context,
                           "%s holds no call stacks; --colour size shows more",
-                          state->recording.name);
+                          state->plot.recording.name);
     find_groups(state);
     find_sizes(state);
     write_data(state);
@@ -386,8 +384,7 @@ static bool draw(const frag_plot_request *request, frag_error *error)
     state.policies = *request->policies;
     state.device = *request->device;
     bool ok = check_options(&state, request, error) &&
-              frag_plot_draw_trace(&state.plot, "map", request, true, &state.recording,
-                                   &state.trace, fill, &state, error);
+              frag_plot_draw_trace(&state.plot, "map", request, true, fill, &state, error);
     if (state.raster != NULL)
         frag_raster_destroy(state.raster);
     frag_layout_destroy(&state.layout);
@@ -398,11 +395,7 @@ static bool draw(const frag_plot_request *request, frag_error *error)
 }
 
 static const frag_command_option options[] = {
-    FRAG_POLICY_OPTIONS,
-    FRAG_DEVICE_OPTIONS,
-    FRAG_LOAD_OPTIONS,
-    FRAG_WINDOW_OR_ALL_OPTIONS,
-    FRAG_PLOT_DEVICE_OPTION,
+    FRAG_PLOT_REPLAY_OPTIONS,
     FRAG_PLOT_AXIS_OPTION,
     {"colour", "WHAT", .choices = "size|site|stream",
      .help = "what the colour of a block says: its size, the call site it was requested from, or "

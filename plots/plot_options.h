@@ -26,6 +26,11 @@
                     "the terminal"                                                                 \
     }
 
+/* What a kind is told that replays one trace. */
+#define FRAG_PLOT_REPLAY_OPTIONS                                                                   \
+    FRAG_POLICY_OPTIONS, FRAG_DEVICE_OPTIONS, FRAG_LOAD_OPTIONS, FRAG_WINDOW_OR_ALL_OPTIONS,       \
+        FRAG_PLOT_DEVICE_OPTION
+
 #define FRAG_PLOT_DEVICE_OPTION                                                                    \
     {                                                                                              \
         "trace-device", "N",                                                                       \

@@ -38,8 +38,6 @@ typedef struct row {
 
 typedef struct sites_figure {
     frag_plot plot;
-    frag_recording recording;
-    const frag_trace *trace;
     frag_groups groups;
     uint64_t top;
     uint64_t samples;
@@ -66,9 +64,9 @@ static void find_peak(sites_figure *state)
     frag_demand demand;
     frag_demand_change change;
     uint64_t held = 0;
-    frag_demand_begin(&demand, state->trace);
-    state->start = frag_trace_start(state->trace);
-    for (uint64_t i = 0; i < state->trace->event_count; i++) {
+    frag_demand_begin(&demand, state->plot.trace);
+    state->start = frag_trace_start(state->plot.trace);
+    for (uint64_t i = 0; i < state->plot.trace->event_count; i++) {
         if (frag_demand_step(&demand, i, &change))
             held += change.is_free ? 0 - change.bytes : change.bytes;
         if (i >= state->start && held > state->peak_bytes) {
@@ -104,14 +102,14 @@ static int compare_layers(const void *left, const void *right)
 /* What is never freed is held to the end. */
 static void add_unfreed(sites_figure *state, const frag_demand *demand)
 {
-    uint64_t end = state->trace->event_count;
-    for (uint32_t slot = 0; slot < state->trace->slot_count; slot++) {
+    uint64_t end = state->plot.trace->event_count;
+    for (uint32_t slot = 0; slot < state->plot.trace->slot_count; slot++) {
         if (demand->alloc_of[slot] == 0)
             continue;
         uint64_t alloc_event = demand->alloc_of[slot] - 1;
         uint32_t key = frag_groups_of_event(&state->groups, alloc_event);
-        frag_wide_add_product(&state->layers[key].held, state->trace->events[alloc_event].bytes,
-                              end - alloc_event);
+        frag_wide_add_product(&state->layers[key].held,
+                              state->plot.trace->events[alloc_event].bytes, end - alloc_event);
     }
 }
 
@@ -123,8 +121,8 @@ static void find_layers(sites_figure *state)
     state->layers = frag_alloc(count, sizeof *state->layers);
     for (uint32_t i = 0; i < count; i++)
         state->layers[i].key = i;
-    frag_demand_begin(&demand, state->trace);
-    for (uint64_t i = 0; i < state->trace->event_count; i++) {
+    frag_demand_begin(&demand, state->plot.trace);
+    for (uint64_t i = 0; i < state->plot.trace->event_count; i++) {
         if (!frag_demand_step(&demand, i, &change))
             continue;
         uint32_t key = frag_groups_of_event(&state->groups, change.alloc_event);
@@ -173,7 +171,7 @@ static void merge_rows(sites_figure *state)
 static void follow(sites_figure *state)
 {
     uint32_t figure_count = 2 + (uint32_t)state->layer_count;
-    uint64_t event_count = state->trace->event_count;
+    uint64_t event_count = state->plot.trace->event_count;
     uint64_t least = frag_series_row_min(figure_count);
     uint64_t third = state->samples / 3 > least ? state->samples / 3 : least;
     uint64_t rest = state->samples > third + 4 ? state->samples - third : 4;
@@ -183,7 +181,7 @@ static void follow(sites_figure *state)
     state->all = frag_series_create(&(frag_series_shape){figure_count, 1, event_count, rest});
     state->layers_too =
         frag_series_create(&(frag_series_shape){figure_count, figure_count, event_count, third});
-    frag_demand_begin(&demand, state->trace);
+    frag_demand_begin(&demand, state->plot.trace);
     for (uint64_t i = 0; i < event_count; i++) {
         if (frag_demand_step(&demand, i, &change)) {
             uint32_t key = frag_groups_of_event(&state->groups, change.alloc_event);
@@ -296,12 +294,12 @@ static void define(sites_figure *state)
     frag_plot_define_number(plot, "is_by_time", state->times_ns != NULL ? 1 : 0);
     frag_plot_define_number(plot, "x_min", frag_plot_x(state->times_ns, state->start));
     frag_plot_define_number(plot, "x_max",
-                            frag_plot_x(state->times_ns, state->trace->event_count - 1));
+                            frag_plot_x(state->times_ns, state->plot.trace->event_count - 1));
     frag_plot_define_number(plot, "x_peak", frag_plot_x(state->times_ns, state->peak_event));
     frag_plot_define_text(plot, "peak_text", FRAG_BYTES(state->peak_bytes));
     frag_plot_define_unit(plot, state->peak_bytes);
     frag_text title = {0};
-    frag_text_add(&title, "%s, requested memory by %s", state->recording.name, what(state));
+    frag_text_add(&title, "%s, requested memory by %s", state->plot.recording.name, what(state));
     frag_plot_define_title(plot, title.bytes);
     frag_text_destroy(&title);
     for (size_t i = 0; i < shown; i++)
@@ -342,14 +340,14 @@ static void print_characters(const sites_figure *state)
     size_t rows = state->plot.height > shown + 10 ? state->plot.height - shown - 5 : 6;
     const uint64_t **at = frag_alloc(columns, sizeof *at);
     double first = frag_plot_x(state->times_ns, state->start);
-    double end = frag_plot_x(state->times_ns, state->trace->event_count - 1);
+    double end = frag_plot_x(state->times_ns, state->plot.trace->event_count - 1);
     double width = (end - first) / (double)columns;
     for (size_t i = 0; i < columns; i++) {
         double from = first + width * (double)i;
         at[i] = row_of(state, from, i + 1 < columns ? from + width : HUGE_VAL);
         at[i] = at[i] == NULL && i > 0 ? at[i - 1] : at[i];
     }
-    fprintf(stream, "%s, requested memory by %s\n", state->recording.name, what(state));
+    fprintf(stream, "%s, requested memory by %s\n", state->plot.recording.name, what(state));
     for (size_t line = rows; line-- > 0;) {
         double height = (double)state->peak_bytes / (double)rows;
         bool has_mark = line + 1 == rows || line == 0 || line == rows / 2;
@@ -397,9 +395,10 @@ static bool fill(void *context, frag_error *error)
 {
     sites_figure *state = context;
     const frag_plot_request *request = state->plot.request;
-    frag_groups_create(&state->groups, grouping_of(request), &state->recording, state->trace);
-    if (state->trace->event_count > 0 &&
-        !frag_plot_times(&state->plot, state->trace, &state->times_ns, error))
+    frag_groups_create(&state->groups, grouping_of(request), &state->plot.recording,
+                       state->plot.trace);
+    if (state->plot.trace->event_count > 0 &&
+        !frag_plot_times(&state->plot, &state->times_ns, error))
         return false;
     find_peak(state);
     if (state->peak_bytes == 0)
@@ -407,13 +406,13 @@ static bool fill(void *context, frag_error *error)
                             "the trace requests nothing; there is nothing to draw");
     bool needs_stacks =
         state->groups.grouping == FRAG_GROUP_SITE || state->groups.grouping == FRAG_GROUP_PURPOSE;
-    if (needs_stacks && state->recording.site_count < 2)
+    if (needs_stacks && state->plot.recording.site_count < 2)
         frag_context_warn(request->context, "%s holds no call stacks; --by size-class shows more",
-                          state->recording.name);
+                          state->plot.recording.name);
     find_layers(state);
     follow(state);
     name_layers(state);
-    if (!frag_plot_packing(&state->plot, &state->recording, state->trace, &state->packing, error))
+    if (!frag_plot_packing(&state->plot, &state->packing, error))
         return false;
     write_data(state);
     state->plot.is_written = state->plot.format == FRAG_PLOT_TERMINAL;
@@ -429,8 +428,7 @@ static bool draw(const frag_plot_request *request, frag_error *error)
     sites_figure state = {.top = TOP_DEFAULT, .samples = SAMPLES_DEFAULT};
     bool ok = frag_plot_setting_count(request, "top", 1, TOP_MAX, &state.top, error) &&
               frag_plot_setting_count(request, "samples", 10, 1000000, &state.samples, error) &&
-              frag_plot_draw_trace(&state.plot, "sites", request, true, &state.recording,
-                                   &state.trace, fill, &state, error);
+              frag_plot_draw_trace(&state.plot, "sites", request, true, fill, &state, error);
     for (size_t i = 0; i < LAYERS_MAX; i++)
         frag_free(state.names[i]);
     frag_series_destroy(state.all);

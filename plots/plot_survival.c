@@ -35,8 +35,6 @@ typedef struct survival_figure {
     frag_plot plot;
     frag_policy_list policies;
     frag_device_spec device;
-    frag_recording recording;
-    const frag_trace *trace;
     frag_repeats repeats; /* of the trace */
     uint64_t samples;
     uint64_t first; /* the least capacity drawn */
@@ -62,9 +60,9 @@ static bool add_interval(const survival_figure *state, curve *line, const frag_p
                             .plan = line->plan,
                             .repeats = &state->repeats};
     frag_run_result result;
-    if (!frag_run(
-            &(frag_run_setup){&state->recording, state->trace, spec->ops, spec->values, &device},
-            &run, &result, &line->error))
+    if (!frag_run(&(frag_run_setup){&state->plot.recording, state->plot.trace, spec->ops,
+                                    spec->values, &device},
+                  &run, &result, &line->error))
         return false;
     bool is_same_known =
         !result.is_capacity_read && result.refused_need_min_bytes != FRAG_UNLIMITED;
@@ -75,7 +73,7 @@ static bool add_interval(const survival_figure *state, curve *line, const frag_p
     *FRAG_APPEND(line->intervals, line->count, line->capacity) = (interval){
         .low = capacity,
         .high = end,
-        .oom_event = oom->has_happened ? oom->event : state->trace->event_count,
+        .oom_event = oom->has_happened ? oom->event : state->plot.trace->event_count,
         .served = served_of(&result.replay),
     };
     *next = end > capacity + step ? end : capacity + step;
@@ -93,10 +91,10 @@ static uint64_t settled(const frag_capacity_result *least, uint64_t page_bytes)
 static bool follow(const survival_figure *state, curve *line, const frag_policy_spec *spec)
 {
     const frag_capacity_result *least = &line->least;
-    if (!frag_replay_plan(
-            &(frag_run_setup){&state->recording, state->trace, spec->ops, spec->values, NULL}, NULL,
-            &line->plan, &line->error) ||
-        !frag_find_capacity(&(frag_run_setup){&state->recording, state->trace, spec->ops,
+    if (!frag_replay_plan(&(frag_run_setup){&state->plot.recording, state->plot.trace, spec->ops,
+                                            spec->values, NULL},
+                          NULL, &line->plan, &line->error) ||
+        !frag_find_capacity(&(frag_run_setup){&state->plot.recording, state->plot.trace, spec->ops,
                                               spec->values, &state->device},
                             &state->repeats, state->plot.request->context, &line->least,
                             &line->error))
@@ -126,7 +124,7 @@ static void follow_job(void *context, uint64_t index)
     frag_policy_spec resolved = {0};
     if (!frag_is_cancelled(state->plot.request->context) &&
         frag_policy_resolve(state->plot.request->context, &state->policies.specs[index],
-                            &state->recording, &resolved, &line->error)) {
+                            &state->plot.recording, &resolved, &line->error)) {
         line->is_ok = follow(state, line, &resolved);
         frag_policy_plan_destroy(resolved.ops, line->plan);
         line->plan = NULL;
@@ -141,8 +139,8 @@ static void write_row(const survival_figure *state, const char *kind, size_t ser
                       const interval *at)
 {
     FILE *stream = state->plot.data;
-    uint64_t requests = state->trace->stats.request_count;
-    bool is_survived = at->oom_event == state->trace->event_count;
+    uint64_t requests = state->plot.trace->stats.request_count;
+    bool is_survived = at->oom_event == state->plot.trace->event_count;
     fprintf(stream, "%s,%zu,", kind, series);
     frag_text_write_csv(stream, state->policies.specs[series - 1].text);
     fprintf(stream, ",%" PRIu64 ",", at->low);
@@ -195,10 +193,10 @@ static void define(survival_figure *state, uint64_t max_bytes)
     frag_plot_define_number(plot, "max_bytes", (double)max_bytes);
     frag_plot_define_unit(plot, max_bytes);
     frag_text bound = {0};
-    frag_text_add(&bound, ": %s", FRAG_BYTES(frag_trace_bound_bytes(state->trace)));
+    frag_text_add(&bound, ": %s", FRAG_BYTES(frag_trace_bound_bytes(state->plot.trace)));
     frag_plot_define_text(plot, "bound_text", bound.bytes);
     frag_text_destroy(&bound);
-    frag_plot_define_title(plot, state->recording.name);
+    frag_plot_define_title(plot, state->plot.recording.name);
     for (size_t i = 0; i < count; i++)
         frag_text_destroy(&names[i]);
     frag_free(names);
@@ -208,14 +206,14 @@ static void define(survival_figure *state, uint64_t max_bytes)
 static bool fill(void *context, frag_error *error)
 {
     survival_figure *state = context;
-    uint64_t least = frag_trace_bound_bytes(state->trace) + state->device.used_by_others_bytes;
-    if (state->trace->stats.request_count == 0)
+    uint64_t least = frag_trace_bound_bytes(state->plot.trace) + state->device.used_by_others_bytes;
+    if (state->plot.trace->stats.request_count == 0)
         return frag_fail_in(error, FRAG_E_INPUT, frag_plot_source_name(state->plot.request),
                             "the trace requests nothing; there is nothing to draw");
-    state->page_bytes = frag_device_page(&state->device, state->trace);
+    state->page_bytes = frag_device_page(&state->device, state->plot.trace);
     state->first = frag_round_up(least > 0 ? least : 1, state->page_bytes);
     state->curves = frag_alloc(state->policies.count, sizeof *state->curves);
-    frag_repeats_find(state->trace, &state->repeats);
+    frag_repeats_find(state->plot.trace, &state->repeats);
     state->progress = frag_progress_start(state->plot.request->context, "searching", "policies",
                                           state->policies.count);
     frag_for_each(frag_context_threads(state->plot.request->context), state->policies.count,
@@ -225,7 +223,7 @@ static bool fill(void *context, frag_error *error)
     if (frag_is_cancelled(state->plot.request->context))
         return true;
     frag_row_packing packing = {0};
-    if (!frag_plot_packing(&state->plot, &state->recording, state->trace, &packing, error))
+    if (!frag_plot_packing(&state->plot, &packing, error))
         return false;
     uint64_t marked =
         frag_round_up(packing.bytes + state->device.used_by_others_bytes, state->page_bytes);
@@ -270,8 +268,7 @@ static bool draw(const frag_plot_request *request, frag_error *error)
     state.policies = *request->policies;
     state.device = *request->device;
     bool ok = check_options(&state, request, error) &&
-              frag_plot_draw_trace(&state.plot, "survival", request, false, &state.recording,
-                                   &state.trace, fill, &state, error);
+              frag_plot_draw_trace(&state.plot, "survival", request, false, fill, &state, error);
     for (size_t i = 0; state.curves != NULL && i < state.policies.count; i++)
         frag_free(state.curves[i].intervals);
     frag_free(state.curves);
@@ -279,11 +276,7 @@ static bool draw(const frag_plot_request *request, frag_error *error)
 }
 
 static const frag_command_option options[] = {
-    FRAG_POLICY_OPTIONS,
-    FRAG_DEVICE_OPTIONS,
-    FRAG_LOAD_OPTIONS,
-    FRAG_WINDOW_OR_ALL_OPTIONS,
-    FRAG_PLOT_DEVICE_OPTION,
+    FRAG_PLOT_REPLAY_OPTIONS,
     {"samples", "N",
      .help = "replays of each policy at most. If the result changes at more capacities than that, "
              "the curve is coarser; the least surviving capacity stays exact (default: 400)"},

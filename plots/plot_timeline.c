@@ -16,8 +16,6 @@ typedef struct timeline_figure {
     frag_plot plot;
     frag_policy_list policies;
     frag_device_spec device;
-    frag_recording recording;
-    const frag_trace *trace;
     uint64_t samples;
     uint64_t *times_ns; /* since the start, never going back; NULL: x is events */
     uint64_t max_bytes;
@@ -51,7 +49,7 @@ typedef enum fact { FACT_DEMAND, FACT_RECORDED } fact;
 /* Requested bytes whatever a policy makes of them, or reserved bytes of the recorded allocator. */
 static frag_timeline *follow(const timeline_figure *state, fact wanted)
 {
-    const frag_trace *trace = state->trace;
+    const frag_trace *trace = state->plot.trace;
     frag_timeline *timeline = frag_timeline_create(trace->event_count, state->samples);
     frag_demand demand;
     frag_demand_change change;
@@ -131,7 +129,7 @@ static void write_oom(timeline_figure *state, size_t series, const char *label, 
 /* For the whole run, said once. */
 static void write_bound(timeline_figure *state)
 {
-    write_head(state, "bound", 0, "", state->trace->event_count - 1);
+    write_head(state, "bound", 0, "", state->plot.trace->event_count - 1);
     fprintf(state->plot.data, ",,,%" PRIu64 ",%s\n", state->packing.bytes, FRAG_PLOT_PACKING_NAME);
     note_max(state, state->packing.bytes);
 }
@@ -140,10 +138,10 @@ static bool write_policy(timeline_figure *state, size_t series, frag_error *erro
 {
     const frag_policy_spec *spec = &state->policies.specs[series - 1];
     frag_policy_spec resolved = {0};
-    if (!frag_policy_resolve(state->plot.request->context, spec, &state->recording, &resolved,
+    if (!frag_policy_resolve(state->plot.request->context, spec, &state->plot.recording, &resolved,
                              error))
         return false;
-    frag_timeline *timeline = frag_timeline_create(state->trace->event_count, state->samples);
+    frag_timeline *timeline = frag_timeline_create(state->plot.trace->event_count, state->samples);
     frag_run_options run = {
         .is_oom_skipped = frag_plot_skips_oom(&state->plot),
         .is_layout_skipped = true,
@@ -152,7 +150,7 @@ static bool write_policy(timeline_figure *state, size_t series, frag_error *erro
         .context = state->plot.request->context,
     };
     frag_run_result result;
-    bool ok = frag_run(&(frag_run_setup){&state->recording, state->trace, resolved.ops,
+    bool ok = frag_run(&(frag_run_setup){&state->plot.recording, state->plot.trace, resolved.ops,
                                          resolved.values, &state->device},
                        &run, &result, error);
     if (ok) {
@@ -196,8 +194,8 @@ static size_t list_labels(const timeline_figure *state, oom_label *labels)
     double line = 15 * frag_plot_letter_scale(&state->plot);
     double lines = fmax(AXES_HEIGHT * (double)state->plot.height / line, 1);
     double line_bytes = 1.1 * fmax((double)state->max_bytes, 1) / lines;
-    double first = frag_plot_x(state->times_ns, frag_trace_start(state->trace));
-    double last = frag_plot_x(state->times_ns, state->trace->event_count - 1);
+    double first = frag_plot_x(state->times_ns, frag_trace_start(state->plot.trace));
+    double last = frag_plot_x(state->times_ns, state->plot.trace->event_count - 1);
     size_t count = 0;
     for (size_t i = 0; i < state->policies.count; i++) {
         const frag_oom *oom = &state->ooms[i];
@@ -281,28 +279,28 @@ static void define(timeline_figure *state)
     frag_plot_define_number(plot, "policy_count", (double)state->policies.count);
     frag_plot_define_number(plot, "is_by_time", state->times_ns != NULL ? 1 : 0);
     frag_plot_define_number(plot, "max_bytes", (double)state->max_bytes);
-    frag_plot_define_number(plot, "event_count", (double)state->trace->event_count);
+    frag_plot_define_number(plot, "event_count", (double)state->plot.trace->event_count);
     frag_plot_define_number(plot, "x_min",
-                            frag_plot_x(state->times_ns, frag_trace_start(state->trace)));
+                            frag_plot_x(state->times_ns, frag_trace_start(state->plot.trace)));
     frag_plot_define_number(plot, "x_max",
-                            frag_plot_x(state->times_ns, state->trace->event_count - 1));
+                            frag_plot_x(state->times_ns, state->plot.trace->event_count - 1));
     frag_plot_define_unit(plot, state->max_bytes);
-    frag_plot_define_title(plot, state->recording.name);
+    frag_plot_define_title(plot, state->plot.recording.name);
 }
 
 static bool fill(void *context, frag_error *error)
 {
     timeline_figure *state = context;
-    if (state->trace->event_count == 0)
+    if (state->plot.trace->event_count == 0)
         return frag_fail_in(error, FRAG_E_INPUT, frag_plot_source_name(state->plot.request),
                             "the trace has no events; there is nothing to draw");
-    if (!frag_plot_times(&state->plot, state->trace, &state->times_ns, error))
+    if (!frag_plot_times(&state->plot, &state->times_ns, error))
         return false;
     fputs("kind,series,policy,event,time_ns,requested_bytes,allocated_bytes,active_bytes,reserved_"
           "bytes,label\n",
           state->plot.data);
     write_fact(state, FACT_DEMAND);
-    bool has_recorded = state->trace->stats.observed_reserved_peak_bytes > 0;
+    bool has_recorded = state->plot.trace->stats.observed_reserved_peak_bytes > 0;
     if (has_recorded)
         write_fact(state, FACT_RECORDED);
     frag_plot_define_number(&state->plot, "has_recorded", has_recorded ? 1 : 0);
@@ -317,8 +315,7 @@ static bool fill(void *context, frag_error *error)
         frag_progress_add(progress, 1);
     }
     frag_progress_end(progress);
-    ok = ok &&
-         frag_plot_packing(&state->plot, &state->recording, state->trace, &state->packing, error);
+    ok = ok && frag_plot_packing(&state->plot, &state->packing, error);
     if (ok && state->packing.bytes > 0)
         write_bound(state);
     if (ok)
@@ -333,8 +330,7 @@ static bool draw(const frag_plot_request *request, frag_error *error)
     state.device = *request->device;
     bool ok = frag_plot_setting_count(request, "samples", FRAG_TIMELINE_SAMPLES_MIN, 1000000,
                                       &state.samples, error) &&
-              frag_plot_draw_trace(&state.plot, "timeline", request, true, &state.recording,
-                                   &state.trace, fill, &state, error);
+              frag_plot_draw_trace(&state.plot, "timeline", request, true, fill, &state, error);
     frag_free(state.times_ns);
     frag_free(state.ooms);
     frag_free(state.peaks);
@@ -342,11 +338,7 @@ static bool draw(const frag_plot_request *request, frag_error *error)
 }
 
 static const frag_command_option options[] = {
-    FRAG_POLICY_OPTIONS,
-    FRAG_DEVICE_OPTIONS,
-    FRAG_LOAD_OPTIONS,
-    FRAG_WINDOW_OR_ALL_OPTIONS,
-    FRAG_PLOT_DEVICE_OPTION,
+    FRAG_PLOT_REPLAY_OPTIONS,
     FRAG_PLOT_OOM_OPTION,
     FRAG_PLOT_AXIS_OPTION,
     {"samples", "N", .help = "points of a line; peaks are never lost (default: 4000)"},

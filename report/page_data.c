@@ -187,7 +187,7 @@ static void add_request_columns(frag_columns *columns, const frag_page_view *vie
     for (uint32_t i = 0; i < requests->count; i++)
         frag_columns_add(columns, trace->events[requests->events[i]].stream);
     for (uint32_t i = 0; i < requests->count; i++)
-        frag_columns_add(columns, trace->pools != NULL ? trace->pools[requests->events[i]] : 0);
+        frag_columns_add(columns, frag_trace_pool(trace, requests->events[i]));
 }
 
 /* Microseconds since the first event, never going back: recorded clocks may step back a little

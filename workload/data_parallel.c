@@ -211,8 +211,7 @@ frag_tensor frag_data_parallel_loss(frag_tape *tape, frag_data_parallel *paralle
     frag_tape_drop(tape, logits);
     for (uint32_t i = 0; i < model->parameter_count; i++)
         frag_tape_clear(tape, &parallel->replica.parameters[i]);
-    for (uint32_t i = 0; i < FRAG_BOOL; i++)
-        frag_tape_drop(tape, copies[i]);
+    frag_tape_drop_all(tape, copies, FRAG_BOOL);
     frag_tape_clear(tape, &parallel->replica.scale);
     frag_tape_drop(tape, part.ids);
     frag_tape_drop(tape, part.labels);
@@ -230,8 +229,7 @@ static void fill_zeros(frag_tape *tape, const frag_data_parallel *parallel)
     for (uint32_t i = 0; i < parallel->model->parameter_count; i++)
         if (frag_tape_gradient(tape, parallel->slots[i]) == 0)
             frag_tape_set_gradient(tape, parallel->slots[i],
-                                   frag_tape_empty(tape, frag_tape_count(tape, parallel->slots[i]),
-                                                   frag_tape_dtype(tape, parallel->slots[i])));
+                                   frag_tape_empty_like(tape, parallel->slots[i]));
 }
 
 /* What a chunk is copied to; a gradient alone stays where it is. */
@@ -273,8 +271,7 @@ static void reduce(frag_tape *tape, void *context, uint32_t hook)
                 hand_out(tape, parallel, i, sums[number]);
     }
     frag_tape_drop(tape, flat);
-    for (uint32_t i = 0; i < all.count; i++)
-        frag_tape_drop(tape, sums[i]);
+    frag_tape_drop_all(tape, sums, all.count);
     for (uint32_t i = 0; i < count; i++)
         frag_tape_clear_gradient(tape, parallel->slots[i]);
     frag_free(sums);

@@ -103,8 +103,7 @@ static void send(frag_tape *tape, const frag_tensor *tensors, uint32_t count)
 
 static void drop_buckets(frag_tape *tape, frag_ddp *ddp)
 {
-    for (uint32_t i = 0; i < ddp->bucket_count; i++)
-        frag_tape_drop(tape, ddp->buckets[i]);
+    frag_tape_drop_all(tape, ddp->buckets, ddp->bucket_count);
     ddp->bucket_count = 0;
 }
 
@@ -158,8 +157,7 @@ static void compare(frag_tape *tape, const frag_model *model, uint64_t devices)
     frag_tape_drop(tape, frag_tape_empty(tape, devices, FRAG_I64)); /* as NCCL gathers them */
     frag_tensor sizes = frag_tape_empty(tape, numbers, FRAG_I64);
     frag_tape_drop(tape, own);
-    for (uint64_t i = 0; i < devices; i++)
-        frag_tape_drop(tape, others[i]);
+    frag_tape_drop_all(tape, others, devices);
     frag_tape_drop(tape, sizes);
     frag_free(others);
 }

@@ -147,8 +147,7 @@ static void load_batch(program *running)
 
 static void drop_outputs(frag_tape *tape, frag_outputs *outputs)
 {
-    for (uint32_t i = 0; i < outputs->count; i++)
-        frag_tape_drop(tape, outputs->tensors[i]);
+    frag_tape_drop_all(tape, outputs->tensors, outputs->count);
     frag_free(outputs->tensors);
     *outputs = (frag_outputs){.count = 0};
 }
@@ -463,7 +462,7 @@ static void run_program(program *running)
     frag_tape_begin(running->tape, "load");
     frag_tape_set_kind(running->tape, FRAG_REQUEST_WEIGHT);
     frag_tape_set_silent(running->tape, is_replica(running));
-    running->family->build(running->tape, &running->model);
+    frag_model_build(running->tape, running->family, &running->model);
     frag_tape_set_silent(running->tape, false);
     frag_model_prepare(running->tape, &running->model);
     frag_tape_set_kind(running->tape, FRAG_REQUEST_TEMPORARY);

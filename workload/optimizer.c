@@ -25,11 +25,6 @@ void frag_optimizer_destroy(frag_optimizer_state *state)
     frag_free(state);
 }
 
-static frag_tensor like(frag_tape *tape, frag_tensor of)
-{
-    return frag_tape_empty(tape, frag_tape_count(tape, of), frag_tape_dtype(tape, of));
-}
-
 /* Optimizers pass over parameters without a gradient. */
 static bool is_trained(const frag_tape *tape, const frag_model *model, uint32_t i)
 {
@@ -47,7 +42,7 @@ static void make_averages(frag_tape *tape, const frag_optimizer_state *state, ui
         if (model->workload->optimizer_loop == FRAG_LOOP_FUSED)
             (void)frag_tape_empty(tape, 1, FRAG_F32);
         for (uint32_t average = 0; average < count; average++)
-            (void)like(tape, model->parameters[i]);
+            (void)frag_tape_empty_like(tape, model->parameters[i]);
     }
     frag_tape_set_kind(tape, FRAG_REQUEST_TEMPORARY);
 }
@@ -84,7 +79,7 @@ static void take_roots_foreach(frag_tape *tape, const frag_model *model)
         for (uint32_t i = 0; i < count; i++)
             if (is_trained(tape, model, i) &&
                 frag_tape_dtype(tape, model->parameters[i]) == types[type - 1])
-                roots[i] = like(tape, model->parameters[i]);
+                roots[i] = frag_tape_empty_like(tape, model->parameters[i]);
         if (before != NULL)
             drop_roots(tape, before, count);
         before = roots;
@@ -101,9 +96,9 @@ static void take_roots_single(frag_tape *tape, const frag_model *model, bool is_
     for (uint32_t i = 0; i < model->parameter_count; i++) {
         if (!is_trained(tape, model, i))
             continue;
-        frag_tensor root = like(tape, model->parameters[i]);
+        frag_tensor root = frag_tape_empty_like(tape, model->parameters[i]);
         if (is_divided)
-            frag_tape_set(tape, &root, like(tape, root));
+            frag_tape_set(tape, &root, frag_tape_empty_like(tape, root));
         frag_tape_set(tape, &denominator, root);
     }
     frag_tape_drop(tape, denominator);
@@ -165,12 +160,12 @@ static void step_factored(frag_tape *tape, const frag_model *model, uint32_t i, 
                       reduce(tape,
                              (frag_reduction){matrices * shape->columns, shape->rows, false, 0},
                              dtype));
-        frag_tape_set(tape, &names->estimate, like(tape, parameter));
+        frag_tape_set(tape, &names->estimate, frag_tape_empty_like(tape, parameter));
         frag_tape_use_blas(tape);
         frag_tape_drop(tape, reduce(tape, (frag_reduction){matrices, shape->rows, true, 0}, dtype));
     } else {
-        frag_tape_set(tape, &names->squares, like(tape, parameter));
-        frag_tape_set(tape, &names->estimate, like(tape, parameter));
+        frag_tape_set(tape, &names->squares, frag_tape_empty_like(tape, parameter));
+        frag_tape_set(tape, &names->estimate, frag_tape_empty_like(tape, parameter));
     }
     frag_tape_set(tape, &names->update, frag_tape_keep(tape, names->estimate));
     frag_tape_drop(tape, reduce(tape, whole, dtype));
@@ -245,7 +240,7 @@ void frag_optimizer_step(frag_tape *tape, frag_optimizer_state *state)
         frag_tape_set_kind(tape, FRAG_REQUEST_OPTIMIZER);
         for (uint32_t i = 0; i < model->parameter_count && !state->has_state; i++)
             if (is_trained(tape, model, i))
-                (void)like(tape, model->parameters[i]);
+                (void)frag_tape_empty_like(tape, model->parameters[i]);
         frag_tape_set_kind(tape, FRAG_REQUEST_TEMPORARY);
         break;
     case FRAG_OPTIMIZER_SGD:

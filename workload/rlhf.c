@@ -23,7 +23,7 @@ static void build_beside(frag_tape *tape, const frag_rlhf *rlhf, frag_model *mod
                           .dtype = rlhf->model->dtype,
                           .is_frozen = true};
     frag_request_kind was = frag_tape_set_kind(tape, FRAG_REQUEST_WEIGHT);
-    rlhf->family->build(tape, model);
+    frag_model_build(tape, rlhf->family, model);
     frag_tape_set_kind(tape, was);
 }
 
@@ -174,7 +174,6 @@ frag_tensor frag_rlhf_loss(frag_tape *tape, frag_rlhf *rlhf, const frag_batch *b
     names[GAIN] = find_gain(tape, names);
     frag_tensor loss = find_loss(tape, names);
     frag_tape_end(tape, "forward");
-    for (uint32_t i = 0; i < NAME_COUNT; i++)
-        frag_tape_drop(tape, names[i]);
+    frag_tape_drop_all(tape, names, NAME_COUNT);
     return loss;
 }

@@ -469,25 +469,21 @@ static void replay_first(frag_replay *replay, uint64_t end)
     .options = fit_options, .empty_cache = fit_empty_cache, .rounded = fit_rounded,                \
     .walk = fit_walk, .check = fit_check
 
-#define FIT_JOINS "with free neighbours of the range or of its segment, at once"
-#define FIT_CUTS                                                                                   \
-    "unless the remainder is below min_split; the low end is "                                     \
-    "handed out. With max_split, larger holes are not split "                                      \
-    "and serve only requests above it"
-#define FIT_GROWS                                                                                  \
-    FRAG_RULE_MAPPED_AT_ITS_END                                                                    \
-    "Or device mallocs in multiples of grow (space=segments). Free memory at "                     \
-    "the end, or all free segments, goes back "                                                    \
-    "on empty_cache and before a request fails; then the "                                         \
-    "device is asked again"
+/* But for which hole it is. */
+#define FIT_RULES                                                                                  \
+    .rounding = FRAG_RULE_TO_ALIGN,                                                                \
+    .cuts = "unless the remainder is below min_split; the low end is handed out. With max_split, " \
+            "larger holes are not split and serve only requests above it",                         \
+    .joins = "with free neighbours of the range or of its segment, at once",                       \
+    .grows = FRAG_RULE_MAPPED_AT_ITS_END                                                           \
+        "Or device mallocs in multiples of grow (space=segments). Free memory at the end, or all " \
+        "free segments, goes back on empty_cache and before a request fails; then the device is "  \
+        "asked again",                                                                             \
+    .streams = FRAG_RULE_IGNORED
 
 static const frag_policy_rules best_fit_rules = {
-    .rounding = FRAG_RULE_TO_ALIGN,
     .takes = "the smallest hole that is large enough; of equal ones the lowest",
-    .cuts = FIT_CUTS,
-    .joins = FIT_JOINS,
-    .grows = FIT_GROWS,
-    .streams = FRAG_RULE_IGNORED,
+    FIT_RULES,
 };
 
 /* Searches know sizes and addresses of holes alone, but for the rover of next fit. */
@@ -515,12 +511,8 @@ const frag_policy_ops frag_policy_best_fit = {
 };
 
 static const frag_policy_rules first_fit_rules = {
-    .rounding = FRAG_RULE_TO_ALIGN,
     .takes = "the lowest hole that is large enough",
-    .cuts = FIT_CUTS,
-    .joins = FIT_JOINS,
-    .grows = FIT_GROWS,
-    .streams = FRAG_RULE_IGNORED,
+    FIT_RULES,
 };
 
 static const frag_policy_engine first_fit_engine = {.replay = replay_first,
@@ -542,13 +534,9 @@ const frag_policy_ops frag_policy_first_fit = {
 };
 
 static const frag_policy_rules next_fit_rules = {
-    .rounding = FRAG_RULE_TO_ALIGN,
     .takes = "the first hole that is large enough, searching from the end of the last grant (or "
              "the start of the hole that now covers it), then from the start of memory",
-    .cuts = FIT_CUTS,
-    .joins = FIT_JOINS,
-    .grows = FIT_GROWS,
-    .streams = FRAG_RULE_IGNORED,
+    FIT_RULES,
 };
 
 const frag_policy_ops frag_policy_next_fit = {
@@ -566,12 +554,8 @@ const frag_policy_ops frag_policy_next_fit = {
 };
 
 static const frag_policy_rules worst_fit_rules = {
-    .rounding = FRAG_RULE_TO_ALIGN,
     .takes = "the largest hole; of equal ones the lowest",
-    .cuts = FIT_CUTS,
-    .joins = FIT_JOINS,
-    .grows = FIT_GROWS,
-    .streams = FRAG_RULE_IGNORED,
+    FIT_RULES,
 };
 
 static const frag_policy_engine worst_fit_engine = {.shows_all = fit_shows_all};

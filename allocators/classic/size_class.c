@@ -635,27 +635,21 @@ static bool size_class_check(const frag_policy *policy, frag_error *error)
     .rounded = size_class_rounded, .walk = size_class_walk, .check = size_class_check
 
 #define SLAB_ROUNDS "multiples of 512 bytes; above large to whole pages"
-#define SLAB_TAKES                                                                                 \
-    "the lowest free slot in the slab of its class that got "                                      \
-    "one last (newly opened, or full before); else in a free "                                     \
-    "slab. Above large the smallest free segment that is "                                         \
-    "large enough, if it exceeds the request by at most the "                                      \
-    "share surplus"
-#define SLAB_CUTS "slabs into equal slots of one class; slots and large segments never"
-#define SLAB_JOINS "never; a slab whose slots are all free serves any class"
-#define SLAB_GROWS                                                                                 \
-    "device mallocs of slab bytes, above large of the "                                            \
-    "request. Up to keep bytes of free ones are cached; one "                                      \
-    "more goes back at once, and all go back on empty_cache "                                      \
-    "and when the device refuses, which is then asked again"
+/* But for the classes. */
+#define SLAB_RULES                                                                                 \
+    .takes = "the lowest free slot in the slab of its class that got one last (newly opened, or "  \
+             "full before); else in a free slab. Above large the smallest free segment that is "   \
+             "large enough, if it exceeds the request by at most the share surplus",               \
+    .cuts = "slabs into equal slots of one class; slots and large segments never",                 \
+    .joins = "never; a slab whose slots are all free serves any class",                            \
+    .grows = "device mallocs of slab bytes, above large of the request. Up to keep bytes of free " \
+             "ones are cached; one more goes back at once, and all go back on empty_cache and "    \
+             "when the device refuses, which is then asked again",                                 \
+    .streams = FRAG_RULE_IGNORED
 
 static const frag_policy_rules size_class_rules = {
     .rounding = "to the next of the classes, 4 to a doubling, all " SLAB_ROUNDS,
-    .takes = SLAB_TAKES,
-    .cuts = SLAB_CUTS,
-    .joins = SLAB_JOINS,
-    .grows = SLAB_GROWS,
-    .streams = FRAG_RULE_IGNORED,
+    SLAB_RULES,
 };
 
 const frag_policy_ops frag_policy_size_class = {
@@ -671,11 +665,7 @@ const frag_policy_ops frag_policy_size_class = {
 
 static const frag_policy_rules slab_rules = {
     .rounding = "to the next of the classes, 1 to a doubling, all " SLAB_ROUNDS,
-    .takes = SLAB_TAKES,
-    .cuts = SLAB_CUTS,
-    .joins = SLAB_JOINS,
-    .grows = SLAB_GROWS,
-    .streams = FRAG_RULE_IGNORED,
+    SLAB_RULES,
 };
 
 const frag_policy_ops frag_policy_slab = {

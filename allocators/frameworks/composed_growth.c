@@ -1,5 +1,6 @@
 #include "allocators/frameworks/composed_growth.h"
 
+#include "base/bits.h"
 #include "base/bytes.h"
 
 #define REGION_UNIT 256u
@@ -27,28 +28,23 @@ bool frag_grow_plain(frag_composed *composed, const frag_shortage *shortage, uin
 
 /* ---- RMM's pool */
 
-static uint64_t larger(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
-
 bool frag_grow_doubling(frag_composed *composed, const frag_shortage *shortage, uint32_t *hole)
 {
     frag_growth_state *growth = &composed->growth;
     uint64_t wanted = shortage->bytes;
-    uint64_t bytes = larger(wanted, growth->step_bytes);
+    uint64_t bytes = frag_larger(wanted, growth->step_bytes);
     if (growth->limit_bytes != FRAG_UNLIMITED) {
         uint64_t left = growth->step_bytes < growth->limit_bytes
                             ? frag_align_up(growth->limit_bytes - growth->step_bytes, LIMIT_UNIT)
                             : 0;
         if (wanted > left)
             return false;
-        bytes = larger(wanted, left / 2);
+        bytes = frag_larger(wanted, left / 2);
     }
     while (!ask(composed, shortage->list, bytes, hole)) {
         if (bytes == wanted)
             return false;
-        bytes = larger(wanted, bytes / 2);
+        bytes = frag_larger(wanted, bytes / 2);
     }
     growth->step_bytes += bytes;
     return true;
@@ -160,7 +156,7 @@ bool frag_grow_chunk(frag_composed *composed, const frag_shortage *shortage, uin
 {
     const frag_growth_state *growth = &composed->growth;
     uint32_t list = composed->rules.lists == FRAG_LISTS_BY_SIZE ? shortage->list : 0;
-    uint64_t bytes = larger(shortage->bytes, growth->chunk_bytes[list]);
+    uint64_t bytes = frag_larger(shortage->bytes, growth->chunk_bytes[list]);
     if (growth->empties_first)
         frag_composed_give_back(composed);
     if (ask(composed, shortage->list, bytes, hole))

@@ -219,11 +219,6 @@ static uint32_t cut_behind(frag_policy *policy, uint32_t id, uint64_t bytes)
     return behind;
 }
 
-static uint64_t lesser(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* Maps the first pages of an unmapped block, at least wanted bytes; the block then is free and
  * merged. What was mapped before the trace need not end where a page ends, so the last page may be
  * a short one. false: refused; releases up to 2.12 take any refusal as out of memory, later ones
@@ -234,7 +229,7 @@ static bool map_front(frag_policy *policy, uint32_t id, uint64_t wanted)
     const frag_pytorch_list *list = frag_pytorch_list_at(policy, at);
     const frag_pytorch_range *range = range_of(policy, at);
     uint64_t page_bytes = range->page_bytes;
-    uint64_t bytes = lesser(frag_round_up(wanted, page_bytes), at->bytes);
+    uint64_t bytes = frag_smaller(frag_round_up(wanted, page_bytes), at->bytes);
     /* large_segment_size_mb:21: the driver has no such pages. */
     if (page_bytes % policy->device->page_bytes != 0)
         return false;
@@ -290,13 +285,13 @@ uint32_t frag_pytorch_expand(frag_policy *policy, uint32_t list, uint64_t bytes)
     if (id == NONE)
         return NONE;
     if (is_unmapped(frag_pytorch_at(policy, id)) &&
-        !map_front(policy, id, lesser(frag_pytorch_at(policy, id)->bytes, bytes)))
+        !map_front(policy, id, frag_smaller(frag_pytorch_at(policy, id)->bytes, bytes)))
         return NONE;
     while (frag_pytorch_at(policy, id)->bytes < bytes) {
         uint32_t next = frag_pytorch_at(policy, id)->next;
         if (next == NONE || !map_front(policy, next,
-                                       lesser(bytes - frag_pytorch_at(policy, id)->bytes,
-                                              frag_pytorch_at(policy, next)->bytes)))
+                                       frag_smaller(bytes - frag_pytorch_at(policy, id)->bytes,
+                                                    frag_pytorch_at(policy, next)->bytes)))
             return NONE;
         id = next; /* it has absorbed the block before */
     }

@@ -6,21 +6,11 @@
 #include "studies/explain/explain_json.h"
 #include "studies/explain/explain_trace.h"
 
-static void add_peak(frag_json *json, const char *path, const frag_level *level)
+static void add_peak(frag_json *item, const frag_level *level)
 {
-    frag_text name = {0};
-    const struct {
-        const char *name;
-        uint64_t bytes;
-    } parts[] = {{"requested_bytes", level->requested_bytes},
-                 {"allocated_bytes", level->allocated_bytes},
-                 {"reserved_bytes", level->reserved_bytes}};
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-        frag_text_clear(&name);
-        frag_text_add(&name, "%s%s%s", path, *path != '\0' ? "." : "", parts[i].name);
-        frag_json_number(json, name.bytes, parts[i].bytes);
-    }
-    frag_text_destroy(&name);
+    frag_json_number(item, "requested_bytes", level->requested_bytes);
+    frag_json_number(item, "allocated_bytes", level->allocated_bytes);
+    frag_json_number(item, "reserved_bytes", level->reserved_bytes);
 }
 
 static void add_fits(frag_json *json, const char *name, frag_dryrun_fits fits)
@@ -68,7 +58,7 @@ static void add_phases(frag_json *json, const frag_dryrun_answer *answer)
     for (size_t i = 0; i < answer->phase_count; i++) {
         frag_json *item = frag_json_add(json, "phases");
         frag_json_text(item, "name", answer->phases[i].name);
-        add_peak(item, "", &answer->phases[i].peak);
+        add_peak(item, &answer->phases[i].peak);
     }
 }
 
@@ -79,7 +69,7 @@ static void add_devices(frag_json *json, const frag_dryrun_process *process)
         frag_json *item = frag_json_add(json, "devices");
         frag_json_number(item, "device", process->recording.traces[i].device);
         frag_json_number(item, "requests", process->recording.traces[i].stats.request_count);
-        add_peak(item, "peak", &process->answers[i].run.peak);
+        add_peak(frag_json_object(item, "peak"), &process->answers[i].run.peak);
     }
 }
 
@@ -134,7 +124,7 @@ static void add_answer(frag_json *json, const frag_dryrun_shown *shown,
                        const frag_dryrun_process *process)
 {
     const frag_dryrun_answer *answer = process->answer;
-    add_peak(json, "peak", &answer->run.peak);
+    add_peak(frag_json_object(json, "peak"), &answer->run.peak);
     frag_json_number(json, "peak_interval.reserved_low_bytes", answer->reserved_min_bytes);
     frag_json_number(json, "peak_interval.reserved_high_bytes", answer->reserved_max_bytes);
     frag_json_number(json, "peak_interval.draws", answer->draws);

@@ -20,8 +20,7 @@ static void start_table(frag_text_table *table, const char *first)
 {
     const char *const titles[] = {first, "reserved", "left", ""};
     *table = (frag_text_table){.columns = 4, .is_last_text = true};
-    for (size_t i = 0; i < 4; i++)
-        frag_text_add(frag_text_table_cell(table), "%s", titles[i]);
+    frag_text_table_add_line(table, titles);
 }
 
 static void add_row(frag_text_table *table, const char *name, const frag_dryrun_card *card,
@@ -29,9 +28,9 @@ static void add_row(frag_text_table *table, const char *name, const frag_dryrun_
 {
     uint64_t used = level->peak.reserved_bytes + card->context_bytes;
     uint64_t left = used < card->capacity_bytes ? card->capacity_bytes - used : 0;
-    frag_text_add(frag_text_table_cell(table), "%s", name);
-    frag_text_add(frag_text_table_cell(table), "%s", FRAG_BYTES(level->peak.reserved_bytes));
-    frag_text_add(frag_text_table_cell(table), "%s", level->fits ? FRAG_BYTES(left) : "-");
+    frag_text_table_add(table, name);
+    frag_text_table_add(table, FRAG_BYTES(level->peak.reserved_bytes));
+    frag_text_table_add(table, level->fits ? FRAG_BYTES(left) : "-");
     frag_text *last = frag_text_table_cell(table);
     if (level->fits)
         frag_text_add(last, "fits");

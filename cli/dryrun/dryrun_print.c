@@ -153,10 +153,10 @@ static void print_run(FILE *stream, const frag_dryrun_process *process)
 
 static void add_level(frag_text_table *table, const char *name, const frag_level *level)
 {
-    frag_text_add(frag_text_table_cell(table), "%s", name);
-    frag_text_add(frag_text_table_cell(table), "%s", FRAG_BYTES(level->requested_bytes));
-    frag_text_add(frag_text_table_cell(table), "%s", FRAG_BYTES(level->allocated_bytes));
-    frag_text_add(frag_text_table_cell(table), "%s", FRAG_BYTES(level->reserved_bytes));
+    frag_text_table_add(table, name);
+    frag_text_table_add(table, FRAG_BYTES(level->requested_bytes));
+    frag_text_table_add(table, FRAG_BYTES(level->allocated_bytes));
+    frag_text_table_add(table, FRAG_BYTES(level->reserved_bytes));
 }
 
 static void print_peaks(FILE *stream, const frag_dryrun_process *process)
@@ -164,8 +164,7 @@ static void print_peaks(FILE *stream, const frag_dryrun_process *process)
     const frag_dryrun_answer *answer = process->answer;
     frag_text_table table = {.columns = 4};
     static const char *const titles[] = {"peak", "requested", "allocated", "reserved"};
-    for (size_t i = 0; i < 4; i++)
-        frag_text_add(frag_text_table_cell(&table), "%s", titles[i]);
+    frag_text_table_add_line(&table, titles);
     for (size_t i = 0; i < answer->phase_count; i++)
         add_level(&table, answer->phases[i].name, &answer->phases[i].peak);
     add_level(&table, "whole run", &answer->run.peak);

@@ -51,7 +51,7 @@ static void print_try(frag_text_table *table, const frag_world *world, const cha
     frag_world_try one = frag_world_try_of(world, index);
     if (one.run_count == 0)
         return;
-    frag_text_add(frag_text_table_cell(table), "%s", label);
+    frag_text_table_add(table, label);
     frag_text *outcome = frag_text_table_cell(table);
     if (one.failed_count > 0)
         frag_text_add(outcome, "rank %" PRIu32, world->ranks[one.rank].number);
@@ -59,12 +59,12 @@ static void print_try(frag_text_table *table, const frag_world *world, const cha
         frag_text_add(outcome, " and %zu more", one.failed_count - 1);
     if (one.failed_count == 0)
         frag_text_add(outcome, "none");
-    frag_text_add(frag_text_table_cell(table), "%s", FRAG_BYTES(one.reserved_bytes));
+    frag_text_table_add(table, FRAG_BYTES(one.reserved_bytes));
     frag_text *spare = frag_text_table_cell(table);
     if (one.failed_count == 0)
         frag_text_add(spare, "%s, rank %" PRIu32, FRAG_BYTES(capacity - one.reserved_bytes),
                       world->ranks[one.rank].number);
-    frag_text_add(frag_text_table_cell(table), "%s", FRAG_COUNT(one.device_calls));
+    frag_text_table_add(table, FRAG_COUNT(one.device_calls));
 }
 
 /* As PYTORCH_CUDA_ALLOC_CONF has it, where it is PyTorch's. */
@@ -102,8 +102,7 @@ static void print_tries(FILE *stream, const frag_world *world, const frag_policy
     static const char *const titles[] = {"one setting for all ranks", "out of memory",
                                          "most reserved", "least to spare", "device calls"};
     frag_text_table table = {.columns = 5};
-    for (size_t i = 0; i < table.columns; i++)
-        frag_text_add(frag_text_table_cell(&table), "%s", titles[i]);
+    frag_text_table_add_line(&table, titles);
     for (size_t i = 0; i < tried->count; i++)
         print_try(&table, world, tried->specs[i].text, i, capacity);
     fputc('\n', stream);

@@ -8,22 +8,17 @@
 #include "sim/device/card_json.h"
 #include "sim/device/card_table.h"
 
-static void add_cell(frag_text_table *table, const char *text)
-{
-    frag_text_add(frag_text_table_cell(table), "%s", text);
-}
-
 /* Unknown is nothing, as everywhere. */
 static void add_bytes(frag_text_table *table, uint64_t bytes)
 {
     char text[FRAG_BYTES_TEXT_MAX] = "";
-    add_cell(table, bytes > 0 ? frag_bytes_text(bytes, text) : "");
+    frag_text_table_add(table, bytes > 0 ? frag_bytes_text(bytes, text) : "");
 }
 
 static void add_count(frag_text_table *table, uint64_t count)
 {
     char text[FRAG_BYTES_TEXT_MAX] = "";
-    add_cell(table, count > 0 ? frag_count_text(count, text) : "");
+    frag_text_table_add(table, count > 0 ? frag_count_text(count, text) : "");
 }
 
 static void add_headers(frag_text_table *table)
@@ -32,21 +27,20 @@ static void add_headers(frag_text_table *table)
                                           "SMs",   "capability", "times",   "card"};
     table->columns = sizeof headers / sizeof headers[0];
     table->is_last_text = true;
-    for (size_t i = 0; i < table->columns; i++)
-        add_cell(table, headers[i]);
+    frag_text_table_add_line(table, headers);
 }
 
 static void add_line(frag_text_table *table, const char *name, const frag_device_description *card)
 {
-    add_cell(table, name);
+    frag_text_table_add(table, name);
     add_bytes(table, card->total_bytes);
-    add_cell(table, frag_origin_name(card->origin));
+    frag_text_table_add(table, frag_origin_name(card->origin));
     add_bytes(table, card->nominal_bytes);
     add_bytes(table, card->context_bytes);
     add_count(table, card->compute.multiprocessor_count);
-    add_cell(table, card->compute.capability);
-    add_cell(table, card->has_latency ? "yes" : "");
-    add_cell(table, card->name);
+    frag_text_table_add(table, card->compute.capability);
+    frag_text_table_add(table, card->has_latency ? "yes" : "");
+    frag_text_table_add(table, card->name);
 }
 
 static const frag_command_option options[] = {

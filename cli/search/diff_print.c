@@ -43,9 +43,9 @@ static void add_share(frag_text *text, uint64_t before, uint64_t after)
 static void add_bytes_row(frag_text_table *table, const char *title, uint64_t before,
                           uint64_t after)
 {
-    frag_text_add(frag_text_table_cell(table), "%s", title);
-    frag_text_add(frag_text_table_cell(table), "%s", FRAG_BYTES(before));
-    frag_text_add(frag_text_table_cell(table), "%s", FRAG_BYTES(after));
+    frag_text_table_add(table, title);
+    frag_text_table_add(table, FRAG_BYTES(before));
+    frag_text_table_add(table, FRAG_BYTES(after));
     frag_byte_change_cell(table, before, after);
     add_share(frag_text_table_cell(table), before, after);
 }
@@ -53,9 +53,9 @@ static void add_bytes_row(frag_text_table *table, const char *title, uint64_t be
 static void add_count_row(frag_text_table *table, const char *title, uint64_t before,
                           uint64_t after)
 {
-    frag_text_add(frag_text_table_cell(table), "%s", title);
-    frag_text_add(frag_text_table_cell(table), "%s", FRAG_COUNT(before));
-    frag_text_add(frag_text_table_cell(table), "%s", FRAG_COUNT(after));
+    frag_text_table_add(table, title);
+    frag_text_table_add(table, FRAG_COUNT(before));
+    frag_text_table_add(table, FRAG_COUNT(after));
     frag_text_add(frag_text_table_cell(table), "%+" PRId64, (int64_t)(after - before));
     add_share(frag_text_table_cell(table), before, after);
 }
@@ -81,8 +81,7 @@ static void print_sides(FILE *stream, const frag_diff *diff)
     frag_text_table table = {.columns = 5};
     frag_diff_figure figures[FRAG_DIFF_FIGURES];
     frag_diff_figures(diff, figures);
-    for (size_t i = 0; i < sizeof titles / sizeof *titles; i++)
-        frag_text_add(frag_text_table_cell(&table), "%s", titles[i]);
+    frag_text_table_add_line(&table, titles);
     add_bytes_row(&table, title_of_moment(diff), figures[0].values[0], figures[0].values[1]);
     for (size_t i = 1; i < FRAG_DIFF_FIGURES; i++)
         if (figures[i].is_known)

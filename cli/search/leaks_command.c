@@ -64,10 +64,10 @@ static void add_leak(frag_text_table *table, const frag_leak *leak)
                                                               : "blocks of changing sizes");
     add_rate(frag_text_table_cell(table), leak->bytes_per_step);
     frag_text_add(frag_text_table_cell(table), "%.3g", leak->blocks_per_step);
-    frag_text_add(frag_text_table_cell(table), "%s", FRAG_BYTES(leak->end_bytes));
+    frag_text_table_add(table, FRAG_BYTES(leak->end_bytes));
     frag_text_add(frag_text_table_cell(table), "%" PRIu64, leak->first_step + 1);
-    frag_text_add(frag_text_table_cell(table), "%s", leak->is_sure ? "sure" : "likely");
-    frag_text_add(frag_text_table_cell(table), "%s", frag_leak_kind_name(leak->kind));
+    frag_text_table_add(table, leak->is_sure ? "sure" : "likely");
+    frag_text_table_add(table, frag_leak_kind_name(leak->kind));
 }
 
 static void print_kinds(FILE *stream, const frag_leaks *leaks)
@@ -87,8 +87,7 @@ static void print_leaks(FILE *stream, const frag_leaks *leaks)
     static const char *const titles[] = {"kept",       "a step", "blocks", "at the end",
                                          "since step", "",       "kind"};
     frag_text_table table = {.columns = sizeof titles / sizeof *titles, .is_last_text = true};
-    for (size_t i = 0; i < table.columns; i++)
-        frag_text_add(frag_text_table_cell(&table), "%s", titles[i]);
+    frag_text_table_add_line(&table, titles);
     for (size_t i = 0; i < leaks->count && i < ROWS_SHOWN; i++)
         add_leak(&table, &leaks->leaks[i]);
     fputc('\n', stream);

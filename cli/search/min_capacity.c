@@ -93,28 +93,28 @@ static void add_line(frag_text_table *table, const capacity_run *state, const jo
 {
     const frag_capacity_result *result = &task->result;
     uint64_t least = frag_trace_bound_bytes(task->trace) + state->device.used_by_others_bytes;
-    frag_text_add(frag_text_table_cell(table), "%s", task->spec->text);
+    frag_text_table_add(table, task->spec->text);
     if (result->is_found)
-        frag_text_add(frag_text_table_cell(table), "%s", FRAG_BYTES(result->capacity_bytes));
+        frag_text_table_add(table, FRAG_BYTES(result->capacity_bytes));
     else
-        frag_text_add(frag_text_table_cell(table), "none is enough");
+        frag_text_table_add(table, "none is enough");
     if (result->is_found && least > 0)
         frag_text_add(frag_text_table_cell(table), "%+.1f%%",
                       ((double)result->capacity_bytes / (double)least - 1) * 100);
     else
-        frag_text_add(frag_text_table_cell(table), "–");
+        frag_text_table_add(table, "–");
     if (result->is_found)
         frag_text_add(frag_text_table_cell(table), "%" PRIu64, result->capacity_bytes);
     else
-        frag_text_add(frag_text_table_cell(table), "–");
+        frag_text_table_add(table, "–");
     if (has_failing && result->is_found && !result->is_monotone)
-        frag_text_add(frag_text_table_cell(table), "%s", FRAG_BYTES(result->failing_above_bytes));
+        frag_text_table_add(table, FRAG_BYTES(result->failing_above_bytes));
     else if (has_failing)
-        frag_text_add(frag_text_table_cell(table), "–");
+        frag_text_table_add(table, "–");
     if (result->is_found && result->has_below)
         frag_result_oom_text(frag_text_table_cell(table), &result->below);
     else
-        frag_text_add(frag_text_table_cell(table), "–");
+        frag_text_table_add(table, "–");
 }
 
 /* The jobs of one trace that have a result. */
@@ -141,7 +141,7 @@ static void print_table(FILE *stream, capacity_run *state, const job *jobs, cons
                                           "in bytes", "fails again at", "OOM with one page less"};
     for (size_t i = 0; i < sizeof headers / sizeof headers[0]; i++)
         if (i != 4 || has_failing)
-            frag_text_add(frag_text_table_cell(&table), "%s", headers[i]);
+            frag_text_table_add(&table, headers[i]);
     for (size_t i = 0; i < state->policies.count; i++)
         if (jobs[i].is_ok)
             add_line(&table, state, &jobs[i], has_failing);

@@ -9,12 +9,6 @@
 
 enum { RANKS_TEXT = 24, GAPS_SHOWN = 6 };
 
-static void add_titles(frag_text_table *table, const char *const *titles)
-{
-    for (size_t i = 0; i < table->columns; i++)
-        frag_text_add(frag_text_table_cell(table), "%s", titles[i]);
-}
-
 static void add_step(frag_text *text, const frag_world_rank *rank, uint64_t step, uint64_t event)
 {
     if (rank->step_count > 0 && step == 0)
@@ -30,19 +24,19 @@ static void add_rank(frag_text_table *table, const frag_world *world, size_t ind
     const frag_world_rank *rank = &world->ranks[index];
     const frag_replay_result *replay = &rank->run.replay;
     frag_world_add_alike(frag_text_table_cell(table), world, index);
-    frag_text_add(frag_text_table_cell(table), "%s", FRAG_COUNT(rank->request_count));
-    frag_text_add(frag_text_table_cell(table), "%s", FRAG_BYTES(rank->requested_bytes));
-    frag_text_add(frag_text_table_cell(table), "%s", FRAG_BYTES(replay->peak.allocated_bytes));
-    frag_text_add(frag_text_table_cell(table), "%s", FRAG_BYTES(replay->peak.reserved_bytes));
+    frag_text_table_add(table, FRAG_COUNT(rank->request_count));
+    frag_text_table_add(table, FRAG_BYTES(rank->requested_bytes));
+    frag_text_table_add(table, FRAG_BYTES(replay->peak.allocated_bytes));
+    frag_text_table_add(table, FRAG_BYTES(replay->peak.reserved_bytes));
     add_step(frag_text_table_cell(table), rank, rank->peak_step, rank->peak_event);
     if (!has_oom)
         return;
     if (rank->needed_bytes > 0)
-        frag_text_add(frag_text_table_cell(table), "%s", FRAG_BYTES(rank->needed_bytes));
+        frag_text_table_add(table, FRAG_BYTES(rank->needed_bytes));
     if (replay->oom.has_happened)
         add_step(frag_text_table_cell(table), rank, rank->oom_step, replay->oom.event);
     else
-        frag_text_add(frag_text_table_cell(table), "fits");
+        frag_text_table_add(table, "fits");
 }
 
 static void add_steps_begin(frag_text *text, const frag_world_rank *rank)
@@ -111,7 +105,7 @@ static void print_ranks(FILE *stream, const frag_world *world, uint64_t rows)
         titles[6] = "with room";
         titles[7] = "out of memory";
     }
-    add_titles(&table, titles);
+    frag_text_table_add_line(&table, titles);
     for (size_t i = 0; i < world->count; i++)
         if (world->alike[i] == i && lines++ < rows)
             add_rank(&table, world, i, world->oom_count > 0);
@@ -136,13 +130,12 @@ static void print_figures(FILE *stream, const frag_world *world, const frag_worl
 {
     static const char *const titles[] = {"", "least", "mean", "most", "most above mean"};
     frag_text_table table = {.columns = 5};
-    add_titles(&table, titles);
+    frag_text_table_add_line(&table, titles);
     for (size_t f = 0; f < FRAG_WORLD_FIGURES; f++) {
         const frag_world_figure *figure = &stage->figures[f];
-        frag_text_add(frag_text_table_cell(&table), "%s", figure->title);
+        frag_text_table_add(&table, figure->title);
         add_side(frag_text_table_cell(&table), world, figure->least, figure->least_rank);
-        frag_text_add(frag_text_table_cell(&table), "%s",
-                      FRAG_BYTES((uint64_t)(figure->mean + 0.5)));
+        frag_text_table_add(&table, FRAG_BYTES((uint64_t)(figure->mean + 0.5)));
         add_side(frag_text_table_cell(&table), world, figure->most, figure->most_rank);
         frag_text_add(frag_text_table_cell(&table), "%.1f %%", 100 * frag_world_imbalance(figure));
     }

@@ -12,11 +12,6 @@
 
 /* ---- cells */
 
-static void add_cell(frag_text_table *table, const char *text)
-{
-    frag_text_add(frag_text_table_cell(table), "%s", text);
-}
-
 static const char *change_text(double before, double after, char text[FRAG_BYTES_TEXT_MAX])
 {
     if (before > 0)
@@ -58,10 +53,10 @@ static void add_compared(frag_text_table *table, const frag_tuned *tuned,
     char text[FRAG_BYTES_TEXT_MAX];
     const frag_tune_outcome *before = &subject->outcomes[FRAG_TUNE_DEFAULT];
     const frag_tune_outcome *after = &subject->outcomes[role];
-    add_cell(table, outcome_text(tuned, after, text));
-    add_cell(table, frag_tune_has_bytes(before) && frag_tune_has_bytes(after)
-                        ? change_text((double)before->bytes, (double)after->bytes, text)
-                        : "-");
+    frag_text_table_add(table, outcome_text(tuned, after, text));
+    frag_text_table_add(table, frag_tune_has_bytes(before) && frag_tune_has_bytes(after)
+                                   ? change_text((double)before->bytes, (double)after->bytes, text)
+                                   : "-");
 }
 
 /* How far the tuned setting is above what no setting, or none that does not know the future, can go
@@ -70,10 +65,10 @@ static void add_bound(frag_text_table *table, const frag_tune_subject *subject, 
 {
     char text[FRAG_BYTES_TEXT_MAX];
     const frag_tune_outcome *best = &subject->outcomes[FRAG_TUNE_BEST];
-    add_cell(table, frag_bytes_text(bytes, text));
-    add_cell(table, frag_tune_has_bytes(best)
-                        ? change_text((double)bytes, (double)best->bytes, text)
-                        : "-");
+    frag_text_table_add(table, frag_bytes_text(bytes, text));
+    frag_text_table_add(table, frag_tune_has_bytes(best)
+                                   ? change_text((double)bytes, (double)best->bytes, text)
+                                   : "-");
 }
 
 static void print_traces(FILE *stream, const frag_tuned *tuned)
@@ -83,25 +78,26 @@ static void print_traces(FILE *stream, const frag_tuned *tuned)
                                  5 + (has_advised ? 2u : 0u) + (tuned->has_bounds ? 3u : 0u)};
     frag_text name = {0};
     char text[FRAG_BYTES_TEXT_MAX];
-    add_cell(&table, "trace");
-    add_cell(&table, "default");
-    add_cell(&table, "tuned");
-    add_cell(&table, "change");
+    frag_text_table_add(&table, "trace");
+    frag_text_table_add(&table, "default");
+    frag_text_table_add(&table, "tuned");
+    frag_text_table_add(&table, "change");
     if (has_advised) {
-        add_cell(&table, "max_split_size_mb:128");
-        add_cell(&table, "change");
+        frag_text_table_add(&table, "max_split_size_mb:128");
+        frag_text_table_add(&table, "change");
     }
-    add_cell(&table, "peak requested");
+    frag_text_table_add(&table, "peak requested");
     if (tuned->has_bounds) {
-        add_cell(&table, "tuned over it");
-        add_cell(&table, "offline packing");
-        add_cell(&table, "tuned over it");
+        frag_text_table_add(&table, "tuned over it");
+        frag_text_table_add(&table, "offline packing");
+        frag_text_table_add(&table, "tuned over it");
     }
     for (size_t i = 0; i < tuned->subject_count; i++) {
         const frag_tune_subject *subject = &tuned->subjects[i];
         subject_name(subject, &name);
-        add_cell(&table, name.bytes);
-        add_cell(&table, outcome_text(tuned, &subject->outcomes[FRAG_TUNE_DEFAULT], text));
+        frag_text_table_add(&table, name.bytes);
+        frag_text_table_add(&table,
+                            outcome_text(tuned, &subject->outcomes[FRAG_TUNE_DEFAULT], text));
         add_compared(&table, tuned, subject, FRAG_TUNE_BEST);
         if (has_advised)
             add_compared(&table, tuned, subject, FRAG_TUNE_ADVISED);
@@ -109,7 +105,8 @@ static void print_traces(FILE *stream, const frag_tuned *tuned)
             add_bound(&table, subject, frag_trace_bound_bytes(subject->trace));
             add_bound(&table, subject, subject->packing.bytes);
         } else {
-            add_cell(&table, frag_bytes_text(frag_trace_bound_bytes(subject->trace), text));
+            frag_text_table_add(&table,
+                                frag_bytes_text(frag_trace_bound_bytes(subject->trace), text));
         }
     }
     frag_text_destroy(&name);
@@ -138,32 +135,32 @@ static void print_front(FILE *stream, const frag_tuned *tuned)
                              .is_last_text = true};
     frag_text setting = {0};
     char text[FRAG_BYTES_TEXT_MAX];
-    add_cell(&table, "options");
-    add_cell(&table, "over bound");
+    frag_text_table_add(&table, "options");
+    frag_text_table_add(&table, "over bound");
     if (tuned->has_bounds)
-        add_cell(&table, "over packing");
+        frag_text_table_add(&table, "over packing");
     if (has_calls)
-        add_cell(&table, "device calls");
-    add_cell(&table, "setting");
+        frag_text_table_add(&table, "device calls");
+    frag_text_table_add(&table, "setting");
     for (uint32_t changed = 0; changed <= frag_tune_most_changed(tuned); changed++) {
         const frag_tune_point *point;
         if (!frag_tune_find_step(tuned, changed, &point))
             continue;
         snprintf(text, sizeof text, "%" PRIu32, changed);
-        add_cell(&table, text);
+        frag_text_table_add(&table, text);
         if (point->score.failed > 0)
             snprintf(text, sizeof text, "%" PRIu32 " OOM", point->score.failed);
         else
             change_text(1, point->score.size, text);
-        add_cell(&table, text);
+        frag_text_table_add(&table, text);
         if (tuned->has_bounds)
-            add_cell(&table, point->score.failed > 0
-                                 ? "-"
-                                 : change_text(1, point->score.over_packing, text));
+            frag_text_table_add(&table, point->score.failed > 0
+                                            ? "-"
+                                            : change_text(1, point->score.over_packing, text));
         if (has_calls)
-            add_cell(&table, frag_count_text(point->score.calls, text));
+            frag_text_table_add(&table, frag_count_text(point->score.calls, text));
         setting_with_fraction(tuned, point, &setting);
-        add_cell(&table, setting.bytes);
+        frag_text_table_add(&table, setting.bytes);
     }
     frag_text_destroy(&setting);
     frag_text_table_print(&table, false, stream);
@@ -228,18 +225,18 @@ static void print_costs(FILE *stream, const frag_arguments *arguments, const fra
         fprintf(stream,
                 "\nless memory costs more %s: nothing that was tried is better in both than\n\n",
                 tuned->has_latency ? "time" : "device calls");
-        add_cell(&table, "over bound");
+        frag_text_table_add(&table, "over bound");
         if (tuned->has_bounds)
-            add_cell(&table, "over packing");
-        add_cell(&table, tuned->has_latency ? "modelled time" : "device calls");
-        add_cell(&table, "setting");
+            frag_text_table_add(&table, "over packing");
+        frag_text_table_add(&table, tuned->has_latency ? "modelled time" : "device calls");
+        frag_text_table_add(&table, "setting");
         for (size_t i = 0; i < count; i++) {
-            add_cell(&table, change_text(1, points[i]->score.size, cell));
+            frag_text_table_add(&table, change_text(1, points[i]->score.size, cell));
             if (tuned->has_bounds)
-                add_cell(&table, change_text(1, points[i]->score.over_packing, cell));
-            add_cell(&table, cost_text(tuned, points[i], cell));
+                frag_text_table_add(&table, change_text(1, points[i]->score.over_packing, cell));
+            frag_text_table_add(&table, cost_text(tuned, points[i], cell));
             setting_with_fraction(tuned, points[i], &text);
-            add_cell(&table, text.bytes);
+            frag_text_table_add(&table, text.bytes);
         }
         frag_text_table_print(&table, false, stream);
         add_front_command(arguments, tuned, points, count, &text);

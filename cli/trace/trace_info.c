@@ -22,11 +22,9 @@ static frag_json *add_share(frag_json *json, const char *path, const frag_share 
 static void add_stats_json(frag_json *json, const frag_trace *trace)
 {
     const frag_trace_stats *stats = &trace->stats;
-    for (uint32_t op = 0; op < FRAG_OP_COUNT; op++) {
-        char path[64];
-        snprintf(path, sizeof path, "ops.%s", frag_op_name((frag_op)op));
-        frag_json_number(json, path, stats->op_counts[op]);
-    }
+    frag_json *ops = frag_json_object(json, "ops");
+    for (uint32_t op = 0; op < FRAG_OP_COUNT; op++)
+        frag_json_number(ops, frag_op_name((frag_op)op), stats->op_counts[op]);
     frag_json_number(json, "requests", stats->request_count);
     frag_json_number(json, "failed_requests", stats->failed_count);
     frag_json_number(json, "requested_bytes_total", stats->requested_bytes_total);

@@ -10,7 +10,6 @@
 
 /* The packing of the trace with --bounds, else one of 0 bytes; and for the script packing_bytes and
  * packing_text. false: as frag_bounds_find. */
-bool frag_plot_packing(frag_plot *plot, const frag_recording *recording, const frag_trace *trace,
-                       frag_row_packing *packing, frag_error *error);
+bool frag_plot_packing(frag_plot *plot, frag_row_packing *packing, frag_error *error);
 
 #endif

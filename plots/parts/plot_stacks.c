@@ -21,17 +21,17 @@
 
 static uint32_t site_of(const frag_stacks *state, uint64_t alloc_event)
 {
-    uint32_t site = state->trace->sites != NULL ? state->trace->sites[alloc_event] : 0;
-    return site < state->recording.site_count ? site : 0;
+    uint32_t site = state->plot.trace->sites != NULL ? state->plot.trace->sites[alloc_event] : 0;
+    return site < state->plot.recording.site_count ? site : 0;
 }
 
 static void find_held(frag_stacks *state)
 {
     frag_demand demand;
     frag_demand_change change;
-    state->held = frag_alloc((size_t)state->recording.site_count + 1, sizeof *state->held);
-    frag_demand_begin(&demand, state->trace);
-    for (uint64_t i = 0; i <= state->event && i < state->trace->event_count; i++) {
+    state->held = frag_alloc((size_t)state->plot.recording.site_count + 1, sizeof *state->held);
+    frag_demand_begin(&demand, state->plot.trace);
+    for (uint64_t i = 0; i <= state->event && i < state->plot.trace->event_count; i++) {
         if (!frag_demand_step(&demand, i, &change))
             continue;
         uint64_t by = change.is_free ? 0 - change.bytes : change.bytes;
@@ -67,7 +67,7 @@ static uint32_t find_child(frag_stacks *state, uint32_t parent, int64_t frame)
 
 static void add_stack(frag_stacks *state, uint32_t site)
 {
-    const frag_recording *recording = &state->recording;
+    const frag_recording *recording = &state->plot.recording;
     uint64_t bytes = state->held[site];
     uint32_t count = site < recording->site_count ? recording->sites[site].count : 0;
     uint32_t at = 0;
@@ -126,7 +126,7 @@ static void order_children(frag_stacks *state, uint32_t parent)
 static void build(frag_stacks *state)
 {
     add_node(state, FRAG_STACK_ALL, 0, FRAG_NODE_NONE);
-    for (uint32_t site = 0; site < state->recording.site_count || site == 0; site++)
+    for (uint32_t site = 0; site < state->plot.recording.site_count || site == 0; site++)
         if (state->held[site] > 0)
             add_stack(state, site);
     size_t count = state->count;
@@ -155,7 +155,7 @@ void frag_stacks_add_name(const frag_stacks *state, const frag_stack_node *at, s
     else if (at->frame == FRAG_STACK_NO_STACK)
         frag_text_add(text, "no call stack");
     else
-        frag_frame_text(&state->recording, (uint32_t)at->frame, characters, text);
+        frag_frame_text(&state->plot.recording, (uint32_t)at->frame, characters, text);
 }
 
 void frag_stacks_add_label(const frag_stacks *state, const frag_stack_node *at, double pixels,
@@ -169,9 +169,9 @@ void frag_stacks_add_label(const frag_stacks *state, const frag_stack_node *at, 
     }
     frag_text name = {0};
     if (at->frame >= 0)
-        frag_text_add(
-            &name, "%s",
-            frag_strings_get(&state->recording.strings, state->recording.frames[at->frame].name));
+        frag_text_add(&name, "%s",
+                      frag_strings_get(&state->plot.recording.strings,
+                                       state->plot.recording.frames[at->frame].name));
     else
         frag_stacks_add_name(state, at, FRAG_STACK_NAME_CHARACTERS, &name);
     bool is_ascii = true;
@@ -189,7 +189,7 @@ uint32_t frag_stacks_colour(const frag_stacks *state, const frag_stack_node *at)
     if (at->frame < 0)
         return 0;
     uint32_t hash = 2166136261u;
-    const frag_recording *recording = &state->recording;
+    const frag_recording *recording = &state->plot.recording;
     const char *file = frag_strings_get(&recording->strings, recording->frames[at->frame].file);
     const char *name = frag_path_name(file);
     if (*name == '\0')
@@ -205,7 +205,7 @@ static void define(frag_stacks *state)
 {
     frag_plot *plot = &state->plot;
     frag_text title = {0};
-    frag_text_add(&title, "%s, %s held after event %s, by call stack", state->recording.name,
+    frag_text_add(&title, "%s, %s held after event %s, by call stack", state->plot.recording.name,
                   FRAG_BYTES(state->bytes), FRAG_COUNT(state->event));
     frag_plot_define_title(plot, title.bytes);
     frag_text_destroy(&title);
@@ -235,8 +235,8 @@ static void print_node(const frag_stacks *state, uint32_t index, size_t depth)
 static bool read_event(frag_stacks *state, frag_error *error)
 {
     const char *at = frag_plot_setting_text(state->plot.request, "at");
-    const frag_trace *trace = state->trace;
-    const frag_place_source place = {&state->recording, trace};
+    const frag_trace *trace = state->plot.trace;
+    const frag_place_source place = {&state->plot.recording, trace};
     frag_use_range range;
     if (trace->event_count == 0)
         return true;
@@ -260,15 +260,15 @@ static bool fill(void *context, frag_error *error)
     if (state->bytes == 0)
         return frag_fail_in(error, FRAG_E_INPUT, frag_plot_source_name(state->plot.request),
                             "nothing is held after event %" PRIu64, state->event);
-    if (state->recording.site_count < 2)
+    if (state->plot.recording.site_count < 2)
         frag_context_warn(state->plot.request->context, "%s holds no call stacks",
-                          state->recording.name);
+                          state->plot.recording.name);
     build(state);
     state->write(state);
     state->plot.is_written = state->plot.format == FRAG_PLOT_TERMINAL;
     if (state->plot.is_written) {
         fprintf(state->plot.characters, "%s, requested memory after event %s by call stack\n\n",
-                state->recording.name, FRAG_COUNT(state->event));
+                state->plot.recording.name, FRAG_COUNT(state->event));
         print_node(state, 0, 0);
     } else {
         define(state);
@@ -280,8 +280,7 @@ bool frag_stacks_draw(const char *kind, const frag_plot_request *request, frag_s
                       bool is_joined, frag_error *error)
 {
     frag_stacks state = {.write = write, .is_joined = is_joined};
-    bool ok = frag_plot_draw_trace(&state.plot, kind, request, true, &state.recording, &state.trace,
-                                   fill, &state, error);
+    bool ok = frag_plot_draw_trace(&state.plot, kind, request, true, fill, &state, error);
     frag_free(state.held);
     frag_free(state.nodes);
     frag_number_map_destroy(&state.node_of);

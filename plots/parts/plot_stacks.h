@@ -23,8 +23,6 @@ typedef void frag_stacks_writer(frag_stacks *stacks);
 
 struct frag_stacks {
     frag_plot plot;
-    frag_recording recording;
-    const frag_trace *trace;
     uint64_t event; /* what is held right after it */
     uint64_t bytes;
     uint64_t *held;         /* by call site */

@@ -29,22 +29,13 @@
  * Winograd of 64 x 64 channels on cuDNN 7 wants 256 KiB, which is 16 x 4 bytes x 64 x 64. */
 #include "sim/device/convolution_workspace.h"
 
+#include "base/bits.h"
 /* Of TF32, see above. The rest is what the peaks leave open, as PyTorch splits nothing smaller off
  * a block; the last lies between the most that was seen and the least that was not taken. */
 #define SUM_PARTS 3
 #define UNSPLIT_PRODUCTS_MAX (256 * 9)
 #define PARTS_REST_BYTES_MAX ((uint64_t)1 << 20)
 #define PARTS_BYTES_MAX ((uint64_t)1 << 32)
-
-static uint64_t round_up(uint64_t value, uint64_t multiple)
-{
-    return (value + multiple - 1) / multiple * multiple;
-}
-
-static uint64_t max(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
 
 static uint64_t winograd_bytes(uint64_t in, uint64_t out)
 {
@@ -62,8 +53,8 @@ static operands operand_bytes(const frag_convolution *problem)
     uint64_t bytes = problem->element_bytes;
     uint64_t multiple = bytes >= 4 ? 4 : 8;
     uint64_t groups = problem->group_count;
-    uint64_t in = round_up(problem->input_channels / groups, multiple);
-    uint64_t out = round_up(problem->output_channels / groups, multiple);
+    uint64_t in = frag_round_up(problem->input_channels / groups, multiple);
+    uint64_t out = frag_round_up(problem->output_channels / groups, multiple);
     return (operands){
         .input = bytes * problem->batch_count * problem->input_pixels * in * groups,
         .filter = bytes * problem->filter_pixels * in * out * groups,
@@ -99,7 +90,7 @@ static uint64_t plain_bytes(const frag_convolution *problem)
         return winograd_bytes(in, out);
     if (problem->is_winograd_shape && problem->pass == FRAG_CONVOLUTION_BACKWARD_DATA)
         return winograd_bytes(out, in);
-    return 8 * round_up(in / problem->group_count * problem->filter_pixels, 128);
+    return 8 * frag_round_up(in / problem->group_count * problem->filter_pixels, 128);
 }
 
 /* The gradient of the weights is a sum over all pixels, taken in parts that are then added: one
@@ -108,11 +99,11 @@ static uint64_t filter_sum_bytes(const frag_convolution *problem, uint32_t multi
 {
     uint64_t values = problem->filter_pixels * problem->input_channels / problem->group_count *
                       problem->output_channels;
-    uint64_t tiles = max(values / (64 * 64), 1);
-    uint64_t parts = max(2 * (uint64_t)multiprocessors / tiles, 1);
+    uint64_t tiles = frag_larger(values / (64 * 64), 1);
+    uint64_t parts = frag_larger(2 * (uint64_t)multiprocessors / tiles, 1);
     uint64_t pixels = problem->batch_count * problem->output_pixels;
-    if (parts > max(pixels / 64, 1))
-        parts = max(pixels / 64, 1);
+    if (parts > frag_larger(pixels / 64, 1))
+        parts = frag_larger(pixels / 64, 1);
     return 4 * values * parts;
 }
 
@@ -126,7 +117,7 @@ uint64_t frag_convolution_workspace(const frag_convolution *problem, uint32_t ca
     if (has_tensor_cores && problem->may_use_tensor_cores && !problem->is_channels_last)
         high = converted_bytes(problem);
     if (problem->element_bytes >= 4)
-        high = max(high, plain_bytes(problem));
+        high = frag_larger(high, plain_bytes(problem));
     if (problem->pass == FRAG_CONVOLUTION_BACKWARD_FILTER)
         high += filter_sum_bytes(problem, multiprocessors);
     return high;

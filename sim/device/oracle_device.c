@@ -132,11 +132,6 @@ static bool is_small(const frag_event *request)
     return request->bytes <= FRAG_MIB;
 }
 
-static uint32_t pool_of(const frag_trace *trace, uint64_t index)
-{
-    return trace->pools != NULL ? trace->pools[index] : 0;
-}
-
 /* Could a mapping that begins a range have been made for requests like that one? A range serves one
  * stream and pool, and either small requests or large ones, the first of which lies at its
  * beginning. */
@@ -147,7 +142,7 @@ static bool may_be_for(const frag_trace *trace, uint64_t mapping, uint64_t reque
         if (event->op == FRAG_OP_ALLOC && trace->addresses[i] == trace->addresses[mapping])
             return event->stream == trace->events[request].stream &&
                    is_small(event) == is_small(&trace->events[request]) &&
-                   pool_of(trace, i) == pool_of(trace, request);
+                   frag_trace_pool(trace, i) == frag_trace_pool(trace, request);
     }
     return true;
 }

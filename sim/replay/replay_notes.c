@@ -85,14 +85,13 @@ void frag_note_adopted(frag_replay *replay, uint32_t handle, uint64_t address, u
                        uint64_t event)
 {
     const frag_event *alloc = &replay->trace->events[event];
-    keep_block(
-        replay->notes, handle,
-        (noted_block){.address = address,
-                      .bytes = alloc->bytes,
-                      .block_bytes = block_bytes,
-                      .event = event,
-                      .stream = alloc->stream,
-                      .pool = replay->trace->pools != NULL ? replay->trace->pools[event] : 0});
+    keep_block(replay->notes, handle,
+               (noted_block){.address = address,
+                             .bytes = alloc->bytes,
+                             .block_bytes = block_bytes,
+                             .event = event,
+                             .stream = alloc->stream,
+                             .pool = frag_trace_pool(replay->trace, event)});
     if (replay->notes->is_start_noted)
         tell_block(replay, FRAG_NOTE_HELD_BLOCK, handle);
 }

@@ -69,11 +69,6 @@ static bool is_adoptable(const frag_replay *replay, uint64_t end)
     return is_in_segment;
 }
 
-static uint32_t pool_at(const frag_trace *trace, uint64_t event)
-{
-    return trace->pools != NULL ? trace->pools[event] : 0;
-}
-
 static void hold_initial(frag_replay *replay, const frag_event *event, uint64_t block_bytes,
                          uint32_t handle)
 {
@@ -105,7 +100,7 @@ static uint64_t adopt_segment(frag_replay *replay, uint64_t first, uint64_t end,
         .address = trace->addresses[first],
         .bytes = segment->bytes,
         .stream = segment->stream,
-        .pool = pool_at(trace, first),
+        .pool = frag_trace_pool(trace, first),
         .is_growing = segment->op == FRAG_OP_SEGMENT_MAP,
     };
     uint32_t count = 0;
@@ -150,7 +145,7 @@ static void allocate_initial(frag_replay *replay, uint64_t end)
         const frag_event *event = &replay->trace->events[i];
         frag_replay_go_to(replay, i);
         if (event->op == FRAG_OP_ALLOC) {
-            frag_request request = {event->bytes, event->stream, pool_at(replay->trace, i)};
+            frag_request request = {event->bytes, event->stream, frag_trace_pool(replay->trace, i)};
             frag_grant grant;
             if (frag_replay_ask(replay, &request, &grant)) {
                 hold_initial(replay, event, grant.block_bytes, grant.handle);

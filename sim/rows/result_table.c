@@ -12,12 +12,12 @@
 
 static void add_dash(frag_text_table *table)
 {
-    frag_text_add(frag_text_table_cell(table), "–");
+    frag_text_table_add(table, "–");
 }
 
 static void add_bytes(frag_text_table *table, uint64_t bytes)
 {
-    frag_text_add(frag_text_table_cell(table), "%s", FRAG_BYTES(bytes));
+    frag_text_table_add(table, FRAG_BYTES(bytes));
 }
 
 static void add_over(frag_text_table *table, uint64_t bytes, uint64_t bound)
@@ -112,18 +112,17 @@ static void add_headers(frag_text_table *table, bool has_time)
                                           "OOM"};
     for (size_t i = 0; i < sizeof headers / sizeof headers[0]; i++)
         if (i != 5 || has_time)
-            frag_text_add(frag_text_table_cell(table), "%s", headers[i]);
+            frag_text_table_add(table, headers[i]);
 }
 
 static void add_line(frag_text_table *table, const frag_row *row, bool has_time)
 {
     const frag_replay_result *replay = &row->result->replay;
-    frag_text_add(frag_text_table_cell(table), "%s", row->label);
+    frag_text_table_add(table, row->label);
     add_bytes(table, replay->peak.reserved_bytes);
     add_figure(table, row, "%+.1f%%", frag_row_over_bound);
     add_figure(table, row, "%.1f%%", frag_row_utilisation);
-    frag_text_add(frag_text_table_cell(table), "%s",
-                  FRAG_COUNT(frag_run_memory_calls(row->result)));
+    frag_text_table_add(table, FRAG_COUNT(frag_run_memory_calls(row->result)));
     if (has_time)
         frag_text_add(frag_text_table_cell(table), "%.3f ms", row->result->modelled_time_ns / 1e6);
     if (replay->oom.has_happened)
@@ -218,12 +217,11 @@ void frag_result_compare_table(frag_result_format format, FILE *stream, const fr
                                           "time in calls", "OOM"};
     const size_t columns = sizeof headers / sizeof headers[0];
     frag_text_table table = {.columns = columns, .is_last_text = true};
-    for (size_t i = 0; i < columns; i++)
-        frag_text_add(frag_text_table_cell(&table), "%s", headers[i]);
+    frag_text_table_add_line(&table, headers);
     for (size_t i = 0; i < count; i++) {
         const frag_run_result *a = sim[i].result;
         const frag_run_result *b = gpu[i].result;
-        frag_text_add(frag_text_table_cell(&table), "%s", sim[i].label);
+        frag_text_table_add(&table, sim[i].label);
         add_difference(frag_text_table_cell(&table), a->replay.peak.reserved_bytes,
                        b->replay.peak.reserved_bytes, true);
         add_difference(frag_text_table_cell(&table), frag_run_memory_calls(a),

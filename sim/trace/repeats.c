@@ -40,11 +40,6 @@ static bool may_repeat(const frag_event *event)
     return is_plain && (event->flags & FRAG_EVENT_INITIAL) == 0;
 }
 
-static uint32_t pool_at(const frag_trace *trace, uint64_t event)
-{
-    return trace->pools != NULL ? trace->pools[event] : 0;
-}
-
 static bool is_same(const repeat_finder *finder, uint64_t left, uint64_t right)
 {
     const frag_trace *trace = finder->trace;
@@ -55,7 +50,7 @@ static bool is_same(const repeat_finder *finder, uint64_t left, uint64_t right)
     return frag_event_kind(a) == frag_event_kind(b) && a->stream == b->stream &&
            finder->ages[left] == finder->ages[right] &&
            (a->op == FRAG_OP_FREE || a->bytes == b->bytes) &&
-           pool_at(trace, left) == pool_at(trace, right);
+           frag_trace_pool(trace, left) == frag_trace_pool(trace, right);
 }
 
 /* Equal where the events are the same. */

@@ -207,6 +207,12 @@ static inline uint64_t frag_trace_stream_handle(const frag_trace *trace, uint32_
     return stream < trace->stream_count ? trace->stream_handles[stream] : 0;
 }
 
+/* 0 where the trace has no pools. */
+static inline uint32_t frag_trace_pool(const frag_trace *trace, uint64_t event)
+{
+    return trace->pools != NULL ? trace->pools[event] : 0;
+}
+
 /* The first event behind the state at the start, from where on there is something to see; the last
  * event where there is none behind it, 0 of a trace without events. */
 uint64_t frag_trace_start(const frag_trace *trace);

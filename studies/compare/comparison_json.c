@@ -54,10 +54,8 @@ void frag_comparison_print_json(FILE *stream, const frag_comparison *comparison)
     frag_json_number(json, "rows.compared", comparison->compared);
     frag_json_number(json, "rows.not_compared", comparison->problems);
     frag_json_number(json, "rows.new", comparison->fresh);
-    for (size_t v = 0; v < FRAG_VERDICT_COUNT; v++) {
-        char path[64];
-        snprintf(path, sizeof path, "metrics.%s", frag_verdict_name((frag_verdict)v));
-        frag_json_number(json, path, comparison->verdicts[v]);
-    }
+    frag_json *metrics = frag_json_object(json, "metrics");
+    for (size_t v = 0; v < FRAG_VERDICT_COUNT; v++)
+        frag_json_number(metrics, frag_verdict_name((frag_verdict)v), comparison->verdicts[v]);
     frag_json_write(json, stream, false);
 }

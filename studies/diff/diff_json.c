@@ -64,25 +64,21 @@ static void add_request(frag_json *json, const frag_diff_side *side, uint64_t ev
 
 /* ---- groups */
 
-static void add_use(frag_json *item, const char *side, const frag_site_use *use)
+static void add_use(frag_json *item, const frag_site_use *use)
 {
-    static const char *const fields[] = {"live_bytes", "live_blocks",   "most_bytes",
-                                         "requests",   "request_bytes", "freed"};
-    const uint64_t values[] = {use->live_bytes,    use->live_count,    use->most_bytes,
-                               use->request_count, use->request_bytes, use->freed_count};
-    char path[64];
-    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
-        snprintf(path, sizeof path, "%s.%s", side, fields[i]);
-        frag_json_number(item, path, values[i]);
-    }
-    snprintf(path, sizeof path, "%s.line", side);
+    frag_json_number(item, "live_bytes", use->live_bytes);
+    frag_json_number(item, "live_blocks", use->live_count);
+    frag_json_number(item, "most_bytes", use->most_bytes);
+    frag_json_number(item, "requests", use->request_count);
+    frag_json_number(item, "request_bytes", use->request_bytes);
+    frag_json_number(item, "freed", use->freed_count);
     if (use->line != 0)
-        frag_json_number(item, path, use->line);
-    snprintf(path, sizeof path, "%s.mean_lifetime_events", side);
+        frag_json_number(item, "line", use->line);
     if (use->freed_count > 0)
-        frag_json_ratio(item, path, (double)use->lifetime_total / (double)use->freed_count);
+        frag_json_ratio(item, "mean_lifetime_events",
+                        (double)use->lifetime_total / (double)use->freed_count);
     else
-        frag_json_null(item, path);
+        frag_json_null(item, "mean_lifetime_events");
 }
 
 static void add_groups(frag_json *json, const frag_diff *diff)
@@ -97,8 +93,8 @@ static void add_groups(frag_json *json, const frag_diff *diff)
         if (pairs[i].inner[0] != '\0')
             frag_json_text(item, "inner", pairs[i].inner);
         frag_json_flag(item, "has_place", pairs[i].has_place);
-        add_use(item, "before", &pairs[i].before);
-        add_use(item, "after", &pairs[i].after);
+        add_use(frag_json_object(item, "before"), &pairs[i].before);
+        add_use(frag_json_object(item, "after"), &pairs[i].after);
     }
     frag_free(pairs);
 }
@@ -139,8 +135,8 @@ void frag_diff_print_rows(FILE *stream, const frag_diff *diff)
         frag_json_flag(json, "has_place", pairs[i].has_place);
         frag_json_number(json, "bytes_before", before);
         frag_json_number(json, "bytes_after", after);
-        add_use(json, "before", &pairs[i].before);
-        add_use(json, "after", &pairs[i].after);
+        add_use(frag_json_object(json, "before"), &pairs[i].before);
+        add_use(frag_json_object(json, "after"), &pairs[i].after);
         frag_json_write(json, stream, false);
     }
     frag_free(pairs);

@@ -83,7 +83,6 @@ static void close_segment(site_walk *state)
     if (state->block_count > 0 && state->segment_idle_bytes > 0) {
         frag_sites *sites = state->sites;
         sites->pinned_segments++;
-        sites->pinned_idle_bytes += state->segment_idle_bytes;
         sites->hole_count += state->segment_holes;
         if (state->segment_largest > sites->largest_hole_bytes)
             sites->largest_hole_bytes = state->segment_largest;

@@ -27,8 +27,7 @@ typedef struct frag_sites {
     size_t pinning_count;
     uint64_t hole_count; /* in segments that are in use */
     uint64_t largest_hole_bytes;
-    uint64_t pinned_segments; /* hold blocks and holes */
-    uint64_t pinned_idle_bytes;
+    uint64_t pinned_segments;              /* hold blocks and holes */
     uint64_t purposes[FRAG_PURPOSE_COUNT]; /* live bytes of each; without call stacks none */
 } frag_sites;
 

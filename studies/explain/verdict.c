@@ -86,7 +86,6 @@ static void complete(const frag_message *message, frag_diagnosis *diagnosis)
         more(more(idle->bytes, allocated->bytes), free->bytes) > total->bytes) {
         *reserved = *idle;
         *idle = difference(*reserved, *allocated);
-        diagnosis->is_idle_total = true;
     }
     if (!reserved->is_known && allocated->is_known && idle->is_known)
         *reserved = sum(*allocated, *idle);

@@ -47,7 +47,6 @@ typedef struct frag_diagnosis {
     frag_amount outside; /* of the device: neither free nor the allocator's */
     frag_amount context; /* of the process: not the allocator's */
     frag_amount missing; /* how much more would have been needed */
-    bool is_idle_total;  /* "cached" of an old release was read as all that is held */
     bool is_survived;    /* memory ran out, and the program went on without it */
     frag_text because;   /* the arithmetic, in a sentence or two */
 } frag_diagnosis;

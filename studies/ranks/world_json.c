@@ -44,19 +44,13 @@ static void add_rank(frag_json *json, const frag_world *world, size_t index)
 
 static void add_figure(frag_json *item, const frag_world *world, const frag_world_figure *figure)
 {
-    char path[64];
-    snprintf(path, sizeof path, "%s.least", figure->name);
-    frag_json_number(item, path, figure->least);
-    snprintf(path, sizeof path, "%s.least_rank", figure->name);
-    frag_json_number(item, path, world->ranks[figure->least_rank].number);
-    snprintf(path, sizeof path, "%s.mean", figure->name);
-    frag_json_ratio(item, path, figure->mean);
-    snprintf(path, sizeof path, "%s.most", figure->name);
-    frag_json_number(item, path, figure->most);
-    snprintf(path, sizeof path, "%s.most_rank", figure->name);
-    frag_json_number(item, path, world->ranks[figure->most_rank].number);
-    snprintf(path, sizeof path, "%s.imbalance_ratio", figure->name);
-    frag_json_ratio(item, path, frag_world_imbalance(figure));
+    frag_json *at = frag_json_object(item, figure->name);
+    frag_json_number(at, "least", figure->least);
+    frag_json_number(at, "least_rank", world->ranks[figure->least_rank].number);
+    frag_json_ratio(at, "mean", figure->mean);
+    frag_json_number(at, "most", figure->most);
+    frag_json_number(at, "most_rank", world->ranks[figure->most_rank].number);
+    frag_json_ratio(at, "imbalance_ratio", frag_world_imbalance(figure));
 }
 
 static void add_site(frag_json *stage, const frag_site_change *site)

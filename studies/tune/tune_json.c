@@ -21,17 +21,10 @@ static void add_point(frag_json *json, const frag_tuned *tuned, const frag_tune_
 
 static void add_outcome(frag_json *json, const char *role, const frag_tune_outcome *outcome)
 {
-    frag_text path = {0};
-    frag_text_add(&path, "%s.is_refused", role);
-    frag_json_flag(json, path.bytes, outcome->is_refused);
-    frag_text_clear(&path);
-    frag_text_add(&path, "%s.is_oom", role);
-    frag_json_flag(json, path.bytes, outcome->is_oom);
-    frag_text_clear(&path);
-    frag_text_add(&path, "%s.bytes", role);
-    frag_json_number(json, path.bytes,
-                     frag_tune_has_bytes(outcome) ? outcome->bytes : FRAG_UNLIMITED);
-    frag_text_destroy(&path);
+    frag_json *item = frag_json_object(json, role);
+    frag_json_flag(item, "is_refused", outcome->is_refused);
+    frag_json_flag(item, "is_oom", outcome->is_oom);
+    frag_json_number(item, "bytes", frag_tune_has_bytes(outcome) ? outcome->bytes : FRAG_UNLIMITED);
 }
 
 static void add_traces(frag_json *json, const frag_tuned *tuned)

@@ -11,19 +11,11 @@ void frag_verify_row_head(frag_json *json, const frag_recording *recording, cons
     frag_json_text(json, "policy.label", policy->text);
 }
 
-static void add_side_json(frag_json *json, const char *name, const frag_side *side)
+static void add_side_json(frag_json *json, const frag_side *side)
 {
-    const struct {
-        const char *name;
-        uint64_t figure;
-    } figures[] = {{"reserved_bytes", side->reserved_bytes},
-                   {"requested_bytes", side->requested_bytes},
-                   {"live_requests", side->live_count}};
-    for (size_t i = 0; i < sizeof figures / sizeof figures[0]; i++) {
-        char path[64];
-        snprintf(path, sizeof path, "verify.first.%s.%s", name, figures[i].name);
-        frag_json_number(json, path, figures[i].figure);
-    }
+    frag_json_number(json, "reserved_bytes", side->reserved_bytes);
+    frag_json_number(json, "requested_bytes", side->requested_bytes);
+    frag_json_number(json, "live_requests", side->live_count);
 }
 
 static void add_intervals_json(frag_json *json, const frag_inferred *inferred)
@@ -35,14 +27,13 @@ static void add_intervals_json(frag_json *json, const frag_inferred *inferred)
                      {"collection", &inferred->mark},
                      {"max_split_size", &inferred->split},
                      {"max_non_split_rounding", &inferred->slack}};
+    frag_json *may_be = frag_json_object(json, "verify.may_be");
     for (size_t i = 0; i < sizeof intervals / sizeof intervals[0]; i++) {
-        char path[80];
-        snprintf(path, sizeof path, "verify.may_be.%s.least_bytes", intervals[i].name);
-        frag_json_number(json, path, intervals[i].all->least);
-        snprintf(path, sizeof path, "verify.may_be.%s.most_bytes", intervals[i].name);
-        frag_json_number(json, path, intervals[i].all->most);
+        frag_json *item = frag_json_object(may_be, intervals[i].name);
+        frag_json_number(item, "least_bytes", intervals[i].all->least);
+        frag_json_number(item, "most_bytes", intervals[i].all->most);
     }
-    frag_json_text(json, "verify.may_be.roundup_power2_divisions",
+    frag_json_text(may_be, "roundup_power2_divisions",
                    inferred->divisions[0] != '\0' ? inferred->divisions : NULL);
 }
 
@@ -79,7 +70,9 @@ void frag_verification_print_json(FILE *stream, const frag_recording *recording,
     frag_json_number(json, "verify.first.event",
                      result->is_identical ? FRAG_UNLIMITED : result->first.event);
     const frag_side none = {FRAG_UNLIMITED, FRAG_UNLIMITED, FRAG_UNLIMITED};
-    add_side_json(json, "recorded", result->is_identical ? &none : &result->first.side_recorded);
-    add_side_json(json, "policy", result->is_identical ? &none : &result->first.side_simulated);
+    add_side_json(frag_json_object(json, "verify.first.recorded"),
+                  result->is_identical ? &none : &result->first.side_recorded);
+    add_side_json(frag_json_object(json, "verify.first.policy"),
+                  result->is_identical ? &none : &result->first.side_simulated);
     frag_json_write(json, stream, false);
 }

@@ -93,23 +93,20 @@ cat >plots/plot_count.c <<'C'
 
 typedef struct count_figure {
     frag_plot plot;
-    frag_recording recording;
-    const frag_trace *trace;
 } count_figure;
 
 static bool fill(void *context, frag_error *error)
 {
     (void)error;
     count_figure *state = context;
-    fprintf(state->plot.data, "events\n%" PRIu64 "\n", state->trace->event_count);
+    fprintf(state->plot.data, "events\n%" PRIu64 "\n", state->plot.trace->event_count);
     return true;
 }
 
 static bool draw(const frag_plot_request *request, frag_error *error)
 {
-    count_figure state = {.trace = NULL};
-    return frag_plot_draw_trace(&state.plot, "count", request, false, &state.recording,
-                                &state.trace, fill, &state, error);
+    count_figure state;
+    return frag_plot_draw_trace(&state.plot, "count", request, false, fill, &state, error);
 }
 
 static const frag_command_option options[] = {

@@ -12,14 +12,20 @@ void frag_picture_set(frag_tape *tape, frag_picture *name, frag_picture value)
     *name = value;
 }
 
+void frag_picture_max_pool(frag_tape *tape, frag_picture *x, frag_window window)
+{
+    frag_tape_set(tape, &x->pixels, frag_aten_max_pool(tape, x->pixels, &window));
+    x->side = frag_aten_window_side(&window);
+}
+
 /* Running statistics are buffers: two in the type of the model, and a count. */
 frag_pair frag_walk_batch_norm(frag_walk *at, uint64_t channels)
 {
     frag_pair next = frag_walk_norm(at, channels);
     if (at->model != NULL) {
         for (uint32_t i = 0; i < 2; i++)
-            frag_model_add_buffer(at->tape, at->model, channels, at->model->dtype);
-        frag_model_add_buffer(at->tape, at->model, 1, FRAG_I64);
+            frag_walk_buffer(at, channels, at->model->dtype);
+        frag_walk_buffer(at, 1, FRAG_I64);
     }
     return next;
 }
@@ -34,11 +40,11 @@ frag_normed frag_walk_normed(frag_walk *at, frag_normed shape)
     return next;
 }
 
-frag_picture frag_normed_apply(frag_tape *tape, const frag_model *model, const frag_normed *at,
-                               frag_picture x, uint64_t batch)
+frag_picture frag_normed_apply(const frag_image_pass *in, const frag_normed *at, frag_picture x)
 {
+    frag_tape *tape = in->tape;
     const frag_aten_convolution of = {.weight = at->weight,
-                                      .batch = batch,
+                                      .batch = in->batch,
                                       .in_channels = at->in,
                                       .out_channels = at->out,
                                       .window = {x.side, at->kernel, at->stride, at->kernel / 2},
@@ -49,11 +55,11 @@ frag_picture frag_normed_apply(frag_tape *tape, const frag_model *model, const f
     frag_tape_drop(tape, x.pixels);
     frag_tape_set(tape, &made.pixels,
                   frag_aten_batch_norm(tape, made.pixels, &at->norm, made.side * made.side,
-                                       model->workload->task == FRAG_TASK_TRAIN));
+                                       in->model->workload->task == FRAG_TASK_TRAIN));
     return made;
 }
 
-frag_tensor frag_in_place_apply(frag_tape *tape, frag_tensor x, frag_in_place activation)
+static frag_tensor apply_in_place(frag_tape *tape, frag_tensor x, frag_in_place activation)
 {
     if (activation == FRAG_IN_PLACE_NONE)
         return x;
@@ -61,11 +67,10 @@ frag_tensor frag_in_place_apply(frag_tape *tape, frag_tensor x, frag_in_place ac
                                             : frag_aten_map_in_place(tape, x);
 }
 
-frag_picture frag_unit_apply(frag_tape *tape, const frag_model *model, const frag_normed *at,
-                             frag_picture x, uint64_t batch)
+frag_picture frag_unit_apply(const frag_image_pass *in, const frag_normed *at, frag_picture x)
 {
-    frag_picture made = frag_normed_apply(tape, model, at, frag_picture_keep(tape, x), batch);
-    made.pixels = frag_in_place_apply(tape, made.pixels, at->activation);
+    frag_picture made = frag_normed_apply(in, at, frag_picture_keep(in->tape, x));
+    made.pixels = apply_in_place(in->tape, made.pixels, at->activation);
     return made;
 }
 
@@ -96,18 +101,18 @@ static frag_tensor convolve_pixel(frag_tape *tape, frag_tensor x, const frag_pai
                                                        .window = {1, 1, 1, 0}});
 }
 
-frag_picture frag_squeeze_apply(frag_tape *tape, const frag_squeeze *at, frag_picture x,
-                                uint64_t batch)
+frag_picture frag_squeeze_apply(const frag_image_pass *in, const frag_squeeze *at, frag_picture x)
 {
+    frag_tape *tape = in->tape;
     const uint64_t narrow[] = {at->channels, at->squeezed}, widen[] = {at->squeezed, at->channels};
     uint64_t pixels = x.side * x.side;
     frag_tensor scale = frag_aten_mean_last(tape, x.pixels, pixels);
-    frag_tape_set(tape, &scale, convolve_pixel(tape, scale, &at->narrow, narrow, batch));
+    frag_tape_set(tape, &scale, convolve_pixel(tape, scale, &at->narrow, narrow, in->batch));
     if (at->is_silu)
         scale = frag_aten_map_in_place(tape, scale);
     else
         frag_tape_set(tape, &scale, frag_aten_relu(tape, scale));
-    frag_tape_set(tape, &scale, convolve_pixel(tape, scale, &at->widen, widen, batch));
+    frag_tape_set(tape, &scale, convolve_pixel(tape, scale, &at->widen, widen, in->batch));
     frag_tape_set_column(tape, scale);
     frag_tape_set(tape, &scale,
                   at->is_hard ? frag_aten_hardsigmoid(tape, scale)

@@ -64,7 +64,7 @@ frag_tensor frag_decoder_feed(frag_tape *tape, const frag_model *model, const fr
     frag_tape_set(tape, &hidden,
                   frag_family_activate(tape, hidden, (frag_activation)of->activation));
     frag_tape_set(tape, &hidden, frag_walk_apply(tape, hidden, back));
-    frag_tape_set(tape, &hidden, frag_model_drop_out(tape, model, hidden, of->residual_dropout));
+    frag_tape_set(tape, &hidden, frag_model_drop_residual(tape, model, hidden));
     return hidden;
 }
 
@@ -88,6 +88,8 @@ static frag_tensor gather(frag_tape *tape, const frag_network *of, uint64_t toke
 void frag_cache_append(frag_tape *tape, const frag_network *of, frag_cache *cache, frag_tensor *key,
                        frag_tensor *value)
 {
+    if (cache == NULL)
+        return;
     if (cache->paged_tokens > 0) {
         frag_tensor keys = gather(tape, of, cache->paged_tokens, *key);
         frag_tensor values = gather(tape, of, cache->paged_tokens, *value);

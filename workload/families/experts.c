@@ -38,8 +38,8 @@ frag_experts frag_walk_experts(frag_walk *at, const frag_network *of, uint64_t p
         next.router = of->has_exact_router
                           ? frag_walk_exact(at, (frag_shape){of->experts, of->width})
                           : frag_walk_parameter(at, (frag_shape){of->experts, of->width});
-    if (of->has_scored_routing && at->model != NULL)
-        frag_model_add_buffer(at->tape, at->model, of->experts, FRAG_F32);
+    if (of->has_scored_routing)
+        frag_walk_buffer(at, of->experts, FRAG_F32);
     return next;
 }
 
@@ -124,8 +124,7 @@ static frag_routing route_scored(frag_tape *tape, const frag_network *of, const 
         made.weights = frag_aten_divide_in_place(tape, made.weights, sum);
     }
     frag_tape_set(tape, &made.weights, frag_aten_mul_scalar(tape, made.weights));
-    for (uint32_t i = 0; i < GROUP_NAMES; i++)
-        frag_tape_drop(tape, names[i]);
+    frag_tape_drop_all(tape, names, GROUP_NAMES);
     frag_tape_drop(tape, sum);
     frag_tape_drop(tape, choice);
     frag_tape_drop(tape, scores);
@@ -149,8 +148,7 @@ static frag_routing route_grouped(frag_tape *tape, const frag_network *of, const
         scores = limit_groups(tape, of, scores, rows, names);
     made.weights = frag_aten_topk(tape, scores, rows * of->experts_chosen, &made.chosen);
     frag_tape_set(tape, &made.weights, frag_aten_mul_scalar(tape, made.weights));
-    for (uint32_t i = 0; i < GROUP_NAMES; i++)
-        frag_tape_drop(tape, names[i]);
+    frag_tape_drop_all(tape, names, GROUP_NAMES);
     frag_tape_drop(tape, scores);
     frag_tape_drop(tape, flat);
     return made;
@@ -280,8 +278,7 @@ static frag_tensor run_grouped(frag_tape *tape, const frag_network *of, const fr
     const frag_tensor names[] = {flat_weights, sorted,  order,   selected, sorted_weights,
                                  small,        counts,  offsets, biases,   made,
                                  weighted,     inverse, sum};
-    for (uint32_t i = 0; i < sizeof names / sizeof *names; i++)
-        frag_tape_drop(tape, names[i]);
+    frag_tape_drop_all(tape, names, sizeof names / sizeof *names);
     return typed;
 }
 

@@ -2,6 +2,12 @@
 
 #include "base/memory.h"
 
+void frag_model_build(frag_tape *tape, const frag_family *family, frag_model *model)
+{
+    frag_walk at = {.tape = tape, .workload = model->workload, .model = model};
+    family->build(&at, &model->workload->network);
+}
+
 void frag_model_require_inputs(frag_tape *tape, const frag_model *model, frag_tensor hidden)
 {
     if (model->workload->lora_rank > 0 && frag_model_has_checkpoints(model))
@@ -42,6 +48,11 @@ frag_tensor frag_model_drop_out(frag_tape *tape, const frag_model *model, frag_t
     return frag_aten_dropout(tape, x, frag_model_drops(model, share));
 }
 
+frag_tensor frag_model_drop_residual(frag_tape *tape, const frag_model *model, frag_tensor x)
+{
+    return frag_model_drop_out(tape, model, x, model->workload->network.residual_dropout);
+}
+
 frag_attention_shape frag_model_attention(const frag_model *model, const frag_batch *batch)
 {
     const frag_network *of = &model->workload->network;
@@ -60,12 +71,6 @@ frag_attention_shape frag_model_attention(const frag_model *model, const frag_ba
 static bool is_pipelined(const frag_model *model)
 {
     return model->workload->parallel == FRAG_PARALLEL_PIPELINE;
-}
-
-bool frag_model_finds_packed(const frag_model *model, const frag_cache *past)
-{
-    /* The masks of gpt-oss are asked for without positions. */
-    return past == NULL && !is_pipelined(model) && !model->workload->network.has_sinks;
 }
 
 void frag_family_load_tokens(frag_tape *tape, const frag_model *model, frag_batch *batch)
@@ -200,8 +205,12 @@ frag_tensor frag_model_positions(frag_tape *tape, const frag_model *model, uint6
                                : frag_family_positions(tape, tokens);
 }
 
-void frag_family_find_packed(frag_tape *tape, const frag_batch *batch)
+void frag_model_find_packed(frag_tape *tape, const frag_model *model, const frag_batch *batch,
+                            const frag_cache *past)
 {
+    /* The masks of gpt-oss are asked for without positions. */
+    if (past != NULL || is_pipelined(model) || model->workload->network.has_sinks)
+        return;
     uint64_t count = batch->count * batch->tokens;
     frag_tensor first = frag_tape_empty(tape, batch->count, FRAG_I64);
     frag_tensor joined = frag_tape_empty(tape, count + batch->count, FRAG_I64);

@@ -110,9 +110,17 @@ typedef struct frag_cache {
     uint64_t pass;                                  /* in which they ran */
 } frag_cache;
 
+/* Goes through the parameters of a model in order: makes them, or finds them again. */
+typedef struct frag_walk {
+    frag_tape *tape;
+    const frag_workload *workload;
+    frag_model *model; /* that is built; NULL: it is there */
+    frag_tensor *at;   /* the next parameter of one that is there */
+} frag_walk;
+
 typedef struct frag_family {
     /* Allocates parameters and buffers. */
-    void (*build)(frag_tape *tape, frag_model *model);
+    void (*build)(frag_walk *at, const frag_network *of);
     /* The batch as the program makes it, on the GPU. */
     void (*load)(frag_tape *tape, const frag_model *model, frag_batch *batch);
     /* model(batch).loss: what the model returned besides is gone. NULL: a decoder. */
@@ -170,14 +178,6 @@ typedef struct frag_linear {
     frag_parameter_role part; /* that a device has of it, with tensor parallelism */
 } frag_linear;
 
-/* Goes through the parameters of a model in order: makes them, or finds them again. */
-typedef struct frag_walk {
-    frag_tape *tape;
-    const frag_workload *workload;
-    frag_model *model; /* that is built; NULL: it is there */
-    frag_tensor *at;   /* the next parameter of one that is there */
-} frag_walk;
-
 frag_tensor frag_walk_parameter(frag_walk *at, frag_shape shape);
 /* The weight of a convolution: a matrix for each of its outputs and inputs, or, of a Conv1d, for
  * each of its outputs. */
@@ -186,6 +186,8 @@ frag_tensor frag_walk_matrices(frag_walk *at, frag_shape shape, uint64_t count);
 frag_tensor frag_walk_exact(frag_walk *at, frag_shape shape);
 /* One that is not trained in any case. */
 frag_tensor frag_walk_frozen(frag_walk *at, frag_shape shape);
+/* register_buffer(); nothing where the model is there. */
+void frag_walk_buffer(frag_walk *at, uint64_t count, frag_dtype dtype);
 /* target: FRAG_LORA_Q, ...; a layer that is none is named 0. */
 frag_linear frag_walk_linear(frag_walk *at, frag_shape shape, bool has_bias, uint64_t target);
 /* transformers' Conv1D, a linear layer with a bias whose weight has a row for each input. */
@@ -253,7 +255,8 @@ frag_tensor frag_decoder_attend(frag_tape *tape, const frag_tensor qkv[3],
 frag_tensor frag_decoder_feed(frag_tape *tape, const frag_model *model, const frag_linear *feed,
                               const frag_linear *back, frag_tensor x);
 frag_cache frag_cache_create(const frag_model *model, uint64_t sequences);
-/* What a layer has of keys and values behind those of before; the names become all of them. */
+/* What a layer has of keys and values behind those of before; the names become all of them. cache:
+ * NULL: there were none. */
 void frag_cache_append(frag_tape *tape, const frag_network *of, frag_cache *cache, frag_tensor *key,
                        frag_tensor *value);
 void frag_cache_destroy(frag_tape *tape, frag_cache *cache);
@@ -290,6 +293,14 @@ typedef struct frag_picture {
     uint64_t side;
 } frag_picture;
 
+/* What all of a forward pass over images knows. */
+typedef struct frag_image_pass {
+    frag_tape *tape;
+    const frag_model *model;
+    const frag_network *network;
+    uint64_t batch;
+} frag_image_pass;
+
 /* What is done in place with the output of a layer. */
 typedef enum frag_in_place {
     FRAG_IN_PLACE_NONE,
@@ -310,16 +321,15 @@ typedef struct frag_normed {
 frag_picture frag_picture_keep(frag_tape *tape, frag_picture x);
 /* name = value */
 void frag_picture_set(frag_tape *tape, frag_picture *name, frag_picture value);
+/* x = max_pool2d(x); window: its side is that of x. */
+void frag_picture_max_pool(frag_tape *tape, frag_picture *x, frag_window window);
 /* The batch norm alone. */
 frag_pair frag_walk_batch_norm(frag_walk *at, uint64_t channels);
 frag_normed frag_walk_normed(frag_walk *at, frag_normed shape);
 /* norm(convolution(x)); x is used up when the convolution is done. */
-frag_picture frag_normed_apply(frag_tape *tape, const frag_model *model, const frag_normed *at,
-                               frag_picture x, uint64_t batch);
+frag_picture frag_normed_apply(const frag_image_pass *in, const frag_normed *at, frag_picture x);
 /* torchvision's Conv2dNormActivation, which holds x, borrowed, until it is through. */
-frag_picture frag_unit_apply(frag_tape *tape, const frag_model *model, const frag_normed *at,
-                             frag_picture x, uint64_t batch);
-frag_tensor frag_in_place_apply(frag_tape *tape, frag_tensor x, frag_in_place activation);
+frag_picture frag_unit_apply(const frag_image_pass *in, const frag_normed *at, frag_picture x);
 /* torchvision's SqueezeExcitation: a number for each channel of each image, by two convolutions of
  * one pixel, that the channel is multiplied by. */
 typedef struct frag_squeeze {
@@ -331,8 +341,7 @@ typedef struct frag_squeeze {
 
 frag_squeeze frag_walk_squeeze(frag_walk *at, frag_squeeze shape);
 /* x is borrowed. */
-frag_picture frag_squeeze_apply(frag_tape *tape, const frag_squeeze *at, frag_picture x,
-                                uint64_t batch);
+frag_picture frag_squeeze_apply(const frag_image_pass *in, const frag_squeeze *at, frag_picture x);
 /* A number of channels in multiples of step, at most a tenth below what is asked for
  * (_make_divisible). */
 uint64_t frag_round_channels(double asked, uint64_t step);
@@ -471,6 +480,8 @@ frag_tensor frag_latent_attend(frag_tape *tape, const frag_model *model, const f
                                frag_cache *past);
 
 /* ---- shared by families */
+/* Its parameters and buffers come. */
+void frag_model_build(frag_tape *tape, const frag_family *family, frag_model *model);
 /* With LoRA it is frozen. */
 frag_tensor frag_model_add(frag_tape *tape, frag_model *model, frag_shape shape);
 /* Of the last count parameters the last moved ones are named before the others, though they came
@@ -480,8 +491,6 @@ void frag_model_name_first(frag_model *model, uint32_t count, uint32_t moved);
 void frag_model_free(frag_model *model);
 /* A block begins here, or the last one has ended. */
 void frag_model_mark_block(frag_model *model);
-/* register_buffer() */
-void frag_model_add_buffer(frag_tape *tape, frag_model *model, uint64_t count, frag_dtype dtype);
 /* Embeddings that gradients are wanted of, so that checkpointed blocks behind frozen weights have
  * some: enable_input_require_grads. */
 void frag_model_require_inputs(frag_tape *tape, const frag_model *model, frag_tensor hidden);
@@ -490,6 +499,8 @@ bool frag_model_has_checkpoints(const frag_model *model);
 bool frag_model_drops(const frag_model *model, double share);
 frag_tensor frag_model_drop_out(frag_tape *tape, const frag_model *model, frag_tensor x,
                                 double share);
+/* So, by residual_dropout. */
+frag_tensor frag_model_drop_residual(frag_tape *tape, const frag_model *model, frag_tensor x);
 /* Of a layer in which a batch attends to itself and to the past. */
 frag_attention_shape frag_model_attention(const frag_model *model, const frag_batch *batch);
 /* What comes out of a block, which is made anew for its gradients where it has a checkpoint. */
@@ -499,8 +510,10 @@ frag_tensor frag_model_call(frag_tape *tape, const frag_model *model, const frag
  * becomes what comes out. */
 void frag_model_pass_block(frag_tape *tape, const frag_model *model, uint64_t number,
                            const frag_region_call *block, frag_tensor *hidden);
-/* Does transformers look for packed sequences, as it does where no cache is used? */
-bool frag_model_finds_packed(const frag_model *model, const frag_cache *past);
+/* transformers' find_packed_sequence_indices, which is asked where no cache is used: none are
+ * packed. */
+void frag_model_find_packed(frag_tape *tape, const frag_model *model, const frag_batch *batch,
+                            const frag_cache *past);
 /* ids of tokens made on the host and copied; name = ..., so that the old ones go afterwards. */
 void frag_family_load_tokens(frag_tape *tape, const frag_model *model, frag_batch *batch);
 /* The same for a source and a target, of which the labels are. */
@@ -526,9 +539,5 @@ frag_tensor frag_family_activate(frag_tape *tape, frag_tensor x, frag_activation
 frag_tensor frag_family_positions(frag_tape *tape, uint64_t tokens);
 /* The same, but in a stage of a pipeline, where nothing is past: torch.arange(tokens). */
 frag_tensor frag_model_positions(frag_tape *tape, const frag_model *model, uint64_t tokens);
-
-/* transformers' find_packed_sequence_indices, which is asked where no cache is used: none are
- * packed. */
-void frag_family_find_packed(frag_tape *tape, const frag_batch *batch);
 
 #endif

@@ -96,8 +96,7 @@ frag_tensor frag_latent_attend(frag_tape *tape, const frag_model *model, const f
         frag_rope_apply_complex(tape, turned, angles, of->heads > 1 && is_efficient);
     else
         frag_rope_apply_apart(tape, turned, angles, of->has_paired_rope);
-    if (past != NULL)
-        frag_cache_append(tape, of, past, &rows[0], &rows[1]);
+    frag_cache_append(tape, of, past, &rows[0], &rows[1]);
     frag_tensor qkv[3] = {0};
     qkv[0] = frag_aten_cat(
         tape, parts[0], parts[1],
@@ -114,7 +113,6 @@ frag_tensor frag_latent_attend(frag_tape *tape, const frag_model *model, const f
     frag_tape_set(tape, &made, frag_walk_apply(tape, made, &at->out));
     const frag_tensor names[] = {queries, parts[0], parts[1], down,  rows[0],
                                  rows[1], qkv[0],   qkv[1],   qkv[2]};
-    for (uint32_t i = 0; i < sizeof names / sizeof *names; i++)
-        frag_tape_drop(tape, names[i]);
+    frag_tape_drop_all(tape, names, sizeof names / sizeof *names);
     return made;
 }

@@ -95,10 +95,13 @@ void frag_model_mark_block(frag_model *model)
         model->parameter_count;
 }
 
-void frag_model_add_buffer(frag_tape *tape, frag_model *model, uint64_t count, frag_dtype dtype)
+void frag_walk_buffer(frag_walk *at, uint64_t count, frag_dtype dtype)
 {
+    frag_model *model = at->model;
+    if (model == NULL)
+        return;
     *FRAG_APPEND(model->buffers, model->buffer_count, model->buffers_capacity) =
-        frag_tape_empty(tape, count, dtype);
+        frag_tape_empty(at->tape, count, dtype);
 }
 
 frag_tensor frag_walk_parameter(frag_walk *at, frag_shape shape)
@@ -427,8 +430,7 @@ static frag_tensor run_dora(frag_tape *tape, frag_tensor x, const frag_linear *o
     frag_tape_set(tape, &second, frag_aten_mul_scalar(tape, second));
     frag_tensor made = frag_aten_add(tape, first, second);
     frag_tensor names[] = {first, second, base, inner, scale, norms, weight, adapter};
-    for (uint32_t i = 0; i < sizeof names / sizeof *names; i++)
-        frag_tape_drop(tape, names[i]);
+    frag_tape_drop_all(tape, names, sizeof names / sizeof *names);
     return made;
 }
 
@@ -523,7 +525,6 @@ frag_tensor frag_walk_attend(frag_tape *tape, frag_tensor qkv[3], const frag_att
     frag_tape_set(tape, &made, frag_aten_view(tape, made));
     if (out != NULL)
         frag_tape_set(tape, &made, frag_walk_apply(tape, made, out));
-    for (uint32_t i = 0; i < 3; i++)
-        frag_tape_drop(tape, qkv[i]);
+    frag_tape_drop_all(tape, qkv, 3);
     return made;
 }

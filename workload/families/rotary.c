@@ -50,15 +50,10 @@ frag_rope frag_rope_make_complex(frag_tape *tape, uint64_t width, uint64_t token
     return (frag_rope){.cosine = made};
 }
 
-static frag_tensor pair(frag_tape *tape, frag_tensor angles)
-{
-    return frag_tape_empty(tape, frag_tape_count(tape, angles), frag_tape_dtype(tape, angles));
-}
-
 frag_rope frag_rope_pair(frag_tape *tape, frag_rope angles)
 {
-    frag_rope made = {.cosine = pair(tape, angles.cosine)};
-    made.sine = pair(tape, angles.sine);
+    frag_rope made = {.cosine = frag_tape_empty_like(tape, angles.cosine)};
+    made.sine = frag_tape_empty_like(tape, angles.sine);
     return made;
 }
 

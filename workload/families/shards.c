@@ -2,6 +2,7 @@
  * group, the rest of the model one more. A group's parameters are gathered before its forward pass
  * and before its backward, and given back behind both, but for the rest's behind forward; its
  * gradients are added up over the devices, each of which keeps those of its shard. */
+#include "base/bits.h"
 #include "base/memory.h"
 #include "workload/families/family.h"
 
@@ -150,11 +151,6 @@ static void send(frag_tape *tape, frag_shards *shards, uint32_t group)
 
 enum { COPY_BLOCK_BYTES = 2048, COPY_BLOCK_THREADS = 128, WORD = 8 };
 
-static uint64_t div_up(uint64_t a, uint64_t b)
-{
-    return (a + b - 1) / b;
-}
-
 /* What split_with_sizes_copy and _chunk_cat take: so many words and as many for each parameter
  * (addresses, offsets, sizes), and which parameter each block of the kernel copies. */
 typedef struct copy_table {
@@ -171,7 +167,7 @@ static uint64_t count_words(const frag_tape *tape, const frag_shards *shards, ui
     for (uint32_t i = 0; i < shards->parameter_count; i++)
         if (of->is_reduced ? is_trained(tape, shards, group, i) : is_in(shards, group, i)) {
             uint64_t bytes = frag_dtype_bytes(frag_tape_dtype(tape, shards->whole[i]));
-            words += of->words_each + div_up(shards->padded[i] * bytes, of->block_bytes);
+            words += of->words_each + frag_divide_up(shards->padded[i] * bytes, of->block_bytes);
         }
     return words;
 }
@@ -192,11 +188,11 @@ static uint64_t find_block_bytes(const frag_tape *tape, const frag_shards *shard
     uint64_t blocks = count_words(tape, shards, group, &least) * shards->devices;
     uint64_t most =
         2 * (card->multiprocessors * card->threads_per_multiprocessor / COPY_BLOCK_THREADS);
-    uint64_t factor = div_up(blocks, most);
+    uint64_t factor = frag_divide_up(blocks, most);
     uint64_t chunks = 1;
     while (chunks * chunks < factor && chunks < shards->devices)
         chunks++;
-    return COPY_BLOCK_BYTES * div_up(factor, chunks);
+    return COPY_BLOCK_BYTES * frag_divide_up(factor, chunks);
 }
 
 /* Parameters out of what was gathered, which in a forward pass stays until the next is copied. */

@@ -8,6 +8,14 @@
 
 #include "workload/tape/tape.h"
 
+/* ---- gradients that several operators share (aten_elementwise.c) */
+/* The gradient as it came, of each input that wants one. */
+void frag_aten_pass_backward(frag_tape *tape, frag_node *node, const frag_tensor *in,
+                             frag_tensor *out);
+/* One of numbers[0] elements: a part of what came, or zeros and what came in its places. */
+void frag_aten_resize_backward(frag_tape *tape, frag_node *node, const frag_tensor *in,
+                               frag_tensor *out);
+
 /* ---- elementwise (aten_elementwise.c) */
 frag_tensor frag_aten_add(frag_tape *tape, frag_tensor self, frag_tensor other);
 frag_tensor frag_aten_sub(frag_tape *tape, frag_tensor self, frag_tensor other);

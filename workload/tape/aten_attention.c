@@ -1,11 +1,7 @@
 /* scaled_dot_product_attention and its kernels: which is chosen, what each keeps. */
 #include "workload/tape/aten.h"
 
-static uint64_t round_up(uint64_t n, uint64_t step)
-{
-    return (n + step - 1) / step * step;
-}
-
+#include "base/bits.h"
 /* numbers: batch, heads, key_heads, queries, keys, width, is_heads_first, value_width */
 static void set_shape(frag_node *node, const frag_attention_shape *shape)
 {
@@ -80,7 +76,7 @@ static void will_save_inputs(frag_tape *tape, frag_tensor mask, const frag_tenso
 /* ---- flash (FlashAttention 2, for half types) */
 static uint64_t round_width(uint64_t width)
 {
-    return width <= 192 ? round_up(width, 32) : 256;
+    return width <= 192 ? frag_round_up(width, 32) : 256;
 }
 
 static void flash_backward(frag_tape *tape, frag_node *node, const frag_tensor *in,
@@ -88,7 +84,7 @@ static void flash_backward(frag_tape *tape, frag_node *node, const frag_tensor *
 {
     frag_attention_shape shape = get_shape(node);
     frag_dtype dtype = frag_tape_dtype(tape, in[0]);
-    uint64_t queries = round_up(shape.queries, 128);
+    uint64_t queries = frag_round_up(shape.queries, 128);
     uint64_t width = round_width(shape.width);
     uint64_t rows = shape.batch * shape.heads * queries;
     /* The kernel reads its output with tokens first. */
@@ -164,14 +160,12 @@ static frag_tensor flash(frag_tape *tape, const frag_tensor qkv[3],
     if (!shape->is_heads_first && shape->heads > 1)
         frag_tape_set_strided(tape, made);
     frag_node *node = frag_tape_record(tape, flash_backward, qkv, 3, &made, 1);
-    if (node != NULL) {
-        save_qkv(tape, node, qkv);
-        frag_tape_save_made(tape, node, sums);
-        frag_tape_save_output(tape, node, made);
-        frag_tape_save_made(tape, node, state[0]);
-        frag_tape_save_made(tape, node, state[1]);
-        set_shape(node, shape);
-    }
+    save_qkv(tape, node, qkv);
+    frag_tape_save_made(tape, node, sums);
+    frag_tape_save_output(tape, node, made);
+    frag_tape_save_made(tape, node, state[0]);
+    frag_tape_save_made(tape, node, state[1]);
+    set_shape(node, shape);
     frag_tape_drop(tape, sums);
     frag_tape_drop(tape, state[0]);
     frag_tape_drop(tape, state[1]);
@@ -207,7 +201,7 @@ static frag_tensor mask_gradient(frag_tape *tape, const frag_attention_shape *sh
     uint64_t rows = shape->batch * shape->heads * shape->queries;
     bool has_gaps = shape->keys % MASK_GRADIENT_STEP != 0;
     frag_tensor whole =
-        frag_tape_empty(tape, rows * round_up(shape->keys, MASK_GRADIENT_STEP), dtype);
+        frag_tape_empty(tape, rows * frag_round_up(shape->keys, MASK_GRADIENT_STEP), dtype);
     /* With gaps nothing is added to it in place, as if somebody else held it. */
     frag_tensor made = has_gaps ? frag_tape_view(tape, whole, rows * shape->keys)
                                 : frag_tape_alias(tape, whole, rows * shape->keys);
@@ -221,7 +215,7 @@ static frag_tensor spread_mask(frag_tape *tape, const frag_attention_shape *shap
     uint64_t rows = shape->heads * shape->queries;
     frag_tensor laid =
         shape->keys % MASK_STEP != 0
-            ? frag_aten_pad(tape, shape->mask, rows * round_up(shape->keys, MASK_STEP))
+            ? frag_aten_pad(tape, shape->mask, rows * frag_round_up(shape->keys, MASK_STEP))
             : frag_tape_keep(tape, shape->mask);
     frag_tensor made = frag_aten_expand(tape, laid, shape->batch * rows * shape->keys);
     if (shape->keys % MASK_STEP != 0)
@@ -237,7 +231,7 @@ static frag_tensor mask_unseen(frag_tape *tape, const frag_attention_shape *shap
     frag_tensor made = frag_aten_where_seen(tape, shape, dtype);
     if (shape->keys % MASK_STEP != 0)
         frag_tape_set(tape, &made,
-                      frag_aten_pad(tape, made, rows * round_up(shape->keys, MASK_STEP)));
+                      frag_aten_pad(tape, made, rows * frag_round_up(shape->keys, MASK_STEP)));
     if (shape->heads > 1)
         frag_tape_set(tape, &made, frag_aten_expand(tape, made, rows * shape->heads * shape->keys));
     if (shape->keys % MASK_STEP != 0)
@@ -283,16 +277,16 @@ static uint64_t count_backward_bytes(const frag_attention_shape *shape,
                                      const backward_kernel *kernel)
 {
     uint64_t heads = shape->batch * shape->heads;
-    uint64_t tiles = round_up(shape->queries, kernel->rows) / kernel->rows *
-                     (round_up(shape->width, kernel->columns) / kernel->columns);
+    uint64_t tiles = frag_round_up(shape->queries, kernel->rows) / kernel->rows *
+                     (frag_round_up(shape->width, kernel->columns) / kernel->columns);
     uint64_t bytes = tiles * (kernel->rows * kernel->columns * sizeof(float) + 16);
-    uint64_t splits = round_up(shape->keys, KEYS) / KEYS;
+    uint64_t splits = frag_round_up(shape->keys, KEYS) / KEYS;
     if (splits > SPLITS_MAX / heads)
         splits = SPLITS_MAX / heads > 1 ? SPLITS_MAX / heads : 1;
     if (kernel->keeps_key_sums)
-        bytes +=
-            splits * KEYS * sizeof(float) *
-            (round_up(shape->width, kernel->rows) + round_up(value_width(shape), kernel->rows));
+        bytes += splits * KEYS * sizeof(float) *
+                 (frag_round_up(shape->width, kernel->rows) +
+                  frag_round_up(value_width(shape), kernel->rows));
     return heads * bytes;
 }
 
@@ -325,20 +319,19 @@ static frag_tensor efficient(frag_tape *tape, const frag_tensor qkv[3],
     will_save_inputs(tape, mask, qkv);
     frag_tensor made = frag_tape_empty(tape, made_count(shape), dtype);
     frag_tensor sums = frag_tape_empty(
-        tape, is_saved ? shape->batch * shape->heads * round_up(shape->queries, 32) : 0, FRAG_F32);
+        tape, is_saved ? shape->batch * shape->heads * frag_round_up(shape->queries, 32) : 0,
+        FRAG_F32);
     if (widest(shape) > 128 && dtype != FRAG_F32) /* too wide for registers: sums in fp32 */
         frag_tape_drop(tape, frag_tape_empty(tape, made_count(shape), FRAG_F32));
     if (shape->heads > 1)
         frag_tape_set_strided(tape, made);
     frag_node *node = frag_tape_record(tape, efficient_backward,
                                        (frag_tensor[]){qkv[0], qkv[1], qkv[2], mask}, 4, &made, 1);
-    if (node != NULL) {
-        frag_tape_save(tape, node, mask);
-        save_qkv(tape, node, qkv);
-        frag_tape_save_made(tape, node, sums);
-        frag_tape_save_output(tape, node, made);
-        set_shape(node, shape);
-    }
+    frag_tape_save(tape, node, mask);
+    save_qkv(tape, node, qkv);
+    frag_tape_save_made(tape, node, sums);
+    frag_tape_save_output(tape, node, made);
+    set_shape(node, shape);
     frag_tape_drop(tape, mask);
     frag_tape_drop(tape, sums);
     return made;
@@ -407,8 +400,7 @@ static frag_tensor safe_softmax(frag_tape *tape, frag_tensor scores, uint64_t ro
     frag_tape_drop(tape, all_masked);
     frag_tape_drop(tape, is_masked);
     frag_node *node = frag_tape_record(tape, softmax_backward, &scores, 1, &made, 1);
-    if (node != NULL)
-        frag_tape_save_output(tape, node, made);
+    frag_tape_save_output(tape, node, made);
     return made;
 }
 
@@ -507,8 +499,7 @@ static frag_tensor math(frag_tape *tape, const frag_tensor qkv[3],
     for (uint32_t i = 0; i < 3; i++)
         wide[i] = frag_tape_to(tape, qkv[i], FRAG_F32);
     frag_tensor made = multiply_scores(tape, wide, shape, dtype);
-    for (uint32_t i = 0; i < 3; i++)
-        frag_tape_drop(tape, wide[i]);
+    frag_tape_drop_all(tape, wide, 3);
     frag_tape_drop(tape, mask);
     return made;
 }
@@ -553,8 +544,7 @@ frag_tensor frag_aten_attention(frag_tape *tape, const frag_tensor qkv[3],
                        : is_math ? math(tape, typed, &masked)
                                  : efficient(tape, typed, &masked);
     frag_tape_drop(tape, masked.mask);
-    for (uint32_t i = 0; i < 3; i++)
-        frag_tape_drop(tape, typed[i]);
+    frag_tape_drop_all(tape, typed, 3);
     /* .transpose(1, 2).contiguous() of the caller, where something is to be copied: flash's output
      * lies as the queries do. Packed, heads are in a row again before, which the memory-efficient
      * kernel's output is copied for. */

@@ -175,26 +175,23 @@ frag_tensor frag_aten_convolve(frag_tape *tape, frag_tensor x, const frag_aten_c
     frag_tensor made = frag_tape_empty(tape, of->batch * of->out_channels * pixels, dtype);
     frag_node *node =
         frag_tape_record(tape, convolution_backward, inputs, of->bias != 0 ? 3 : 2, &made, 1);
-    if (node != NULL) {
-        frag_tape_save(tape, node, inputs[0]);
-        frag_tape_save(tape, node, inputs[1]);
-        const uint64_t numbers[FRAG_NODE_NUMBERS_MAX] = {[BATCH] = of->batch,
-                                                         [SIDE] = of->window.side,
-                                                         [KERNEL] = of->window.kernel,
-                                                         [STRIDE] = of->window.stride,
-                                                         [PADDING] = of->window.padding,
-                                                         [IN_CHANNELS] = of->in_channels,
-                                                         [OUT_CHANNELS] = of->out_channels,
-                                                         [FLAGS] = get_flags(of, dtype)};
-        for (uint32_t i = 0; i < FRAG_NODE_NUMBERS_MAX; i++)
-            node->numbers[i] = numbers[i];
-    }
+    frag_tape_save(tape, node, inputs[0]);
+    frag_tape_save(tape, node, inputs[1]);
+    const uint64_t numbers[FRAG_NODE_NUMBERS_MAX] = {[BATCH] = of->batch,
+                                                     [SIDE] = of->window.side,
+                                                     [KERNEL] = of->window.kernel,
+                                                     [STRIDE] = of->window.stride,
+                                                     [PADDING] = of->window.padding,
+                                                     [IN_CHANNELS] = of->in_channels,
+                                                     [OUT_CHANNELS] = of->out_channels,
+                                                     [FLAGS] = get_flags(of, dtype)};
+    for (uint32_t i = 0; i < FRAG_NODE_NUMBERS_MAX; i++)
+        node->numbers[i] = numbers[i];
     /* Behind the saving, so that a region that is made anew may end before it. */
     frag_tensor weight = lay_weight(tape, of, dtype);
     use_workspace(tape, of, dtype, FRAG_CONVOLUTION_FORWARD);
     frag_tape_drop(tape, weight);
-    for (uint32_t i = 0; i < 3; i++)
-        frag_tape_drop(tape, inputs[i]);
+    frag_tape_drop_all(tape, inputs, 3);
     return made;
 }
 
@@ -211,8 +208,7 @@ static void batch_norm_backward(frag_tape *tape, frag_node *node, const frag_ten
         sums[i] = frag_tape_empty(tape, channels, FRAG_F32);
     for (uint32_t step = 0; step < 3; step++) {
         uint32_t i = is_apart ? (step + 1) % 3 : step; /* x last, or first */
-        out[i] = i == 0 ? frag_tape_empty(tape, frag_tape_count(tape, in[0]),
-                                          frag_tape_dtype(tape, in[0]))
+        out[i] = i == 0 ? frag_tape_empty_like(tape, in[0])
                         : frag_tape_empty(tape, channels, (frag_dtype)node->numbers[NORM_TYPE]);
     }
     frag_tape_drop(tape, sums[0]);
@@ -231,52 +227,36 @@ frag_tensor frag_aten_batch_norm(frag_tape *tape, frag_tensor x, const frag_pair
     bool has_statistics = is_training || is_own;
     uint64_t channels = frag_tape_count(tape, weight);
     uint64_t kept = has_statistics ? channels : 0;
-    frag_tensor made = frag_tape_empty(tape, frag_tape_count(tape, x), frag_tape_dtype(tape, x));
+    frag_tensor made = frag_tape_empty_like(tape, x);
     frag_tensor mean = frag_tape_empty(tape, kept, FRAG_F32);
     frag_tensor deviation = frag_tape_empty(tape, kept, FRAG_F32);
     frag_node *node = frag_tape_record(tape, batch_norm_backward,
                                        (frag_tensor[]){x, weight, of->bias}, 3, &made, 1);
-    if (node != NULL) {
-        frag_tape_save(tape, node, x);
-        frag_tape_save(tape, node, weight);
-        frag_tape_save_made(tape, node, mean);
-        frag_tape_save_made(tape, node, deviation);
-        node->numbers[NORM_CHANNELS] = channels;
-        node->numbers[NORM_TYPE] = frag_tape_dtype(tape, weight);
-        node->numbers[IS_NORM_APART] = is_own && pixels == 1;
-    }
+    frag_tape_save(tape, node, x);
+    frag_tape_save(tape, node, weight);
+    frag_tape_save_made(tape, node, mean);
+    frag_tape_save_made(tape, node, deviation);
+    node->numbers[NORM_CHANNELS] = channels;
+    node->numbers[NORM_TYPE] = frag_tape_dtype(tape, weight);
+    node->numbers[IS_NORM_APART] = is_own && pixels == 1;
     frag_tape_drop(tape, mean);
     frag_tape_drop(tape, deviation);
     return made;
 }
 
 /* ---- pooling: the place of each largest number is kept */
-static void max_pool_backward(frag_tape *tape, frag_node *node, const frag_tensor *in,
-                              frag_tensor *out)
-{
-    out[0] = frag_tape_empty(tape, node->numbers[0], frag_tape_dtype(tape, in[0]));
-}
-
 frag_tensor frag_aten_max_pool(frag_tape *tape, frag_tensor x, const frag_window *window)
 {
     uint64_t side = frag_aten_window_side(window);
     uint64_t count = frag_tape_count(tape, x) / (window->side * window->side) * side * side;
     frag_tensor made = frag_tape_empty(tape, count, frag_tape_dtype(tape, x));
     frag_tensor places = frag_tape_empty(tape, count, FRAG_I64);
-    frag_node *node = frag_tape_record(tape, max_pool_backward, &x, 1, &made, 1);
-    if (node != NULL) {
-        frag_tape_save(tape, node, x);
-        frag_tape_save_made(tape, node, places);
-        node->numbers[0] = frag_tape_count(tape, x);
-    }
+    frag_node *node = frag_tape_record(tape, frag_aten_resize_backward, &x, 1, &made, 1);
+    frag_tape_save(tape, node, x);
+    frag_tape_save_made(tape, node, places);
+    node->numbers[0] = frag_tape_count(tape, x);
     frag_tape_drop(tape, places);
     return made;
-}
-
-static void average_backward(frag_tape *tape, frag_node *node, const frag_tensor *in,
-                             frag_tensor *out)
-{
-    out[0] = frag_tape_empty(tape, node->numbers[0], frag_tape_dtype(tape, in[0]));
 }
 
 frag_tensor frag_aten_average_pool(frag_tape *tape, frag_tensor x, uint64_t side_before,
@@ -284,10 +264,8 @@ frag_tensor frag_aten_average_pool(frag_tape *tape, frag_tensor x, uint64_t side
 {
     uint64_t count = frag_tape_count(tape, x) / (side_before * side_before) * side * side;
     frag_tensor made = frag_tape_empty(tape, count, frag_tape_dtype(tape, x));
-    frag_node *node = frag_tape_record(tape, average_backward, &x, 1, &made, 1);
-    if (node != NULL) {
-        frag_tape_save(tape, node, x);
-        node->numbers[0] = frag_tape_count(tape, x);
-    }
+    frag_node *node = frag_tape_record(tape, frag_aten_resize_backward, &x, 1, &made, 1);
+    frag_tape_save(tape, node, x);
+    node->numbers[0] = frag_tape_count(tape, x);
     return made;
 }

@@ -48,10 +48,8 @@ frag_tensor frag_aten_softmax(frag_tape *tape, frag_tensor scores, bool is_cast)
         is_read ? frag_tape_keep(tape, scores) : frag_tape_to(tape, scores, FRAG_F32);
     frag_tensor made = frag_tape_empty(tape, frag_tape_count(tape, typed), FRAG_F32);
     frag_node *node = frag_tape_record(tape, softmax_backward, &typed, 1, &made, 1);
-    if (node != NULL) {
-        frag_tape_save_output(tape, node, made);
-        node->numbers[0] = frag_tape_dtype(tape, typed);
-    }
+    frag_tape_save_output(tape, node, made);
+    node->numbers[0] = frag_tape_dtype(tape, typed);
     frag_tape_drop(tape, typed);
     return made;
 }
@@ -61,30 +59,21 @@ frag_tensor frag_aten_softmax_typed(frag_tape *tape, frag_tensor scores)
     frag_dtype dtype = frag_tape_dtype(tape, scores);
     frag_tensor made = frag_tape_empty(tape, frag_tape_count(tape, scores), dtype);
     frag_node *node = frag_tape_record(tape, softmax_backward, &scores, 1, &made, 1);
-    if (node != NULL) {
-        frag_tape_save_output(tape, node, made);
-        node->numbers[0] = dtype;
-    }
+    frag_tape_save_output(tape, node, made);
+    node->numbers[0] = dtype;
     return made;
 }
 
 /* saved: places. Zeros, into which the gradient is scattered. */
-static void max_backward(frag_tape *tape, frag_node *node, const frag_tensor *in, frag_tensor *out)
-{
-    out[0] = frag_tape_empty(tape, node->numbers[0], frag_tape_dtype(tape, in[0]));
-}
-
 frag_tensor frag_aten_max_last(frag_tape *tape, frag_tensor x, uint64_t width)
 {
     uint64_t rows = frag_tape_count(tape, x) / width;
     frag_tensor made = frag_tape_empty(tape, rows, frag_tape_dtype(tape, x));
     frag_tensor places = frag_tape_empty(tape, rows, FRAG_I64);
     frag_tape_set_column(tape, made);
-    frag_node *node = frag_tape_record(tape, max_backward, &x, 1, &made, 1);
-    if (node != NULL) {
-        frag_tape_save_made(tape, node, places);
-        node->numbers[0] = frag_tape_count(tape, x);
-    }
+    frag_node *node = frag_tape_record(tape, frag_aten_resize_backward, &x, 1, &made, 1);
+    frag_tape_save_made(tape, node, places);
+    node->numbers[0] = frag_tape_count(tape, x);
     frag_tape_drop(tape, places);
     return made;
 }
@@ -211,8 +200,7 @@ frag_tensor frag_aten_seen(frag_tape *tape, const frag_attention_shape *shape, b
     if (has_window)
         frag_tape_set(tape, &made, frag_tape_empty(tape, count, FRAG_BOOL));
     frag_tape_drop(tape, within);
-    for (uint32_t i = 0; i < NUMBERS; i++)
-        frag_tape_drop(tape, numbers[i]);
+    frag_tape_drop_all(tape, numbers, NUMBERS);
     return made;
 }
 
@@ -233,8 +221,7 @@ frag_tensor frag_aten_seen_near(frag_tape *tape, const frag_attention_shape *sha
     frag_tensor is_any = frag_tape_empty(tape, shape->queries, FRAG_BOOL);
     frag_tape_set(tape, &made, frag_tape_empty(tape, count, FRAG_BOOL));
     frag_tape_drop(tape, is_any);
-    for (uint32_t i = 0; i < NUMBERS; i++)
-        frag_tape_drop(tape, numbers[i]);
+    frag_tape_drop_all(tape, numbers, NUMBERS);
     return made;
 }
 

@@ -3,11 +3,7 @@
  * them. */
 #include "workload/tape/aten.h"
 
-static uint64_t larger(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
-
+#include "base/bits.h"
 frag_dtype frag_aten_wider(frag_dtype a, frag_dtype b)
 {
     if (a == b)
@@ -19,7 +15,7 @@ frag_dtype frag_aten_wider(frag_dtype a, frag_dtype b)
 
 static frag_tensor like(frag_tape *tape, frag_tensor of)
 {
-    frag_tensor made = frag_tape_empty(tape, frag_tape_count(tape, of), frag_tape_dtype(tape, of));
+    frag_tensor made = frag_tape_empty_like(tape, of);
     if (frag_tape_is_column(tape, of))
         frag_tape_set_column(tape, made);
     return made;
@@ -27,21 +23,28 @@ static frag_tensor like(frag_tape *tape, frag_tensor of)
 
 static frag_tensor like_both(frag_tape *tape, frag_tensor a, frag_tensor b)
 {
-    return frag_tape_empty(tape, larger(frag_tape_count(tape, a), frag_tape_count(tape, b)),
+    return frag_tape_empty(tape, frag_larger(frag_tape_count(tape, a), frag_tape_count(tape, b)),
                            frag_aten_wider(frag_tape_dtype(tape, a), frag_tape_dtype(tape, b)));
 }
 
-static void pass_backward(frag_tape *tape, frag_node *node, const frag_tensor *in, frag_tensor *out)
+void frag_aten_pass_backward(frag_tape *tape, frag_node *node, const frag_tensor *in,
+                             frag_tensor *out)
 {
     for (uint32_t i = 0; i < node->edge_count; i++)
         if (node->edges[i].node != 0)
             out[i] = frag_tape_keep(tape, in[0]);
 }
 
+void frag_aten_resize_backward(frag_tape *tape, frag_node *node, const frag_tensor *in,
+                               frag_tensor *out)
+{
+    out[0] = frag_tape_empty(tape, node->numbers[0], frag_tape_dtype(tape, in[0]));
+}
+
 frag_tensor frag_aten_add(frag_tape *tape, frag_tensor self, frag_tensor other)
 {
     frag_tensor made = like_both(tape, self, other);
-    frag_tape_record(tape, pass_backward, (frag_tensor[]){self, other}, 2, &made, 1);
+    frag_tape_record(tape, frag_aten_pass_backward, (frag_tensor[]){self, other}, 2, &made, 1);
     return made;
 }
 
@@ -64,7 +67,7 @@ frag_tensor frag_aten_sub(frag_tape *tape, frag_tensor self, frag_tensor other)
 frag_tensor frag_aten_add_in_place(frag_tape *tape, frag_tensor self, frag_tensor other)
 {
     frag_tensor made = frag_tape_alias(tape, self, frag_tape_count(tape, self));
-    frag_tape_record(tape, pass_backward, (frag_tensor[]){self, other}, 2, &made, 1);
+    frag_tape_record(tape, frag_aten_pass_backward, (frag_tensor[]){self, other}, 2, &made, 1);
     frag_tape_drop(tape, self);
     return made;
 }
@@ -72,7 +75,7 @@ frag_tensor frag_aten_add_in_place(frag_tape *tape, frag_tensor self, frag_tenso
 frag_tensor frag_aten_add_scalar(frag_tape *tape, frag_tensor self)
 {
     frag_tensor made = like(tape, self);
-    frag_tape_record(tape, pass_backward, &self, 1, &made, 1);
+    frag_tape_record(tape, frag_aten_pass_backward, &self, 1, &made, 1);
     return made;
 }
 
@@ -90,10 +93,8 @@ static frag_tensor mul(frag_tape *tape, frag_tensor self, frag_tensor other, fra
 {
     frag_tensor made = like_both(tape, self, other);
     *node = frag_tape_record(tape, mul_backward, (frag_tensor[]){self, other}, 2, &made, 1);
-    if (*node != NULL) {
-        frag_tape_save(tape, *node, frag_tape_needs_gradient(tape, self) ? other : 0);
-        frag_tape_save(tape, *node, frag_tape_needs_gradient(tape, other) ? self : 0);
-    }
+    frag_tape_save(tape, *node, frag_tape_needs_gradient(tape, self) ? other : 0);
+    frag_tape_save(tape, *node, frag_tape_needs_gradient(tape, other) ? self : 0);
     return made;
 }
 
@@ -116,8 +117,7 @@ frag_tensor frag_aten_mul_complex(frag_tape *tape, frag_tensor self, frag_tensor
 {
     frag_tensor made = like(tape, self);
     frag_node *node = frag_tape_record(tape, mul_complex_backward, &self, 1, &made, 1);
-    if (node != NULL)
-        frag_tape_save(tape, node, other);
+    frag_tape_save(tape, node, other);
     return made;
 }
 
@@ -125,10 +125,8 @@ frag_tensor frag_aten_scale(frag_tape *tape, frag_tensor numbers, frag_tensor x,
 {
     frag_node *node = NULL;
     frag_tensor made = mul(tape, numbers, x, &node);
-    if (node != NULL) {
-        node->is_summed = true;
-        node->is_summed_along = is_turned;
-    }
+    node->is_summed = true;
+    node->is_summed_along = is_turned;
     return made;
 }
 
@@ -159,9 +157,9 @@ static frag_tensor map(frag_tape *tape, frag_tensor self, frag_backward *backwar
 {
     frag_tensor made = like(tape, self);
     frag_node *node = frag_tape_record(tape, backward, &self, 1, &made, 1);
-    if (node != NULL && is_output_saved)
+    if (is_output_saved)
         frag_tape_save_output(tape, node, made);
-    else if (node != NULL)
+    else
         frag_tape_save(tape, node, self);
     return made;
 }
@@ -232,8 +230,7 @@ frag_tensor frag_aten_relu_in_place(frag_tape *tape, frag_tensor self)
 {
     frag_tensor made = frag_tape_alias(tape, self, frag_tape_count(tape, self));
     frag_node *node = frag_tape_record(tape, scale_backward, &self, 1, &made, 1);
-    if (node != NULL)
-        frag_tape_save_output(tape, node, made);
+    frag_tape_save_output(tape, node, made);
     frag_tape_drop(tape, self);
     return made;
 }
@@ -242,7 +239,7 @@ frag_tensor frag_aten_map_in_place(frag_tape *tape, frag_tensor self)
 {
     frag_tensor made = frag_tape_alias(tape, self, frag_tape_count(tape, self));
     frag_node *node = frag_tape_record(tape, scale_backward, &self, 1, &made, 1);
-    if (node != NULL) {
+    if (frag_tape_needs_gradient(tape, made)) {
         frag_tensor copy = like(tape, self);
         frag_tape_save_made(tape, node, copy);
         frag_tape_drop(tape, copy);
@@ -283,10 +280,8 @@ frag_tensor frag_aten_minimum(frag_tape *tape, frag_tensor self, frag_tensor oth
     frag_tensor made = like_both(tape, self, other);
     frag_node *node =
         frag_tape_record(tape, minimum_backward, (frag_tensor[]){self, other}, 2, &made, 1);
-    if (node != NULL) {
-        frag_tape_save(tape, node, other);
-        frag_tape_save(tape, node, self);
-    }
+    frag_tape_save(tape, node, other);
+    frag_tape_save(tape, node, self);
     return made;
 }
 
@@ -309,11 +304,9 @@ frag_tensor frag_aten_clamp(frag_tape *tape, frag_tensor self, frag_tensor low, 
 {
     frag_tensor made = like(tape, self);
     frag_node *node = frag_tape_record(tape, clamp_backward, &self, 1, &made, 1);
-    if (node != NULL) {
-        frag_tape_save(tape, node, high);
-        frag_tape_save(tape, node, low);
-        frag_tape_save(tape, node, self);
-    }
+    frag_tape_save(tape, node, high);
+    frag_tape_save(tape, node, low);
+    frag_tape_save(tape, node, self);
     return made;
 }
 
@@ -337,8 +330,7 @@ frag_tensor frag_aten_masked_fill(frag_tape *tape, frag_tensor self, frag_tensor
 {
     frag_tensor made = like(tape, self);
     frag_node *node = frag_tape_record(tape, scale_backward, &self, 1, &made, 1);
-    if (node != NULL)
-        frag_tape_save(tape, node, mask);
+    frag_tape_save(tape, node, mask);
     return made;
 }
 
@@ -365,8 +357,7 @@ frag_tensor frag_aten_where(frag_tape *tape, frag_tensor condition, frag_tensor 
     frag_tensor made = like(tape, self);
     frag_tape_drop(tape, number);
     frag_node *node = frag_tape_record(tape, where_backward, &self, 1, &made, 1);
-    if (node != NULL)
-        frag_tape_save(tape, node, condition);
+    frag_tape_save(tape, node, condition);
     return made;
 }
 
@@ -378,8 +369,7 @@ frag_tensor frag_aten_dropout(frag_tape *tape, frag_tensor self, bool is_active)
     frag_tensor mask = frag_tape_empty(tape, frag_tape_count(tape, self), FRAG_BOOL);
     frag_tensor made = like(tape, self);
     frag_node *node = frag_tape_record(tape, scale_backward, &self, 1, &made, 1);
-    if (node != NULL)
-        frag_tape_save_made(tape, node, mask);
+    frag_tape_save_made(tape, node, mask);
     frag_tape_drop(tape, mask);
     return made;
 }
@@ -392,8 +382,7 @@ frag_tensor frag_aten_dropout_in_place(frag_tape *tape, frag_tensor self, bool i
     frag_tensor noise = like(tape, self);
     frag_tensor made = frag_tape_alias(tape, self, frag_tape_count(tape, self));
     frag_node *node = frag_tape_record(tape, scale_backward, &self, 1, &made, 1);
-    if (node != NULL)
-        frag_tape_save_made(tape, node, noise);
+    frag_tape_save_made(tape, node, noise);
     frag_tape_drop(tape, noise);
     frag_tape_drop(tape, self);
     return made;
@@ -420,8 +409,7 @@ frag_tensor frag_aten_dropout_in_view(frag_tape *tape, frag_tensor self, bool is
     frag_tensor noise = like(tape, self);
     frag_tensor whole = frag_tape_alias(tape, self, frag_tape_count(tape, self));
     frag_node *node = frag_tape_record(tape, view_dropout_backward, &self, 1, &whole, 1);
-    if (node != NULL)
-        frag_tape_save_made(tape, node, noise);
+    frag_tape_save_made(tape, node, noise);
     frag_tape_drop(tape, noise);
     frag_tape_drop(tape, self);
     frag_tensor made = frag_tape_alias(tape, whole, frag_tape_count(tape, whole));

@@ -4,21 +4,13 @@
 
 /* ---- topk and what follows from it */
 /* Zeros, into which the gradients of the chosen are scattered. */
-static void choose_backward(frag_tape *tape, frag_node *node, const frag_tensor *in,
-                            frag_tensor *out)
-{
-    out[0] = frag_tape_empty(tape, node->numbers[0], frag_tape_dtype(tape, in[0]));
-}
-
 frag_tensor frag_aten_topk(frag_tape *tape, frag_tensor self, uint64_t count, frag_tensor *indices)
 {
     frag_tensor made = frag_tape_empty(tape, count, frag_tape_dtype(tape, self));
     *indices = frag_tape_empty(tape, count, FRAG_I64);
-    frag_node *node = frag_tape_record(tape, choose_backward, &self, 1, &made, 1);
-    if (node != NULL) {
-        frag_tape_save_made(tape, node, *indices);
-        node->numbers[0] = frag_tape_count(tape, self);
-    }
+    frag_node *node = frag_tape_record(tape, frag_aten_resize_backward, &self, 1, &made, 1);
+    frag_tape_save_made(tape, node, *indices);
+    node->numbers[0] = frag_tape_count(tape, self);
     return made;
 }
 
@@ -36,8 +28,7 @@ frag_tensor frag_aten_sum(frag_tape *tape, frag_tensor self, const frag_reductio
         frag_tape_set_column(tape, made);
     frag_aten_reduce_buffers(tape, of);
     frag_node *node = frag_tape_record(tape, sum_backward, &self, 1, &made, 1);
-    if (node != NULL)
-        node->numbers[0] = frag_tape_count(tape, self);
+    node->numbers[0] = frag_tape_count(tape, self);
     return made;
 }
 
@@ -52,8 +43,7 @@ static void divide_backward(frag_tape *tape, frag_node *node, const frag_tensor 
     for (uint32_t i = 0; i < 3; i++)
         parts[i] = frag_tape_empty(tape, count, i < 2 ? wide : dtype);
     out[1] = frag_tape_empty(tape, count, wide);
-    for (uint32_t i = 0; i < 3; i++)
-        frag_tape_drop(tape, parts[i]);
+    frag_tape_drop_all(tape, parts, 3);
     out[0] = frag_tape_empty(tape, count, wide);
 }
 
@@ -65,10 +55,8 @@ frag_tensor frag_aten_divide_in_place(frag_tape *tape, frag_tensor self, frag_te
     frag_tensor made = frag_tape_alias(tape, self, count);
     frag_node *node =
         frag_tape_record(tape, divide_backward, (frag_tensor[]){self, other}, 2, &made, 1);
-    if (node != NULL) {
-        frag_tape_save(tape, node, other);
-        frag_tape_save_made(tape, node, before);
-    }
+    frag_tape_save(tape, node, other);
+    frag_tape_save_made(tape, node, before);
     frag_tape_drop(tape, before);
     frag_tape_drop(tape, self);
     return made;
@@ -92,11 +80,9 @@ frag_tensor frag_aten_gather(frag_tape *tape, frag_tensor self, frag_tensor inde
     if (width == 1)
         frag_tape_set_column(tape, made);
     frag_node *node = frag_tape_record(tape, gather_backward, &self, 1, &made, 1);
-    if (node != NULL) {
-        frag_tape_save(tape, node, index);
-        node->numbers[0] = frag_tape_count(tape, self);
-        node->numbers[1] = 1;
-    }
+    frag_tape_save(tape, node, index);
+    node->numbers[0] = frag_tape_count(tape, self);
+    node->numbers[1] = 1;
     return made;
 }
 
@@ -107,11 +93,9 @@ frag_tensor frag_aten_pick(frag_tape *tape, frag_tensor self, frag_tensor index)
         frag_tape_empty(tape, frag_tape_count(tape, index), frag_tape_dtype(tape, self));
     frag_tape_set_column(tape, made);
     frag_node *node = frag_tape_record(tape, gather_backward, &deep, 1, &made, 1);
-    if (node != NULL) {
-        frag_tape_save(tape, node, index);
-        node->numbers[0] = frag_tape_count(tape, self);
-        node->numbers[1] = 2;
-    }
+    frag_tape_save(tape, node, index);
+    node->numbers[0] = frag_tape_count(tape, self);
+    node->numbers[1] = 2;
     frag_tape_drop(tape, deep);
     return made;
 }
@@ -131,8 +115,7 @@ static void pick_places_backward(frag_tape *tape, frag_node *node, const frag_te
     for (uint32_t i = 0; i < 3; i++)
         made[i] = frag_tape_empty(tape, places, FRAG_I64);
     frag_aten_sort_keys(tape, places, count);
-    for (uint32_t i = 0; i < 3; i++)
-        frag_tape_drop(tape, made[i]);
+    frag_tape_drop_all(tape, made, 3);
     frag_tape_drop(tape, laid);
     frag_tape_drop(tape, linear);
 }
@@ -146,10 +129,8 @@ frag_tensor frag_aten_pick_places(frag_tape *tape, frag_tensor self, uint64_t ma
     frag_tape_drop(tape, columns);
     frag_tape_drop(tape, rows);
     frag_node *node = frag_tape_record(tape, pick_places_backward, &self, 1, &made, 1);
-    if (node != NULL) {
-        node->numbers[0] = frag_tape_count(tape, self);
-        node->numbers[1] = matrices;
-    }
+    node->numbers[0] = frag_tape_count(tape, self);
+    node->numbers[1] = matrices;
     return made;
 }
 
@@ -159,11 +140,9 @@ frag_tensor frag_aten_select_rows(frag_tape *tape, frag_tensor self, frag_tensor
 {
     frag_tensor made =
         frag_tape_empty(tape, frag_tape_count(tape, index) * width, frag_tape_dtype(tape, self));
-    frag_node *node = frag_tape_record(tape, choose_backward, &self, 1, &made, 1);
-    if (node != NULL) {
-        frag_tape_save(tape, node, index);
-        node->numbers[0] = frag_tape_count(tape, self);
-    }
+    frag_node *node = frag_tape_record(tape, frag_aten_resize_backward, &self, 1, &made, 1);
+    frag_tape_save(tape, node, index);
+    node->numbers[0] = frag_tape_count(tape, self);
     return made;
 }
 
@@ -173,11 +152,9 @@ frag_tensor frag_aten_scatter_rows(frag_tape *tape, frag_tensor source, frag_ten
 {
     uint64_t width = frag_tape_count(tape, source) / frag_tape_count(tape, index);
     frag_tensor made = frag_tape_empty(tape, rows * width, frag_tape_dtype(tape, source));
-    frag_node *node = frag_tape_record(tape, choose_backward, &source, 1, &made, 1);
-    if (node != NULL) {
-        frag_tape_save(tape, node, index);
-        node->numbers[0] = frag_tape_count(tape, source);
-    }
+    frag_node *node = frag_tape_record(tape, frag_aten_resize_backward, &source, 1, &made, 1);
+    frag_tape_save(tape, node, index);
+    node->numbers[0] = frag_tape_count(tape, source);
     return made;
 }
 
@@ -197,11 +174,9 @@ frag_tensor frag_aten_index_add_in_place(frag_tape *tape, frag_tensor self, frag
     frag_tensor made = frag_tape_alias(tape, self, frag_tape_count(tape, self));
     frag_node *node =
         frag_tape_record(tape, index_add_backward, (frag_tensor[]){self, source}, 2, &made, 1);
-    if (node != NULL) {
-        frag_tape_save_made(tape, node, index); /* nothing is made in between */
-        frag_tape_save_made(tape, node, source);
-        node->numbers[0] = frag_tape_count(tape, source);
-    }
+    frag_tape_save_made(tape, node, index); /* nothing is made in between */
+    frag_tape_save_made(tape, node, source);
+    node->numbers[0] = frag_tape_count(tape, source);
     frag_tape_drop(tape, self);
     return made;
 }
@@ -308,11 +283,9 @@ frag_tensor frag_aten_grouped_mm(frag_tape *tape, frag_tensor x, frag_tensor wei
     use_grouped(tape, dtype, frag_tape_count(tape, offsets));
     frag_node *node = frag_tape_record(tape, is_fallback ? fallback_backward : grouped_backward,
                                        (frag_tensor[]){x, weight}, 2, &made, 1);
-    if (node != NULL) {
-        (is_fallback ? save_fallback : save_grouped)(tape, node, x, weight, offsets);
-        node->numbers[0] = frag_tape_count(tape, x);
-        node->numbers[1] = frag_tape_count(tape, weight);
-        node->numbers[2] = shape->inner;
-    }
+    (is_fallback ? save_fallback : save_grouped)(tape, node, x, weight, offsets);
+    node->numbers[0] = frag_tape_count(tape, x);
+    node->numbers[1] = frag_tape_count(tape, weight);
+    node->numbers[2] = shape->inner;
     return made;
 }

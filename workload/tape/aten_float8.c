@@ -75,8 +75,7 @@ static frag_tensor multiply(frag_tape *tape, const small_tensor factors[2],
     frag_tensor made = frag_tape_empty(tape, count, frag_tape_dtype(tape, like));
     frag_tape_use_blas(tape);
     frag_tape_use_blas_lt(tape);
-    for (uint32_t i = 0; i < 4; i++)
-        frag_tape_drop(tape, kept[i]);
+    frag_tape_drop_all(tape, kept, 4);
     return made;
 }
 
@@ -121,11 +120,9 @@ frag_tensor frag_aten_linear_float8(frag_tape *tape, frag_tensor x, frag_tensor 
     frag_tensor made = apply(tape, x, turned, columns);
     frag_node *node =
         frag_tape_record(tape, float8_backward, (frag_tensor[]){x, turned}, 2, &made, 1);
-    if (node != NULL) {
-        /* A function of Python saves when it is through. */
-        frag_tape_save_made(tape, node, x);
-        frag_tape_save_made(tape, node, turned);
-    }
+    /* A function of Python saves when it is through. */
+    frag_tape_save_made(tape, node, x);
+    frag_tape_save_made(tape, node, turned);
     frag_tape_drop(tape, turned);
     if (bias != 0)
         frag_tape_set(tape, &made, frag_aten_add(tape, made, bias));

@@ -43,17 +43,15 @@ frag_tensor frag_aten_group_norm(frag_tape *tape, frag_tensor x, const frag_aten
     frag_tape_drop(tape, factor);
     frag_node *node = frag_tape_record(tape, group_norm_backward,
                                        (frag_tensor[]){typed, of->weight, of->bias}, 3, &made, 1);
-    if (node != NULL) {
-        frag_tape_save(tape, node, typed);
-        frag_tape_save(tape, node, of->weight);
-        frag_tape_save_made(tape, node, mean);
-        frag_tape_save_made(tape, node, deviation);
-        node->numbers[IMAGES] = of->images;
-        node->numbers[CHANNELS] = channels;
-        node->numbers[GROUPS] = of->groups;
-        node->numbers[WEIGHT_TYPE] = frag_tape_dtype(tape, of->weight);
-        node->numbers[IS_TURNED] = of->is_turned;
-    }
+    frag_tape_save(tape, node, typed);
+    frag_tape_save(tape, node, of->weight);
+    frag_tape_save_made(tape, node, mean);
+    frag_tape_save_made(tape, node, deviation);
+    node->numbers[IMAGES] = of->images;
+    node->numbers[CHANNELS] = channels;
+    node->numbers[GROUPS] = of->groups;
+    node->numbers[WEIGHT_TYPE] = frag_tape_dtype(tape, of->weight);
+    node->numbers[IS_TURNED] = of->is_turned;
     frag_tape_drop(tape, mean);
     frag_tape_drop(tape, deviation);
     frag_tape_drop(tape, typed);

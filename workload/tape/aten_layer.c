@@ -1,6 +1,7 @@
 /* Embeddings, normalisation, and the loss. */
 #include "workload/tape/aten.h"
 
+#include "base/bits.h"
 /* ---- embedding (ATen/native/cuda/Embedding.cu, EmbeddingBackwardKernel.cu) */
 /* Above UNSORTED_MAX tokens backward sorts them. Segments of equal tokens are added up in parts of
  * at most PART_ROWS rows. */
@@ -33,26 +34,21 @@ static cub_tiles get_tiles(const frag_tape *tape)
     return (cub_tiles){2816, 320};
 }
 
-static uint64_t div_up(uint64_t a, uint64_t b)
-{
-    return (a + b - 1) / b;
-}
-
 static uint64_t key_bytes(uint64_t keys)
 {
-    return div_up(keys * 8, 256) * 256;
+    return frag_divide_up(keys * 8, 256) * 256;
 }
 
 /* Radix sort: two more buffers of keys, counts of 8 passes, 1 KiB a tile. */
 static uint64_t sort_bytes(uint64_t keys, uint64_t tile)
 {
-    return 2 * key_bytes(keys) + SORT_FIXED_BYTES + 1024 * div_up(keys, tile) - 1;
+    return 2 * key_bytes(keys) + SORT_FIXED_BYTES + 1024 * frag_divide_up(keys, tile) - 1;
 }
 
 /* Scans: a state for each tile, and for 32 more. */
 static uint64_t scan_states(uint64_t items, uint64_t tile, uint64_t state_bytes)
 {
-    return div_up((div_up(items, tile) + 32) * state_bytes, 256) * 256 + 255;
+    return frag_divide_up((frag_divide_up(items, tile) + 32) * state_bytes, 256) * 256 + 255;
 }
 
 static uint64_t scan_bytes(uint64_t items, uint64_t tile)
@@ -136,12 +132,10 @@ static frag_tensor embedding(frag_tape *tape, frag_tensor weight, frag_tensor id
     frag_tensor made = frag_tape_empty(tape, tokens * width, frag_tape_dtype(tape, weight));
     frag_tape_drop(tape, flat);
     frag_node *node = frag_tape_record(tape, embedding_backward, &weight, 1, &made, 1);
-    if (node != NULL) {
-        frag_tape_save(tape, node, ids);
-        node->numbers[0] = frag_tape_count(tape, weight);
-        node->numbers[1] = width;
-        node->numbers[2] = is_turned;
-    }
+    frag_tape_save(tape, node, ids);
+    node->numbers[0] = frag_tape_count(tape, weight);
+    node->numbers[1] = width;
+    node->numbers[2] = is_turned;
     return made;
 }
 
@@ -198,8 +192,7 @@ void frag_aten_sort_rows(frag_tape *tape, uint64_t count, uint64_t rows, uint64_
         }
     }
     frag_aten_sort_keys(tape, count, rows);
-    for (uint32_t i = 0; i < 4; i++)
-        frag_tape_drop(tape, made[i]);
+    frag_tape_drop_all(tape, made, 4);
 }
 
 /* ---- sums of embeddings (ATen/native/cuda/EmbeddingBag.cu) */
@@ -231,16 +224,14 @@ frag_tensor frag_aten_embedding_bag(frag_tape *tape, const frag_embedding_bag *o
     frag_tensor bag_of = frag_tape_empty(tape, frag_tape_count(tape, of->indices), FRAG_I64);
     frag_tensor made = frag_tape_empty(tape, bags * of->width, frag_tape_dtype(tape, of->weight));
     frag_node *node = frag_tape_record(tape, bag_backward, &of->weight, 1, &made, 1);
-    if (node != NULL) {
-        frag_tape_save(tape, node, of->indices);
-        frag_tape_save(tape, node, of->offsets);
-        frag_tape_save_made(tape, node, bag_of);
-        frag_tape_save_made(tape, node, bag_size);
-        node->numbers[0] = frag_tape_count(tape, of->weight);
-        node->numbers[1] = of->width;
-        node->numbers[2] = of->is_turned;
-        node->is_sparse = of->is_sparse;
-    }
+    frag_tape_save(tape, node, of->indices);
+    frag_tape_save(tape, node, of->offsets);
+    frag_tape_save_made(tape, node, bag_of);
+    frag_tape_save_made(tape, node, bag_size);
+    node->numbers[0] = frag_tape_count(tape, of->weight);
+    node->numbers[1] = of->width;
+    node->numbers[2] = of->is_turned;
+    node->is_sparse = of->is_sparse;
     frag_tape_drop(tape, bag_of);
     frag_tape_drop(tape, bag_size);
     return made;
@@ -252,10 +243,10 @@ static void sum_in_parts(frag_tape *tape, const frag_node *node, uint64_t rows, 
 {
     enum { ROWS_MIN = 64 * 1024, GRID_MAX = 32 * 1024, TILE = 32 };
     uint64_t width = node->numbers[0];
-    uint64_t tiles = div_up(width, TILE);
+    uint64_t tiles = frag_divide_up(width, TILE);
     if (rows <= ROWS_MIN || width / TILE >= frag_tape_get_card(tape)->multiprocessors / 2)
         return;
-    uint64_t blocks = div_up(rows, TILE);
+    uint64_t blocks = frag_divide_up(rows, TILE);
     blocks = blocks < GRID_MAX / tiles ? blocks : GRID_MAX / tiles;
     frag_dtype dtype = (frag_dtype)node->numbers[1];
     frag_tensor parts[3] = {0};
@@ -305,16 +296,14 @@ static frag_tensor layer_norm(frag_tape *tape, frag_tensor x, const frag_pair *o
     frag_tape_drop(tape, laid);
     frag_node *node = frag_tape_record(tape, layer_norm_backward,
                                        (frag_tensor[]){typed, weight, of->bias}, 3, &made, 1);
-    if (node != NULL) {
-        frag_tape_save(tape, node, of->bias);
-        frag_tape_save(tape, node, typed);
-        frag_tape_save(tape, node, weight);
-        frag_tape_save_made(tape, node, mean);
-        frag_tape_save_made(tape, node, deviation);
-        node->numbers[0] = width;
-        node->numbers[1] = frag_tape_dtype(tape, weight);
-        node->numbers[2] = layout;
-    }
+    frag_tape_save(tape, node, of->bias);
+    frag_tape_save(tape, node, typed);
+    frag_tape_save(tape, node, weight);
+    frag_tape_save_made(tape, node, mean);
+    frag_tape_save_made(tape, node, deviation);
+    node->numbers[0] = width;
+    node->numbers[1] = frag_tape_dtype(tape, weight);
+    node->numbers[2] = layout;
     frag_tape_drop(tape, mean);
     frag_tape_drop(tape, deviation);
     frag_tape_drop(tape, typed);
@@ -340,20 +329,14 @@ frag_tensor frag_aten_layer_norm(frag_tape *tape, frag_tensor x, const frag_pair
 }
 
 /* ---- the mean of each row, or of each image's pixels */
-static void mean_backward(frag_tape *tape, frag_node *node, const frag_tensor *in, frag_tensor *out)
-{
-    out[0] = frag_tape_empty(tape, node->numbers[0], frag_tape_dtype(tape, in[0]));
-}
-
 static frag_tensor mean(frag_tape *tape, frag_tensor x, const frag_reduction *of)
 {
     frag_tensor made = frag_tape_empty(tape, of->outputs, frag_tape_dtype(tape, x));
     if (of->is_fastest)
         frag_tape_set_column(tape, made);
     frag_aten_reduce_buffers(tape, of);
-    frag_node *node = frag_tape_record(tape, mean_backward, &x, 1, &made, 1);
-    if (node != NULL)
-        node->numbers[0] = frag_tape_count(tape, x);
+    frag_node *node = frag_tape_record(tape, frag_aten_resize_backward, &x, 1, &made, 1);
+    node->numbers[0] = frag_tape_count(tape, x);
     return made;
 }
 
@@ -385,10 +368,8 @@ static frag_tensor log_softmax(frag_tape *tape, frag_tensor logits, frag_dtype m
     frag_dtype dtype = frag_tape_dtype(tape, logits);
     frag_tensor made = frag_tape_empty(tape, frag_tape_count(tape, logits), made_dtype);
     frag_node *node = frag_tape_record(tape, log_softmax_backward, &logits, 1, &made, 1);
-    if (node != NULL) {
-        frag_tape_save_output(tape, node, made);
-        node->numbers[0] = dtype;
-    }
+    frag_tape_save_output(tape, node, made);
+    node->numbers[0] = dtype;
     return made;
 }
 
@@ -406,22 +387,14 @@ frag_tensor frag_aten_log_softmax(frag_tape *tape, frag_tensor self)
 }
 
 /* saved: index, self. Zeros like self, into which the gradient is written. */
-static void choose_backward(frag_tape *tape, frag_node *node, const frag_tensor *in,
-                            frag_tensor *out)
-{
-    out[0] = frag_tape_empty(tape, node->numbers[0], frag_tape_dtype(tape, in[0]));
-}
-
 frag_tensor frag_aten_choose(frag_tape *tape, frag_tensor self, frag_tensor index)
 {
     frag_tensor made =
         frag_tape_empty(tape, frag_tape_count(tape, index), frag_tape_dtype(tape, self));
-    frag_node *node = frag_tape_record(tape, choose_backward, &self, 1, &made, 1);
-    if (node != NULL) {
-        frag_tape_save(tape, node, index);
-        frag_tape_save(tape, node, self);
-        node->numbers[0] = frag_tape_count(tape, self);
-    }
+    frag_node *node = frag_tape_record(tape, frag_aten_resize_backward, &self, 1, &made, 1);
+    frag_tape_save(tape, node, index);
+    frag_tape_save(tape, node, self);
+    node->numbers[0] = frag_tape_count(tape, self);
     return made;
 }
 
@@ -436,13 +409,11 @@ frag_tensor frag_aten_cross_entropy(frag_tape *tape, frag_tensor logits, frag_te
     frag_tensor loss = frag_tape_empty(tape, 1, dtype);
     frag_tensor total = frag_tape_empty(tape, 1, dtype);
     frag_node *node = frag_tape_record(tape, nll_backward, &likelihood, 1, &loss, 1);
-    if (node != NULL) {
-        frag_tape_save(tape, node, likelihood);
-        frag_tape_save(tape, node, targets);
-        frag_tape_save_output(tape, node, total);
-        node->numbers[0] = frag_tape_count(tape, likelihood);
-        node->numbers[1] = dtype;
-    }
+    frag_tape_save(tape, node, likelihood);
+    frag_tape_save(tape, node, targets);
+    frag_tape_save_output(tape, node, total);
+    node->numbers[0] = frag_tape_count(tape, likelihood);
+    node->numbers[1] = dtype;
     frag_tape_drop(tape, total);
     frag_tape_drop(tape, likelihood);
     frag_tape_drop(tape, made);
@@ -453,8 +424,7 @@ frag_tensor frag_aten_cross_entropy(frag_tape *tape, frag_tensor logits, frag_te
 static void bce_backward(frag_tape *tape, frag_node *node, const frag_tensor *in, frag_tensor *out)
 {
     (void)in;
-    out[0] = frag_tape_empty(tape, frag_tape_count(tape, node->saved[0]),
-                             frag_tape_dtype(tape, node->saved[0]));
+    out[0] = frag_tape_empty_like(tape, node->saved[0]);
 }
 
 frag_tensor frag_aten_binary_cross_entropy(frag_tape *tape, frag_tensor logits, frag_tensor targets)
@@ -471,10 +441,8 @@ frag_tensor frag_aten_binary_cross_entropy(frag_tape *tape, frag_tensor logits, 
     frag_tape_drop(tape, losses);
     frag_tape_drop(tape, logs);
     frag_node *node = frag_tape_record(tape, bce_backward, &typed, 1, &loss, 1);
-    if (node != NULL) {
-        frag_tape_save(tape, node, typed);
-        frag_tape_save(tape, node, targets);
-    }
+    frag_tape_save(tape, node, typed);
+    frag_tape_save(tape, node, targets);
     frag_tape_drop(tape, typed);
     return loss;
 }
@@ -497,10 +465,8 @@ frag_tensor frag_aten_mse_loss(frag_tape *tape, frag_tensor self, frag_tensor ta
     frag_aten_reduce_buffers(tape, &(frag_reduction){1, count, true, 0});
     frag_tape_drop(tape, squares);
     frag_node *node = frag_tape_record(tape, mse_backward, &self, 1, &loss, 1);
-    if (node != NULL) {
-        frag_tape_save(tape, node, self);
-        frag_tape_save(tape, node, target);
-        node->numbers[0] = count;
-    }
+    frag_tape_save(tape, node, self);
+    frag_tape_save(tape, node, target);
+    node->numbers[0] = count;
     return loss;
 }

@@ -40,14 +40,12 @@ static frag_tensor addmm(frag_tape *tape, frag_tensor bias, frag_tensor x, frag_
     frag_tape_use_blas_lt(tape);
     frag_node *node =
         frag_tape_record(tape, addmm_backward, (frag_tensor[]){bias, x, weight}, 3, &made, 1);
-    if (node != NULL) {
-        frag_tape_save(tape, node, frag_tape_needs_gradient(tape, weight) ? x : 0);
-        frag_tape_save(tape, node, frag_tape_needs_gradient(tape, x) ? weight : 0);
-        node->numbers[0] = frag_tape_count(tape, x);
-        node->numbers[1] = frag_tape_count(tape, weight);
-        node->numbers[2] = rows;
-        node->numbers[3] = is_turned;
-    }
+    frag_tape_save(tape, node, frag_tape_needs_gradient(tape, weight) ? x : 0);
+    frag_tape_save(tape, node, frag_tape_needs_gradient(tape, x) ? weight : 0);
+    node->numbers[0] = frag_tape_count(tape, x);
+    node->numbers[1] = frag_tape_count(tape, weight);
+    node->numbers[2] = rows;
+    node->numbers[3] = is_turned;
     return made;
 }
 
@@ -70,7 +68,7 @@ static frag_tensor multiply(frag_tape *tape, const frag_tensor factors[2], uint6
 {
     frag_tensor made = product(tape, count, frag_tape_dtype(tape, factors[0]));
     frag_node *node = frag_tape_record(tape, backward, factors, 2, &made, 1);
-    for (uint32_t i = 0; i < 2 && node != NULL; i++) {
+    for (uint32_t i = 0; i < 2; i++) {
         bool is_needed = frag_tape_needs_gradient(tape, factors[i]);
         frag_tape_save(tape, node, is_needed ? factors[1 - i] : 0);
         node->numbers[i] = frag_tape_count(tape, factors[i]);
@@ -217,7 +215,7 @@ frag_tensor frag_aten_baddbmm(frag_tape *tape, frag_tensor numbers, const frag_t
     frag_tensor added = frag_tape_cast(tape, numbers);
     frag_tensor made = product(tape, count, frag_tape_dtype(tape, typed[0]));
     frag_node *node = frag_tape_record(tape, baddbmm_backward, typed, 2, &made, 1);
-    for (uint32_t i = 0; i < 2 && node != NULL; i++) {
+    for (uint32_t i = 0; i < 2; i++) {
         frag_tape_save(tape, node, typed[i]);
         node->numbers[i] = frag_tape_count(tape, typed[i]);
     }

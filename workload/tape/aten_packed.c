@@ -116,11 +116,9 @@ static frag_tensor linear_int8(frag_tape *tape, frag_tensor x, const frag_aten_p
     frag_tensor made = multiply_int8(tape, x, of);
     frag_tape_set_recording(tape, was_recording);
     frag_node *node = frag_tape_record(tape, int8_backward, &x, 1, &made, 1);
-    if (node != NULL) {
-        frag_tape_hold(tape, node, x);
-        node->numbers[0] = of->rows;
-        node->numbers[1] = of->columns;
-    }
+    frag_tape_hold(tape, node, x);
+    node->numbers[0] = of->rows;
+    node->numbers[1] = of->columns;
     return made;
 }
 
@@ -133,11 +131,9 @@ frag_tensor frag_aten_linear_packed(frag_tape *tape, frag_tensor x, const frag_a
         frag_tape_set(tape, of->bias, frag_tape_to(tape, *of->bias, of->dtype));
     frag_tensor made = multiply(tape, typed, of);
     frag_node *node = frag_tape_record(tape, packed_backward, &typed, 1, &made, 1);
-    if (node != NULL) {
-        node->numbers[0] = of->rows;
-        node->numbers[1] = of->columns;
-        node->numbers[2] = of->is_nested;
-    }
+    node->numbers[0] = of->rows;
+    node->numbers[1] = of->columns;
+    node->numbers[2] = of->is_nested;
     frag_tape_set(tape, &made, frag_tape_to(tape, made, frag_tape_dtype(tape, x)));
     frag_tape_drop(tape, typed);
     return made;

@@ -5,7 +5,7 @@
 /* A functional collective: what is added up over the devices is another tensor. */
 static frag_tensor add_up(frag_tape *tape, frag_tensor x)
 {
-    return frag_tape_empty(tape, frag_tape_count(tape, x), frag_tape_dtype(tape, x));
+    return frag_tape_empty_like(tape, x);
 }
 
 static void replicate_backward(frag_tape *tape, frag_node *node, const frag_tensor *in,
@@ -39,17 +39,10 @@ frag_tensor frag_aten_from_local(frag_tape *tape, frag_tensor self)
     return made;
 }
 
-static void all_reduce_backward(frag_tape *tape, frag_node *node, const frag_tensor *in,
-                                frag_tensor *out)
-{
-    (void)node;
-    out[0] = frag_tape_keep(tape, in[0]);
-}
-
 frag_tensor frag_aten_all_reduce(frag_tape *tape, frag_tensor self)
 {
     frag_tensor made = add_up(tape, self);
-    (void)frag_tape_record(tape, all_reduce_backward, &self, 1, &made, 1);
+    (void)frag_tape_record(tape, frag_aten_pass_backward, &self, 1, &made, 1);
     frag_tape_drop(tape, self);
     return made;
 }
@@ -69,24 +62,16 @@ frag_tensor frag_aten_gather_devices(frag_tape *tape, frag_tensor self, const fr
     frag_dtype dtype = frag_tape_dtype(tape, self);
     frag_tensor made = frag_tape_empty(tape, to->is_here ? to->devices * count : 0, dtype);
     frag_node *node = frag_tape_record(tape, gather_backward, &self, 1, &made, 1);
-    if (node != NULL) {
-        node->numbers[0] = count;
-        node->numbers[1] = to->is_here;
-        node->numbers[2] = dtype;
-    }
+    node->numbers[0] = count;
+    node->numbers[1] = to->is_here;
+    node->numbers[2] = dtype;
     return made;
-}
-
-static void mean_backward(frag_tape *tape, frag_node *node, const frag_tensor *in, frag_tensor *out)
-{
-    out[0] = frag_tape_empty(tape, node->numbers[0], frag_tape_dtype(tape, in[0]));
 }
 
 frag_tensor frag_aten_mean(frag_tape *tape, frag_tensor self)
 {
     frag_tensor made = frag_tape_empty(tape, 1, frag_tape_dtype(tape, self));
-    frag_node *node = frag_tape_record(tape, mean_backward, &self, 1, &made, 1);
-    if (node != NULL)
-        node->numbers[0] = frag_tape_count(tape, self);
+    frag_node *node = frag_tape_record(tape, frag_aten_resize_backward, &self, 1, &made, 1);
+    node->numbers[0] = frag_tape_count(tape, self);
     return made;
 }

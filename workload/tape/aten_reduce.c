@@ -5,6 +5,7 @@
  * counter for each group of results. */
 #include "workload/tape/aten.h"
 
+#include "base/bits.h"
 enum { THREADS_MAX = 512, WARP = 32, VALUES_MIN = 16, VALUES_MAX = 256, VECTOR = 4 };
 
 typedef struct reduce_shape {
@@ -12,19 +13,6 @@ typedef struct reduce_shape {
     uint64_t height;
     uint64_t vector; /* results a thread makes */
 } reduce_shape;
-
-static uint64_t div_up(uint64_t a, uint64_t b)
-{
-    return (a + b - 1) / b;
-}
-static uint64_t smaller(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-static uint64_t larger(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
 
 static uint64_t last_power(uint64_t n)
 {
@@ -47,11 +35,11 @@ static reduce_shape choose_block(const frag_reduction *of)
     } else if (of->outputs == 1 && along > 128)
         along /= VECTOR;
     uint64_t threads = THREADS_MAX / shape.vector;
-    uint64_t along_power = smaller(last_power(along), threads);
-    uint64_t across_power = smaller(last_power(across), threads);
-    shape.width = smaller(along_power, WARP);
-    shape.height = smaller(across_power, threads / shape.width);
-    shape.width = smaller(along_power, threads / shape.height);
+    uint64_t along_power = frag_smaller(last_power(along), threads);
+    uint64_t across_power = frag_smaller(last_power(across), threads);
+    shape.width = frag_smaller(along_power, WARP);
+    shape.height = frag_smaller(across_power, threads / shape.width);
+    shape.width = frag_smaller(along_power, threads / shape.height);
     return shape;
 }
 
@@ -62,16 +50,18 @@ void frag_aten_reduce_buffers(frag_tape *tape, const frag_reduction *of)
     uint64_t step_in = 1;
     uint64_t step_out = 1;
     *(of->is_fastest ? &step_in : &step_out) *= shape.width;
-    bool is_split = div_up(of->inputs, step_in) >= smaller(shape.height * 16, VALUES_MAX);
+    bool is_split =
+        frag_divide_up(of->inputs, step_in) >= frag_smaller(shape.height * 16, VALUES_MAX);
     *(is_split ? &step_in : &step_out) *= shape.height;
-    uint64_t values = div_up(of->inputs, step_in);
+    uint64_t values = frag_divide_up(of->inputs, step_in);
     uint64_t target =
         card->multiprocessors * (card->threads_per_multiprocessor / (shape.width * shape.height));
-    uint64_t grid = div_up(of->outputs / shape.vector, step_out);
+    uint64_t grid = frag_divide_up(of->outputs / shape.vector, step_out);
     if (!is_split || values < VALUES_MAX || grid > target)
         return;
-    uint64_t parts = larger(smaller(div_up(target, grid), div_up(values, VALUES_MIN)),
-                            div_up(values, VALUES_MAX));
+    uint64_t parts =
+        frag_larger(frag_smaller(frag_divide_up(target, grid), frag_divide_up(values, VALUES_MIN)),
+                    frag_divide_up(values, VALUES_MAX));
     if (parts <= 1)
         return;
     uint64_t bytes = (of->bytes > 0 ? of->bytes : 4) * of->outputs * parts;

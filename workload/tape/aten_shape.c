@@ -28,7 +28,7 @@ static void view_copied_backward(frag_tape *tape, frag_node *node, const frag_te
                                  frag_tensor *out)
 {
     (void)node;
-    out[0] = frag_tape_empty(tape, frag_tape_count(tape, in[0]), frag_tape_dtype(tape, in[0]));
+    out[0] = frag_tape_empty_like(tape, in[0]);
 }
 
 frag_tensor frag_aten_view_copied(frag_tape *tape, frag_tensor self)
@@ -46,24 +46,17 @@ frag_tensor frag_aten_unsafe_view(frag_tape *tape, frag_tensor self)
     return made;
 }
 
-static void copy_backward(frag_tape *tape, frag_node *node, const frag_tensor *in, frag_tensor *out)
-{
-    (void)node;
-    out[0] = frag_tape_keep(tape, in[0]);
-}
-
 frag_tensor frag_aten_contiguous(frag_tape *tape, frag_tensor self)
 {
-    frag_tensor made =
-        frag_tape_empty(tape, frag_tape_count(tape, self), frag_tape_dtype(tape, self));
-    frag_tape_record(tape, copy_backward, &self, 1, &made, 1);
+    frag_tensor made = frag_tape_empty_like(tape, self);
+    frag_tape_record(tape, frag_aten_pass_backward, &self, 1, &made, 1);
     return made;
 }
 
 frag_tensor frag_aten_alias(frag_tape *tape, frag_tensor self)
 {
     frag_tensor made = frag_tape_view(tape, self, frag_tape_count(tape, self));
-    frag_tape_record(tape, copy_backward, &self, 1, &made, 1);
+    frag_tape_record(tape, frag_aten_pass_backward, &self, 1, &made, 1);
     return made;
 }
 
@@ -77,8 +70,7 @@ static void split_backward(frag_tape *tape, frag_node *node, const frag_tensor *
         if (in[i] == 0)
             zeros[i] = frag_tape_empty(tape, node->counts[i], dtype);
     out[0] = frag_tape_empty(tape, node->numbers[0], dtype);
-    for (uint32_t i = 0; i < node->output_count; i++)
-        frag_tape_drop(tape, zeros[i]);
+    frag_tape_drop_all(tape, zeros, node->output_count);
 }
 
 void frag_aten_split(frag_tape *tape, frag_tensor self, frag_tensor *parts, uint32_t count)
@@ -87,8 +79,7 @@ void frag_aten_split(frag_tape *tape, frag_tensor self, frag_tensor *parts, uint
     for (uint32_t i = 0; i < count; i++)
         parts[i] = frag_tape_view(tape, self, whole / count);
     frag_node *node = frag_tape_record(tape, split_backward, &self, 1, parts, count);
-    if (node != NULL)
-        node->numbers[0] = whole;
+    node->numbers[0] = whole;
 }
 
 /* ---- a split into any number of parts: a node for each, which keeps its gradient until all are
@@ -116,8 +107,7 @@ frag_tensor frag_aten_split_begin(frag_tape *tape, frag_tensor self)
 {
     frag_tensor whole = frag_tape_view(tape, self, frag_tape_count(tape, self));
     frag_node *node = frag_tape_record(tape, parts_backward, &self, 1, &whole, 1);
-    if (node != NULL)
-        node->numbers[0] = frag_tape_count(tape, self);
+    node->numbers[0] = frag_tape_count(tape, self);
     return whole;
 }
 
@@ -134,33 +124,20 @@ frag_tensor frag_aten_split_next(frag_tape *tape, frag_tensor whole, uint64_t co
 }
 
 /* Zeros of the whole, into which the gradient is copied. */
-static void slice_backward(frag_tape *tape, frag_node *node, const frag_tensor *in,
-                           frag_tensor *out)
-{
-    out[0] = frag_tape_empty(tape, node->numbers[0], frag_tape_dtype(tape, in[0]));
-}
-
 frag_tensor frag_aten_slice(frag_tape *tape, frag_tensor self, uint64_t count)
 {
     frag_tensor made = frag_tape_view(tape, self, count);
-    frag_node *node = frag_tape_record(tape, slice_backward, &self, 1, &made, 1);
-    if (node != NULL)
-        node->numbers[0] = frag_tape_count(tape, self);
+    frag_node *node = frag_tape_record(tape, frag_aten_resize_backward, &self, 1, &made, 1);
+    node->numbers[0] = frag_tape_count(tape, self);
     return made;
 }
 
 /* A copy of the part that was there before. */
-static void pad_backward(frag_tape *tape, frag_node *node, const frag_tensor *in, frag_tensor *out)
-{
-    out[0] = frag_tape_empty(tape, node->numbers[0], frag_tape_dtype(tape, in[0]));
-}
-
 frag_tensor frag_aten_pad(frag_tape *tape, frag_tensor self, uint64_t count)
 {
     frag_tensor whole = frag_tape_empty(tape, count, frag_tape_dtype(tape, self));
-    frag_node *node = frag_tape_record(tape, pad_backward, &self, 1, &whole, 1);
-    if (node != NULL)
-        node->numbers[0] = frag_tape_count(tape, self);
+    frag_node *node = frag_tape_record(tape, frag_aten_resize_backward, &self, 1, &whole, 1);
+    node->numbers[0] = frag_tape_count(tape, self);
     frag_tensor made = frag_aten_slice(tape, whole, frag_tape_count(tape, self));
     frag_tape_drop(tape, whole);
     return made;
@@ -169,7 +146,7 @@ frag_tensor frag_aten_pad(frag_tape *tape, frag_tensor self, uint64_t count)
 frag_tensor frag_aten_expand(frag_tape *tape, frag_tensor self, uint64_t count)
 {
     frag_tensor made = frag_tape_view(tape, self, count);
-    frag_tape_record(tape, copy_backward, &self, 1, &made, 1);
+    frag_tape_record(tape, frag_aten_pass_backward, &self, 1, &made, 1);
     return made;
 }
 
@@ -198,11 +175,9 @@ frag_tensor frag_aten_write(frag_tape *tape, frag_tensor self, frag_tensor sourc
     frag_tensor made = frag_tape_alias(tape, self, frag_tape_count(tape, self));
     frag_node *node =
         frag_tape_record(tape, write_backward, (frag_tensor[]){self, source}, 2, &made, 1);
-    if (node != NULL) {
-        node->numbers[0] = frag_tape_count(tape, self);
-        node->numbers[1] = frag_tape_count(tape, source);
-        node->numbers[2] = frag_tape_dtype(tape, source);
-    }
+    node->numbers[0] = frag_tape_count(tape, self);
+    node->numbers[1] = frag_tape_count(tape, source);
+    node->numbers[2] = frag_tape_dtype(tape, source);
     frag_tape_drop(tape, self);
     return made;
 }
@@ -226,8 +201,7 @@ frag_tensor frag_aten_repeat(frag_tape *tape, frag_tensor self, uint64_t times)
     uint64_t count = frag_tape_count(tape, self);
     frag_tensor made = frag_tape_empty(tape, times * count, frag_tape_dtype(tape, self));
     frag_node *node = frag_tape_record(tape, repeat_backward, &self, 1, &made, 1);
-    if (node != NULL)
-        node->numbers[0] = count;
+    node->numbers[0] = count;
     return made;
 }
 
@@ -253,7 +227,7 @@ frag_tensor frag_aten_cat_all(frag_tape *tape, const frag_tensor *parts, uint64_
         frag_tensor next = frag_tape_alias(tape, whole, counts[0] + counts[1]);
         frag_node *node =
             frag_tape_record(tape, cat_backward, (frag_tensor[]){made, parts[i]}, 2, &next, 1);
-        for (uint32_t k = 0; k < 2 && node != NULL; k++)
+        for (uint32_t k = 0; k < 2; k++)
             node->numbers[k] = counts[k];
         frag_tape_drop(tape, made);
         made = next;
@@ -268,7 +242,7 @@ frag_tensor frag_aten_cat(frag_tape *tape, frag_tensor first, frag_tensor second
     frag_tensor made = frag_tape_empty(tape, counts[0] + counts[1], dtype);
     frag_node *node =
         frag_tape_record(tape, cat_backward, (frag_tensor[]){first, second}, 2, &made, 1);
-    for (uint32_t i = 0; i < 2 && node != NULL; i++)
+    for (uint32_t i = 0; i < 2; i++)
         node->numbers[i] = counts[i];
     return made;
 }
@@ -287,10 +261,8 @@ frag_tensor frag_aten_cat_parts(frag_tape *tape, const frag_tensor *parts, uint6
         frag_tensor next = frag_tape_alias(tape, whole, own + rest_count);
         frag_node *node = frag_tape_record(tape, cat_backward, (frag_tensor[]){parts[i - 1], rest},
                                            rest != 0 ? 2 : 1, &next, 1);
-        if (node != NULL) {
-            node->numbers[0] = own;
-            node->numbers[1] = rest_count;
-        }
+        node->numbers[0] = own;
+        node->numbers[1] = rest_count;
         frag_tape_drop(tape, rest);
         rest = next;
         rest_count += own;

@@ -186,8 +186,7 @@ static void run_node(frag_tape *tape, ready_heap *ready, uint32_t id)
     for (uint32_t i = 0; i < node->edge_count; i++)
         if (node->edges[i].node != 0 && out[i] != 0)
             out[i] = fit(tape, node, i, out[i]);
-    for (uint32_t i = 0; i < node->output_count; i++)
-        frag_tape_drop(tape, in[i]);
+    frag_tape_drop_all(tape, in, node->output_count);
     frag_tape_release_saved(tape, node);
     for (uint32_t i = 0; i < node->edge_count; i++)
         hand_on(tape, ready, &node->edges[i], out[i]);
@@ -195,8 +194,7 @@ static void run_node(frag_tape *tape, ready_heap *ready, uint32_t id)
 
 void frag_tape_backward(frag_tape *tape, frag_tensor loss)
 {
-    frag_tensor one =
-        frag_tape_empty(tape, frag_tape_count(tape, loss), frag_tape_dtype(tape, loss));
+    frag_tensor one = frag_tape_empty_like(tape, loss);
     frag_tape_backward_from(tape, loss, one);
     frag_tape_drop(tape, one);
 }

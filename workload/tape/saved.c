@@ -132,6 +132,8 @@ static void save_on_host(frag_tape *tape, frag_node *node, frag_tensor id)
 
 static void save(frag_tape *tape, frag_node *node, frag_tensor id, uint64_t made_now)
 {
+    if (node == &tape->unrecorded)
+        return;
     FRAG_ASSERT(node->saved_count < FRAG_NODE_SAVED_MAX);
     if (id != 0 && tape->frame != NULL) {
         save_in_frame(tape, node, id, made_now);
@@ -157,12 +159,16 @@ void frag_tape_save_made(frag_tape *tape, frag_node *node, frag_tensor id)
 
 void frag_tape_hold(frag_tape *tape, frag_node *node, frag_tensor id)
 {
+    if (node == &tape->unrecorded)
+        return;
     frag_tape_turn_kind(tape, id, FRAG_REQUEST_ACTIVATION);
     node->held = frag_tape_alias(tape, id, tape->tensors[id].count);
 }
 
 void frag_tape_save_output(frag_tape *tape, frag_node *node, frag_tensor id)
 {
+    if (node == &tape->unrecorded)
+        return;
     frag_tensor alias = frag_tape_alias(tape, id, tape->tensors[id].count);
     if (tape->is_offloading && tape->frame == NULL)
         lay_out(tape, id);
@@ -182,13 +188,11 @@ static void drop_frame(frag_tape *tape, frag_checkpoint_frame *frame)
 {
     if (--frame->references > 0)
         return;
-    for (uint32_t i = 0; i < frame->remade_count; i++)
-        frag_tape_drop(tape, frame->remade[i]);
+    frag_tape_drop_all(tape, frame->remade, frame->remade_count);
     if (frame->input == 0)
         tape->host_bytes -= host_block(frame->input_count, frame->input_dtype);
     frag_tape_drop(tape, frame->input);
-    for (uint32_t i = 0; i < KEPT_MAX; i++)
-        frag_tape_drop(tape, frame->kept[i]);
+    frag_tape_drop_all(tape, frame->kept, KEPT_MAX);
     free_frame(frame);
 }
 

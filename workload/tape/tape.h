@@ -129,6 +129,7 @@ void frag_tape_empty_cache(frag_tape *tape);
 /* ---- tensors */
 uint64_t frag_dtype_bytes(frag_dtype dtype);
 frag_tensor frag_tape_empty(frag_tape *tape, uint64_t count, frag_dtype dtype);
+frag_tensor frag_tape_empty_like(frag_tape *tape, frag_tensor tensor);
 /* A parameter: a leaf that is given gradients, unless it is frozen. */
 frag_tensor frag_tape_parameter(frag_tape *tape, uint64_t count, frag_dtype dtype, bool is_frozen);
 /* Takes part in nothing but gradients: it holds, as it came, what is for the tensors that are
@@ -169,6 +170,8 @@ bool frag_tape_is_strided(const frag_tape *tape, frag_tensor tensor);
 
 frag_tensor frag_tape_keep(frag_tape *tape, frag_tensor tensor); /* one more reference */
 void frag_tape_drop(frag_tape *tape, frag_tensor tensor);        /* 0 is allowed */
+void frag_tape_drop_all(frag_tape *tape, const frag_tensor *tensors,
+                        size_t count); /* first to last */
 /* name = value, as Python does it: the old value goes after the new one is there. */
 void frag_tape_set(frag_tape *tape, frag_tensor *name, frag_tensor value);
 void frag_tape_clear(frag_tape *tape, frag_tensor *name); /* del name */
@@ -195,8 +198,8 @@ void frag_tape_call_hook(frag_tape *tape, uint32_t number);
 /* ---- the graph */
 bool frag_tape_set_recording(frag_tape *tape, bool is_recording); /* enable_grad; what it was */
 bool frag_tape_is_recording(const frag_tape *tape);
-/* Records the operator that made outputs out of inputs, unless nobody needs gradients: NULL. Valid
- * until the next node is made. */
+/* Records the operator that made outputs out of inputs, unless nobody needs gradients: then what
+ * the node is told is of no account, and it saves nothing. Valid until the next node is made. */
 frag_node *frag_tape_record(frag_tape *tape, frag_backward *run, const frag_tensor *inputs,
                             uint32_t input_count, const frag_tensor *outputs,
                             uint32_t output_count);

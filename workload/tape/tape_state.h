@@ -48,7 +48,8 @@ struct frag_tape {
     frag_node **chunks;
     size_t chunks_capacity;
     uint32_t node_count;
-    uint32_t node_free; /* linked by visit */
+    uint32_t node_free;   /* linked by visit */
+    frag_node unrecorded; /* stands for nodes that nobody needs */
     uint64_t sequence;
     uint32_t visit;
     uint64_t allocation_count;

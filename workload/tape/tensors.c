@@ -190,6 +190,11 @@ frag_tensor frag_tape_empty(frag_tape *tape, uint64_t count, frag_dtype dtype)
     return take_tensor(tape, take_storage(tape, bytes), count, dtype);
 }
 
+frag_tensor frag_tape_empty_like(frag_tape *tape, frag_tensor id)
+{
+    return frag_tape_empty(tape, tape->tensors[id].count, tape->tensors[id].dtype);
+}
+
 frag_tensor frag_tape_alias(frag_tape *tape, frag_tensor base, uint64_t count)
 {
     return take_tensor(tape, tape->tensors[base].storage, count, tape->tensors[base].dtype);
@@ -376,6 +381,12 @@ void frag_tape_drop(frag_tape *tape, frag_tensor id)
     }
 }
 
+void frag_tape_drop_all(frag_tape *tape, const frag_tensor *tensors, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        frag_tape_drop(tape, tensors[i]);
+}
+
 void frag_tape_set(frag_tape *tape, frag_tensor *name, frag_tensor value)
 {
     frag_tensor old = *name;
@@ -503,7 +514,7 @@ frag_node *frag_tape_record(frag_tape *tape, frag_backward *run, const frag_tens
 {
     FRAG_ASSERT(input_count <= FRAG_NODE_EDGES_MAX && output_count <= FRAG_NODE_EDGES_MAX);
     if (!tape->is_recording || !is_needed(tape, inputs, input_count))
-        return NULL;
+        return &tape->unrecorded;
     uint32_t id = take_node(tape);
     frag_node *node = frag_tape_node(tape, id);
     node->run = run;
@@ -660,10 +671,8 @@ frag_tensor frag_tape_to(frag_tape *tape, frag_tensor id, frag_dtype dtype)
         return frag_tape_keep(tape, id);
     frag_tensor made = frag_tape_empty(tape, tape->tensors[id].count, dtype);
     frag_node *node = frag_tape_record(tape, cast_backward, &id, 1, &made, 1);
-    if (node != NULL) {
-        node->numbers[0] = tape->tensors[id].dtype;
-        node->numbers[1] = tape->tensors[id].is_part;
-    }
+    node->numbers[0] = tape->tensors[id].dtype;
+    node->numbers[1] = tape->tensors[id].is_part;
     return made;
 }
 

@@ -45,20 +45,18 @@ static frag_tensor walk_words(frag_walk *at, const frag_network *of, frag_pair *
     return words;
 }
 
-static void build(frag_tape *tape, frag_model *model)
+static void build(frag_walk *at, const frag_network *of)
 {
-    const frag_network *of = &model->workload->network;
-    frag_walk at = {.tape = tape, .workload = model->workload, .model = model};
     frag_pair norm;
-    (void)walk_words(&at, of, &norm);
+    (void)walk_words(at, of, &norm);
     for (uint64_t i = 0; i < of->layers; i++) {
-        frag_model_mark_block(model);
-        (void)walk_block(&at, of);
+        frag_model_mark_block(at->model);
+        (void)walk_block(at, of);
     }
-    frag_model_mark_block(model);
-    (void)walk_norm(&at, of);
+    frag_model_mark_block(at->model);
+    (void)walk_norm(at, of);
     if (!of->is_tied)
-        (void)frag_walk_parameter(&at, (frag_shape){of->vocabulary, of->width});
+        (void)frag_walk_parameter(at, (frag_shape){of->vocabulary, of->width});
 }
 
 typedef struct block_call {
@@ -116,8 +114,7 @@ static void split(frag_tape *tape, const block_call *call, frag_tensor fused, fr
     }
     frag_tape_drop(tape, shaped);
     bool is_cached = call->past != NULL;
-    if (is_cached)
-        frag_cache_append(tape, &call->model->workload->network, call->past, &qkv[1], &qkv[2]);
+    frag_cache_append(tape, &call->model->workload->network, call->past, &qkv[1], &qkv[2]);
     for (uint32_t i = 0; i < 3; i++) {
         bool is_copied = is_apart(call) && call->batch.tokens > 1 && !(is_cached && i > 0);
         lay_heads(tape, &qkv[i], is_copied);
@@ -143,8 +140,7 @@ static frag_tensor merge_heads(frag_tape *tape, const block_call *call, frag_ten
 static frag_tensor add_dropped(frag_tape *tape, const frag_model *model, frag_tensor x,
                                frag_tensor residual)
 {
-    frag_tensor dropped =
-        frag_model_drop_out(tape, model, x, model->workload->network.residual_dropout);
+    frag_tensor dropped = frag_model_drop_residual(tape, model, x);
     frag_tensor made = frag_aten_add(tape, residual, dropped);
     frag_tape_drop(tape, dropped);
     frag_tape_drop(tape, x);
@@ -172,8 +168,7 @@ static frag_tensor attend(frag_tape *tape, const block_call *call, frag_tensor x
     frag_tensor made = frag_walk_apply(tape, context, &call->at.out);
     made = add_dropped(tape, call->model, made, residual);
     const frag_tensor names[] = {fused, qkv[0], qkv[1], qkv[2], scores, shaped, flat, context};
-    for (uint32_t i = 0; i < sizeof names / sizeof *names; i++)
-        frag_tape_drop(tape, names[i]);
+    frag_tape_drop_all(tape, names, sizeof names / sizeof *names);
     return made;
 }
 
@@ -228,8 +223,7 @@ static frag_tensor apply_gelu(frag_tape *tape, frag_tensor x)
     frag_tensor made = multiply(tape, half, factor);
     frag_tape_set_recording(tape, was);
     frag_node *node = frag_tape_record(tape, gelu_backward, &x, 1, &made, 1);
-    if (node != NULL)
-        frag_tape_save(tape, node, x);
+    frag_tape_save(tape, node, x);
     return made;
 }
 
@@ -298,8 +292,7 @@ static frag_tensor attend_clipped(frag_tape *tape, const block_call *call, frag_
     /* Gradients of keys come as matrices the other way around, which lie as the keys do. */
     for (uint32_t i = 0; i < 3; i++)
         qkv[i] = frag_walk_split_heads(tape, qkv[i], i != 1 && of->heads > 1 && tokens > 1);
-    if (call->past != NULL)
-        frag_cache_append(tape, of, call->past, &qkv[1], &qkv[2]);
+    frag_cache_append(tape, of, call->past, &qkv[1], &qkv[2]);
     frag_tensor scores = score(tape, call, qkv);
     *weights = share(tape, call, scores, frag_tape_dtype(tape, qkv[2]));
     const frag_matmul product = {.count = frag_tape_count(tape, x),
@@ -311,8 +304,7 @@ static frag_tensor attend_clipped(frag_tape *tape, const block_call *call, frag_
     frag_tape_set(tape, &values, frag_aten_view(tape, values));
     frag_tensor made = frag_walk_apply(tape, values, &call->at.out);
     const frag_tensor names[] = {mixed, qkv[0], qkv[1], qkv[2], scores, values};
-    for (uint32_t i = 0; i < sizeof names / sizeof *names; i++)
-        frag_tape_drop(tape, names[i]);
+    frag_tape_drop_all(tape, names, sizeof names / sizeof *names);
     return made;
 }
 
@@ -331,8 +323,7 @@ static frag_tensor run_mpt_block(frag_tape *tape, const void *context, frag_tens
     frag_tensor made = frag_walk_apply(tape, fed, &at->back);
     frag_tape_set(tape, &made, frag_aten_add(tape, made, residual));
     const frag_tensor names[] = {fed, normed, residual, attended};
-    for (uint32_t i = 0; i < sizeof names / sizeof *names; i++)
-        frag_tape_drop(tape, names[i]);
+    frag_tape_drop_all(tape, names, sizeof names / sizeof *names);
     name_weights(tape, call, weights);
     return made;
 }
@@ -439,8 +430,7 @@ static frag_tensor run_blocks(frag_tape *tape, const frag_model *model, const fr
     const frag_pair last = walk_norm(&at, of);
     frag_tape_set(tape, &hidden, frag_aten_layer_norm(tape, hidden, &last, of->width));
     const frag_tensor names[] = {embedded, slopes, places, mask, weights};
-    for (uint32_t i = 0; i < sizeof names / sizeof *names; i++)
-        frag_tape_drop(tape, names[i]);
+    frag_tape_drop_all(tape, names, sizeof names / sizeof *names);
     return hidden;
 }
 

@@ -36,21 +36,19 @@ static block walk_block(frag_walk *at, const frag_network *of)
     return next;
 }
 
-static void build(frag_tape *tape, frag_model *model)
+static void build(frag_walk *at, const frag_network *of)
 {
-    const frag_network *of = &model->workload->network;
-    frag_walk at = {.tape = tape, .workload = model->workload, .model = model};
-    (void)frag_walk_parameter(&at, (frag_shape){of->vocabulary, of->width});
+    (void)frag_walk_parameter(at, (frag_shape){of->vocabulary, of->width});
     for (uint64_t i = 0; i < of->layers; i++) {
-        frag_model_mark_block(model);
-        (void)walk_block(&at, of);
+        frag_model_mark_block(at->model);
+        (void)walk_block(at, of);
     }
-    frag_model_mark_block(model);
-    (void)frag_walk_norm(&at, of->width);
+    frag_model_mark_block(at->model);
+    (void)frag_walk_norm(at, of->width);
     for (uint32_t i = 0; i < 2; i++)
-        frag_model_add_buffer(tape, model, of->head_width / 2, FRAG_F32);
+        frag_walk_buffer(at, of->head_width / 2, FRAG_F32);
     if (!of->is_tied)
-        (void)frag_walk_parameter(&at, (frag_shape){of->vocabulary, of->width});
+        (void)frag_walk_parameter(at, (frag_shape){of->vocabulary, of->width});
 }
 
 typedef struct block_call {
@@ -98,8 +96,7 @@ static frag_tensor attend(frag_tape *tape, const block_call *call, frag_tensor x
         turned[i] = frag_rope_apply(tape, qkv[i], call->angles);
     for (uint32_t i = 0; i < 2; i++)
         frag_tape_set(tape, &qkv[i], turned[i]);
-    if (call->past != NULL)
-        frag_cache_append(tape, of, call->past, &qkv[1], &qkv[2]);
+    frag_cache_append(tape, of, call->past, &qkv[1], &qkv[2]);
     frag_attention_shape shape = frag_model_attention(call->model, &call->batch);
     shape.key_heads = is_shared(of) ? 1 : of->heads;
     shape.has_dropout = false;
@@ -109,8 +106,7 @@ static frag_tensor attend(frag_tape *tape, const block_call *call, frag_tensor x
     frag_tensor made = frag_aten_attention(tape, qkv, &shape);
     frag_tape_set(tape, &made, frag_aten_view(tape, made));
     frag_tape_set(tape, &made, frag_walk_apply(tape, made, &call->at.out));
-    for (uint32_t i = 0; i < 3; i++)
-        frag_tape_drop(tape, qkv[i]);
+    frag_tape_drop_all(tape, qkv, 3);
     frag_tape_drop(tape, mixed);
     return made;
 }
@@ -145,11 +141,10 @@ static frag_tensor run_block(frag_tape *tape, const void *context, frag_tensor x
     frag_tensor fed = feed(tape, of, at, fed_from);
     if (of->is_parallel)
         fed = frag_aten_add_in_place(tape, fed, attended);
-    frag_tensor dropped = frag_model_drop_out(tape, call->model, fed, of->residual_dropout);
+    frag_tensor dropped = frag_model_drop_residual(tape, call->model, fed);
     frag_tensor made = frag_aten_add(tape, residual, dropped);
     const frag_tensor names[] = {normed, fed_from, attended, residual, fed, dropped};
-    for (uint32_t i = 0; i < sizeof names / sizeof *names; i++)
-        frag_tape_drop(tape, names[i]);
+    frag_tape_drop_all(tape, names, sizeof names / sizeof *names);
     return made;
 }
 
@@ -162,8 +157,7 @@ static frag_tensor run_blocks(frag_tape *tape, const frag_model *model, const fr
     frag_tensor embedded = frag_aten_embedding(tape, words, batch->ids, of->width);
     frag_model_require_inputs(tape, model, embedded);
     frag_tensor positions = frag_family_positions(tape, batch->tokens);
-    if (frag_model_finds_packed(model, past))
-        frag_family_find_packed(tape, batch);
+    frag_model_find_packed(tape, model, batch, past);
     const frag_attention_shape shape = {
         .batch = batch->count, .queries = batch->tokens, .keys = batch->past + batch->tokens};
     frag_tensor mask = frag_aten_seen(tape, &shape, false);
@@ -179,8 +173,7 @@ static frag_tensor run_blocks(frag_tape *tape, const frag_model *model, const fr
     const frag_pair last = frag_walk_norm(&at, of->width);
     frag_tape_set(tape, &hidden, frag_aten_layer_norm(tape, hidden, &last, of->width));
     const frag_tensor names[] = {positions, embedded, angles.cosine, angles.sine, mask};
-    for (uint32_t i = 0; i < sizeof names / sizeof *names; i++)
-        frag_tape_drop(tape, names[i]);
+    frag_tape_drop_all(tape, names, sizeof names / sizeof *names);
     return hidden;
 }
 

@@ -19,24 +19,22 @@ static block walk_block(frag_walk *at, const frag_network *of)
     return next;
 }
 
-static void build(frag_tape *tape, frag_model *model)
+static void build(frag_walk *at, const frag_network *of)
 {
-    const frag_network *of = &model->workload->network;
-    frag_walk at = {.tape = tape, .workload = model->workload, .model = model};
-    const frag_stage *stage = &model->stage;
+    const frag_stage *stage = &at->model->stage;
     if (stage->is_first) {
-        (void)frag_walk_parameter(&at, (frag_shape){of->vocabulary, of->width});
-        (void)frag_walk_parameter(&at, (frag_shape){of->positions, of->width});
+        (void)frag_walk_parameter(at, (frag_shape){of->vocabulary, of->width});
+        (void)frag_walk_parameter(at, (frag_shape){of->positions, of->width});
     }
     for (uint64_t layer = stage->first; layer < stage->end; layer++) {
-        frag_model_mark_block(model);
-        (void)walk_block(&at, of);
+        frag_model_mark_block(at->model);
+        (void)walk_block(at, of);
     }
-    frag_model_mark_block(model);
+    frag_model_mark_block(at->model);
     if (stage->is_last)
-        (void)frag_walk_norm(&at, of->width);
+        (void)frag_walk_norm(at, of->width);
     if (stage->is_last && !(of->is_tied && stage->is_first))
-        (void)frag_walk_parameter(&at, (frag_shape){of->vocabulary, of->width});
+        (void)frag_walk_parameter(at, (frag_shape){of->vocabulary, of->width});
 }
 
 static frag_tensor attend(frag_tape *tape, const frag_model *model, const block *at, frag_tensor x,
@@ -57,18 +55,15 @@ static frag_tensor attend(frag_tape *tape, const frag_model *model, const block 
         bool is_turned = (is_flash && past != NULL && (i > 0 || is_moved)) || (is_math && i != 1);
         qkv[i] = frag_walk_split_heads(tape, qkv[i], is_turned);
     }
-    if (past != NULL)
-        frag_cache_append(tape, of, past, &qkv[1], &qkv[2]);
+    frag_cache_append(tape, of, past, &qkv[1], &qkv[2]);
     frag_attention_shape shape = frag_model_attention(model, batch);
     shape.is_causal = batch->tokens > 1;
     shape.is_cached = past != NULL;
     frag_tensor mixed_values = frag_aten_attention(tape, qkv, &shape);
     frag_tape_set(tape, &mixed_values, frag_aten_view(tape, mixed_values));
     frag_tape_set(tape, &mixed_values, frag_walk_apply(tape, mixed_values, &at->out));
-    frag_tape_set(tape, &mixed_values,
-                  frag_model_drop_out(tape, model, mixed_values, of->residual_dropout));
-    for (uint32_t i = 0; i < 3; i++)
-        frag_tape_drop(tape, qkv[i]);
+    frag_tape_set(tape, &mixed_values, frag_model_drop_residual(tape, model, mixed_values));
+    frag_tape_drop_all(tape, qkv, 3);
     return mixed_values;
 }
 
@@ -116,8 +111,7 @@ static frag_tensor embed(frag_walk *at, const frag_model *model, const frag_batc
     weight = frag_walk_parameter(at, (frag_shape){of->positions, of->width});
     kept->places = frag_aten_embedding(tape, weight, kept->positions, of->width);
     frag_tensor hidden = frag_aten_add(tape, kept->words, kept->places);
-    if (frag_model_finds_packed(model, past))
-        frag_family_find_packed(tape, batch);
+    frag_model_find_packed(tape, model, batch, past);
     frag_tape_set(tape, &hidden, frag_model_drop_out(tape, model, hidden, of->embedding_dropout));
     return hidden;
 }

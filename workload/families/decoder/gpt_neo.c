@@ -19,28 +19,25 @@ static block walk_block(frag_walk *at, const frag_network *of)
         next.qkv[order[i]] =
             frag_walk_linear(at, (frag_shape){width, width}, false, targets[order[i]]);
     next.out = frag_walk_linear(at, (frag_shape){width, width}, true, 0);
-    if (at->model != NULL)
-        frag_model_add_buffer(at->tape, at->model, of->positions * of->positions, FRAG_BOOL);
+    frag_walk_buffer(at, of->positions * of->positions, FRAG_BOOL);
     next.second = frag_walk_norm(at, width);
     next.feed = frag_walk_linear(at, (frag_shape){of->inner, width}, true, FRAG_LORA_C_FC);
     next.back = frag_walk_linear(at, (frag_shape){width, of->inner}, true, FRAG_LORA_C_PROJ);
     return next;
 }
 
-static void build(frag_tape *tape, frag_model *model)
+static void build(frag_walk *at, const frag_network *of)
 {
-    const frag_network *of = &model->workload->network;
-    frag_walk at = {.tape = tape, .workload = model->workload, .model = model};
-    (void)frag_walk_parameter(&at, (frag_shape){of->vocabulary, of->width});
-    (void)frag_walk_parameter(&at, (frag_shape){of->positions, of->width});
+    (void)frag_walk_parameter(at, (frag_shape){of->vocabulary, of->width});
+    (void)frag_walk_parameter(at, (frag_shape){of->positions, of->width});
     for (uint64_t i = 0; i < of->layers; i++) {
-        frag_model_mark_block(model);
-        (void)walk_block(&at, of);
+        frag_model_mark_block(at->model);
+        (void)walk_block(at, of);
     }
-    frag_model_mark_block(model);
-    (void)frag_walk_norm(&at, of->width);
+    frag_model_mark_block(at->model);
+    (void)frag_walk_norm(at, of->width);
     if (!of->is_tied)
-        (void)frag_walk_parameter(&at, (frag_shape){of->vocabulary, of->width});
+        (void)frag_walk_parameter(at, (frag_shape){of->vocabulary, of->width});
 }
 
 typedef struct block_call {
@@ -86,8 +83,7 @@ static frag_tensor mix(frag_tape *tape, const block_call *call, const frag_tenso
                   frag_model_drop_out(tape, call->model, shares, of->attention_dropout));
     frag_tensor made = frag_aten_matmul(tape, shares, qkv[2], &read);
     const frag_tensor names[] = {wide[0], wide[1], lowest};
-    for (uint32_t i = 0; i < sizeof names / sizeof *names; i++)
-        frag_tape_drop(tape, names[i]);
+    frag_tape_drop_all(tape, names, sizeof names / sizeof *names);
     *weights = shares;
     return made;
 }
@@ -108,16 +104,14 @@ static frag_tensor attend(frag_tape *tape, const block_call *call, frag_tensor x
     }
     for (uint32_t i = 0; i < 3; i++)
         qkv[i] = frag_walk_split_heads(tape, qkv[i], is_moved && i != 1);
-    if (call->past != NULL)
-        frag_cache_append(tape, of, call->past, &qkv[1], &qkv[2]);
+    frag_cache_append(tape, of, call->past, &qkv[1], &qkv[2]);
     frag_tensor made = mix(tape, call, qkv, weights);
     if (is_moved) /* permute(0, 2, 1, 3).contiguous() */
         frag_tape_set(tape, &made, frag_aten_contiguous(tape, made));
     frag_tape_set(tape, &made, frag_aten_view(tape, made));
     frag_tape_set(tape, &made, frag_walk_apply(tape, made, &call->at.out));
-    frag_tape_set(tape, &made, frag_model_drop_out(tape, call->model, made, of->residual_dropout));
-    for (uint32_t i = 0; i < 3; i++)
-        frag_tape_drop(tape, qkv[i]);
+    frag_tape_set(tape, &made, frag_model_drop_residual(tape, call->model, made));
+    frag_tape_drop_all(tape, qkv, 3);
     return made;
 }
 
@@ -149,8 +143,7 @@ static frag_tensor make_mask(frag_tape *tape, const frag_model *model, const fra
 {
     const frag_attention_shape shape = {
         .batch = batch->count, .queries = batch->tokens, .keys = batch->past + batch->tokens};
-    if (frag_model_finds_packed(model, past))
-        frag_family_find_packed(tape, batch);
+    frag_model_find_packed(tape, model, batch, past);
     return frag_aten_causal_mask(tape, &shape, false, dtype);
 }
 
@@ -177,8 +170,7 @@ static frag_tensor run_blocks(frag_tape *tape, const frag_model *model, const fr
     const frag_pair last = frag_walk_norm(&at, of->width);
     frag_tape_set(tape, &hidden, frag_aten_layer_norm(tape, hidden, &last, of->width));
     const frag_tensor names[] = {words, positions, mask, places, weights};
-    for (uint32_t i = 0; i < sizeof names / sizeof *names; i++)
-        frag_tape_drop(tape, names[i]);
+    frag_tape_drop_all(tape, names, sizeof names / sizeof *names);
     return hidden;
 }
 

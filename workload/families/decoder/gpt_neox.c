@@ -21,22 +21,20 @@ static block walk_block(frag_walk *at, const frag_network *of)
     return next;
 }
 
-static void build(frag_tape *tape, frag_model *model)
+static void build(frag_walk *at, const frag_network *of)
 {
-    const frag_network *of = &model->workload->network;
-    frag_walk at = {.tape = tape, .workload = model->workload, .model = model};
-    (void)frag_walk_parameter(&at, (frag_shape){of->vocabulary, of->width});
+    (void)frag_walk_parameter(at, (frag_shape){of->vocabulary, of->width});
     for (uint64_t i = 0; i < of->layers; i++) {
-        frag_model_mark_block(model);
-        (void)walk_block(&at, of);
+        frag_model_mark_block(at->model);
+        (void)walk_block(at, of);
     }
-    frag_model_mark_block(model);
-    (void)frag_walk_norm(&at, of->width);
+    frag_model_mark_block(at->model);
+    (void)frag_walk_norm(at, of->width);
     /* Two buffers of the rotary embedding, always fp32. */
     for (uint32_t i = 0; i < 2; i++)
-        frag_model_add_buffer(tape, model, frag_rope_width(of) / 2, FRAG_F32);
+        frag_walk_buffer(at, frag_rope_width(of) / 2, FRAG_F32);
     if (!of->is_tied)
-        (void)frag_walk_parameter(&at, (frag_shape){of->vocabulary, of->width});
+        (void)frag_walk_parameter(at, (frag_shape){of->vocabulary, of->width});
 }
 
 typedef struct block_call {
@@ -56,8 +54,7 @@ static frag_tensor attend(frag_tape *tape, const block_call *call, frag_tensor x
     frag_tensor qkv[3] = {0};
     frag_aten_split(tape, mixed, qkv, 3);
     frag_rope_turn_parts(tape, of, qkv, call->angles);
-    if (call->past != NULL)
-        frag_cache_append(tape, of, call->past, &qkv[1], &qkv[2]);
+    frag_cache_append(tape, of, call->past, &qkv[1], &qkv[2]);
     frag_attention_shape shape = frag_model_attention(call->model, &call->batch);
     shape.is_causal = call->batch.tokens > 1;
     shape.is_cached = call->past != NULL;
@@ -76,7 +73,7 @@ static frag_tensor feed(frag_tape *tape, const frag_model *model, const block *a
     frag_tape_set(tape, &made, frag_family_activate(tape, made, (frag_activation)of->activation));
     frag_tape_set(tape, &made, frag_walk_apply(tape, made, &at->back));
     frag_tape_drop(tape, normed);
-    frag_tape_set(tape, &made, frag_model_drop_out(tape, model, made, of->residual_dropout));
+    frag_tape_set(tape, &made, frag_model_drop_residual(tape, model, made));
     return made;
 }
 
@@ -89,8 +86,7 @@ static frag_tensor run_block(frag_tape *tape, const void *context, frag_tensor x
     frag_tensor normed = frag_aten_layer_norm(tape, x, &at->first, of->width);
     frag_tensor attended = attend(tape, call, normed);
     frag_tape_drop(tape, normed);
-    frag_tape_set(tape, &attended,
-                  frag_model_drop_out(tape, model, attended, of->residual_dropout));
+    frag_tape_set(tape, &attended, frag_model_drop_residual(tape, model, attended));
     if (!of->is_parallel)
         frag_tape_set(tape, &attended, frag_aten_add(tape, attended, x));
     frag_tensor fed = feed(tape, model, at, of->is_parallel ? x : attended);
@@ -111,9 +107,8 @@ static frag_tensor run_blocks(frag_tape *tape, const frag_model *model, const fr
     frag_tensor embedded = frag_aten_embedding(tape, words, batch->ids, of->width);
     frag_model_require_inputs(tape, model, embedded);
     frag_tensor positions = frag_family_positions(tape, batch->tokens);
-    if (frag_model_finds_packed(model, past))
-        frag_family_find_packed(tape, batch);
-    frag_tensor hidden = frag_model_drop_out(tape, model, embedded, of->residual_dropout);
+    frag_model_find_packed(tape, model, batch, past);
+    frag_tensor hidden = frag_model_drop_residual(tape, model, embedded);
     frag_rope angles =
         frag_rope_make(tape, frag_rope_width(of), batch->tokens, frag_tape_dtype(tape, hidden));
     const frag_tensor kept[] = {positions, angles.cosine, angles.sine};

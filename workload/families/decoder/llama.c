@@ -109,7 +109,7 @@ static frag_tensor walk_words(frag_walk *at, const frag_network *of)
 {
     frag_tensor words = frag_walk_parameter(at, (frag_shape){of->vocabulary, of->width});
     if (of->has_embedding_scale && at->model != NULL)
-        frag_model_add_buffer(at->tape, at->model, 1, frag_model_loaded_type(at->model));
+        frag_walk_buffer(at, 1, frag_model_loaded_type(at->model));
     return words;
 }
 
@@ -144,25 +144,23 @@ static bool has_two_ropes(const frag_network *of)
     return of->has_local_rope && of->window > 0 && has_full;
 }
 
-static void build(frag_tape *tape, frag_model *model)
+static void build(frag_walk *at, const frag_network *of)
 {
-    const frag_network *of = &model->workload->network;
-    frag_walk at = {.tape = tape, .workload = model->workload, .model = model};
-    const frag_stage *stage = &model->stage;
+    const frag_stage *stage = &at->model->stage;
     if (stage->is_first)
-        (void)walk_words(&at, of);
+        (void)walk_words(at, of);
     for (uint64_t i = stage->first; i < stage->end; i++) {
-        frag_model_mark_block(model);
-        (void)walk_block(&at, of, i);
+        frag_model_mark_block(at->model);
+        (void)walk_block(at, of, i);
     }
-    frag_model_mark_block(model);
+    frag_model_mark_block(at->model);
     if (stage->is_last)
-        (void)frag_walk_parameter(&at, (frag_shape){0, of->width});
+        (void)frag_walk_parameter(at, (frag_shape){0, of->width});
     /* Two buffers of each rotary embedding, always fp32. */
     for (uint32_t i = 0; i < (has_two_ropes(of) ? 4 : 2); i++)
-        frag_model_add_buffer(tape, model, rotary_width(of) / 2, FRAG_F32);
+        frag_walk_buffer(at, rotary_width(of) / 2, FRAG_F32);
     if (stage->is_last && !(of->is_tied && stage->is_first))
-        (void)frag_walk_parameter(&at, (frag_shape){of->vocabulary, of->width});
+        (void)frag_walk_parameter(at, (frag_shape){of->vocabulary, of->width});
 }
 
 static bool is_rope_partial(const frag_network *of)
@@ -366,13 +364,11 @@ static frag_tensor attend(frag_tape *tape, const block_call *call, frag_tensor x
     frag_tensor fused = project(tape, of, &call->at, x, &how, qkv);
     if (how.is_turned)
         turn(tape, of, qkv, call->angles);
-    if (past != NULL)
-        frag_cache_append(tape, of, past, &qkv[1], &qkv[2]);
+    frag_cache_append(tape, of, past, &qkv[1], &qkv[2]);
     frag_tensor made = mix(tape, call, qkv, weights);
     frag_tape_set(tape, &made, frag_aten_view(tape, made));
     frag_tape_set(tape, &made, frag_walk_apply(tape, made, &call->at.o));
-    for (uint32_t i = 0; i < 3; i++)
-        frag_tape_drop(tape, qkv[i]);
+    frag_tape_drop_all(tape, qkv, 3);
     frag_tape_drop(tape, fused);
     return made;
 }
@@ -479,8 +475,7 @@ static frag_tensor run_parallel(frag_tape *tape, const block_call *call, frag_te
     frag_tensor made = frag_aten_add(tape, x, attended);
     frag_tape_set(tape, &made, frag_aten_add(tape, made, fed));
     const frag_tensor names[] = {normed, attended, fed, weights};
-    for (uint32_t i = 0; i < sizeof names / sizeof *names; i++)
-        frag_tape_drop(tape, names[i]);
+    frag_tape_drop_all(tape, names, sizeof names / sizeof *names);
     return made;
 }
 
@@ -520,8 +515,7 @@ static void make_masks(frag_tape *tape, const frag_model *model, const frag_batc
     for (uint32_t i = 0; i < 2; i++) {
         if (i == 0 ? has_window && !frag_families[of->family].has_two_masks : !has_window)
             continue;
-        if (frag_model_finds_packed(model, past))
-            frag_family_find_packed(tape, batch);
+        frag_model_find_packed(tape, model, batch, past);
         const frag_attention_shape shape = {.batch = batch->count,
                                             .queries = batch->tokens,
                                             .keys =

@@ -53,18 +53,16 @@ static block walk_block(frag_walk *at, const frag_network *of)
     return next;
 }
 
-static void build(frag_tape *tape, frag_model *model)
+static void build(frag_walk *at, const frag_network *of)
 {
-    const frag_network *of = &model->workload->network;
-    frag_walk at = {.tape = tape, .workload = model->workload, .model = model};
-    (void)walk_frame(&at, of);
+    (void)walk_frame(at, of);
     for (uint64_t i = 0; i < of->layers; i++) {
-        frag_model_mark_block(model);
-        (void)walk_block(&at, of);
+        frag_model_mark_block(at->model);
+        (void)walk_block(at, of);
     }
-    frag_model_mark_block(model);
+    frag_model_mark_block(at->model);
     if (!of->is_tied)
-        (void)frag_walk_parameter(&at, (frag_shape){of->vocabulary, of->embedding_width});
+        (void)frag_walk_parameter(at, (frag_shape){of->vocabulary, of->embedding_width});
 }
 
 static frag_tensor attend(frag_tape *tape, const frag_model *model, const block *at, frag_tensor x,
@@ -90,8 +88,7 @@ static frag_tensor attend(frag_tape *tape, const frag_model *model, const block 
     qkv[1] = frag_walk_split_heads(tape, qkv[1], is_kept);
     qkv[2] = frag_walk_split_heads(tape, qkv[2],
                                    is_kept || frag_aten_is_turned(tape, qkv[2], 2, batch->count));
-    if (past != NULL)
-        frag_cache_append(tape, of, past, &qkv[1], &qkv[2]);
+    frag_cache_append(tape, of, past, &qkv[1], &qkv[2]);
     frag_attention_shape shape = frag_model_attention(model, batch);
     shape.is_causal = batch->tokens > 1;
     shape.is_cached = past != NULL;
@@ -110,7 +107,7 @@ static frag_tensor feed(frag_tape *tape, const frag_model *model, const block *a
     frag_tape_set(tape, &hidden,
                   frag_family_activate(tape, hidden, (frag_activation)of->activation));
     frag_tape_set(tape, &hidden, frag_walk_apply(tape, hidden, &at->back));
-    frag_tape_set(tape, &hidden, frag_model_drop_out(tape, model, hidden, of->residual_dropout));
+    frag_tape_set(tape, &hidden, frag_model_drop_residual(tape, model, hidden));
     frag_tape_set(tape, &hidden, frag_aten_add(tape, residual, hidden));
     frag_tape_set(tape, &hidden, frag_aten_view(tape, hidden));
     if (!of->has_norms_first)
@@ -135,7 +132,7 @@ static frag_tensor run_block(frag_tape *tape, const void *context, frag_tensor x
     frag_tensor hidden = of->has_norms_first ? frag_aten_layer_norm(tape, x, &at->first, of->width)
                                              : frag_tape_keep(tape, x);
     frag_tape_set(tape, &hidden, attend(tape, model, at, hidden, &call->batch, call->past));
-    frag_tape_set(tape, &hidden, frag_model_drop_out(tape, model, hidden, of->residual_dropout));
+    frag_tape_set(tape, &hidden, frag_model_drop_residual(tape, model, hidden));
     frag_tape_set(tape, &hidden, frag_aten_add(tape, x, hidden));
     if (!of->has_norms_first)
         frag_tape_set(tape, &hidden, frag_aten_layer_norm(tape, hidden, &at->first, of->width));

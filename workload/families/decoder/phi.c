@@ -70,30 +70,28 @@ static block walk_block(frag_walk *at, const frag_network *of)
     return next;
 }
 
-static void build(frag_tape *tape, frag_model *model)
+static void build(frag_walk *at, const frag_network *of)
 {
-    const frag_network *of = &model->workload->network;
-    frag_walk at = {.tape = tape, .workload = model->workload, .model = model};
-    (void)frag_walk_parameter(&at, (frag_shape){of->vocabulary, of->width});
+    (void)frag_walk_parameter(at, (frag_shape){of->vocabulary, of->width});
     for (uint64_t i = 0; i < of->layers; i++) {
-        frag_model_mark_block(model);
-        (void)walk_block(&at, of);
+        frag_model_mark_block(at->model);
+        (void)walk_block(at, of);
     }
-    frag_model_mark_block(model);
+    frag_model_mark_block(at->model);
     bool is_rope_first = of->family == FRAG_FAMILY_PHI;
     if (!is_rope_first)
-        (void)frag_walk_norm(&at, of->width);
+        (void)frag_walk_norm(at, of->width);
     /* Two buffers of the rotary embedding, always fp32; or one table of all angles. */
     for (uint32_t i = 0; i < 2 && !is_gptj(of); i++)
-        frag_model_add_buffer(tape, model, frag_rope_width(of) / 2, FRAG_F32);
+        frag_walk_buffer(at, frag_rope_width(of) / 2, FRAG_F32);
     if (is_gptj(of))
-        frag_model_add_buffer(tape, model, of->positions * of->turned_width, FRAG_F32);
+        frag_walk_buffer(at, of->positions * of->turned_width, FRAG_F32);
     if (is_rope_first)
-        (void)frag_walk_norm(&at, of->width);
+        (void)frag_walk_norm(at, of->width);
     if (!of->is_tied)
-        (void)frag_walk_parameter(&at, (frag_shape){of->vocabulary, of->width});
+        (void)frag_walk_parameter(at, (frag_shape){of->vocabulary, of->width});
     if (of->has_head_bias)
-        (void)frag_walk_parameter(&at, (frag_shape){0, of->vocabulary});
+        (void)frag_walk_parameter(at, (frag_shape){0, of->vocabulary});
 }
 
 typedef struct block_call {
@@ -224,16 +222,13 @@ static frag_tensor attend(frag_tape *tape, const block_call *call, frag_tensor x
         turn_named(tape, of, qkv, call->angles);
     else
         turn(tape, of, qkv, call->angles, parts);
-    if (is_cached)
-        frag_cache_append(tape, of, call->past, &qkv[1], &qkv[2]);
+    frag_cache_append(tape, of, call->past, &qkv[1], &qkv[2]);
     frag_tensor made = frag_decoder_attend(tape, qkv, shape, call->mask);
     frag_tape_set(tape, &made, frag_aten_view(tape, made));
     frag_tape_set(tape, &made, frag_walk_apply(tape, made, &call->at.out));
     if (of->family == FRAG_FAMILY_STARCODER2 || is_gptj(of))
-        frag_tape_set(tape, &made,
-                      frag_model_drop_out(tape, call->model, made, of->residual_dropout));
-    for (uint32_t i = 0; i < 3; i++)
-        frag_tape_drop(tape, qkv[i]);
+        frag_tape_set(tape, &made, frag_model_drop_residual(tape, call->model, made));
+    frag_tape_drop_all(tape, qkv, 3);
     for (uint32_t i = 0; i < 2; i++) {
         frag_tape_drop(tape, parts[i].turned);
         frag_tape_drop(tape, parts[i].passed);
@@ -275,7 +270,7 @@ static frag_tensor feed(frag_tape *tape, const frag_model *model, const block *a
         frag_tape_drop(tape, up);
     }
     frag_tape_set(tape, &made, frag_walk_apply(tape, made, &at->back));
-    frag_tape_set(tape, &made, frag_model_drop_out(tape, model, made, of->residual_dropout));
+    frag_tape_set(tape, &made, frag_model_drop_residual(tape, model, made));
     return made;
 }
 
@@ -299,8 +294,7 @@ static frag_tensor run_block(frag_tape *tape, const void *context, frag_tensor x
     frag_tensor normed = normalise(tape, of, x, &at->first);
     frag_tensor attended = attend(tape, call, normed);
     if (of->family == FRAG_FAMILY_PHI)
-        frag_tape_set(tape, &attended,
-                      frag_model_drop_out(tape, model, attended, of->residual_dropout));
+        frag_tape_set(tape, &attended, frag_model_drop_residual(tape, model, attended));
     bool is_kept = of->family == FRAG_FAMILY_STABLELM; /* both have names to the end */
     frag_tensor made = 0;
     if (of->is_parallel) {
@@ -347,8 +341,7 @@ static frag_tensor run_blocks(frag_tape *tape, const frag_model *model, const fr
     frag_tensor embedded = frag_aten_embedding(tape, words, batch->ids, of->width);
     frag_model_require_inputs(tape, model, embedded);
     frag_tensor positions = frag_family_positions(tape, batch->tokens);
-    if (frag_model_finds_packed(model, past))
-        frag_family_find_packed(tape, batch);
+    frag_model_find_packed(tape, model, batch, past);
     frag_tensor mask = of->window > 0 ? frag_decoder_see_window(tape, of, batch) : 0;
     frag_tensor hidden = frag_model_drop_out(tape, model, embedded, of->embedding_dropout);
     frag_dtype dtype = frag_tape_dtype(tape, hidden);

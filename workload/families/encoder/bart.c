@@ -11,24 +11,18 @@ typedef struct stack {
     frag_pair first;
 } stack;
 
-static void build(frag_tape *tape, frag_model *model)
+static void build(frag_walk *at, const frag_network *of)
 {
-    const frag_network *of = &model->workload->network;
-    frag_walk at = {.tape = tape, .workload = model->workload, .model = model};
-    (void)frag_walk_parameter(&at, (frag_shape){of->vocabulary, of->width});
+    (void)frag_walk_parameter(at, (frag_shape){of->vocabulary, of->width});
     for (uint32_t i = 0; i < 2; i++) {
         const frag_stack in = frag_stack_name(of, i == 1);
-        (void)frag_walk_parameter(&at, (frag_shape){of->positions + TAKEN_POSITIONS, of->width});
+        (void)frag_walk_parameter(at, (frag_shape){of->positions + TAKEN_POSITIONS, of->width});
         for (uint64_t layer = 0; layer < in.layers; layer++)
-            (void)frag_walk_stack_block(&at, of, &in);
-        (void)frag_walk_norm(&at, of->width);
+            (void)frag_walk_stack_block(at, of, &in);
+        (void)frag_walk_norm(at, of->width);
     }
-    model->logits_bias = frag_tape_empty(tape, of->vocabulary, frag_model_loaded_type(model));
-}
-
-static frag_tensor drop_out(frag_tape *tape, const frag_model *model, frag_tensor x)
-{
-    return frag_model_drop_out(tape, model, x, model->workload->network.residual_dropout);
+    at->model->logits_bias =
+        frag_tape_empty(at->tape, of->vocabulary, frag_model_loaded_type(at->model));
 }
 
 /* A block in its stack, with what it looks at besides its hidden states. */
@@ -77,7 +71,7 @@ static frag_tensor attend(frag_tape *tape, const block_call *call, const frag_at
 static frag_tensor join(frag_tape *tape, const frag_model *model, frag_tensor residual,
                         frag_tensor made, const frag_pair *last)
 {
-    frag_tape_set(tape, &made, drop_out(tape, model, made));
+    frag_tape_set(tape, &made, frag_model_drop_residual(tape, model, made));
     frag_tape_set(tape, &made, frag_aten_add(tape, residual, made));
     frag_tape_set(tape, &made,
                   frag_aten_layer_norm(tape, made, last, model->workload->network.width));
@@ -153,7 +147,7 @@ static frag_tensor embed(frag_tape *tape, const frag_model *model, const stack *
         frag_tape_clear(tape, &names[2]);
     frag_tensor made = frag_aten_add(tape, names[0], names[1]);
     frag_tape_set(tape, &made, frag_aten_layer_norm(tape, made, &in->first, of->width));
-    frag_tape_set(tape, &made, drop_out(tape, model, made));
+    frag_tape_set(tape, &made, frag_model_drop_residual(tape, model, made));
     return made;
 }
 

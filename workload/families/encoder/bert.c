@@ -78,8 +78,8 @@ static embeddings walk_embeddings(frag_walk *at, const frag_network *of)
     next.last = frag_walk_norm(at, width);
     if (is_place_last)
         next.positions = frag_walk_parameter(at, places);
-    for (uint32_t i = 0; at->model != NULL && i < (has_types(of) ? 2 : 1); i++)
-        frag_model_add_buffer(at->tape, at->model, of->positions, FRAG_I64);
+    for (uint32_t i = 0; i < (has_types(of) ? 2 : 1); i++)
+        frag_walk_buffer(at, of->positions, FRAG_I64);
     if (width != of->width || is_albert(of))
         next.widen = frag_walk_linear(at, (frag_shape){of->width, width}, true, 0);
     return next;
@@ -130,20 +130,6 @@ static frag_tensor walk_bias(frag_walk *at, const frag_network *of)
     return frag_walk_parameter(at, (frag_shape){of->bias_buckets, of->heads});
 }
 
-/* The bias of the words moves to the GPU last, but is named before the rest of the head. */
-static void name_first(frag_model *model, uint32_t first)
-{
-    uint32_t last = model->parameter_count - 1;
-    frag_tensor bias = model->parameters[last];
-    frag_shape shape = model->shapes[last];
-    for (uint32_t i = last; i > first; i--) {
-        model->parameters[i] = model->parameters[i - 1];
-        model->shapes[i] = model->shapes[i - 1];
-    }
-    model->parameters[first] = bias;
-    model->shapes[first] = shape;
-}
-
 /* DistilBERT has the bias of the words last. */
 static head walk_head(frag_walk *at, const frag_network *of)
 {
@@ -168,31 +154,24 @@ static head walk_head(frag_walk *at, const frag_network *of)
         next.words = frag_walk_parameter(at, (frag_shape){of->vocabulary, of->width});
     if (!is_first)
         next.bias = frag_walk_parameter(at, words);
-    if (!is_distilled(of) && at->model != NULL)
-        name_first(at->model, first);
+    if (!is_distilled(of) && at->model != NULL) /* the bias is named before the rest of the head */
+        frag_model_name_first(at->model, at->model->parameter_count - first, 1);
     return next;
 }
 
-static void build(frag_tape *tape, frag_model *model)
+static void build(frag_walk *at, const frag_network *of)
 {
-    const frag_network *of = &model->workload->network;
-    frag_walk at = {.tape = tape, .workload = model->workload, .model = model};
     if (of->is_head_first)
-        (void)walk_head(&at, of);
-    (void)walk_embeddings(&at, of);
+        (void)walk_head(at, of);
+    (void)walk_embeddings(at, of);
     for (uint64_t i = 0; i < layer_count(of); i++)
-        (void)walk_layer(&at, of);
+        (void)walk_layer(at, of);
     if (knows_distances(of))
-        (void)walk_rows(&at, of);
+        (void)walk_rows(at, of);
     if (is_mpnet(of))
-        (void)walk_bias(&at, of);
+        (void)walk_bias(at, of);
     if (!of->is_head_first)
-        (void)walk_head(&at, of);
-}
-
-static frag_tensor drop_out(frag_tape *tape, const frag_model *model, frag_tensor x)
-{
-    return frag_model_drop_out(tape, model, x, model->workload->network.residual_dropout);
+        (void)walk_head(at, of);
 }
 
 /* RoBERTa's create_position_ids_from_input_ids: a running sum over what is no padding, to which
@@ -237,7 +216,7 @@ static frag_tensor embed(frag_tape *tape, const frag_model *model, const embeddi
         frag_aten_embedding(tape, at->positions, is_counted ? positions : types, width);
     frag_tape_set(tape, &sum, frag_aten_add(tape, sum, places));
     frag_tape_set(tape, &sum, frag_aten_layer_norm(tape, sum, &at->last, width));
-    frag_tape_set(tape, &sum, drop_out(tape, model, sum));
+    frag_tape_set(tape, &sum, frag_model_drop_residual(tape, model, sum));
     frag_tape_drop(tape, all_types);
     frag_tape_drop(tape, types);
     frag_tape_drop(tape, positions);
@@ -257,7 +236,7 @@ static frag_tensor embed_placed(frag_tape *tape, const frag_model *model, const 
     frag_tensor places = frag_aten_embedding(tape, at->positions, positions, width);
     frag_tensor sum = frag_aten_add(tape, words, places);
     frag_tape_set(tape, &sum, frag_aten_layer_norm(tape, sum, &at->last, width));
-    frag_tape_set(tape, &sum, drop_out(tape, model, sum));
+    frag_tape_set(tape, &sum, frag_model_drop_residual(tape, model, sum));
     frag_tape_drop(tape, positions);
     frag_tape_drop(tape, words);
     frag_tape_drop(tape, places);
@@ -313,7 +292,7 @@ static frag_tensor embed_masked(frag_tape *tape, const frag_model *model, const 
     frag_tensor made = frag_aten_layer_norm(tape, words, &at->last, width);
     frag_tensor mask = frag_tape_to(tape, beside->mask, frag_tape_dtype(tape, made));
     frag_tape_set(tape, &made, frag_aten_mul(tape, made, mask));
-    frag_tape_set(tape, &made, drop_out(tape, model, made));
+    frag_tape_set(tape, &made, frag_model_drop_residual(tape, model, made));
     frag_tape_drop(tape, mask);
     frag_tape_drop(tape, words);
     frag_tape_drop(tape, zeros);
@@ -338,10 +317,8 @@ static void end_distances(frag_tape *tape, disentangled *beside)
 {
     const frag_tensor names[] = {beside->distances.mask, beside->distances.places,
                                  beside->distances.rows, beside->mask, beside->types};
-    for (uint32_t i = 0; i < sizeof names / sizeof *names; i++)
-        frag_tape_drop(tape, names[i]);
-    for (uint64_t i = 0; i < beside->state_count; i++)
-        frag_tape_drop(tape, beside->states[i]);
+    frag_tape_drop_all(tape, names, sizeof names / sizeof *names);
+    frag_tape_drop_all(tape, beside->states, beside->state_count);
     frag_free(beside->states);
 }
 
@@ -360,7 +337,7 @@ static frag_tensor join(frag_tape *tape, const frag_model *model, const frag_lin
                         const frag_pair *last, frag_tensor x, frag_tensor residual)
 {
     frag_tensor hidden = frag_walk_apply(tape, x, dense);
-    frag_tape_set(tape, &hidden, drop_out(tape, model, hidden));
+    frag_tape_set(tape, &hidden, frag_model_drop_residual(tape, model, hidden));
     frag_tensor made = add_and_norm(tape, last, hidden, residual, model->workload->network.width);
     frag_tape_drop(tape, hidden);
     return made;
@@ -369,6 +346,17 @@ static frag_tensor join(frag_tape *tape, const frag_model *model, const frag_lin
 static frag_tensor activate(frag_tape *tape, const frag_model *model, frag_tensor x)
 {
     return frag_family_activate(tape, x, (frag_activation)model->workload->network.activation);
+}
+
+/* norm(dropout(back(act(feed(x)))) + x); x is used up. */
+static frag_tensor feed(frag_tape *tape, const frag_encoder_call *call, frag_tensor x)
+{
+    frag_tensor inner = frag_walk_apply(tape, x, &call->at.feed);
+    frag_tape_set(tape, &inner, activate(tape, call->model, inner));
+    frag_tensor made = join(tape, call->model, &call->at.back, &call->at.second, inner, x);
+    frag_tape_drop(tape, inner);
+    frag_tape_drop(tape, x);
+    return made;
 }
 
 static frag_tensor run_layer(frag_tape *tape, const void *context, frag_tensor x)
@@ -380,12 +368,7 @@ static frag_tensor run_layer(frag_tape *tape, const void *context, frag_tensor x
                                ? frag_distances_attend(tape, call, x)
                                : frag_encoder_attend(tape, model, at, x, &call->batch, NULL);
     frag_tape_set(tape, &attended, join(tape, model, &at->out, &at->first, attended, x));
-    frag_tensor inner = frag_walk_apply(tape, attended, &at->feed);
-    frag_tape_set(tape, &inner, activate(tape, model, inner));
-    frag_tensor made = join(tape, model, &at->back, &at->second, inner, attended);
-    frag_tape_drop(tape, inner);
-    frag_tape_drop(tape, attended);
-    return made;
+    return feed(tape, call, attended);
 }
 
 static frag_tensor run_distilled_layer(frag_tape *tape, const void *context, frag_tensor x)
@@ -400,7 +383,7 @@ static frag_tensor run_distilled_layer(frag_tape *tape, const void *context, fra
     frag_tensor fed = frag_walk_apply(tape, attended, &at->feed);
     frag_tape_set(tape, &fed, activate(tape, model, fed));
     frag_tape_set(tape, &fed, frag_walk_apply(tape, fed, &at->back));
-    frag_tape_set(tape, &fed, drop_out(tape, model, fed));
+    frag_tape_set(tape, &fed, frag_model_drop_residual(tape, model, fed));
     frag_tape_set(tape, &fed, add_and_norm(tape, &at->second, fed, attended, width));
     frag_tape_drop(tape, attended);
     return fed;
@@ -418,10 +401,9 @@ static frag_tensor run_albert_layer(frag_tape *tape, const frag_encoder_call *ca
     frag_tensor attended = frag_aten_attention(tape, qkv, &shape);
     frag_tape_set(tape, &attended, frag_aten_view(tape, attended));
     frag_tape_set(tape, &attended, frag_walk_apply(tape, attended, &at->out));
-    frag_tape_set(tape, &attended, drop_out(tape, model, attended));
+    frag_tape_set(tape, &attended, frag_model_drop_residual(tape, model, attended));
     frag_tape_set(tape, &attended, add_and_norm(tape, &at->first, x, attended, of->width));
-    for (uint32_t i = 0; i < 3; i++)
-        frag_tape_drop(tape, qkv[i]);
+    frag_tape_drop_all(tape, qkv, 3);
     frag_tensor fed = frag_walk_apply(tape, attended, &at->feed);
     frag_tape_set(tape, &fed, activate(tape, model, fed));
     frag_tape_set(tape, &fed, frag_walk_apply(tape, fed, &at->back));
@@ -543,8 +525,7 @@ static frag_tensor attend_biased(frag_tape *tape, const frag_encoder_call *call,
     frag_tape_set(tape, &mixed, frag_aten_view(tape, mixed));
     frag_tensor made = frag_walk_apply(tape, mixed, &call->at.out);
     const frag_tensor names[] = {qkv[0], qkv[1], qkv[2], scores, shares, mixed};
-    for (uint32_t i = 0; i < sizeof names / sizeof *names; i++)
-        frag_tape_drop(tape, names[i]);
+    frag_tape_drop_all(tape, names, sizeof names / sizeof *names);
     return made;
 }
 
@@ -555,18 +536,13 @@ static frag_tensor run_mpnet_layer(frag_tape *tape, const frag_encoder_call *cal
     const frag_encoder_layer *at = &call->at;
     const uint64_t width = model->workload->network.width;
     frag_tensor mixed = attend_biased(tape, call, x, bias);
-    frag_tensor dropped = drop_out(tape, model, mixed);
+    frag_tensor dropped = frag_model_drop_residual(tape, model, mixed);
     frag_tensor sum = frag_aten_add(tape, dropped, x);
     frag_tape_drop(tape, dropped);
     frag_tensor attended = frag_aten_layer_norm(tape, sum, &at->first, width);
     frag_tape_drop(tape, sum);
     frag_tape_drop(tape, mixed);
-    frag_tensor inner = frag_walk_apply(tape, attended, &at->feed);
-    frag_tape_set(tape, &inner, activate(tape, model, inner));
-    frag_tensor made = join(tape, model, &at->back, &at->second, inner, attended);
-    frag_tape_drop(tape, inner);
-    frag_tape_drop(tape, attended);
-    return made;
+    return feed(tape, call, attended);
 }
 
 /* The table of the bias comes behind the layers. */

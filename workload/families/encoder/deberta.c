@@ -49,8 +49,7 @@ static frag_tensor bucket_distances(const square *at)
     frag_tensor signed_logs = fill(at, FRAG_F32);
     frag_tensor made = fill(at, FRAG_F32);
     const frag_tensor names[] = {sign, bounded, logs, is_near, plain, signed_logs};
-    for (uint32_t i = 0; i < sizeof names / sizeof *names; i++)
-        frag_tape_drop(tape, names[i]);
+    frag_tape_drop_all(tape, names, sizeof names / sizeof *names);
     return made;
 }
 
@@ -154,8 +153,7 @@ static frag_tensor weigh_distances(const mixing *at, const frag_tensor qkv[3], f
     scaled = look_up(at, &position, by_key);
     score = frag_aten_add_in_place(tape, score, scaled);
     const frag_tensor names[] = {scaled, table, queries, keys, content, by_query, position, by_key};
-    for (uint32_t i = 0; i < sizeof names / sizeof *names; i++)
-        frag_tape_drop(tape, names[i]);
+    frag_tape_drop_all(tape, names, sizeof names / sizeof *names);
     return score;
 }
 
@@ -215,7 +213,6 @@ frag_tensor frag_distances_attend(frag_tape *tape, const frag_encoder_call *call
     frag_tape_drop(tape, flat);
     frag_tape_set(tape, &made, join_heads(&at, made));
     const frag_tensor names[] = {qkv[0], qkv[1], qkv[2], rows, weighed, scores, is_seen, shares};
-    for (uint32_t i = 0; i < sizeof names / sizeof *names; i++)
-        frag_tape_drop(tape, names[i]);
+    frag_tape_drop_all(tape, names, sizeof names / sizeof *names);
     return made;
 }

@@ -63,19 +63,17 @@ static bool has_two_kinds(const frag_network *of)
     return of->full_every > 1 && of->layers > 1;
 }
 
-static void build(frag_tape *tape, frag_model *model)
+static void build(frag_walk *at, const frag_network *of)
 {
-    const frag_network *of = &model->workload->network;
-    frag_walk at = {.tape = tape, .workload = model->workload, .model = model};
-    (void)frag_walk_parameter(&at, (frag_shape){of->vocabulary, of->width});
-    (void)walk_norm(&at, of);
+    (void)frag_walk_parameter(at, (frag_shape){of->vocabulary, of->width});
+    (void)walk_norm(at, of);
     for (uint64_t i = 0; i < of->layers; i++)
-        (void)walk_block(&at, of, i);
-    (void)walk_norm(&at, of);
+        (void)walk_block(at, of, i);
+    (void)walk_norm(at, of);
     /* Two buffers of the rotary embedding of each kind of layers, always fp32. */
     for (uint32_t i = 0; i < (has_two_kinds(of) ? 4 : 2); i++)
-        frag_model_add_buffer(tape, model, of->head_width / 2, FRAG_F32);
-    (void)walk_head(&at, of);
+        frag_walk_buffer(at, of->head_width / 2, FRAG_F32);
+    (void)walk_head(at, of);
 }
 
 typedef struct block_call {
@@ -119,8 +117,7 @@ static frag_tensor attend(frag_tape *tape, const block_call *call, frag_tensor x
         tape, &made,
         frag_model_drop_out(tape, model, made, model->workload->network.attention_dropout));
     frag_tape_drop(tape, attended);
-    for (uint32_t i = 0; i < 3; i++)
-        frag_tape_drop(tape, qkv[i]);
+    frag_tape_drop_all(tape, qkv, 3);
     frag_tape_drop(tape, mixed);
     return made;
 }
@@ -139,7 +136,7 @@ static frag_tensor feed(frag_tape *tape, const frag_model *model, const block *a
     frag_tensor made = frag_family_activate(tape, parts[0], (frag_activation)of->activation);
     frag_family_will_save(tape, parts[1]);
     frag_tape_set(tape, &made, frag_aten_mul(tape, made, parts[1]));
-    frag_tape_set(tape, &made, frag_model_drop_out(tape, model, made, of->residual_dropout));
+    frag_tape_set(tape, &made, frag_model_drop_residual(tape, model, made));
     frag_tape_set(tape, &made, frag_walk_apply(tape, made, &at->back));
     frag_tape_drop(tape, parts[0]);
     frag_tape_drop(tape, parts[1]);

@@ -59,22 +59,15 @@ static block walk_block(frag_walk *at, const frag_network *of, const stack *in, 
     return next;
 }
 
-static void build(frag_tape *tape, frag_model *model)
+static void build(frag_walk *at, const frag_network *of)
 {
-    const frag_network *of = &model->workload->network;
-    frag_walk at = {.tape = tape, .workload = model->workload, .model = model};
-    (void)frag_walk_parameter(&at, (frag_shape){of->vocabulary, of->width});
+    (void)frag_walk_parameter(at, (frag_shape){of->vocabulary, of->width});
     for (uint32_t i = 0; i < 2; i++) {
         stack in = name_stack(of, i == 1);
         for (uint64_t layer = 0; layer < in.layers; layer++)
-            (void)walk_block(&at, of, &in, layer);
-        (void)walk_norm(&at, of);
+            (void)walk_block(at, of, &in, layer);
+        (void)walk_norm(at, of);
     }
-}
-
-static frag_tensor drop_out(frag_tape *tape, const frag_model *model, frag_tensor x)
-{
-    return frag_model_drop_out(tape, model, x, model->workload->network.residual_dropout);
 }
 
 /* weight * (x * rsqrt(mean of squares)), of which the product in brackets is in fp32. */
@@ -252,8 +245,7 @@ static frag_tensor attend(frag_tape *tape, const block_call *call, block_names *
     qkv[1] = frag_walk_split_heads(tape, frag_walk_apply(tape, seen, &at->k), false);
     qkv[2] = frag_walk_split_heads(tape, frag_walk_apply(tape, seen, &at->v), false);
     frag_cache *cache = is_cross ? call->cross : call->self;
-    if (cache != NULL)
-        frag_cache_append(tape, of, cache, &qkv[1], &qkv[2]);
+    frag_cache_append(tape, of, cache, &qkv[1], &qkv[2]);
     frag_attention_shape shape = {
         .batch = call->batch.count,
         .heads = of->heads,
@@ -272,8 +264,7 @@ static frag_tensor attend(frag_tape *tape, const block_call *call, block_names *
     frag_tape_drop(tape, shape.mask);
     frag_tape_set(tape, &made, frag_aten_view(tape, made));
     frag_tape_set(tape, &made, frag_walk_apply(tape, made, &at->out));
-    for (uint32_t i = 0; i < 3; i++)
-        frag_tape_drop(tape, qkv[i]);
+    frag_tape_drop_all(tape, qkv, 3);
     return made;
 }
 
@@ -281,7 +272,7 @@ static frag_tensor attend(frag_tape *tape, const block_call *call, block_names *
 static frag_tensor add_dropped(frag_tape *tape, const frag_model *model, frag_tensor x,
                                frag_tensor made)
 {
-    frag_tensor dropped = drop_out(tape, model, made);
+    frag_tensor dropped = frag_model_drop_residual(tape, model, made);
     frag_tensor sum = frag_aten_add(tape, x, dropped);
     frag_tape_drop(tape, dropped);
     return sum;
@@ -313,7 +304,7 @@ static frag_tensor feed(frag_tape *tape, const block_call *call, frag_tensor x)
                                     : frag_family_activate(tape, inner, activation);
     if (!of->is_gated)
         frag_tape_clear(tape, &inner);
-    frag_tape_set(tape, &made, drop_out(tape, call->model, made));
+    frag_tape_set(tape, &made, frag_model_drop_residual(tape, call->model, made));
     frag_dtype dtype = frag_tape_dtype(tape, at->back.weight);
     if (frag_tape_dtype(tape, made) != dtype)
         frag_tape_set(tape, &made, frag_tape_to(tape, made, dtype));
@@ -388,7 +379,7 @@ static frag_tensor run_blocks(frag_tape *tape, frag_walk *at, block_call *call, 
         frag_tape_set(tape, &hidden, frag_model_call(tape, call->model, &next, hidden));
     }
     frag_tape_set(tape, &hidden, normalise(tape, hidden, walk_norm(at, of), of->width));
-    frag_tape_set(tape, &hidden, drop_out(tape, call->model, hidden));
+    frag_tape_set(tape, &hidden, frag_model_drop_residual(tape, call->model, hidden));
     frag_tape_drop(tape, shared.self);
     frag_tape_drop(tape, shared.cross);
     return hidden;
@@ -402,7 +393,7 @@ static frag_tensor run_stack(frag_tape *tape, frag_walk *at, block_call *call, f
     call->tokens = frag_tape_count(tape, ids) / call->batch.count;
     frag_tensor embedded = frag_aten_embedding(tape, model->parameters[0], ids, of->width);
     frag_model_require_inputs(tape, model, embedded);
-    frag_tensor made = run_blocks(tape, at, call, drop_out(tape, model, embedded));
+    frag_tensor made = run_blocks(tape, at, call, frag_model_drop_residual(tape, model, embedded));
     frag_tape_drop(tape, embedded);
     return made;
 }

@@ -47,14 +47,12 @@ static void walk_stack(frag_walk *at, const frag_network *of, bool is_decoder)
     (void)frag_walk_norm(at, of->width);
 }
 
-static void build(frag_tape *tape, frag_model *model)
+static void build(frag_walk *at, const frag_network *of)
 {
-    const frag_network *of = &model->workload->network;
-    frag_walk at = {.tape = tape, .workload = model->workload, .model = model};
-    (void)walk_ears(&at, of);
-    walk_stack(&at, of, false);
-    (void)walk_embeddings(&at, of);
-    walk_stack(&at, of, true);
+    (void)walk_ears(at, of);
+    walk_stack(at, of, false);
+    (void)walk_embeddings(at, of);
+    walk_stack(at, of, true);
 }
 
 /* Spectrograms, and what was said. */
@@ -65,11 +63,6 @@ static void load(frag_tape *tape, const frag_model *model, frag_batch *batch)
     frag_tape_set(tape, &batch->ids, frag_tape_empty(tape, numbers, model->dtype));
     frag_tape_set(tape, &batch->labels,
                   frag_tape_empty(tape, batch->count * batch->tokens, FRAG_I64));
-}
-
-static frag_tensor drop_out(frag_tape *tape, const frag_model *model, frag_tensor x)
-{
-    return frag_model_drop_out(tape, model, x, model->workload->network.residual_dropout);
 }
 
 /* Hidden states of the encoder in fp16 are kept within numbers. Gradients come out of that as these
@@ -123,8 +116,7 @@ static frag_tensor attend(frag_tape *tape, const block_call *call, const frag_at
     qkv[1] = split_heads(tape, call, frag_walk_apply(tape, seen, &at->k), keys);
     qkv[2] = split_heads(tape, call, frag_walk_apply(tape, seen, &at->v), keys);
     frag_cache *cache = is_cross ? call->cross : call->self;
-    if (cache != NULL)
-        frag_cache_append(tape, of, cache, &qkv[1], &qkv[2]);
+    frag_cache_append(tape, of, cache, &qkv[1], &qkv[2]);
     const frag_attention_shape shape = {
         .batch = call->count,
         .heads = call->in.heads,
@@ -144,7 +136,7 @@ static frag_tensor attend(frag_tape *tape, const block_call *call, const frag_at
 static frag_tensor join(frag_tape *tape, const frag_model *model, frag_tensor residual,
                         frag_tensor made)
 {
-    frag_tape_set(tape, &made, drop_out(tape, model, made));
+    frag_tape_set(tape, &made, frag_model_drop_residual(tape, model, made));
     frag_tape_set(tape, &made, frag_aten_add(tape, residual, made));
     return made;
 }
@@ -239,7 +231,7 @@ static frag_tensor encode(frag_tape *tape, const frag_model *model, frag_walk *a
     frag_tensor places = frag_aten_embedding(tape, first.places, numbers, of->width);
     frag_tensor hidden = frag_aten_add(tape, embedded, places);
     frag_tape_drop(tape, places);
-    frag_tape_set(tape, &hidden, drop_out(tape, model, hidden));
+    frag_tape_set(tape, &hidden, frag_model_drop_residual(tape, model, hidden));
     hidden = run_blocks(tape, at, &call, hidden);
     frag_tape_drop(tape, numbers);
     frag_tape_drop(tape, embedded);
@@ -279,9 +271,8 @@ static frag_tensor decode(frag_tape *tape, const frag_model *model, frag_walk *a
     frag_tensor numbers = count_positions(tape, of->batch);
     frag_tensor places = frag_aten_gather(tape, first->places, numbers, width);
     frag_tensor hidden = frag_aten_add(tape, embedded, places);
-    frag_tape_set(tape, &hidden, drop_out(tape, model, hidden));
-    if (of->caches == NULL)
-        frag_family_find_packed(tape, of->batch);
+    frag_tape_set(tape, &hidden, frag_model_drop_residual(tape, model, hidden));
+    frag_model_find_packed(tape, model, of->batch, of->caches);
     hidden = run_blocks(tape, at, &call, hidden);
     frag_tape_drop(tape, places);
     frag_tape_drop(tape, numbers);

@@ -71,37 +71,28 @@ static head walk_head(frag_walk *at, const frag_network *of)
     return next;
 }
 
-static void build(frag_tape *tape, frag_model *model)
+static void build(frag_walk *at, const frag_network *of)
 {
-    const frag_network *of = &model->workload->network;
-    frag_walk at = {.tape = tape, .workload = model->workload, .model = model};
     for (uint64_t i = 0; i < of->depths.count; i++) {
-        (void)walk_reduction(&at, of, i);
+        (void)walk_reduction(at, of, i);
         for (uint64_t k = 0; k < of->depths.values[i]; k++)
-            (void)walk_layer(&at, of, of->channels.values[i]);
+            (void)walk_layer(at, of, of->channels.values[i]);
     }
-    (void)walk_head(&at, of);
+    (void)walk_head(at, of);
 }
-
-/* What all of a forward pass knows. */
-typedef struct pass {
-    frag_tape *tape;
-    const frag_network *network;
-    uint64_t batch;
-    bool is_training;
-} pass;
 
 /* The gradient of the mean of pixels has channels before them, up to where the last stage begins.
  */
-static bool is_last(const pass *in, uint64_t stage)
+static bool is_last(const frag_image_pass *in, uint64_t stage)
 {
     return stage + 1 == in->network->depths.count;
 }
 
 /* ConvNextDropPath: a number for each image, which keeps it or not. */
-static frag_tensor drop_path(const pass *in, uint64_t number, frag_tensor x)
+static frag_tensor drop_path(const frag_image_pass *in, uint64_t number, frag_tensor x)
 {
-    if (number == 0 || in->network->drop_path == 0 || !in->is_training) /* the first one has none */
+    if (number == 0 ||
+        !frag_model_drops(in->model, in->network->drop_path)) /* the first has none */
         return frag_tape_keep(in->tape, x);
     frag_dtype dtype = frag_tape_dtype(in->tape, x);
     frag_tensor random = frag_tape_empty(in->tape, in->batch, dtype);
@@ -117,7 +108,8 @@ static frag_tensor drop_path(const pass *in, uint64_t number, frag_tensor x)
 
 /* A layer's first convolution. An image of one pixel that comes out of another layer is not seen to
  * have channels last. */
-static frag_tensor convolve(const pass *in, const layer *at, frag_picture x, bool is_first)
+static frag_tensor convolve(const frag_image_pass *in, const layer *at, frag_picture x,
+                            bool is_first)
 {
     bool is_seen = x.side > 1 || is_first;
     return frag_aten_convolve(
@@ -139,7 +131,8 @@ typedef struct place {
 } place;
 
 /* x + drop_path(scale * back(activation(feed(norm(depthwise(x)))))) */
-static frag_tensor run_layer(const pass *in, const layer *at, const place *where, frag_picture x)
+static frag_tensor run_layer(const frag_image_pass *in, const layer *at, const place *where,
+                             frag_picture x)
 {
     frag_tape *tape = in->tape;
     bool has_turned_gradient = is_last(in, where->stage) && x.side > 1;
@@ -162,7 +155,7 @@ static frag_tensor run_layer(const pass *in, const layer *at, const place *where
 }
 
 /* Patches become pixels, of which the norm makes a copy with channels last. */
-static frag_picture embed(const pass *in, const reduction *at, frag_tensor images)
+static frag_picture embed(const frag_image_pass *in, const reduction *at, frag_tensor images)
 {
     const frag_network *of = in->network;
     frag_tape *tape = in->tape;
@@ -185,7 +178,8 @@ static frag_picture embed(const pass *in, const reduction *at, frag_tensor image
 }
 
 /* An image of half the side; x stays. */
-static frag_picture halve(const pass *in, const reduction *at, uint64_t stage, frag_picture x)
+static frag_picture halve(const frag_image_pass *in, const reduction *at, uint64_t stage,
+                          frag_picture x)
 {
     frag_tape *tape = in->tape;
     const uint64_t *channels = in->network->channels.values;
@@ -208,8 +202,8 @@ static frag_picture halve(const pass *in, const reduction *at, uint64_t stage, f
 }
 
 /* number: of the layers before it. */
-static frag_picture run_stage(const pass *in, frag_walk *at, uint64_t stage, uint64_t number,
-                              frag_picture x)
+static frag_picture run_stage(const frag_image_pass *in, frag_walk *at, uint64_t stage,
+                              uint64_t number, frag_picture x)
 {
     frag_picture made = x;
     if (stage > 0) {
@@ -225,7 +219,7 @@ static frag_picture run_stage(const pass *in, frag_walk *at, uint64_t stage, uin
     return made;
 }
 
-static frag_tensor pool(const pass *in, const frag_pair *norm, frag_picture x)
+static frag_tensor pool(const frag_image_pass *in, const frag_pair *norm, frag_picture x)
 {
     frag_tensor mean = frag_aten_mean_pixels(in->tape, x.pixels, x.side * x.side);
     uint64_t width = in->network->channels.values[in->network->channels.count - 1];
@@ -236,7 +230,7 @@ static frag_tensor pool(const pass *in, const frag_pair *norm, frag_picture x)
 static frag_tensor compute_loss(frag_tape *tape, const frag_model *model, const frag_batch *batch)
 {
     const frag_network *of = &model->workload->network;
-    const pass in = {tape, of, batch->count, model->workload->task == FRAG_TASK_TRAIN};
+    const frag_image_pass in = {tape, model, of, batch->count};
     frag_walk at = {.tape = tape, .workload = model->workload, .at = model->parameters};
     const reduction stem = walk_reduction(&at, of, 0);
     frag_picture embedded = embed(&in, &stem, batch->ids);

@@ -64,24 +64,22 @@ static uint64_t count_channels(const design *of, uint64_t block, uint64_t in)
     return in + of->depths[block] * of->growth;
 }
 
-static void build(frag_tape *tape, frag_model *model)
+static void build(frag_walk *at, const frag_network *network)
 {
-    const frag_network *network = &model->workload->network;
     const design *of = get_design(network);
-    frag_walk at = {.tape = tape, .workload = model->workload, .model = model};
-    (void)walk_stem(&at, network);
+    (void)walk_stem(at, network);
     uint64_t in = of->stem;
     for (uint64_t i = 0; i < BLOCKS; i++) {
         for (uint64_t k = 0; k < of->depths[i]; k++)
-            (void)walk_layer(&at, of, in + k * of->growth);
+            (void)walk_layer(at, of, in + k * of->growth);
         in = count_channels(of, i, in);
         if (i + 1 == BLOCKS)
             break;
-        (void)walk_part(&at, in, in / HALVING, 1);
+        (void)walk_part(at, in, in / HALVING, 1);
         in /= HALVING;
     }
-    (void)frag_walk_batch_norm(&at, in);
-    (void)frag_walk_linear(&at, (frag_shape){network->classes, in}, true, 0);
+    (void)frag_walk_batch_norm(at, in);
+    (void)frag_walk_linear(at, (frag_shape){network->classes, in}, true, 0);
 }
 
 /* What all of a forward pass knows. */
@@ -163,16 +161,12 @@ static void run_transition(pass *in, frag_walk *at, frag_tensor *x, uint64_t *ch
     *channels /= HALVING;
 }
 
-static frag_picture embed(const pass *in, const frag_normed *stem, frag_tensor images)
+static frag_picture embed(const frag_image_pass *in, const frag_normed *stem, frag_tensor images)
 {
     frag_picture made = frag_normed_apply(
-        in->tape, in->model, stem,
-        (frag_picture){frag_tape_keep(in->tape, images), in->model->workload->network.image},
-        in->batch);
+        in, stem, (frag_picture){frag_tape_keep(in->tape, images), in->network->image});
     made.pixels = frag_aten_relu_in_place(in->tape, made.pixels);
-    const frag_window window = {made.side, POOL_KERNEL, 2, 1};
-    frag_tape_set(in->tape, &made.pixels, frag_aten_max_pool(in->tape, made.pixels, &window));
-    made.side = frag_aten_window_side(&window);
+    frag_picture_max_pool(in->tape, &made, (frag_window){made.side, POOL_KERNEL, 2, 1});
     return made;
 }
 
@@ -186,7 +180,8 @@ static frag_tensor compute_loss(frag_tape *tape, const frag_model *model, const 
                .is_training = model->workload->task == FRAG_TASK_TRAIN};
     frag_walk at = {.tape = tape, .workload = model->workload, .at = model->parameters};
     const frag_normed stem = walk_stem(&at, network);
-    frag_picture embedded = embed(&in, &stem, batch->ids);
+    frag_picture embedded =
+        embed(&(frag_image_pass){tape, model, network, batch->count}, &stem, batch->ids);
     frag_tensor x = embedded.pixels;
     uint64_t channels = in.of->stem;
     in.side = embedded.side;

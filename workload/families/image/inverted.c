@@ -209,33 +209,22 @@ static head walk_head(frag_walk *at, const frag_network *network, const plan *of
     return next;
 }
 
-static void build(frag_tape *tape, frag_model *model)
+static void build(frag_walk *at, const frag_network *network)
 {
-    const frag_network *network = &model->workload->network;
     const plan of = make_plan(network);
-    frag_walk at = {.tape = tape, .workload = model->workload, .model = model};
-    (void)walk_stem(&at, network, &of);
+    (void)walk_stem(at, network, &of);
     for (uint64_t i = 0; i < of.count; i++)
-        (void)walk_layer(&at, network, &of.blocks[i]);
-    (void)walk_head(&at, network, &of);
+        (void)walk_layer(at, network, &of.blocks[i]);
+    (void)walk_head(at, network, &of);
 }
 
-/* What all of a forward pass knows. */
-typedef struct pass {
-    frag_tape *tape;
-    const frag_model *model;
-    const frag_network *network;
-    const plan *of;
-    uint64_t batch;
-} pass;
-
-static void run_unit(const pass *in, const frag_normed *at, frag_picture *x)
+static void run_unit(const frag_image_pass *in, const frag_normed *at, frag_picture *x)
 {
-    frag_picture_set(in->tape, x, frag_unit_apply(in->tape, in->model, at, *x, in->batch));
+    frag_picture_set(in->tape, x, frag_unit_apply(in, at, *x));
 }
 
 /* StochasticDepth: a number for each image, which keeps it or not. */
-static void drop_path(const pass *in, uint64_t number, frag_picture *x)
+static void drop_path(const frag_image_pass *in, uint64_t number, frag_picture *x)
 {
     if (number == 0 || !frag_model_drops(in->model, in->network->drop_path))
         return;
@@ -246,23 +235,24 @@ static void drop_path(const pass *in, uint64_t number, frag_picture *x)
 }
 
 /* x is borrowed, and held until the block is through. */
-static frag_picture run_block(const pass *in, const layer *at, uint64_t number, frag_picture x)
+static frag_picture run_block(const frag_image_pass *in, const plan *as, const layer *at,
+                              uint64_t number, frag_picture x)
 {
-    const block *of = &in->of->blocks[number];
+    const block *of = &as->blocks[number];
     frag_tape *tape = in->tape;
     frag_picture hidden = frag_picture_keep(tape, x);
     if (at->widen.weight != 0)
         run_unit(in, &at->widen, &hidden);
     run_unit(in, &at->depth, &hidden);
     if (of->squeezed > 0)
-        frag_picture_set(tape, &hidden, frag_squeeze_apply(tape, &at->squeeze, hidden, in->batch));
-    if (in->of->is_v2)
-        hidden = frag_normed_apply(tape, in->model, &at->narrow, hidden, in->batch);
+        frag_picture_set(tape, &hidden, frag_squeeze_apply(in, &at->squeeze, hidden));
+    if (as->is_v2)
+        hidden = frag_normed_apply(in, &at->narrow, hidden);
     else
         run_unit(in, &at->narrow, &hidden);
     if (of->stride != 1 || of->in != of->out)
         return hidden;
-    if (in->of->is_v2) {
+    if (as->is_v2) {
         frag_tape_set(tape, &hidden.pixels, frag_aten_add(tape, x.pixels, hidden.pixels));
         return hidden;
     }
@@ -273,29 +263,31 @@ static frag_picture run_block(const pass *in, const layer *at, uint64_t number, 
 }
 
 /* EfficientNet's stages are modules, which hold what goes into them. */
-static frag_picture run_blocks(const pass *in, frag_walk *at, frag_picture x)
+static frag_picture run_blocks(const frag_image_pass *in, const plan *of, frag_walk *at,
+                               frag_picture x)
 {
     frag_picture held = {0, 0};
-    for (uint64_t i = 0; i < in->of->count; i++) {
-        if (in->of->blocks[i].begins_stage && in->network->family == FRAG_FAMILY_EFFICIENTNET)
+    for (uint64_t i = 0; i < of->count; i++) {
+        if (of->blocks[i].begins_stage && in->network->family == FRAG_FAMILY_EFFICIENTNET)
             frag_picture_set(in->tape, &held, frag_picture_keep(in->tape, x));
-        const layer next = walk_layer(at, in->network, &in->of->blocks[i]);
-        frag_picture_set(in->tape, &x, run_block(in, &next, i, x));
+        const layer next = walk_layer(at, in->network, &of->blocks[i]);
+        frag_picture_set(in->tape, &x, run_block(in, of, &next, i, x));
     }
     frag_tape_drop(in->tape, held.pixels);
     return x;
 }
 
 /* pooled is used up, and held until its classes are there. */
-static frag_tensor classify(const pass *in, const head *at, frag_tensor pooled)
+static frag_tensor classify(const frag_image_pass *in, const plan *of, const head *at,
+                            frag_tensor pooled)
 {
     frag_tape *tape = in->tape;
     double share = in->network->residual_dropout;
     bool is_dropping = frag_model_drops(in->model, share);
     frag_tensor hidden = frag_tape_keep(tape, pooled);
-    if (in->of->is_v2)
+    if (of->is_v2)
         frag_tape_set(tape, &hidden, frag_model_drop_out(tape, in->model, hidden, share));
-    else if (in->of->hidden == 0) {
+    else if (of->hidden == 0) {
         frag_tape_drop(tape, hidden);
         pooled = frag_aten_dropout_in_view(tape, pooled, is_dropping);
         hidden = frag_tape_keep(tape, pooled);
@@ -313,17 +305,17 @@ static frag_tensor compute_loss(frag_tape *tape, const frag_model *model, const 
 {
     const frag_network *network = &model->workload->network;
     const plan of = make_plan(network);
-    const pass in = {tape, model, network, &of, batch->count};
+    const frag_image_pass in = {tape, model, network, batch->count};
     frag_walk at = {.tape = tape, .workload = model->workload, .at = model->parameters};
     frag_picture x = {frag_tape_keep(tape, batch->ids), network->image};
     const frag_normed stem = walk_stem(&at, network, &of);
     run_unit(&in, &stem, &x);
-    x = run_blocks(&in, &at, x);
+    x = run_blocks(&in, &of, &at, x);
     const head last = walk_head(&at, network, &of);
     run_unit(&in, &last.widen, &x);
     frag_tape_set(tape, &x.pixels, frag_aten_mean_last(tape, x.pixels, x.side * x.side));
     frag_tape_set(tape, &x.pixels, frag_aten_view(tape, x.pixels));
-    return frag_family_loss(tape, classify(&in, &last, x.pixels), batch);
+    return frag_family_loss(tape, classify(&in, &of, &last, x.pixels), batch);
 }
 
 const frag_family frag_family_inverted = {build, frag_family_load_images, compute_loss, NULL};

@@ -76,30 +76,21 @@ static head walk_head(frag_walk *at, const frag_network *of)
     return next;
 }
 
-static void build(frag_tape *tape, frag_model *model)
+static void build(frag_walk *at, const frag_network *of)
 {
-    const frag_network *of = &model->workload->network;
-    frag_walk at = {.tape = tape, .workload = model->workload, .model = model};
-    (void)walk_stem(&at, of);
+    (void)walk_stem(at, of);
     for (uint64_t i = 0; i < STACKS; i++)
         for (uint64_t k = 0; k < stacks[i].depth; k++)
-            (void)walk_layer(&at, of, i, k);
-    (void)walk_head(&at, of);
+            (void)walk_layer(at, of, i, k);
+    (void)walk_head(at, of);
 }
 
-/* What all of a forward pass knows. */
-typedef struct pass {
-    frag_tape *tape;
-    const frag_model *model;
-    uint64_t batch;
-} pass;
-
 /* What goes into a row is held until it is through. */
-static frag_picture run_row(const pass *in, const row *at, frag_picture x)
+static frag_picture run_row(const frag_image_pass *in, const row *at, frag_picture x)
 {
     frag_picture hidden = frag_picture_keep(in->tape, x);
     for (uint32_t i = 0; i < PARTS; i++) {
-        hidden = frag_normed_apply(in->tape, in->model, &at->parts[i], hidden, in->batch);
+        hidden = frag_normed_apply(in, &at->parts[i], hidden);
         if (i + 1 < PARTS)
             hidden.pixels = frag_aten_relu_in_place(in->tape, hidden.pixels);
     }
@@ -109,11 +100,12 @@ static frag_picture run_row(const pass *in, const row *at, frag_picture x)
 }
 
 /* So is what goes into a stack. */
-static frag_picture run_stack(const pass *in, frag_walk *at, uint64_t number, frag_picture x)
+static frag_picture run_stack(const frag_image_pass *in, frag_walk *at, uint64_t number,
+                              frag_picture x)
 {
     frag_picture hidden = frag_picture_keep(in->tape, x);
     for (uint64_t i = 0; i < stacks[number].depth; i++) {
-        const row next = walk_layer(at, &in->model->workload->network, number, i);
+        const row next = walk_layer(at, in->network, number, i);
         frag_picture_set(in->tape, &hidden, run_row(in, &next, hidden));
     }
     return hidden;
@@ -122,14 +114,14 @@ static frag_picture run_stack(const pass *in, frag_walk *at, uint64_t number, fr
 static frag_tensor compute_loss(frag_tape *tape, const frag_model *model, const frag_batch *batch)
 {
     const frag_network *of = &model->workload->network;
-    const pass in = {tape, model, batch->count};
+    const frag_image_pass in = {tape, model, of, batch->count};
     frag_walk at = {.tape = tape, .workload = model->workload, .at = model->parameters};
     const row stem = walk_stem(&at, of);
     frag_picture hidden = run_row(&in, &stem, (frag_picture){batch->ids, of->image});
     for (uint64_t i = 0; i < STACKS; i++)
         frag_picture_set(tape, &hidden, run_stack(&in, &at, i, hidden));
     const head last = walk_head(&at, of);
-    frag_picture wide = frag_normed_apply(tape, model, &last.widen, hidden, batch->count);
+    frag_picture wide = frag_normed_apply(&in, &last.widen, hidden);
     wide.pixels = frag_aten_relu_in_place(tape, wide.pixels);
     frag_tensor pooled = frag_aten_mean_last(tape, wide.pixels, wide.side * wide.side);
     frag_tape_drop(tape, wide.pixels);

@@ -85,41 +85,27 @@ static frag_linear walk_head(frag_walk *at, const frag_network *of)
     return frag_walk_linear(at, (frag_shape){of->classes, width}, true, 0);
 }
 
-static void build(frag_tape *tape, frag_model *model)
+static void build(frag_walk *at, const frag_network *of)
 {
-    const frag_network *of = &model->workload->network;
     const design *as = get_design(of);
-    frag_walk at = {.tape = tape, .workload = model->workload, .model = model};
-    (void)walk_stem(&at, of);
+    (void)walk_stem(at, of);
     for (uint64_t i = 0; i < STAGES; i++)
         for (uint64_t k = 0; k < as->depths[i]; k++)
-            (void)walk_layer(&at, as, i, k);
-    (void)walk_head(&at, of);
-}
-
-/* What all of a forward pass knows. */
-typedef struct pass {
-    frag_tape *tape;
-    const frag_model *model;
-    uint64_t batch;
-} pass;
-
-static frag_picture run_unit(const pass *in, const frag_normed *at, frag_picture x)
-{
-    return frag_unit_apply(in->tape, in->model, at, x, in->batch);
+            (void)walk_layer(at, as, i, k);
+    (void)walk_head(at, of);
 }
 
 /* activation(x + f(x)); x is borrowed. */
-static frag_picture run_layer(const pass *in, const layer *at, frag_picture x)
+static frag_picture run_layer(const frag_image_pass *in, const layer *at, frag_picture x)
 {
     frag_tape *tape = in->tape;
-    frag_picture shortcut =
-        at->shortcut.weight != 0 ? run_unit(in, &at->shortcut, x) : frag_picture_keep(tape, x);
-    frag_picture hidden = run_unit(in, &at->narrow, x);
-    frag_picture_set(tape, &hidden, run_unit(in, &at->middle, hidden));
+    frag_picture shortcut = at->shortcut.weight != 0 ? frag_unit_apply(in, &at->shortcut, x)
+                                                     : frag_picture_keep(tape, x);
+    frag_picture hidden = frag_unit_apply(in, &at->narrow, x);
+    frag_picture_set(tape, &hidden, frag_unit_apply(in, &at->middle, hidden));
     if (at->squeeze.squeezed > 0)
-        frag_picture_set(tape, &hidden, frag_squeeze_apply(tape, &at->squeeze, hidden, in->batch));
-    frag_picture_set(tape, &hidden, run_unit(in, &at->widen, hidden));
+        frag_picture_set(tape, &hidden, frag_squeeze_apply(in, &at->squeeze, hidden));
+    frag_picture_set(tape, &hidden, frag_unit_apply(in, &at->widen, hidden));
     frag_tensor sum = frag_aten_add(tape, shortcut.pixels, hidden.pixels);
     frag_tape_drop(tape, shortcut.pixels);
     frag_tape_set(tape, &hidden.pixels, sum);
@@ -128,8 +114,8 @@ static frag_picture run_layer(const pass *in, const layer *at, frag_picture x)
 }
 
 /* x is borrowed, and held until the stage is through. */
-static frag_picture run_stage(const pass *in, frag_walk *at, const design *as, uint64_t stage,
-                              frag_picture x)
+static frag_picture run_stage(const frag_image_pass *in, frag_walk *at, const design *as,
+                              uint64_t stage, frag_picture x)
 {
     frag_picture hidden = frag_picture_keep(in->tape, x);
     for (uint64_t i = 0; i < as->depths[stage]; i++) {
@@ -143,10 +129,10 @@ static frag_tensor compute_loss(frag_tape *tape, const frag_model *model, const 
 {
     const frag_network *of = &model->workload->network;
     const design *as = get_design(of);
-    const pass in = {tape, model, batch->count};
+    const frag_image_pass in = {tape, model, of, batch->count};
     frag_walk at = {.tape = tape, .workload = model->workload, .at = model->parameters};
     const frag_normed stem = walk_stem(&at, of);
-    frag_picture embedded = run_unit(&in, &stem, (frag_picture){batch->ids, of->image});
+    frag_picture embedded = frag_unit_apply(&in, &stem, (frag_picture){batch->ids, of->image});
     frag_picture hidden = frag_picture_keep(tape, embedded);
     for (uint64_t i = 0; i < STAGES; i++)
         frag_picture_set(tape, &hidden, run_stage(&in, &at, as, i, hidden));

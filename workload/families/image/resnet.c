@@ -62,26 +62,16 @@ static layer walk_next(frag_walk *at, const frag_network *of, uint64_t stage, ui
                       find_stride(of, stage, depth));
 }
 
-static void build(frag_tape *tape, frag_model *model)
+static void build(frag_walk *at, const frag_network *of)
 {
-    const frag_network *of = &model->workload->network;
-    frag_walk at = {.tape = tape, .workload = model->workload, .model = model};
-    (void)walk_stem(&at, of);
+    (void)walk_stem(at, of);
     for (uint64_t i = 0; i < of->depths.count; i++)
         for (uint64_t k = 0; k < of->depths.values[i]; k++)
-            (void)walk_next(&at, of, i, k);
-    (void)walk_head(&at, of);
+            (void)walk_next(at, of, i, k);
+    (void)walk_head(at, of);
 }
 
-/* What all of a forward pass knows. */
-typedef struct pass {
-    frag_tape *tape;
-    const frag_model *model;
-    const frag_network *network;
-    uint64_t batch;
-} pass;
-
-static void activate(const pass *in, frag_picture *x)
+static void activate(const frag_image_pass *in, frag_picture *x)
 {
     frag_activation activation = (frag_activation)in->network->activation;
     if (in->model->workload->is_inplace)
@@ -90,20 +80,20 @@ static void activate(const pass *in, frag_picture *x)
         frag_tape_set(in->tape, &x->pixels, frag_family_activate(in->tape, x->pixels, activation));
 }
 
-static frag_picture run_layer(const pass *in, const layer *at, frag_picture x)
+static frag_picture run_layer(const frag_image_pass *in, const layer *at, frag_picture x)
 {
     frag_picture hidden = frag_picture_keep(in->tape, x);
     for (uint32_t i = 0; i < at->part_count; i++) {
-        frag_picture next = frag_normed_apply(in->tape, in->model, &at->parts[i],
-                                              frag_picture_keep(in->tape, hidden), in->batch);
+        frag_picture next =
+            frag_normed_apply(in, &at->parts[i], frag_picture_keep(in->tape, hidden));
         if (i + 1 < at->part_count)
             activate(in, &next);
         frag_picture_set(in->tape, &hidden, next);
     }
-    frag_picture residual = at->shortcut.weight != 0
-                                ? frag_normed_apply(in->tape, in->model, &at->shortcut,
-                                                    frag_picture_keep(in->tape, x), in->batch)
-                                : frag_picture_keep(in->tape, x);
+    frag_picture residual =
+        at->shortcut.weight != 0
+            ? frag_normed_apply(in, &at->shortcut, frag_picture_keep(in->tape, x))
+            : frag_picture_keep(in->tape, x);
     hidden.pixels = frag_aten_add_in_place(in->tape, hidden.pixels, residual.pixels);
     activate(in, &hidden);
     frag_tape_drop(in->tape, residual.pixels);
@@ -111,7 +101,8 @@ static frag_picture run_layer(const pass *in, const layer *at, frag_picture x)
 }
 
 /* A stage holds what came into it until it is through. */
-static frag_picture run_stage(const pass *in, frag_walk *at, uint64_t stage, frag_picture x)
+static frag_picture run_stage(const frag_image_pass *in, frag_walk *at, uint64_t stage,
+                              frag_picture x)
 {
     frag_picture hidden = frag_picture_keep(in->tape, x);
     for (uint64_t i = 0; i < in->network->depths.values[stage]; i++) {
@@ -121,15 +112,12 @@ static frag_picture run_stage(const pass *in, frag_walk *at, uint64_t stage, fra
     return hidden;
 }
 
-static frag_picture embed(const pass *in, const frag_normed *stem, frag_tensor images)
+static frag_picture embed(const frag_image_pass *in, const frag_normed *stem, frag_tensor images)
 {
     frag_picture made = frag_normed_apply(
-        in->tape, in->model, stem,
-        frag_picture_keep(in->tape, (frag_picture){images, in->network->image}), in->batch);
+        in, stem, (frag_picture){frag_tape_keep(in->tape, images), in->network->image});
     activate(in, &made);
-    const frag_window window = {made.side, POOL_KERNEL, 2, 1};
-    frag_tape_set(in->tape, &made.pixels, frag_aten_max_pool(in->tape, made.pixels, &window));
-    made.side = frag_aten_window_side(&window);
+    frag_picture_max_pool(in->tape, &made, (frag_window){made.side, POOL_KERNEL, 2, 1});
     return made;
 }
 
@@ -137,7 +125,7 @@ static frag_picture embed(const pass *in, const frag_normed *stem, frag_tensor i
 static frag_tensor compute_loss(frag_tape *tape, const frag_model *model, const frag_batch *batch)
 {
     const frag_network *of = &model->workload->network;
-    const pass in = {tape, model, of, batch->count};
+    const frag_image_pass in = {tape, model, of, batch->count};
     frag_walk at = {.tape = tape, .workload = model->workload, .at = model->parameters};
     const frag_normed stem = walk_stem(&at, of);
     frag_picture embedded = embed(&in, &stem, batch->ids);

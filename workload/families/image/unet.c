@@ -197,9 +197,8 @@ static void walk_middle(frag_walk *at, stage *next)
     walk_stage(at, &shape, next);
 }
 
-static void walk_unet(frag_walk *at, unet *next)
+static void walk_unet(frag_walk *at, const frag_network *of, unet *next)
 {
-    const frag_network *of = &at->workload->network;
     uint64_t first = of->channels.values[0];
     uint64_t time = TIME_FACTOR * first;
     next->stage_count = of->channels.count;
@@ -221,11 +220,10 @@ static void walk_unet(frag_walk *at, unet *next)
         at, (convolution){.in = first, .out = of->out_channels, .kernel = 3, .stride = 1});
 }
 
-static void build(frag_tape *tape, frag_model *model)
+static void build(frag_walk *at, const frag_network *of)
 {
-    frag_walk at = {.tape = tape, .workload = model->workload, .model = model};
     unet *made = frag_alloc(1, sizeof *made);
-    walk_unet(&at, made);
+    walk_unet(at, of, made);
     frag_free(made);
 }
 
@@ -367,8 +365,7 @@ static frag_tensor attend(frag_tape *tape, const block_call *call, const attenti
     frag_tape_set(tape, &made, frag_aten_view(tape, made));
     frag_tape_set(tape, &made, frag_walk_apply(tape, made, &at->out));
     frag_tape_set(tape, &made, frag_aten_mul_scalar(tape, made));
-    for (uint32_t i = 0; i < 3; i++)
-        frag_tape_drop(tape, qkv[i]);
+    frag_tape_drop_all(tape, qkv, 3);
     return made;
 }
 
@@ -639,8 +636,7 @@ static frag_tensor run_unet(frag_tape *tape, const frag_model *model, const unet
     frag_tape_set(tape, &hidden.pixels, frag_aten_silu(tape, hidden.pixels));
     frag_tensor made = convolve(tape, &in, &at->leave, hidden, false);
     frag_tape_drop(tape, hidden.pixels);
-    for (uint64_t k = 0; k < LAYERS_MAX; k++)
-        frag_tape_drop(tape, held[k]);
+    frag_tape_drop_all(tape, held, LAYERS_MAX);
     frag_tape_drop(tape, added);
     frag_tape_drop(tape, time);
     frag_tape_drop(tape, times);
@@ -651,7 +647,7 @@ static unet *find_unet(frag_tape *tape, const frag_model *model)
 {
     frag_walk at = {.tape = tape, .workload = model->workload, .at = model->parameters};
     unet *found = frag_alloc(1, sizeof *found);
-    walk_unet(&at, found);
+    walk_unet(&at, &model->workload->network, found);
     return found;
 }
 

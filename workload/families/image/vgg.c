@@ -41,14 +41,12 @@ static head walk_head(frag_walk *at, const frag_network *of)
     return next;
 }
 
-static void build(frag_tape *tape, frag_model *model)
+static void build(frag_walk *at, const frag_network *of)
 {
-    const frag_network *of = &model->workload->network;
-    frag_walk at = {.tape = tape, .workload = model->workload, .model = model};
     for (uint64_t i = 0; i < STAGES; i++)
         for (uint64_t k = 0; k < depths[of->variant][i]; k++)
-            (void)walk_layer(&at, of, i, k);
-    (void)walk_head(&at, of);
+            (void)walk_layer(at, of, i, k);
+    (void)walk_head(at, of);
 }
 
 /* x is used up. */
@@ -68,13 +66,6 @@ static frag_picture run_layer(frag_tape *tape, const frag_model *model, const la
                                            model->workload->task == FRAG_TASK_TRAIN));
     x.pixels = frag_aten_relu_in_place(tape, x.pixels);
     return x;
-}
-
-static void pool(frag_tape *tape, frag_picture *x)
-{
-    const frag_window window = {x->side, POOL, POOL, 0};
-    frag_tape_set(tape, &x->pixels, frag_aten_max_pool(tape, x->pixels, &window));
-    x->side = frag_aten_window_side(&window);
 }
 
 /* What goes into the linear layers is held until they are through. */
@@ -102,7 +93,7 @@ static frag_tensor compute_loss(frag_tape *tape, const frag_model *model, const 
             const layer next = walk_layer(&at, of, i, k);
             x = run_layer(tape, model, &next, x, batch->count);
         }
-        pool(tape, &x);
+        frag_picture_max_pool(tape, &x, (frag_window){x.side, POOL, POOL, 0});
     }
     frag_tape_set(tape, &x.pixels, frag_aten_average_pool(tape, x.pixels, x.side, POOLED_SIDE));
     frag_tape_set(tape, &x.pixels, frag_aten_view(tape, x.pixels));

@@ -49,19 +49,12 @@ static head walk_head(frag_walk *at, const frag_network *of)
     return next;
 }
 
-static void build(frag_tape *tape, frag_model *model)
+static void build(frag_walk *at, const frag_network *of)
 {
-    const frag_network *of = &model->workload->network;
-    frag_walk at = {.tape = tape, .workload = model->workload, .model = model};
-    (void)walk_embeddings(&at, of);
+    (void)walk_embeddings(at, of);
     for (uint64_t i = 0; i < of->layers; i++)
-        (void)walk_layer(&at, of);
-    (void)walk_head(&at, of);
-}
-
-static frag_tensor drop_out(frag_tape *tape, const frag_model *model, frag_tensor x)
-{
-    return frag_model_drop_out(tape, model, x, model->workload->network.residual_dropout);
+        (void)walk_layer(at, of);
+    (void)walk_head(at, of);
 }
 
 /* The convolution's output with tokens before channels, behind the token of the class. */
@@ -84,7 +77,7 @@ static frag_tensor embed(frag_tape *tape, const frag_model *model, const embeddi
     /* In the type of the weights, which may be wider than autocast's. */
     frag_tape_set(tape, &hidden, frag_aten_cat(tape, first, hidden, model->dtype));
     frag_tape_set(tape, &hidden, frag_aten_add(tape, hidden, at->places));
-    frag_tape_set(tape, &hidden, drop_out(tape, model, hidden));
+    frag_tape_set(tape, &hidden, frag_model_drop_residual(tape, model, hidden));
     frag_tape_drop(tape, first);
     return hidden;
 }
@@ -104,7 +97,7 @@ static frag_tensor feed(frag_tape *tape, const frag_model *model, const frag_enc
 static frag_tensor join(frag_tape *tape, const frag_model *model, frag_tensor hidden,
                         frag_tensor residual)
 {
-    frag_tape_set(tape, &hidden, drop_out(tape, model, hidden));
+    frag_tape_set(tape, &hidden, frag_model_drop_residual(tape, model, hidden));
     frag_tape_set(tape, &hidden, frag_aten_add(tape, hidden, residual));
     return hidden;
 }

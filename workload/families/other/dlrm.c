@@ -46,10 +46,9 @@ static network walk_network(frag_walk *at, const frag_network *of)
     return next;
 }
 
-static void build(frag_tape *tape, frag_model *model)
+static void build(frag_walk *at, const frag_network *of)
 {
-    frag_walk at = {.tape = tape, .workload = model->workload, .model = model};
-    frag_free(walk_network(&at, &model->workload->network).tables);
+    frag_free(walk_network(at, of).tables);
 }
 
 static void load(frag_tape *tape, const frag_model *model, frag_batch *batch)
@@ -110,8 +109,7 @@ static frag_tensor interact(frag_tape *tape, const frag_network *of, uint64_t sa
         factors[i] = frag_tape_to(tape, factors[i], autocast != FRAG_F32 ? autocast : dtype);
     frag_tensor products =
         frag_aten_bmm(tape, factors[1], factors[0], samples * features * features);
-    for (uint32_t i = 0; i < 2; i++)
-        frag_tape_drop(tape, factors[i]);
+    frag_tape_drop_all(tape, factors, 2);
     frag_tape_drop(tape, turned);
     frag_tensor flat = frag_aten_pick_places(tape, products, samples, count_pairs(of));
     frag_tensor made = frag_aten_cat(
@@ -132,8 +130,7 @@ static frag_tensor predict(frag_tape *tape, const frag_network *of, const networ
         parts[i + 1] = look_up(tape, of, batch, at->tables[i]);
     frag_tensor joined = interact(tape, of, batch->count, parts);
     frag_tensor logits = run_mlp(tape, &at->top, joined);
-    for (uint64_t i = 0; i <= of->tables; i++)
-        frag_tape_drop(tape, parts[i]);
+    frag_tape_drop_all(tape, parts, of->tables + 1);
     frag_tape_drop(tape, joined);
     frag_free(parts);
     return logits;

@@ -33,12 +33,10 @@ static layer walk_layer(frag_walk *at, const frag_network *of, uint64_t number)
     return next;
 }
 
-static void build(frag_tape *tape, frag_model *model)
+static void build(frag_walk *at, const frag_network *of)
 {
-    const frag_network *of = &model->workload->network;
-    frag_walk at = {.tape = tape, .workload = model->workload, .model = model};
     for (uint64_t i = 0; i < of->layers; i++)
-        (void)walk_layer(&at, of, i);
+        (void)walk_layer(at, of, i);
 }
 
 static void load(frag_tape *tape, const frag_model *model, frag_batch *batch)
