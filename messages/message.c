@@ -618,6 +618,9 @@ static void read_messages(frag_messages *messages, const char *text, size_t leng
         text = converted.bytes;
         length = converted.length;
     }
+    messages->scenes = length == 0                          ? FRAG_SCENE_EMPTY
+                       : memchr(text, '\0', length) != NULL ? FRAG_SCENE_BINARY
+                                                            : 0;
     if (frag_escape_unicode(text, length, &unescaped)) {
         text = unescaped.bytes;
         length = unescaped.length;

@@ -111,7 +111,9 @@ enum {
     FRAG_SCENE_FAILURE = 32,    /* words of memory that ran out, but not in the form of an error */
     FRAG_SCENE_GRAPHICS = 64,   /* an interface that draws */
     FRAG_SCENE_METAL = 128,     /* a computer of Apple */
-    FRAG_SCENE_TPU = 256
+    FRAG_SCENE_TPU = 256,
+    FRAG_SCENE_EMPTY = 512,  /* there is no text */
+    FRAG_SCENE_BINARY = 1024 /* zero bytes: a program, an archive or numbers */
 };
 
 /* What a wording says besides its figures. */

@@ -60,14 +60,6 @@ typedef struct request {
     bool is_json;
 } request;
 
-/* A program, an archive or numbers: zero bytes, which UTF-16 has too, but behind its mark. */
-static bool is_binary(const char *text, size_t length)
-{
-    bool is_marked =
-        length >= 2 && (memcmp(text, "\xff\xfe", 2) == 0 || memcmp(text, "\xfe\xff", 2) == 0);
-    return !is_marked && memchr(text, '\0', length) != NULL;
-}
-
 /* What was given for a recording says nothing of a message. */
 static void tell_unused(const request *given)
 {
@@ -88,14 +80,6 @@ static void explain_text(const request *given, const char *text, size_t length)
     frag_messages_read(&messages, text, length);
     const frag_message *best = frag_messages_best(&messages);
     frag_diagnose_text(&messages, &diagnosis);
-    if (best == NULL && (length == 0 || is_binary(text, length))) {
-        diagnosis.confidence = FRAG_CONFIDENCE_LOW;
-        frag_text_clear(&diagnosis.because);
-        frag_text_add(&diagnosis.because, "%s",
-                      length == 0 ? "The input is empty: there is nothing to explain."
-                                  : "It is neither text nor a recording that fraglab knows, and no "
-                                    "message is in it.");
-    }
     frag_advise(&messages, best, &diagnosis, &advice);
     frag_explained explained = {
         .messages = &messages, .best = best, .diagnosis = &diagnosis, .advice = &advice};

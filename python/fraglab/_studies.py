@@ -14,6 +14,14 @@ from fraglab._recording import Recording, handles, open as open_recording, parse
 from fraglab._results import Fields, Result
 
 
+def is_recording(data: bytes) -> bool:
+    try:
+        open_recording(data)
+    except _native.Error:
+        return False
+    return True
+
+
 def explain(source: str | bytes | os.PathLike | BaseException | Recording, **options: Any):
     """Explain why memory ran out.
 
@@ -31,7 +39,10 @@ def explain(source: str | bytes | os.PathLike | BaseException | Recording, **opt
         source = str(source)
     if isinstance(source, os.PathLike):
         with open(source, "rb") as file:
-            source = file.read()
+            data = file.read()
+        if b"\0" in data and is_recording(data):
+            raise _native.UsageError(f"source: {os.fspath(source)!r} is a recording; expected fraglab.open({os.fspath(source)!r}).explain()", where="source")
+        source = data
     if isinstance(source, str):
         source = source.encode("utf-8", "replace")
     if not isinstance(source, (bytes, bytearray, memoryview)):

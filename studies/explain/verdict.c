@@ -600,6 +600,15 @@ void frag_diagnose_text(const frag_messages *messages, frag_diagnosis *diagnosis
     bool is_error = (messages->scenes & FRAG_SCENE_OTHER_ERROR) != 0;
     bool has_memory = (messages->scenes & FRAG_SCENE_MEMORY) != 0;
     bool has_failure = (messages->scenes & FRAG_SCENE_FAILURE) != 0;
+    if ((messages->scenes & (FRAG_SCENE_EMPTY | FRAG_SCENE_BINARY)) != 0) {
+        diagnosis->confidence = FRAG_CONFIDENCE_LOW;
+        frag_text_add(&diagnosis->because, "%s",
+                      (messages->scenes & FRAG_SCENE_EMPTY) != 0
+                          ? "The input is empty: there is nothing to explain."
+                          : "It is neither text nor a recording that fraglab knows, and no "
+                            "message is in it.");
+        return;
+    }
     diagnosis->confidence = has_failure   ? FRAG_CONFIDENCE_LOW
                             : is_error    ? FRAG_CONFIDENCE_HIGH
                             : !has_memory ? FRAG_CONFIDENCE_MEDIUM

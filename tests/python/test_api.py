@@ -116,6 +116,8 @@ class Answers(unittest.TestCase):
         said = without_tool(command("explain", "-", "--format", "jsonl", given=MESSAGE))
         with self.assertRaisesRegex(fraglab.UsageError, "is a file, and would be read as a message; expected pathlib.Path"):
             fraglab.explain(str(OOM))
+        with self.assertRaisesRegex(fraglab.UsageError, r"is a recording; expected fraglab\.open\(.*\)\.explain\(\)"):
+            fraglab.explain(pathlib.Path(OOM))
         answer = fraglab.explain(MESSAGE)
         for row in (said, answer):
             row.pop("tool", None)
