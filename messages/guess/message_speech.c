@@ -1,10 +1,13 @@
 #include "messages/guess/message_speech.h"
 
+#include <string.h>
+
 #include "messages/guess/message_aside.h"
 
 enum {
     NEAR = 4,         /* words between two that belong together */
     CLAUSE = 10,      /* words from what was full to what came of it */
+    BEHIND = 80,      /* bytes of the heading of a form */
     SHORT_WORDS = 40, /* of so many words is what a person says in short */
     CARD_MIN = 1000,  /* "3060": the name of a card is a number from here */
     CARD_MAX = 9999   /* to here */
@@ -70,9 +73,9 @@ static bool is_verb(const frag_message_split_line *read, size_t i, frag_word_ran
                                       "still", "also", "now",   "model", "training",  "immediately",
                                       "run",   "just", "which", "even",  "inference", NULL};
     static frag_word_list ends = {"d", "ed", "ing", NULL};
-    static frag_word_list links = {"at",   "on",    "with",  "during", "in",    "after",
-                                   "when", "for",   "every", "while",  "again", "immediately",
-                                   "even", "right", NULL};
+    static frag_word_list links = {"at",    "on",          "with", "during", "in",
+                                   "after", "when",        "for",  "every",  "while",
+                                   "again", "immediately", "even", "right",  NULL};
     static frag_word_list tails = {"med", "ming",
                                    NULL}; /* "OOMed": split before its last capital */
     if (frag_message_line_is_any(read, i, verbs) ||
@@ -264,10 +267,13 @@ static bool is_above_mine(const frag_message_split_line *read, size_t i, frag_wo
     bool is_more = frag_message_line_is(read, i, "more") &&
                    frag_message_line_is(read, i + 1, "than") &&
                    frag_message_line_is(read, i + 2, "my");
+    size_t last = i + 2; /* "too much VRAM for my" */
+    while (last < i + NEAR && !frag_message_line_is(read, last, "for"))
+        last++;
     bool is_too =
         frag_message_line_is(read, i, "too") && frag_message_line_is_any(read, i + 1, much) &&
-        frag_message_line_is(read, i + 2, "for") && frag_message_line_is(read, i + 3, "my");
-    size_t from = is_more ? i + 3 : i + 4;
+        frag_message_line_is(read, last, "for") && frag_message_line_is(read, last + 1, "my");
+    size_t from = is_more ? i + 3 : last + 2;
     if ((is_more || is_too) && !is_doubted(read, sentence.from, i))
         return names_card(read, from, from + 2) ||
                frag_message_line_has_any(read, from, from + 2, cards);
@@ -287,18 +293,80 @@ static bool is_above_mine(const frag_message_split_line *read, size_t i, frag_wo
            !frag_message_line_has_any(read, i + 1, state, others);
 }
 
-/* "OOM on the lowest settings", "CUDA OOM error when loading": a title */
+bool frag_message_is_memory_trouble(const frag_message_split_line *read, size_t i)
+{
+    static frag_word_list names = {"error",    "errors",   "issue",  "issues",  "problem",
+                                   "problems", "shortage", "crash*", "trouble", NULL};
+    static frag_word_list others = {"ecc",     "uncorrect*", "host",   "system", "cpu",
+                                    "illegal", "shared",     "parity", "ram",    NULL};
+    if (frag_message_line_has(read, i, FRAG_WORD_ALLOCATE) &&
+        frag_message_line_is(read, i + 1, "on") && frag_message_line_is(read, i + 2, "device"))
+        return true;
+    /* "MemoryError" is Python's */
+    return frag_message_line_has(read, i, FRAG_WORD_MEMORY) &&
+           frag_message_line_is_any(read, i + 1, names) &&
+           (read->text->marks[read->words[i + 1].at] & FRAG_MESSAGE_WORD) != 0 &&
+           !frag_message_line_has_any(read, 0, read->count, others) &&
+           (frag_message_is_about_device(read->text, read->words[i].at) ||
+            names_card(read, i + 2, read->count));
+}
+
+/* "### Actual behavior\nOOM": what a form asks for */
+static bool is_answer(const frag_message_split_line *read, size_t i)
+{
+    static const char *const asked[] = {"actual",  "current", "happen", "observed",
+                                        "problem", "bug",     "error",  NULL};
+    const frag_message_text *text = read->text;
+    size_t start = frag_message_text_line_start(text, read->words[0].at);
+    size_t above = start;
+    while (above > 0 && text->bytes[above - 1] == '\n')
+        above--;
+    size_t head = frag_message_text_line_start(text, above > 0 ? above - 1 : 0);
+    if (i > 1 || read->count > NEAR || above == 0 || above - head > BEHIND ||
+        strspn(text->bytes + head, "#*") == 0 || !frag_message_is_out_of(read, i) ||
+        text->bytes[head + 1] == '[') /* "#[error(...)]" of Rust */
+        return false;
+    for (size_t at = head; at < above; at++)
+        for (size_t j = 0; asked[j] != NULL; j++)
+            if (strncmp(text->bytes + at, asked[j], strlen(asked[j])) == 0)
+                return true;
+    return false;
+}
+
+/* Behind "OOM error", "memory issues", "allocation on device" at the word i; 0: none stands there
+ */
+static size_t name_end(const frag_message_split_line *read, size_t i)
+{
+    static frag_word_list names = {"error",  "errors",  "issue",    "issues",
+                                   "crash*", "problem", "problems", NULL};
+    bool is_trouble = frag_message_is_memory_trouble(read, i);
+    bool is_on = is_trouble && frag_message_line_is(read, i + 1, "on");
+    size_t end = is_on ? i + 3 : i + 1;
+    if (!is_trouble && !frag_message_line_is(read, i, "oom"))
+        return 0;
+    return frag_message_line_is_any(read, end, names) ? end + 1 : end;
+}
+
+/* "OOM on the lowest settings", "CUDA OOM error when loading", "Training OOM", "GPU memory error":
+ * a title */
 static bool is_headline(const frag_message_split_line *read, size_t i, frag_word_range sentence)
 {
     static frag_word_list devices = {"cuda", "gpu", "vram", NULL};
-    static frag_word_list names = {"error", "errors", "issue", "issues", "crash", "problem", NULL};
-    static frag_word_list links = {"on",    "with", "when", "during", "after",
-                                   "while", "at",   "even", "again",  NULL};
-    size_t behind = frag_message_line_is_any(read, i + 1, names) ? i + 2 : i + 1;
+    static frag_word_list links = {"on", "with", "when",  "during", "after",   "while",
+                                   "at", "even", "again", "in",     "despite", NULL};
+    static frag_word_list others = {"about",  "on",    "for",  "the",    "or", "and",     "of",
+                                    "detect", "guard", "risk", "issues", "an", "explain", NULL};
+    size_t end = read->words[0].at == 0 && is_short(read) ? name_end(read, i) : 0;
+    if (end == 0 || frag_message_is_item(read) || frag_message_is_table_row(read))
+        return false;
+    bool is_word = (read->text->marks[read->words[i].at] & FRAG_MESSAGE_WORD) != 0;
+    if (end >= read->count)
+        return is_word && (i > 0 || end > i + 1) && read->count <= NEAR &&
+               !is_doubted(read, 0, i) && !frag_message_line_has_any(read, 0, i, others);
     bool is_first = i == 0 || (i == 1 && frag_message_line_is_any(read, 0, devices));
-    return is_first && read->words[0].at == 0 && frag_message_line_is(read, i, "oom") &&
-           frag_message_line_is_any(read, behind, links) && behind + 1 < sentence.to &&
-           !is_doubted(read, behind + 1, sentence.to) && is_short(read);
+    bool is_linked = frag_message_line_is_any(read, end, links) && end + 1 < sentence.to;
+    return is_first && (is_linked || names_card(read, end, end + 1)) &&
+           !is_doubted(read, end + 1, sentence.to);
 }
 
 /* One of these stands in everything that is said so. */
@@ -308,7 +376,8 @@ static bool may_say(const frag_message_split_line *read)
         "oom*",      "oo",           "fit",      "fill*",  "max*", "eat*",    "eaten", "full",
         "out",       "too",          "more",     "enough", "hit*", "reach*",  "have",  "satur*",
         "explod*",   "gone",         "use*",     "using",  "tak*", "consum*", "hog*",  "exceed*",
-        "exhausted", "insufficient", "depleted", "up",     "to",   NULL};
+        "exhausted", "insufficient", "depleted", "up",     "to",   "memory",  "vram",  "allocation",
+        NULL};
     return frag_message_line_has_any(read, 0, read->count, words);
 }
 
@@ -324,7 +393,8 @@ frag_message_failure frag_message_find_speech(const frag_message_split_line *rea
                        goes_out(read, i, sentence) || is_agreement(read, i, sentence) ||
                        is_full(read, i, sentence) || is_unfit(read, i, sentence) ||
                        is_above_mine(read, i, sentence) || is_headline(read, i, sentence) ||
-                       lacks_mine(read, i, sentence) || is_at_limit(read, i, sentence);
+                       lacks_mine(read, i, sentence) || is_at_limit(read, i, sentence) ||
+                       is_answer(read, i);
         if (is_said && !is_asked(read, sentence))
             return (frag_message_failure){.is_found = true, .at = i};
     }

@@ -134,8 +134,8 @@ static bool is_event(const frag_message_split_line *read, size_t i, frag_word_ra
         "into",    "lead*", "led",   "result*",    "caus*",   "trigger*",
         "throw*",  "threw", "giv*",  "gave",       "became",  "prompted",
         "greeted", "faced", "seems", "experienc*", "suffer*", NULL};
-    static frag_word_list runs = {"ran", "running", "still", "i", NULL};
-    static frag_word_list runs_always = {"run", "runs", NULL};
+    static frag_word_list runs = {"ran", "running", "still", "i", "am", "m", NULL};
+    static frag_word_list runs_always = {"run", "runs", "go", "goes", "went", NULL};
     static frag_word_list tells = {"say*",    "said",    "show*", "print*",  "pop*",
                                    "appear*", "throw*",  "threw", "report*", "display*",
                                    "stated",  "prompt*", NULL};
@@ -152,8 +152,7 @@ static bool is_event(const frag_message_split_line *read, size_t i, frag_word_ra
     if (frag_message_line_is_any(read, i, tells) &&
         (frag_message_line_has_any(read, whole.from, whole.to, things) ||
          (frag_message_is_out_of(read, i + 1) && is_seen(read, whole, i)) || /* "it showed OOM" */
-         /* "It says that" */
-         (i == whole.from + 1 && frag_message_line_is(read, whole.from, "it"))))
+         (i > whole.from && frag_message_line_is(read, i - 1, "it"))))       /* "It says that" */
         return true;
     static frag_word_list tellers = {"tells", "told", NULL}; /* "it tells me that it" */
     static frag_word_list mine = {"me", "us", NULL};
@@ -343,6 +342,17 @@ static bool is_certain(const frag_message_split_line *read, frag_word_range whol
            !frag_message_line_is_any(read, failure + 1, killers);
 }
 
+/* A failure, or in what is told of a device a "memory error", "VRAM issues", ComfyUI's "allocation
+ * on device". */
+static frag_message_failure find_trouble(const frag_message_split_line *part)
+{
+    frag_message_failure found = frag_message_find_failure(part);
+    for (size_t i = 0; i < part->count && !found.is_found; i++)
+        if (frag_message_is_memory_trouble(part, i))
+            found = (frag_message_failure){.is_found = true, .at = i};
+    return found;
+}
+
 /* The failure in what is told with the word i: leaves the words of it in read. */
 static frag_message_failure find_told(frag_message_split_line *read, frag_word_range told, size_t i,
                                       frag_word_range whole)
@@ -353,7 +363,7 @@ static frag_message_failure find_told(frag_message_split_line *read, frag_word_r
         return none;
     frag_message_line_read(&part, read->text, read->words[told.from].at,
                            read->words[told.to - 1].end);
-    frag_message_failure found = frag_message_find_failure(&part);
+    frag_message_failure found = find_trouble(&part);
     if (!found.is_found || found.at > REACH ||
         !is_certain(read, whole, i, told.from + found.at, has_size(&part, found.at)) ||
         frag_message_is_explained(read, told.from + found.at) || frag_message_is_asked(read, whole))
