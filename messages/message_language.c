@@ -19,6 +19,8 @@ static const struct {
     {"爆显存", "OutOfVRAM"},
     {"爆顯存", "OutOfVRAM"},
     {"显存爆", "OutOfVRAM"},
+    {"显存炸", "OutOfVRAM"},
+    {"炸显存", "OutOfVRAM"},
     {"爆内存", "OutOfRAM"},
     {"显存溢出", "OutOfVRAM"},
     {"内存溢出", "OutOfMemory"},

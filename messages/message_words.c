@@ -180,8 +180,11 @@ static const struct {
     {"matrix", FRAG_WORD_UNIT},
     {"maybe", FRAG_WORD_PROSE},
     {"mem", FRAG_WORD_MEMORY},
+    {"memeory", FRAG_WORD_MEMORY}, /* as people mistype it */
     {"memories", FRAG_WORD_MEMORY},
     {"memory", FRAG_WORD_MEMORY},
+    {"memroy", FRAG_WORD_MEMORY},
+    {"memry", FRAG_WORD_MEMORY},
     {"metal", FRAG_WORD_DEVICE},
     {"misaligned", FRAG_WORD_OTHER},
     {"mlu", FRAG_WORD_DEVICE},

@@ -218,24 +218,6 @@ static bool is_at_limit(const frag_message_split_line *read, size_t i, frag_word
            is_mine(read, sentence) && !is_doubted(read, sentence.from, i);
 }
 
-/* "My GPU doesn't have enough memory" */
-static bool lacks_mine(const frag_message_split_line *read, size_t i, frag_word_range sentence)
-{
-    static frag_word_list cards = {"gpu", "gpus", "card", "cards", "gtx", "rtx", "laptop", NULL};
-    static frag_word_list my = {"my", "our", NULL};
-    static frag_word_list verbs = {"doesn", "don", "does", "do", NULL};
-    static frag_word_list nots = {"t", "not", NULL};
-    static frag_word_list enough = {"enough", "sufficient", NULL};
-    size_t from = i > CLAUSE ? i - CLAUSE : 0;
-    return frag_message_line_is_any(read, i, verbs) &&
-           frag_message_line_is_any(read, i + 1, nots) &&
-           frag_message_line_is(read, i + 2, "have") &&
-           frag_message_line_is_any(read, i + 3, enough) &&
-           frag_message_line_has_within(read, i + 4, i + 4 + NEAR, FRAG_WORD_MEMORY) &&
-           frag_message_line_has_any(read, from, i, my) &&
-           frag_message_line_has_any(read, from, i, cards) && !is_doubted(read, sentence.from, i);
-}
-
 /* "this does not fit on my 3080", "even a batch of 1 doesn't fit" */
 static bool is_unfit(const frag_message_split_line *read, size_t i, frag_word_range sentence)
 {
@@ -301,6 +283,14 @@ bool frag_message_is_memory_trouble(const frag_message_split_line *read, size_t 
                                     "illegal", "shared",     "parity", "ram",    NULL};
     if (frag_message_line_has(read, i, FRAG_WORD_ALLOCATE) &&
         frag_message_line_is(read, i + 1, "on") && frag_message_line_is(read, i + 2, "device"))
+        return true;
+    /* "My card has 4 GB of VRAM. That is not enough to run it" */
+    static frag_word_list acts = {"run", "load", "train", "start", "generate", "render", NULL};
+    static const char *const memories[] = {"vram", "gpumemory", "graphicsmemory", "videomemory",
+                                           NULL};
+    if (frag_message_line_is(read, i, "not") && frag_message_line_is(read, i + 1, "enough") &&
+        frag_message_line_is(read, i + 2, "to") && frag_message_line_is_any(read, i + 3, acts) &&
+        frag_message_stands_near(read->text, read->words[i].at, memories))
         return true;
     /* "MemoryError" is Python's */
     return frag_message_line_has(read, i, FRAG_WORD_MEMORY) &&
@@ -393,8 +383,7 @@ frag_message_failure frag_message_find_speech(const frag_message_split_line *rea
                        goes_out(read, i, sentence) || is_agreement(read, i, sentence) ||
                        is_full(read, i, sentence) || is_unfit(read, i, sentence) ||
                        is_above_mine(read, i, sentence) || is_headline(read, i, sentence) ||
-                       lacks_mine(read, i, sentence) || is_at_limit(read, i, sentence) ||
-                       is_answer(read, i);
+                       is_at_limit(read, i, sentence) || is_answer(read, i);
         if (is_said && !is_asked(read, sentence))
             return (frag_message_failure){.is_found = true, .at = i};
     }

@@ -83,8 +83,9 @@ static void what_happens_to_many_happened_to_nobody(void **state)
 static void chinese_says_it_without_blanks(void **state)
 {
     (void)state;
-    static const char *const out[] = {"推理时报OOM", "训练第3个epoch报oom", "一跑就OOM",
-                                      "调小了还是会爆显存", "GPUメモリが足りずに学習できなかった"};
+    static const char *const out[] = {"推理时报OOM",      "训练第3个epoch报oom",
+                                      "一跑就OOM",        "调小了还是会爆显存",
+                                      "跑着跑着显存炸了", "GPUメモリが足りずに学習できなかった"};
     static const char *const not_out[] = {"如何避免OOM", "会不会OOM？", "不会OOM",
                                           "12GB显存够不够？",
                                           "显存溢出可以通过调小batch size解决。"};
@@ -194,6 +195,35 @@ static void a_memory_error_of_a_device_is_one(void **state)
     assert_each(not_out, sizeof not_out / sizeof *not_out, false);
 }
 
+static void a_person_tells_it_with_any_verb(void **state)
+{
+    (void)state;
+    static const char *const out[] = {
+        "I had to restart the kernel after OOM",
+        "After OOM my process hangs",
+        "Turns out my VRAM is not enough to test these",
+        "I can reproduce the OOM",
+        "OOM happens when I run inference.py, may I ask how to solve it?",
+        "With the new driver my GPU memory overflows",
+        "Your crash log says that you ran out of VRAM.",
+        "It stopped when it ran out of memeory of my GPU",
+        "My laptop has 4 GB of GPU memory. It seems still not enough to run the model.",
+        "It almost loads before crashing, saying that my GPU reported that it ran out of memory",
+    };
+    static const char *const not_out[] = {
+        "I use gradient checkpointing against OOM",
+        "I am afraid of OOM",
+        "My PR makes OOM errors clearer",
+        "I solved the out of memory problem by setting the batch to 1",
+        "My understanding is that out of memory happens in backward",
+        "My question is whether an OOM is counted",
+        "It says you are running out of memory if no kernel fits",
+        "16GB seems not enough, typically we use 32GB cards, or else there is an OOM issue",
+    };
+    assert_each(out, sizeof out / sizeof *out, true);
+    assert_each(not_out, sizeof not_out / sizeof *not_out, false);
+}
+
 static void a_title_or_a_form_names_it_in_a_word(void **state)
 {
     (void)state;
@@ -221,6 +251,7 @@ int main(void)
         cmocka_unit_test(chinese_says_it_without_blanks),
         cmocka_unit_test(persons_put_it_in_short),
         cmocka_unit_test(a_memory_error_of_a_device_is_one),
+        cmocka_unit_test(a_person_tells_it_with_any_verb),
         cmocka_unit_test(a_title_or_a_form_names_it_in_a_word),
         cmocka_unit_test(what_a_page_or_an_interface_says_is_no_message),
     };
