@@ -112,8 +112,11 @@ static bool goes_out(const frag_message_split_line *read, size_t i, frag_word_ra
     for (size_t j = i + 2; j < sentence.to; j++)
         has_number |= frag_message_line_has(read, j, FRAG_WORD_NUMBER | FRAG_WORD_SIZE) &&
                       frag_message_line_has_any(read, i + 2, j, conditions);
-    bool is_tried = frag_message_line_is(read, i, "will") && i == sentence.from + 1 &&
-                    frag_message_line_is(read, sentence.from, "it") && has_number;
+    /* "When generating a large image, it will OOM" */
+    bool is_tried =
+        frag_message_line_is(read, i, "will") &&
+        (frag_message_is_doing(read, sentence.from) ||
+         (i == sentence.from + 1 && frag_message_line_is(read, sentence.from, "it") && has_number));
     return frag_message_line_is(read, i + 1, "oom") &&
            (is_tried ||
             (frag_message_line_is_any(read, i, goes) && !is_doubted(read, sentence.from, i) &&

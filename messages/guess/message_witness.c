@@ -66,9 +66,11 @@ static bool is_hedged(const frag_message_split_line *read, size_t from, size_t t
         "you",       "your",    "they",     "someone",   "maybe",    "perhaps",    "thought",
         "suspect",   "assum*",  "probably", "introduc*", "support*", "implement*", "add*",
         "improv*",   "need*",   "want*",    "way",       "try",      "kill*",      "means",
-        "indicates", "far",     "not",      "faq",       "rather",   NULL};
+        "indicates", "far",     "not",      "faq",       "rather",   "prefer*",    NULL};
     static frag_word_list doubts = {"can", "t", NULL}; /* "can crash", "doesn't crash" */
     static frag_word_list past = {"ran", NULL};        /* "stops when it ran out" */
+    static frag_word_list phases = {"on", "in", "at", "during", NULL}; /* "when in validation" */
+    static frag_word_list meets = {"get", "run", "meet", "see", "encounter", "hit", NULL};
     static frag_word_list sights = {"see", "reproduce", "confirm", "replicate", NULL};
     static frag_word_list ran = {"ran", "have", "ve", NULL}; /* "the log says that you ran out" */
     for (size_t i = from; i < to; i++) {
@@ -78,12 +80,16 @@ static bool is_hedged(const frag_message_split_line *read, size_t from, size_t t
         bool is_mine =
             frag_message_line_is(read, i, "when") &&
             (frag_message_is_doing(read, i) || frag_message_line_is(read, i + 1, "i") ||
-             frag_message_line_has_any(read, i + 1, i + 3, past) || is_clause_of_us(read, i, to));
+             frag_message_line_has_any(read, i + 1, i + 3, past) ||
+             frag_message_line_is_any(read, i + 1, phases) || is_clause_of_us(read, i, to));
         bool is_seen = frag_message_line_is_any(read, i + 1, sights);
         bool is_of_name =
             i > from && read->text->bytes[read->words[i].at - 1] == '-'; /* "v1-test" */
         bool is_mine_tried = i > from && frag_message_line_is(read, i, "try") &&
-                             frag_message_line_is_any(read, i - 1, tries);    /* "when I try to" */
+                             frag_message_line_is_any(read, i - 1, tries);  /* "when I try to" */
+        bool is_will = i > from && frag_message_line_is(read, i, "will") && /* "I will get OOM" */
+                       frag_message_line_is_any(read, i - 1, tries) &&
+                       frag_message_line_is_any(read, i + 1, meets);
         bool is_even = i > from && frag_message_line_is(read, i - 1, "even"); /* "even if" */
         if (frag_message_line_is(read, i, "matter") || /* "no matter how low" */
             frag_message_line_is(read, i + 1, "matter") ||
@@ -94,9 +100,10 @@ static bool is_hedged(const frag_message_split_line *read, size_t from, size_t t
         for (size_t j = from; j + 1 < i && frag_message_line_is(read, i, "would"); j++)
             is_forced |= frag_message_line_is_any(read, j, musts) &&
                          frag_message_line_is(read, j + 1, "to") && has_number(read, j, i);
-        if (is_forced || (is_quoted && ((frag_message_line_is(read, i, "you") &&
-                                         frag_message_line_is_any(read, i + 1, ran)) ||
-                                        frag_message_line_is(read, i, "your"))))
+        if (is_forced || is_will ||
+            (is_quoted && ((frag_message_line_is(read, i, "you") &&
+                            frag_message_line_is_any(read, i + 1, ran)) ||
+                           frag_message_line_is(read, i, "your"))))
             continue;
         if ((frag_message_line_is_any(read, i, conditions) && !is_mine && !is_told && !is_even &&
              !has_size && !is_tried(read, i, to)) ||
@@ -143,9 +150,9 @@ static bool is_event(const frag_message_split_line *read, size_t i, frag_word_ra
         "greeted", "faced", "seems", "experienc*", "suffer*", NULL};
     static frag_word_list runs = {"ran", "running", "still", "i", "am", "m", NULL};
     static frag_word_list runs_always = {"run", "runs", "go", "goes", "went", NULL};
-    static frag_word_list tells = {"say*",    "said",    "show*", "print*",  "pop*",
-                                   "appear*", "throw*",  "threw", "report*", "display*",
-                                   "stated",  "prompt*", NULL};
+    static frag_word_list tells = {"say*",      "said",    "show*",   "print*", "pop*",
+                                   "complain*", "appear*", "throw*",  "threw",  "report*",
+                                   "display*",  "stated",  "prompt*", NULL};
     static frag_word_list things = {"error",  "errors", "message", "popup", "notification", "log",
                                     "window", "dialog", "server",  "issue", "logs",         NULL};
     static frag_word_list devices = {"cuda", "gpu", "vram", NULL};
@@ -326,6 +333,10 @@ static bool is_certain(const frag_message_split_line *read, frag_word_range whol
     static frag_word_list killers = {"kill*", NULL}; /* "killed by the OOM killer" */
     frag_message_split_line part;
     size_t from = failure;
+    static frag_word_list guesses = {"think", "guess", "maybe", "could", NULL};
+    bool is_guessed = /* "I think it is too little?" */
+        read->text->bytes[read->words[whole.to - 1].end] == '?' &&
+        frag_message_line_has_any(read, whole.from, failure, guesses);
     static frag_word_list turns = {"but", "resulting", "leading", "causing", "saying", NULL};
     static frag_word_list says = {"says", "said", "saying", "tells", NULL};
     bool is_quoted = frag_message_line_is_any(read, event, says);
@@ -335,7 +346,7 @@ static bool is_certain(const frag_message_split_line *read, frag_word_range whol
         from--;
     size_t last = failure + MEMORY < whole.to ? failure + MEMORY : whole.to - 1;
     frag_message_line_read(&part, read->text, read->words[from].at, read->words[last].end);
-    return !frag_message_is_other(&part) &&
+    return !is_guessed && !frag_message_is_other(&part) &&
            !is_hedged(read, from, failure, has_figure, is_quoted) &&
            !frag_message_line_is_any(read, failure + 1, killers);
 }
@@ -362,7 +373,7 @@ static frag_message_failure find_told(frag_message_split_line *read, frag_word_r
     frag_message_line_read(&part, read->text, read->words[told.from].at,
                            read->words[told.to - 1].end);
     frag_message_failure found = find_trouble(&part);
-    if (!found.is_found || (found.at > REACH && i > whole.from) ||
+    if (!found.is_found || (found.at > REACH && told.from != i) ||
         !is_certain(read, whole, i, told.from + found.at, has_size(&part, found.at)) ||
         frag_message_is_explained(read, told.from + found.at) || frag_message_is_asked(read, whole))
         return none;
@@ -376,10 +387,10 @@ static frag_message_failure find_told(frag_message_split_line *read, frag_word_r
 static frag_message_failure find_account(frag_message_split_line *read, frag_word_range whole)
 {
     static frag_word_list people = {"i", "my", "me", "mine", NULL};
-    static frag_word_list topics = {"about",   "guide",   "tutorial", "article", "read",  "killer",
-                                    "common",  "handler", "wonder*",  "found",   "sorry", "think",
-                                    "guess",   "from",    "stop*",    "ram",     "fix*",  "solve*",
-                                    "resolv*", "wrote",   "script",   NULL};
+    static frag_word_list topics = {
+        "about",   "guide",   "tutorial",    "article", "read",    "killer", "common", "handler",
+        "wonder*", "whether", "understand*", "afraid",  "sorry",   "think",  "guess",  "from",
+        "against", "clear*",  "fix*",        "solve*",  "resolv*", NULL};
     if (!frag_message_line_has_any(read, whole.from, whole.to, people) ||
         frag_message_line_has_any(read, whole.from, whole.to, topics))
         return (frag_message_failure){.is_found = false};

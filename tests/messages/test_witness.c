@@ -83,9 +83,13 @@ static void what_happens_to_many_happened_to_nobody(void **state)
 static void chinese_says_it_without_blanks(void **state)
 {
     (void)state;
-    static const char *const out[] = {"推理时报OOM",      "训练第3个epoch报oom",
-                                      "一跑就OOM",        "调小了还是会爆显存",
-                                      "跑着跑着显存炸了", "GPUメモリが足りずに学習できなかった"};
+    static const char *const out[] = {"推理时报OOM",
+                                      "训练第3个epoch报oom",
+                                      "一跑就OOM",
+                                      "调小了还是会爆显存",
+                                      "跑着跑着显存炸了",
+                                      "上运行显示 OOM，请问要多大显存",
+                                      "GPUメモリが足りずに学習できなかった"};
     static const char *const not_out[] = {"如何避免OOM", "会不会OOM？", "不会OOM",
                                           "12GB显存够不够？",
                                           "显存溢出可以通过调小batch size解决。"};
@@ -203,6 +207,9 @@ static void a_person_tells_it_with_any_verb(void **state)
         "After OOM my process hangs",
         "Turns out my VRAM is not enough to test these",
         "I can reproduce the OOM",
+        "When generating a large image, it will OOM just before the end",
+        "On training it is fine, but when on validation, I will get an OOM error",
+        "I have a 960 GPU card with 4 GB RAM and demo.py complains insufficient memory",
         "OOM happens when I run inference.py, may I ask how to solve it?",
         "With the new driver my GPU memory overflows",
         "Your crash log says that you ran out of VRAM.",
@@ -213,9 +220,11 @@ static void a_person_tells_it_with_any_verb(void **state)
     static const char *const not_out[] = {
         "I use gradient checkpointing against OOM",
         "I am afraid of OOM",
+        "I'd prefer a GPU OOM to that",
+        "It is failing, I think due to lack of memory?",
+        "Die GPUOutOfMemoryError Schnittstelle der WebGPU API beschreibt einen Fehler",
         "My PR makes OOM errors clearer",
         "I solved the out of memory problem by setting the batch to 1",
-        "My understanding is that out of memory happens in backward",
         "My question is whether an OOM is counted",
         "It says you are running out of memory if no kernel fits",
         "16GB seems not enough, typically we use 32GB cards, or else there is an OOM issue",
