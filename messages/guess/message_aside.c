@@ -383,12 +383,14 @@ static bool is_explanation(const frag_message_split_line *read, size_t at)
                                    "indicated", "indicating", "signals", NULL};
     static frag_word_list links = {"when", "if", "that", "because", "whenever", "as", NULL};
     static frag_word_list addressed = {"you", "your", NULL}; /* a program says that, too */
+    static frag_word_list people = {"i", "we", NULL};        /* "occurs when I run it" */
     frag_word_range sentence = frag_message_line_sentence(read, at, ".?!");
     for (size_t i = sentence.from; i < sentence.to; i++)
         if ((frag_message_line_is(read, i, "means") &&
              !frag_message_line_is_any(read, i + 1, addressed)) ||
             (frag_message_line_is_any(read, i, verbs) &&
-             frag_message_line_is_any(read, i + 1, links)) ||
+             frag_message_line_is_any(read, i + 1, links) &&
+             !frag_message_line_is_any(read, i + 2, people)) ||
             is_rule(read, i, sentence.to))
             return true;
     return false;

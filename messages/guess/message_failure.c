@@ -108,6 +108,7 @@ static bool is_lack(const frag_message_split_line *read, size_t i)
     static frag_word_list wanted = {"sufficient", "available", "free", NULL};
     static frag_word_list enough = {"enough*", "enougth", NULL};
     static frag_word_list little = {"little", "small", NULL};
+    static frag_word_list states = {"is", "was", "are", "isn", "still", NULL};
     bool is_not = frag_message_line_is_any(read, i, nots) &&
                   (frag_message_line_is_any(read, i + 1, wanted) ||
                    frag_message_line_has_any(read, i + 1, i + 4, enough));
@@ -115,7 +116,10 @@ static bool is_lack(const frag_message_split_line *read, size_t i)
         frag_message_line_is(read, i, "too") && frag_message_line_is_any(read, i + 1, little);
     bool is_lacking =
         frag_message_line_has(read, i, FRAG_WORD_LACK) && !frag_message_line_is(read, i, "oom");
-    size_t from = !is_lacking ? i : i > NEAR ? i - NEAR : 0;
+    bool is_state = is_not && i > 0 && frag_message_line_has_any(read, i + 1, i + 3, enough) &&
+                    frag_message_line_is_any(read, i - 1, states); /* "memory left is not enough" */
+    size_t reach = is_lacking ? NEAR : is_state ? 4 : 0;
+    size_t from = i > reach ? i - reach : 0;
     return (is_not || is_little || is_lacking) &&
            frag_message_line_has_within(read, from, i + 7, FRAG_WORD_MEMORY);
 }
@@ -202,8 +206,9 @@ static bool is_on_card(const frag_message_split_line *read, size_t i)
 /* "memory isn't enough", "memory is full", "VRAM overflow" */
 static bool is_memory_short(const frag_message_split_line *read, size_t i)
 {
+    static frag_word_list overflows = {"overflow", "overflows", "overflowed", "overflowing", NULL};
     return frag_message_line_has(read, i, FRAG_WORD_MEMORY) &&
-           (frag_message_line_is(read, i + 1, "overflow") ||
+           (frag_message_line_is_any(read, i + 1, overflows) ||
             (frag_message_line_is(read, i + 1, "isn") &&
              frag_message_line_is(read, i + 3, "enough")) ||
             (frag_message_line_is(read, i + 1, "is") &&

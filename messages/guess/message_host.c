@@ -45,9 +45,15 @@ static bool is_of_computer(const frag_message_split_line *read)
             is_both |= frag_message_line_has(read, j, FRAG_WORD_DEVICE) &&
                        (frag_message_line_is(read, j + 1, "or") ||
                         frag_message_line_is(read, j + 1, "and"));
-        /* "GPU RAM" */
-        bool is_video = frag_message_line_is(read, i, "ram") && i > 0 &&
-                        frag_message_line_has(read, i - 1, FRAG_WORD_DEVICE);
+        /* "GPU RAM", "a GPU card with 4 GB RAM" */
+        static frag_word_list cards = {"gpu", "card", "gtx", "rtx", NULL};
+        static frag_word_list owns = {"with", "has", "of", NULL};
+        bool is_ram = frag_message_line_is(read, i, "ram") && i > 0;
+        bool is_owned = i > 2 && frag_message_line_has(read, i - 1, FRAG_WORD_SIZE) &&
+                        frag_message_line_is_any(read, i - 2, owns) &&
+                        frag_message_line_has_any(read, before > 1 ? before - 2 : 0, i, cards);
+        bool is_video =
+            is_ram && (frag_message_line_has(read, i - 1, FRAG_WORD_DEVICE) || is_owned);
         if (is_both || is_video)
             continue;
         static frag_word_list others = {"main", "shared", NULL}; /* on a chip, too */

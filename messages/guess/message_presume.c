@@ -328,8 +328,9 @@ static bool is_failing(const frag_message_split_line *read, size_t i, frag_word_
                                    "bad",     "null",     "nil",    "nullptr",    NULL};
     static frag_word_list compared = {"within", "equal", "close", "between", "same", NULL};
     bool is_contrast = i > 0 && read->text->bytes[read->words[i - 1].end] == ',';
+    bool is_wanted = i > 0 && frag_message_line_is(read, i - 1, "to"); /* "so as to not allocate" */
     if (frag_message_line_is(read, i, "not") && /* "the precision, not allocated memory" */
-        (is_contrast || frag_message_line_is_any(read, i + 1, compared)))
+        (is_contrast || is_wanted || frag_message_line_is_any(read, i + 1, compared)))
         return false;
     if (frag_message_line_has(read, i, FRAG_WORD_ERROR))
         return has_allocation(read, i > 0 ? i - 1 : 0, i + 1 + ARTICLE);

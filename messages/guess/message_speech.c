@@ -1,10 +1,13 @@
 #include "messages/guess/message_speech.h"
 
+#include <string.h>
+
 #include "messages/guess/message_aside.h"
 
 enum {
     NEAR = 4,         /* words between two that belong together */
     CLAUSE = 10,      /* words from what was full to what came of it */
+    BEHIND = 80,      /* bytes of the heading of a form */
     SHORT_WORDS = 40, /* of so many words is what a person says in short */
     CARD_MIN = 1000,  /* "3060": the name of a card is a number from here */
     CARD_MAX = 9999   /* to here */
@@ -70,9 +73,9 @@ static bool is_verb(const frag_message_split_line *read, size_t i, frag_word_ran
                                       "still", "also", "now",   "model", "training",  "immediately",
                                       "run",   "just", "which", "even",  "inference", NULL};
     static frag_word_list ends = {"d", "ed", "ing", NULL};
-    static frag_word_list links = {"at",   "on",    "with",  "during", "in",    "after",
-                                   "when", "for",   "every", "while",  "again", "immediately",
-                                   "even", "right", NULL};
+    static frag_word_list links = {"at",    "on",          "with", "during", "in",
+                                   "after", "when",        "for",  "every",  "while",
+                                   "again", "immediately", "even", "right",  NULL};
     static frag_word_list tails = {"med", "ming",
                                    NULL}; /* "OOMed": split before its last capital */
     if (frag_message_line_is_any(read, i, verbs) ||
@@ -109,8 +112,11 @@ static bool goes_out(const frag_message_split_line *read, size_t i, frag_word_ra
     for (size_t j = i + 2; j < sentence.to; j++)
         has_number |= frag_message_line_has(read, j, FRAG_WORD_NUMBER | FRAG_WORD_SIZE) &&
                       frag_message_line_has_any(read, i + 2, j, conditions);
-    bool is_tried = frag_message_line_is(read, i, "will") && i == sentence.from + 1 &&
-                    frag_message_line_is(read, sentence.from, "it") && has_number;
+    /* "When generating a large image, it will OOM" */
+    bool is_tried =
+        frag_message_line_is(read, i, "will") &&
+        (frag_message_is_doing(read, sentence.from) ||
+         (i == sentence.from + 1 && frag_message_line_is(read, sentence.from, "it") && has_number));
     return frag_message_line_is(read, i + 1, "oom") &&
            (is_tried ||
             (frag_message_line_is_any(read, i, goes) && !is_doubted(read, sentence.from, i) &&
@@ -215,24 +221,6 @@ static bool is_at_limit(const frag_message_split_line *read, size_t i, frag_word
            is_mine(read, sentence) && !is_doubted(read, sentence.from, i);
 }
 
-/* "My GPU doesn't have enough memory" */
-static bool lacks_mine(const frag_message_split_line *read, size_t i, frag_word_range sentence)
-{
-    static frag_word_list cards = {"gpu", "gpus", "card", "cards", "gtx", "rtx", "laptop", NULL};
-    static frag_word_list my = {"my", "our", NULL};
-    static frag_word_list verbs = {"doesn", "don", "does", "do", NULL};
-    static frag_word_list nots = {"t", "not", NULL};
-    static frag_word_list enough = {"enough", "sufficient", NULL};
-    size_t from = i > CLAUSE ? i - CLAUSE : 0;
-    return frag_message_line_is_any(read, i, verbs) &&
-           frag_message_line_is_any(read, i + 1, nots) &&
-           frag_message_line_is(read, i + 2, "have") &&
-           frag_message_line_is_any(read, i + 3, enough) &&
-           frag_message_line_has_within(read, i + 4, i + 4 + NEAR, FRAG_WORD_MEMORY) &&
-           frag_message_line_has_any(read, from, i, my) &&
-           frag_message_line_has_any(read, from, i, cards) && !is_doubted(read, sentence.from, i);
-}
-
 /* "this does not fit on my 3080", "even a batch of 1 doesn't fit" */
 static bool is_unfit(const frag_message_split_line *read, size_t i, frag_word_range sentence)
 {
@@ -264,10 +252,13 @@ static bool is_above_mine(const frag_message_split_line *read, size_t i, frag_wo
     bool is_more = frag_message_line_is(read, i, "more") &&
                    frag_message_line_is(read, i + 1, "than") &&
                    frag_message_line_is(read, i + 2, "my");
+    size_t last = i + 2; /* "too much VRAM for my" */
+    while (last < i + NEAR && !frag_message_line_is(read, last, "for"))
+        last++;
     bool is_too =
         frag_message_line_is(read, i, "too") && frag_message_line_is_any(read, i + 1, much) &&
-        frag_message_line_is(read, i + 2, "for") && frag_message_line_is(read, i + 3, "my");
-    size_t from = is_more ? i + 3 : i + 4;
+        frag_message_line_is(read, last, "for") && frag_message_line_is(read, last + 1, "my");
+    size_t from = is_more ? i + 3 : last + 2;
     if ((is_more || is_too) && !is_doubted(read, sentence.from, i))
         return names_card(read, from, from + 2) ||
                frag_message_line_has_any(read, from, from + 2, cards);
@@ -287,18 +278,88 @@ static bool is_above_mine(const frag_message_split_line *read, size_t i, frag_wo
            !frag_message_line_has_any(read, i + 1, state, others);
 }
 
-/* "OOM on the lowest settings", "CUDA OOM error when loading": a title */
+bool frag_message_is_memory_trouble(const frag_message_split_line *read, size_t i)
+{
+    static frag_word_list names = {"error",    "errors",   "issue",  "issues",  "problem",
+                                   "problems", "shortage", "crash*", "trouble", NULL};
+    static frag_word_list others = {"ecc",     "uncorrect*", "host",   "system", "cpu",
+                                    "illegal", "shared",     "parity", "ram",    NULL};
+    if (frag_message_line_has(read, i, FRAG_WORD_ALLOCATE) &&
+        frag_message_line_is(read, i + 1, "on") && frag_message_line_is(read, i + 2, "device"))
+        return true;
+    /* "My card has 4 GB of VRAM. That is not enough to run it" */
+    static frag_word_list acts = {"run", "load", "train", "start", "generate", "render", NULL};
+    static const char *const memories[] = {"vram", "gpumemory", "graphicsmemory", "videomemory",
+                                           NULL};
+    if (frag_message_line_is(read, i, "not") && frag_message_line_is(read, i + 1, "enough") &&
+        frag_message_line_is(read, i + 2, "to") && frag_message_line_is_any(read, i + 3, acts) &&
+        frag_message_stands_near(read->text, read->words[i].at, memories))
+        return true;
+    /* "MemoryError" is Python's */
+    return frag_message_line_has(read, i, FRAG_WORD_MEMORY) &&
+           frag_message_line_is_any(read, i + 1, names) &&
+           (read->text->marks[read->words[i + 1].at] & FRAG_MESSAGE_WORD) != 0 &&
+           !frag_message_line_has_any(read, 0, read->count, others) &&
+           (frag_message_is_about_device(read->text, read->words[i].at) ||
+            names_card(read, i + 2, read->count));
+}
+
+/* "### Actual behavior\nOOM": what a form asks for */
+static bool is_answer(const frag_message_split_line *read, size_t i)
+{
+    static const char *const asked[] = {"actual",  "current", "happen", "observed",
+                                        "problem", "bug",     "error",  NULL};
+    const frag_message_text *text = read->text;
+    size_t start = frag_message_text_line_start(text, read->words[0].at);
+    size_t above = start;
+    while (above > 0 && text->bytes[above - 1] == '\n')
+        above--;
+    size_t head = frag_message_text_line_start(text, above > 0 ? above - 1 : 0);
+    if (i > 1 || read->count > NEAR || above == 0 || above - head > BEHIND ||
+        strspn(text->bytes + head, "#*") == 0 || !frag_message_is_out_of(read, i) ||
+        text->bytes[head + 1] == '[') /* "#[error(...)]" of Rust */
+        return false;
+    for (size_t at = head; at < above; at++)
+        for (size_t j = 0; asked[j] != NULL; j++)
+            if (strncmp(text->bytes + at, asked[j], strlen(asked[j])) == 0)
+                return true;
+    return false;
+}
+
+/* Behind "OOM error", "memory issues", "allocation on device" at the word i; 0: none stands there
+ */
+static size_t name_end(const frag_message_split_line *read, size_t i)
+{
+    static frag_word_list names = {"error",  "errors",  "issue",    "issues",
+                                   "crash*", "problem", "problems", NULL};
+    bool is_trouble = frag_message_is_memory_trouble(read, i);
+    bool is_on = is_trouble && frag_message_line_is(read, i + 1, "on");
+    size_t end = is_on ? i + 3 : i + 1;
+    if (!is_trouble && !frag_message_line_is(read, i, "oom"))
+        return 0;
+    return frag_message_line_is_any(read, end, names) ? end + 1 : end;
+}
+
+/* "OOM on the lowest settings", "CUDA OOM error when loading", "Training OOM", "GPU memory error":
+ * a title */
 static bool is_headline(const frag_message_split_line *read, size_t i, frag_word_range sentence)
 {
     static frag_word_list devices = {"cuda", "gpu", "vram", NULL};
-    static frag_word_list names = {"error", "errors", "issue", "issues", "crash", "problem", NULL};
-    static frag_word_list links = {"on",    "with", "when", "during", "after",
-                                   "while", "at",   "even", "again",  NULL};
-    size_t behind = frag_message_line_is_any(read, i + 1, names) ? i + 2 : i + 1;
+    static frag_word_list links = {"on", "with", "when",  "during", "after",   "while",
+                                   "at", "even", "again", "in",     "despite", NULL};
+    static frag_word_list others = {"about",  "on",    "for",  "the",    "or", "and",     "of",
+                                    "detect", "guard", "risk", "issues", "an", "explain", NULL};
+    size_t end = read->words[0].at == 0 && is_short(read) ? name_end(read, i) : 0;
+    if (end == 0 || frag_message_is_item(read) || frag_message_is_table_row(read))
+        return false;
+    bool is_word = (read->text->marks[read->words[i].at] & FRAG_MESSAGE_WORD) != 0;
+    if (end >= read->count)
+        return is_word && (i > 0 || end > i + 1) && read->count <= NEAR &&
+               !is_doubted(read, 0, i) && !frag_message_line_has_any(read, 0, i, others);
     bool is_first = i == 0 || (i == 1 && frag_message_line_is_any(read, 0, devices));
-    return is_first && read->words[0].at == 0 && frag_message_line_is(read, i, "oom") &&
-           frag_message_line_is_any(read, behind, links) && behind + 1 < sentence.to &&
-           !is_doubted(read, behind + 1, sentence.to) && is_short(read);
+    bool is_linked = frag_message_line_is_any(read, end, links) && end + 1 < sentence.to;
+    return is_first && (is_linked || names_card(read, end, end + 1)) &&
+           !is_doubted(read, end + 1, sentence.to);
 }
 
 /* One of these stands in everything that is said so. */
@@ -308,7 +369,8 @@ static bool may_say(const frag_message_split_line *read)
         "oom*",      "oo",           "fit",      "fill*",  "max*", "eat*",    "eaten", "full",
         "out",       "too",          "more",     "enough", "hit*", "reach*",  "have",  "satur*",
         "explod*",   "gone",         "use*",     "using",  "tak*", "consum*", "hog*",  "exceed*",
-        "exhausted", "insufficient", "depleted", "up",     "to",   NULL};
+        "exhausted", "insufficient", "depleted", "up",     "to",   "memory",  "vram",  "allocation",
+        NULL};
     return frag_message_line_has_any(read, 0, read->count, words);
 }
 
@@ -324,7 +386,7 @@ frag_message_failure frag_message_find_speech(const frag_message_split_line *rea
                        goes_out(read, i, sentence) || is_agreement(read, i, sentence) ||
                        is_full(read, i, sentence) || is_unfit(read, i, sentence) ||
                        is_above_mine(read, i, sentence) || is_headline(read, i, sentence) ||
-                       lacks_mine(read, i, sentence) || is_at_limit(read, i, sentence);
+                       is_at_limit(read, i, sentence) || is_answer(read, i);
         if (is_said && !is_asked(read, sentence))
             return (frag_message_failure){.is_found = true, .at = i};
     }

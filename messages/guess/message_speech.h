@@ -9,4 +9,8 @@
  * false where nothing of that kind is said. */
 frag_message_failure frag_message_find_speech(const frag_message_split_line *read);
 
+/* "GPU memory error", "VRAM issues", "allocation on device": does the word i begin a name that
+ * persons give it, in a text about a device? Not "illegal memory access", not a leak. */
+bool frag_message_is_memory_trouble(const frag_message_split_line *read, size_t i);
+
 #endif

@@ -52,7 +52,8 @@ static bool is_clause_of_us(const frag_message_split_line *read, size_t i, size_
 
 /* What may happen, is asked, mended, avoided, or happens to anybody: up to the failure. What is
  * told with a size has happened, whatever had to be so. */
-static bool is_hedged(const frag_message_split_line *read, size_t from, size_t to, bool has_size)
+static bool is_hedged(const frag_message_split_line *read, size_t from, size_t to, bool has_size,
+                      bool is_quoted)
 {
     static frag_word_list conditions = {"if", "when*", NULL};
     static frag_word_list tries = {"i", "we", NULL};
@@ -65,20 +66,30 @@ static bool is_hedged(const frag_message_split_line *read, size_t from, size_t t
         "you",       "your",    "they",     "someone",   "maybe",    "perhaps",    "thought",
         "suspect",   "assum*",  "probably", "introduc*", "support*", "implement*", "add*",
         "improv*",   "need*",   "want*",    "way",       "try",      "kill*",      "means",
-        "indicates", "far",     "not",      "faq",       "rather",   NULL};
+        "indicates", "far",     "not",      "faq",       "rather",   "prefer*",    NULL};
     static frag_word_list doubts = {"can", "t", NULL}; /* "can crash", "doesn't crash" */
+    static frag_word_list past = {"ran", NULL};        /* "stops when it ran out" */
+    static frag_word_list phases = {"on", "in", "at", "during", NULL}; /* "when in validation" */
+    static frag_word_list meets = {"get", "run", "meet", "see", "encounter", "hit", NULL};
+    static frag_word_list sights = {"see", "reproduce", "confirm", "replicate", NULL};
+    static frag_word_list ran = {"ran", "have", "ve", NULL}; /* "the log says that you ran out" */
     for (size_t i = from; i < to; i++) {
         /* "the problem is when it ends, suddenly" */
         bool is_told = i > from && frag_message_line_is(read, i - 1, "is") &&
                        frag_message_line_is(read, i, "when");
-        bool is_mine = frag_message_line_is(read, i, "when") &&
-                       (frag_message_is_doing(read, i) || frag_message_line_is(read, i + 1, "i") ||
-                        is_clause_of_us(read, i, to));
-        bool is_seen = frag_message_line_is(read, i + 1, "see");
+        bool is_mine =
+            frag_message_line_is(read, i, "when") &&
+            (frag_message_is_doing(read, i) || frag_message_line_is(read, i + 1, "i") ||
+             frag_message_line_has_any(read, i + 1, i + 3, past) ||
+             frag_message_line_is_any(read, i + 1, phases) || is_clause_of_us(read, i, to));
+        bool is_seen = frag_message_line_is_any(read, i + 1, sights);
         bool is_of_name =
             i > from && read->text->bytes[read->words[i].at - 1] == '-'; /* "v1-test" */
         bool is_mine_tried = i > from && frag_message_line_is(read, i, "try") &&
-                             frag_message_line_is_any(read, i - 1, tries);    /* "when I try to" */
+                             frag_message_line_is_any(read, i - 1, tries);  /* "when I try to" */
+        bool is_will = i > from && frag_message_line_is(read, i, "will") && /* "I will get OOM" */
+                       frag_message_line_is_any(read, i - 1, tries) &&
+                       frag_message_line_is_any(read, i + 1, meets);
         bool is_even = i > from && frag_message_line_is(read, i - 1, "even"); /* "even if" */
         if (frag_message_line_is(read, i, "matter") || /* "no matter how low" */
             frag_message_line_is(read, i + 1, "matter") ||
@@ -89,7 +100,10 @@ static bool is_hedged(const frag_message_split_line *read, size_t from, size_t t
         for (size_t j = from; j + 1 < i && frag_message_line_is(read, i, "would"); j++)
             is_forced |= frag_message_line_is_any(read, j, musts) &&
                          frag_message_line_is(read, j + 1, "to") && has_number(read, j, i);
-        if (is_forced)
+        if (is_forced || is_will ||
+            (is_quoted && ((frag_message_line_is(read, i, "you") &&
+                            frag_message_line_is_any(read, i + 1, ran)) ||
+                           frag_message_line_is(read, i, "your"))))
             continue;
         if ((frag_message_line_is_any(read, i, conditions) && !is_mine && !is_told && !is_even &&
              !has_size && !is_tried(read, i, to)) ||
@@ -134,26 +148,22 @@ static bool is_event(const frag_message_split_line *read, size_t i, frag_word_ra
         "into",    "lead*", "led",   "result*",    "caus*",   "trigger*",
         "throw*",  "threw", "giv*",  "gave",       "became",  "prompted",
         "greeted", "faced", "seems", "experienc*", "suffer*", NULL};
-    static frag_word_list runs = {"ran", "running", "still", "i", NULL};
-    static frag_word_list runs_always = {"run", "runs", NULL};
-    static frag_word_list tells = {"say*",    "said",    "show*", "print*",  "pop*",
-                                   "appear*", "throw*",  "threw", "report*", "display*",
-                                   "stated",  "prompt*", NULL};
-    static frag_word_list things = {"error",  "errors", "message", "popup", "notification",
-                                    "window", "dialog", "server",  "issue", NULL};
+    static frag_word_list runs = {"ran", "running", "still", "i", "am", "m", NULL};
+    static frag_word_list runs_always = {"run", "runs", "go", "goes", "went", NULL};
+    static frag_word_list tells = {"say*",      "said",    "show*",   "print*", "pop*",
+                                   "complain*", "appear*", "throw*",  "threw",  "report*",
+                                   "display*",  "stated",  "prompt*", NULL};
+    static frag_word_list things = {"error",  "errors", "message", "popup", "notification", "log",
+                                    "window", "dialog", "server",  "issue", "logs",         NULL};
     static frag_word_list devices = {"cuda", "gpu", "vram", NULL};
-    static frag_word_list states = {"is", "was", "goes", "went", "got", NULL};
     static frag_word_list same = {"same", NULL};
     static frag_word_list is = {"is", "s", "was", NULL};
-    static frag_word_list befores = {"of",   "about", "the", "a",     "an",
-                                     "with", "this",  "any", "those", NULL};
     if (frag_message_line_is_any(read, i, ends))
         return frag_message_line_has_any(read, i + 1, i + REACH, links);
     if (frag_message_line_is_any(read, i, tells) &&
         (frag_message_line_has_any(read, whole.from, whole.to, things) ||
-         (frag_message_is_out_of(read, i + 1) && is_seen(read, whole, i)) || /* "it showed OOM" */
-         /* "It says that" */
-         (i == whole.from + 1 && frag_message_line_is(read, whole.from, "it"))))
+         is_seen(read, whole, i) || /* "it showed OOM on my card" */
+         (i > whole.from && frag_message_line_is(read, i - 1, "it")))) /* "It says that" */
         return true;
     static frag_word_list tellers = {"tells", "told", NULL}; /* "it tells me that it" */
     static frag_word_list mine = {"me", "us", NULL};
@@ -165,16 +175,10 @@ static bool is_event(const frag_message_split_line *read, size_t i, frag_word_ra
     if (frag_message_is_out_of(read, i + 1) && frag_message_line_is_any(read, i, runs_always))
         return is_observed(read, whole, i) || is_tried(read, whole.from, whole.to) ||
                frag_message_line_has_any(read, whole.from, i, owners);
-    /* "I tried it on my image and cuda was out of memory": behind a word that begins it */
-    size_t named = i + 1;
-    size_t out = frag_message_line_is_any(read, named + 1, states) ? named + 2 : named + 1;
-    if (frag_message_line_is_any(read, named, devices) && frag_message_is_out_of(read, out) &&
-        !frag_message_line_is_any(read, i, befores))
-        return is_seen(read, whole, i);
     /* "resulting in CUDA OOM" */
-    named = frag_message_line_is(read, i + 1, "in") || frag_message_line_is(read, i + 1, "to")
-                ? i + 2
-                : i + 1;
+    size_t named =
+        frag_message_line_is(read, i + 1, "in") || frag_message_line_is(read, i + 1, "to") ? i + 2
+                                                                                           : i + 1;
     if (frag_message_line_is_any(read, i, leads) &&
         frag_message_line_is_any(read, named, devices) && frag_message_is_out_of(read, named + 1))
         return true;
@@ -182,9 +186,6 @@ static bool is_event(const frag_message_split_line *read, size_t i, frag_word_ra
     if (i > whole.from && frag_message_line_is(read, whole.from, "yes") &&
         frag_message_line_is(read, i - 1, "it") && frag_message_line_is_any(read, i, is))
         return true;
-    /* "when I run it, there is CUDA out of memory" */
-    if (frag_message_line_is(read, i, "there") && frag_message_line_is_any(read, i + 1, states))
-        return is_seen(read, whole, i);
     bool is_same = frag_message_line_has_any(read, i + 1, i + 3, same); /* "facing the same OOM" */
     static frag_word_list firsts = {"getting", "got",    "hitting", "hit", "encountered",
                                     "facing",  "seeing", "seems",   NULL};
@@ -332,15 +333,33 @@ static bool is_certain(const frag_message_split_line *read, frag_word_range whol
     static frag_word_list killers = {"kill*", NULL}; /* "killed by the OOM killer" */
     frag_message_split_line part;
     size_t from = failure;
-    static frag_word_list turns = {"but", "resulting", "leading", "causing", NULL};
+    static frag_word_list guesses = {"think", "guess", "maybe", "could", NULL};
+    bool is_guessed = /* "I think it is too little?" */
+        read->text->bytes[read->words[whole.to - 1].end] == '?' &&
+        frag_message_line_has_any(read, whole.from, failure, guesses);
+    static frag_word_list turns = {"but", "resulting", "leading", "causing", "saying", NULL};
+    static frag_word_list says = {"says", "said", "saying", "tells", NULL};
+    bool is_quoted = frag_message_line_is_any(read, event, says);
     bool is_plain = is_complaint(read, event, whole);
     while (from > whole.from && !frag_message_line_is_any(read, from - 1, turns) &&
            !is_clause_of_me(read, from, whole.from) && !(is_plain && from == event + 1))
         from--;
     size_t last = failure + MEMORY < whole.to ? failure + MEMORY : whole.to - 1;
     frag_message_line_read(&part, read->text, read->words[from].at, read->words[last].end);
-    return !frag_message_is_other(&part) && !is_hedged(read, from, failure, has_figure) &&
+    return !is_guessed && !frag_message_is_other(&part) &&
+           !is_hedged(read, from, failure, has_figure, is_quoted) &&
            !frag_message_line_is_any(read, failure + 1, killers);
+}
+
+/* A failure, or in what is told of a device a "memory error", "VRAM issues", ComfyUI's "allocation
+ * on device". */
+static frag_message_failure find_trouble(const frag_message_split_line *part)
+{
+    frag_message_failure found = frag_message_find_failure(part);
+    for (size_t i = 0; i < part->count && !found.is_found; i++)
+        if (frag_message_is_memory_trouble(part, i))
+            found = (frag_message_failure){.is_found = true, .at = i};
+    return found;
 }
 
 /* The failure in what is told with the word i: leaves the words of it in read. */
@@ -353,14 +372,29 @@ static frag_message_failure find_told(frag_message_split_line *read, frag_word_r
         return none;
     frag_message_line_read(&part, read->text, read->words[told.from].at,
                            read->words[told.to - 1].end);
-    frag_message_failure found = frag_message_find_failure(&part);
-    if (!found.is_found || found.at > REACH ||
+    frag_message_failure found = find_trouble(&part);
+    if (!found.is_found || (found.at > REACH && told.from != i) ||
         !is_certain(read, whole, i, told.from + found.at, has_size(&part, found.at)) ||
         frag_message_is_explained(read, told.from + found.at) || frag_message_is_asked(read, whole))
         return none;
     size_t last = found.at + TAIL < part.count ? found.at + TAIL : part.count - 1;
     frag_message_line_read(read, part.text, part.words[0].at, part.words[last].end);
     return found;
+}
+
+/* "With this I am out of memory at once": a sentence of a person in which memory ran out, whatever
+ * the verb, that is about no text, cause or list. */
+static frag_message_failure find_account(frag_message_split_line *read, frag_word_range whole)
+{
+    static frag_word_list people = {"i", "my", "me", "mine", NULL};
+    static frag_word_list topics = {
+        "about",   "guide",   "tutorial",    "article", "read",    "killer", "common", "handler",
+        "wonder*", "whether", "understand*", "afraid",  "sorry",   "think",  "guess",  "from",
+        "against", "clear*",  "fix*",        "solve*",  "resolv*", NULL};
+    if (!frag_message_line_has_any(read, whole.from, whole.to, people) ||
+        frag_message_line_has_any(read, whole.from, whole.to, topics))
+        return (frag_message_failure){.is_found = false};
+    return find_told(read, whole, whole.from, whole);
 }
 
 /* Does the line name anything that can run out? */
@@ -391,5 +425,12 @@ frag_message_failure frag_message_find_witness(frag_message_split_line *read)
         if (found.is_found)
             return found;
     }
-    return frag_message_find_speech(read);
+    frag_message_failure found = frag_message_find_speech(read);
+    whole = (frag_word_range){0};
+    for (size_t i = names_memory(read) ? 0 : read->count; i < read->count && !found.is_found;
+         i = whole.to) {
+        whole = frag_message_line_sentence(read, i, ".?!;");
+        found = find_account(read, whole);
+    }
+    return found;
 }

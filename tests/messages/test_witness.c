@@ -83,9 +83,16 @@ static void what_happens_to_many_happened_to_nobody(void **state)
 static void chinese_says_it_without_blanks(void **state)
 {
     (void)state;
-    static const char *const out[] = {"推理时报OOM", "训练第3个epoch报oom", "一跑就OOM"};
+    static const char *const out[] = {"推理时报OOM",
+                                      "训练第3个epoch报oom",
+                                      "一跑就OOM",
+                                      "调小了还是会爆显存",
+                                      "跑着跑着显存炸了",
+                                      "上运行显示 OOM，请问要多大显存",
+                                      "GPUメモリが足りずに学習できなかった"};
     static const char *const not_out[] = {"如何避免OOM", "会不会OOM？", "不会OOM",
-                                          "12GB显存够不够？"};
+                                          "12GB显存够不够？",
+                                          "显存溢出可以通过调小batch size解决。"};
     assert_each(out, sizeof out / sizeof *out, true);
     assert_each(not_out, sizeof not_out / sizeof *not_out, false);
 }
@@ -120,6 +127,10 @@ static void persons_put_it_in_short(void **state)
         "Unfortunately my GPU runs out of memory during validation",
         "An out of memory error pops up when I click generate",
         "Thanks for your work, but on one RTX3090, I got out of memory",
+        "Training always goes out of memory after 50 steps",
+        "When I try to start it, it says there isn't enough memory for the buffer on the GPU",
+        "I'm out of VRAM with this",
+        "This uses too much VRAM for my card",
     };
     static const char *const not_out[] = {
         "Does it OOM on 8 GB?",
@@ -157,7 +168,86 @@ static void what_a_page_or_an_interface_says_is_no_message(void **state)
         ("This generally means that the GPU has crashed, or that the driver failed to allocate "
          "memory"),
         "メモリ不足の時には OOM Killer がプロセスを kill する",
+        "--lowvram tells the program to not allocate a VRAM scratch buffer.",
+        "Ein defekter Speicher ist nicht dasselbe wie zu wenig VRAM zu haben.",
     };
+    assert_each(not_out, sizeof not_out / sizeof *not_out, false);
+}
+
+static void a_memory_error_of_a_device_is_one(void **state)
+{
+    (void)state;
+    static const char *const out[] = {
+        "training dies at step 300 with a memory error on my 3090",
+        "I ran into memory issues with batch 8 on my 1080",
+        "When I run train.py, GPU memory problem occurred like this",
+        "GPU memory error",
+        "CUDA memory error on my laptop",
+        "I'm new here and keep getting this error called allocation on device. What is it?",
+        "Allocation on device error in KSampler",
+    };
+    static const char *const not_out[] = {
+        "memory error",
+        "I get a memory error, I have 32GB RAM",
+        "I got a MemoryError when loading 2000 images",
+        "GPU memory issues and how to avoid them",
+        "How to fix a GPU memory error",
+        "I see uncorrectable ECC memory errors on my GPU",
+        "I get illegal memory access errors on my GPU",
+    };
+    assert_each(out, sizeof out / sizeof *out, true);
+    assert_each(not_out, sizeof not_out / sizeof *not_out, false);
+}
+
+static void a_person_tells_it_with_any_verb(void **state)
+{
+    (void)state;
+    static const char *const out[] = {
+        "I had to restart the kernel after OOM",
+        "After OOM my process hangs",
+        "Turns out my VRAM is not enough to test these",
+        "I can reproduce the OOM",
+        "When generating a large image, it will OOM just before the end",
+        "On training it is fine, but when on validation, I will get an OOM error",
+        "I have a 960 GPU card with 4 GB RAM and demo.py complains insufficient memory",
+        "OOM happens when I run inference.py, may I ask how to solve it?",
+        "With the new driver my GPU memory overflows",
+        "Your crash log says that you ran out of VRAM.",
+        "It stopped when it ran out of memeory of my GPU",
+        "My laptop has 4 GB of GPU memory. It seems still not enough to run the model.",
+        "It almost loads before crashing, saying that my GPU reported that it ran out of memory",
+    };
+    static const char *const not_out[] = {
+        "I use gradient checkpointing against OOM",
+        "I am afraid of OOM",
+        "I'd prefer a GPU OOM to that",
+        "It is failing, I think due to lack of memory?",
+        "Die GPUOutOfMemoryError Schnittstelle der WebGPU API beschreibt einen Fehler",
+        "My PR makes OOM errors clearer",
+        "I solved the out of memory problem by setting the batch to 1",
+        "My question is whether an OOM is counted",
+        "It says you are running out of memory if no kernel fits",
+        "16GB seems not enough, typically we use 32GB cards, or else there is an OOM issue",
+    };
+    assert_each(out, sizeof out / sizeof *out, true);
+    assert_each(not_out, sizeof not_out / sizeof *not_out, false);
+}
+
+static void a_title_or_a_form_names_it_in_a_word(void **state)
+{
+    (void)state;
+    static const char *const out[] = {
+        "Training OOM",
+        "OOM 4090",
+        "OOM in validation",
+        "### Expected behavior\nIt runs\n\n### Actual behavior\nOOM\n\n### Version\n1.2",
+    };
+    static const char *const not_out[] = {
+        "Handling OOM",
+        "About OOM",
+        "### What it means\nIt runs\n\n### Glossary\nOOM\n",
+    };
+    assert_each(out, sizeof out / sizeof *out, true);
     assert_each(not_out, sizeof not_out / sizeof *not_out, false);
 }
 
@@ -169,6 +259,9 @@ int main(void)
         cmocka_unit_test(what_happens_to_many_happened_to_nobody),
         cmocka_unit_test(chinese_says_it_without_blanks),
         cmocka_unit_test(persons_put_it_in_short),
+        cmocka_unit_test(a_memory_error_of_a_device_is_one),
+        cmocka_unit_test(a_person_tells_it_with_any_verb),
+        cmocka_unit_test(a_title_or_a_form_names_it_in_a_word),
         cmocka_unit_test(what_a_page_or_an_interface_says_is_no_message),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
