@@ -38,9 +38,9 @@
 
 enum {
     ROOMS = 200,
-    TRACES = 30,
-    PIECES = 20,
-    LOOPS = 30,
+    TRACES = 90,
+    PIECES = 60,
+    LOOPS = 90,
     EVENTS_MAX = 400,
     PLANNED_EVENTS_MAX = 200, /* plans of longer ones take long */
     CHECK_EVERY = 16
