@@ -41,8 +41,10 @@ enum {
     TRACES = 90,
     PIECES = 60,
     LOOPS = 90,
+    LONG_LOOPS = 12,
+    LONG_EVENTS = 3500, /* from where on it is looked for what repeats */
     EVENTS_MAX = 400,
-    PLANNED_EVENTS_MAX = 200, /* plans of longer ones take long */
+    PLANNED_EVENTS_MAX = 200, /* plans of longer ones take long, but of what repeats */
     CHECK_EVERY = 16
 };
 
@@ -237,33 +239,22 @@ static void run_again(told_case *at, const frag_run_options *options, uint64_t s
     expect(run(at, options, &result) && sum_of_run(&result) == sum, how, &at->what);
 }
 
-/* Steps that repeat are left out, and nothing comes of it; nor of audits, of those who look on, and
- * of a log. */
-static bool tell_run(frag_text *out, told_case *at, frag_run_result *plain)
+/* With a log and audits, and somebody looking on. Returns a sum of what was seen. */
+static uint64_t look(told_case *at, const frag_run_result *plain)
 {
     char *log = NULL;
     size_t log_bytes = 0;
     uint64_t seen = 0;
-    const frag_run_options usual = {.is_oom_skipped = at->what.is_oom_skipped};
-    if (!run(at, &usual, plain)) {
-        frag_text_add(out, "refused\n");
-        return false;
-    }
-    uint64_t sum = sum_of_run(plain);
     frag_run_result counted = *plain;
     counted.has_at_peak = false;
-    frag_run_options options = usual;
-    options.spare = spare;
-    options.repeats = at->repeats;
-    if (at->repeats->count > 0)
-        run_again(at, &options, sum, "another run with repeats");
     at->timeline = frag_timeline_create(at->trace->event_count,
                                         FRAG_TIMELINE_SAMPLES_MIN + plain->replay.events % 40);
-    options.repeats = NULL;
-    options.is_layout_skipped = true;
-    options.check_every = CHECK_EVERY;
-    options.observer = look_at;
-    options.observer_context = at;
+    const frag_run_options options = {.is_oom_skipped = at->what.is_oom_skipped,
+                                      .is_layout_skipped = true,
+                                      .spare = spare,
+                                      .check_every = CHECK_EVERY,
+                                      .observer = look_at,
+                                      .observer_context = at};
     at->device.driver_log = open_memstream(&log, &log_bytes);
     run_again(at, &options, sum_of_run(&counted), "another run that is looked at");
     fclose(at->device.driver_log);
@@ -272,6 +263,24 @@ static bool tell_run(frag_text *out, told_case *at, frag_run_result *plain)
     add_timeline(&seen, at->timeline);
     frag_timeline_destroy(at->timeline);
     free(log);
+    return seen;
+}
+
+/* Steps that repeat are left out, and nothing comes of it. */
+static bool tell_run(frag_text *out, told_case *at, frag_run_result *plain)
+{
+    const frag_run_options usual = {.is_oom_skipped = at->what.is_oom_skipped};
+    if (!run(at, &usual, plain)) {
+        frag_text_add(out, "refused\n");
+        return false;
+    }
+    uint64_t sum = sum_of_run(plain);
+    frag_run_options options = usual;
+    options.spare = spare;
+    options.repeats = at->repeats;
+    if (at->repeats->count > 0)
+        run_again(at, &options, sum, "another run with repeats");
+    uint64_t seen = at->trace->event_count < LONG_EVENTS ? look(at, plain) : 0;
     frag_text_add(out, "%" PRIu64 " failed, %" PRIu64 " reserved, %08" PRIx32 ", seen %08" PRIx32,
                   plain->replay.failed_requests, plain->replay.peak.reserved_bytes,
                   (uint32_t)(sum >> 32), (uint32_t)(seen >> 32));
@@ -470,7 +479,8 @@ static void draw_device(told_case *at, frag_device_description *card, uint64_t *
 }
 
 /* Every policy once, on devices and with options by chance. */
-static void tell_policies(frag_text *out, const frag_recording *recording, uint64_t seed)
+static void tell_policies(frag_text *out, const frag_recording *recording, uint64_t seed,
+                          uint64_t planned_max)
 {
     const frag_trace *trace = &recording->traces[0];
     uint64_t bits = (seed + 1) * 0x9e3779b97f4a7c15u;
@@ -488,7 +498,7 @@ static void tell_policies(frag_text *out, const frag_recording *recording, uint6
                         .repeats = &repeats};
         draw_device(&at, &card, &bits);
         bool has_capacity = draw(&bits, 4) == 0;
-        if (frag_policy_engine_of(ops)->planner == NULL || trace->event_count <= PLANNED_EVENTS_MAX)
+        if (frag_policy_engine_of(ops)->planner == NULL || trace->event_count <= planned_max)
             tell_case(out, &at, has_capacity);
         free(at.what.policy);
     }
@@ -585,22 +595,23 @@ static void tell_lifetimes(frag_text *out, const frag_recording *recording, cons
     frag_text_add(out, ", lifetimes %d %08" PRIx32 "\n", found != NULL, (uint32_t)(sum >> 32));
 }
 
-static void tell_recording(frag_text *out, const frag_recording *recording, uint64_t seed)
+static void tell_recording(frag_text *out, const frag_recording *recording, uint64_t seed,
+                           uint64_t planned_max)
 {
     const frag_trace *trace = &recording->traces[0];
     tell_openings(out, trace);
     tell_demand(out, trace);
     tell_figures(out, recording, trace);
     tell_lifetimes(out, recording, trace);
-    tell_policies(out, recording, seed);
+    tell_policies(out, recording, seed, planned_max);
 }
 
-static void tell_text(frag_text *out, const char *text, uint64_t seed)
+static void tell_text(frag_text *out, const char *text, uint64_t seed, uint64_t planned_max)
 {
     frag_recording recording;
     frag_findings findings;
     frag_test_load_well(text, &recording, &findings);
-    tell_recording(out, &recording, seed);
+    tell_recording(out, &recording, seed, planned_max);
     frag_recording_destroy(&recording);
 }
 
@@ -616,7 +627,7 @@ static void tell_random(frag_text *out)
             continue;
         frag_text_add(out, "trace %" PRIu64 ", %zu events\n", seed, trace.count);
         random_trace_write(&trace, &text);
-        tell_text(out, text.bytes, seed);
+        tell_text(out, text.bytes, seed, PLANNED_EVENTS_MAX);
         pinned_fold(out, from, "trace");
         frag_text_destroy(&text);
         count++;
@@ -637,7 +648,7 @@ static void tell_piece(frag_text *out, const frag_recording *whole, uint64_t see
         return;
     frag_text_add(out, "from %" PRIu64 ", %" PRIu64 " blocks before\n", first,
                   piece.traces[0].stats.initial_count);
-    tell_recording(out, &piece, seed);
+    tell_recording(out, &piece, seed, PLANNED_EVENTS_MAX);
     frag_recording_destroy(&piece);
 }
 
@@ -727,13 +738,14 @@ static void write_step(frag_text *text, bool *is_live, uint32_t slot, uint64_t b
     is_live[slot] = !is_live[slot];
 }
 
-/* One time is another one now and then; most bodies end with nothing held. */
-static void write_loop(frag_text *text, uint64_t *bits)
+/* So many events or more. One time is another one now and then; most bodies end with nothing held.
+ */
+static void write_loop(frag_text *text, uint64_t *bits, uint64_t events)
 {
     loop_body body;
     bool is_live[LOOP_SLOTS + 1] = {false};
     draw_body(&body, bits);
-    uint64_t times = 2 + draw(bits, 20);
+    uint64_t times = 2 + draw(bits, 20) + events / body.count;
     uint64_t odd = draw(bits, 2) == 0 ? draw(bits, times) : times;
     bool is_emptied = draw(bits, 5) != 0;
     for (uint64_t i = 0; i < times; i++) {
@@ -758,15 +770,15 @@ static void write_loop(frag_text *text, uint64_t *bits)
 
 static void tell_loops(frag_text *out)
 {
-    for (uint64_t seed = 1; seed <= LOOPS; seed++) {
+    for (uint64_t seed = 1; seed <= LOOPS + LONG_LOOPS; seed++) {
         frag_text text = {0};
         uint64_t bits = seed * 0x9e3779b97f4a7c15u;
         size_t from = out->length;
         frag_text_add(&text, "# fraglab trace 1\n");
         for (uint64_t phases = 1 + draw(&bits, 2); phases > 0; phases--)
-            write_loop(&text, &bits);
+            write_loop(&text, &bits, seed > LOOPS ? LONG_EVENTS : 0);
         frag_text_add(out, "loops %" PRIu64 "\n", seed);
-        tell_text(out, text.bytes, seed);
+        tell_text(out, text.bytes, seed, FRAG_UNLIMITED);
         pinned_fold(out, from, "loops");
         frag_text_destroy(&text);
     }
