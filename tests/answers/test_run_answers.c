@@ -70,7 +70,22 @@ static uint64_t draw(uint64_t *bits, uint64_t limit)
 /* Any number of so many bits or fewer, all lengths alike. */
 static uint64_t draw_bits(uint64_t *bits, unsigned count)
 {
-    return xorshift_next(bits) >> (64 - count + draw(bits, count));
+    uint64_t unused = 64 - count + draw(bits, count);
+    return xorshift_next(bits) >> unused;
+}
+
+static frag_policy_limits draw_limits(uint64_t *bits)
+{
+    frag_policy_limits limits;
+    limits.request_count = 1 + draw_bits(bits, 40);
+    limits.live_count_max = 1 + (uint32_t)draw_bits(bits, 31);
+    limits.stream_count = 1 + (uint32_t)draw_bits(bits, 6);
+    limits.pool_count = 1 + (uint32_t)draw_bits(bits, 6);
+    limits.requested_bytes_total = draw_bits(bits, 44);
+    limits.peak_requested_bytes = draw_bits(bits, 40);
+    limits.initial_segment_count = (uint32_t)draw_bits(bits, 10);
+    limits.use_count = draw_bits(bits, 14);
+    return limits;
 }
 
 static void tell_rooms(frag_text *out)
@@ -82,15 +97,7 @@ static void tell_rooms(frag_text *out)
         uint64_t sum = 0;
         for (int k = 0; k < ROOMS; k++) {
             policy_case what = policy_case_draw(ops, &trace, &bits);
-            const frag_policy_limits limits = {.request_count = 1 + draw_bits(&bits, 24),
-                                               .live_count_max = 1 + (uint32_t)draw_bits(&bits, 20),
-                                               .stream_count = 1 + (uint32_t)draw_bits(&bits, 6),
-                                               .pool_count = 1 + (uint32_t)draw_bits(&bits, 6),
-                                               .requested_bytes_total = draw_bits(&bits, 44),
-                                               .peak_requested_bytes = draw_bits(&bits, 40),
-                                               .initial_segment_count =
-                                                   (uint32_t)draw_bits(&bits, 10),
-                                               .use_count = draw_bits(&bits, 14)};
+            const frag_policy_limits limits = draw_limits(&bits);
             frag_policy_spec spec;
             frag_error error = {0};
             if (frag_policy_spec_parse(what.policy, &spec, &error)) {
@@ -444,8 +451,9 @@ static void draw_card(frag_device_description *card, uint64_t *bits)
     uint64_t up_to = 0;
     for (uint64_t left = draw(bits, 5); left > 0; left--) {
         up_to += 1 + draw(bits, 64 * FRAG_KIB);
-        card->footprint.classes[card->footprint.count++] = (frag_footprint_class){
-            .up_to_bytes = up_to, .takes_bytes = up_to + draw(bits, 2) * draw(bits, 4096)};
+        uint64_t more = draw(bits, 2) == 0 ? draw(bits, 4096) : 0;
+        card->footprint.classes[card->footprint.count++] =
+            (frag_footprint_class){.up_to_bytes = up_to, .takes_bytes = up_to + more};
     }
     card->reuse = (frag_reuse)draw(bits, FRAG_REUSE_OTHER + 1);
     card->has_latency = draw(bits, 2) == 0;
@@ -464,13 +472,14 @@ static void draw_card(frag_device_description *card, uint64_t *bits)
 
 static void draw_device(told_case *at, frag_device_description *card, uint64_t *bits)
 {
-    at->device = (frag_device_spec){
-        .capacity_bytes = at->what.capacity_bytes,
-        .used_by_others_bytes = draw(bits, 3) == 0 ? draw(bits, 8 * FRAG_MIB) : 0,
-        .page_bytes = at->what.page_bytes,
-        .fail_call = at->what.fail_call,
-        .is_rule_given = draw(bits, 2) == 0,
-        .address_rule = (frag_address_rule)draw(bits, FRAG_ADDRESS_RECORDED + 1)};
+    frag_device_spec *device = &at->device;
+    *device = (frag_device_spec){.capacity_bytes = at->what.capacity_bytes,
+                                 .page_bytes = at->what.page_bytes,
+                                 .fail_call = at->what.fail_call};
+    if (draw(bits, 3) == 0)
+        device->used_by_others_bytes = draw(bits, 8 * FRAG_MIB);
+    device->is_rule_given = draw(bits, 2) == 0;
+    device->address_rule = (frag_address_rule)draw(bits, FRAG_ADDRESS_RECORDED + 1);
     if (draw(bits, 3) == 0)
         return;
     draw_card(card, bits);
