@@ -470,6 +470,27 @@ static void draw_card(frag_device_description *card, uint64_t *bits)
     }
 }
 
+/* What is a text keeps its default where it is not known how it is written: classes are a number or
+ * a list, which has to ascend by 512 bytes. */
+static void draw_classes(char **policy, uint64_t *bits)
+{
+    frag_text text = {0};
+    uint64_t size = 0;
+    frag_text_add(&text, "%s%cclasses=", *policy, strchr(*policy, ':') != NULL ? ',' : ':');
+    if (draw(bits, 2) == 0) {
+        frag_text_add(&text, "%" PRIu64, draw(bits, 70));
+    } else {
+        for (uint64_t left = 1 + draw(bits, 6); left > 0; left--) {
+            size += draw(bits, 12) != 0 ? 512 * (1 + draw(bits, 2000)) : draw(bits, 1024);
+            frag_text_add(&text, "%s%" PRIu64, text.bytes[text.length - 1] == '=' ? "[" : ",",
+                          size);
+        }
+        frag_text_add(&text, "]");
+    }
+    free(*policy);
+    *policy = text.bytes;
+}
+
 static void draw_device(told_case *at, frag_device_description *card, uint64_t *bits)
 {
     frag_device_spec *device = &at->device;
@@ -506,6 +527,8 @@ static void tell_policies(frag_text *out, const frag_recording *recording, uint6
                         .trace = trace,
                         .repeats = &repeats};
         draw_device(&at, &card, &bits);
+        if (strcmp(ops->name, "size-class") == 0 && draw(&bits, 2) == 0)
+            draw_classes(&at.what.policy, &bits);
         bool has_capacity = draw(&bits, 4) == 0;
         if (frag_policy_engine_of(ops)->planner == NULL || trace->event_count <= planned_max)
             tell_case(out, &at, has_capacity);
