@@ -22,8 +22,8 @@
 #include "tests/support/xorshift.h"
 
 enum {
-    TRACES = 10,
-    FOLDED_TRACES = 290,
+    TRACES = 6,
+    FOLDED_TRACES = 294,
     PROGRAMS = 30,
     RELEASE_TRACES = 40,
     EVENTS_MAX = 3000,
