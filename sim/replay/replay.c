@@ -619,6 +619,7 @@ bool frag_replay_advance(frag_replay *replay, uint64_t until, frag_error *error)
     bool is_watched = options->observer != NULL || options->on_note != NULL ||
                       replay->places != NULL || replay->device->log.stream != NULL;
     step = is_watched ? 1 : step;
+    const frag_event *first = replay->now;
     while (frag_replay_event(replay) < end && !replay->has_stopped) {
         uint64_t start = frag_replay_event(replay);
         uint64_t stop = end - start < step ? end : start + step;
@@ -641,6 +642,9 @@ bool frag_replay_advance(frag_replay *replay, uint64_t until, frag_error *error)
             break;
         }
     }
+    /* A search may try many capacities that the state at the start does not fit in. */
+    if (replay->now == first && frag_is_cancelled(options->context))
+        replay->result.is_interrupted = true;
     return true;
 }
 

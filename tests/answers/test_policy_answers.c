@@ -22,8 +22,8 @@
 #include "tests/support/xorshift.h"
 
 enum {
-    TRACES = 20,
-    FOLDED_TRACES = 280,
+    TRACES = 6,
+    FOLDED_TRACES = 294,
     PROGRAMS = 30,
     RELEASE_TRACES = 40,
     EVENTS_MAX = 3000,

@@ -34,7 +34,7 @@ for what in "$@"; do
     explain) pin test_oom_answers tests/data/oom-messages/answers.txt.zst ;;
     answers)
         sh tests/golden_logs.sh
-        for pair in policy:policies reader:readers snapshot:snapshots trace:traces message:messages sentence:sentences plan:plans verify:verify row:rows explain:explanations study:studies border:borders fix:fixes golden:golden program:programs sweep:sweeps form:forms damage:damages database:databases byte:bytes setup:setups evidence:evidence log:logs value:values rank:ranks; do
+        for pair in policy:policies reader:readers snapshot:snapshots trace:traces message:messages sentence:sentences plan:plans verify:verify row:rows explain:explanations study:studies border:borders fix:fixes golden:golden program:programs sweep:sweeps form:forms damage:damages database:databases byte:bytes setup:setups evidence:evidence log:logs value:values rank:ranks run:runs; do
             pin "test_${pair%:*}_answers" "tests/data/answers/${pair#*:}.txt.zst"
         done
         run_bats tests/answers/commands.bats .

@@ -839,9 +839,32 @@ static void agrees_with_trying_every_capacity_where_ranges_end(void **state)
     }
 }
 
+static bool always_cancels(void *user)
+{
+    return user != NULL;
+}
+
+static void a_search_ends_when_told_where_no_run_comes_to_its_first_event(void **state)
+{
+    (void)state;
+    frag_recording recording;
+    frag_policy_spec spec;
+    frag_capacity_result found;
+    frag_error error = {0};
+    const frag_context context = {.is_cancelled = always_cancels, .user = &spec};
+    const frag_device_spec device = {.capacity_bytes = FRAG_UNLIMITED, .page_bytes = 1};
+    assert_true(frag_policy_spec_parse("mxnet-round", &spec, &error));
+    frag_test_recording("alloc 0 9000000 initial\nfree 0\n", &recording);
+    const frag_run_setup setup = {&recording, recording.traces, spec.ops, spec.values, &device};
+    assert_true(frag_find_capacity(&setup, NULL, &context, &found, &error) && found.runs < 10);
+    frag_policy_spec_destroy(&spec);
+    frag_recording_destroy(&recording);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_search_ends_when_told_where_no_run_comes_to_its_first_event),
         cmocka_unit_test(parts_at_the_peak_add_up_to_reserved),
         cmocka_unit_test(a_request_that_names_its_place_gets_it),
         cmocka_unit_test(a_place_may_lie_right_behind_the_one_before),
