@@ -27,7 +27,7 @@
 #define CORPUS "tests/fuzz/corpus/"
 #define FILE_BYTES_MAX ((size_t)1 << 16)
 #define LOOK_BYTES 700
-#define FOLDED_TIMES 5 /* as many changes as are told one by one */
+#define TOLD_PART 18 /* such a part of the changes is told one by one */
 #define BORDER_CHANGES 3240
 
 typedef void teller(frag_text *out, const char *bytes, size_t count);
@@ -176,20 +176,20 @@ static const struct {
     uint64_t changes; /* of each file */
     bool is_binary;
 } readers[] = {
-    {"device_log", ".records", tell_device_log, 60, true},
-    {"fgt", NULL, tell_any, 60, true},
-    {"golden", "-1", tell_golden, 150, false},
-    {"kineto_trace", NULL, tell_any, 200, false},
-    {"memory_timeline", NULL, tell_any, 100, false},
-    {"message", NULL, tell_message, 100, false},
-    {"minimalloc_csv", NULL, tell_any, 150, false},
-    {"pytorch_conf", NULL, tell_settings, 200, false},
-    {"rmm_log", NULL, tell_any, 200, false},
-    {"snapshot_text", NULL, tell_snapshot, 400, false},
-    {"stalloc_log", NULL, tell_any, 200, false},
-    {"text_trace", NULL, tell_text, 400, false},
-    {"yaml", NULL, tell_card, 150, false},
-    {"pickle", ".py", tell_snapshot, 100, true},
+    {"device_log", ".records", tell_device_log, 360, true},
+    {"fgt", NULL, tell_any, 360, true},
+    {"golden", "-1", tell_golden, 900, false},
+    {"kineto_trace", NULL, tell_any, 1200, false},
+    {"memory_timeline", NULL, tell_any, 600, false},
+    {"message", NULL, tell_message, 600, false},
+    {"minimalloc_csv", NULL, tell_any, 900, false},
+    {"pytorch_conf", NULL, tell_settings, 1200, false},
+    {"rmm_log", NULL, tell_any, 1200, false},
+    {"snapshot_text", NULL, tell_snapshot, 2400, false},
+    {"stalloc_log", NULL, tell_any, 1200, false},
+    {"text_trace", NULL, tell_text, 2400, false},
+    {"yaml", NULL, tell_card, 900, false},
+    {"pickle", ".py", tell_snapshot, 600, true},
 };
 
 /* From how many of its bytes on a file is taken for what, and where 'x' stands behind them. */
@@ -257,11 +257,12 @@ static void tell_file(frag_text *out, size_t reader, const char *name)
     sentences = 0;
     tell_detection(out, &file, false);
     tell_detection(out, &file, true);
-    for (uint64_t i = 0; i < readers[reader].changes; i++)
+    uint64_t changes = readers[reader].changes;
+    for (uint64_t i = 0; i < changes / TOLD_PART; i++)
         tell_change(out, reader, &file, false, i);
     size_t from = out->length;
-    for (uint64_t i = 0; i < readers[reader].changes * FOLDED_TIMES; i++)
-        tell_change(out, reader, &file, false, readers[reader].changes + i);
+    for (uint64_t i = changes / TOLD_PART; i < changes; i++)
+        tell_change(out, reader, &file, false, i);
     pinned_fold(out, from, "  more changes");
     frag_text_add(out, "  sentences: %08" PRIx32 "\n", (uint32_t)(sentences >> 32));
     from = out->length;

@@ -28,7 +28,8 @@ policy_case policy_case_draw(const frag_policy_ops *ops, const frag_trace *trace
 
 /* Runs the case five ways: as any run; watched, which takes another loop of the engine and must
  * give the same result; returning to a state that it kept, which must, too; on devices of other
- * capacities that should give the same run; and with every answer held against the slow checker. All are audited every check_every events. */
+ * capacities that should give the same run; and with every answer held against the slow checker.
+ * All are audited every check_every events. */
 void policy_case_run(const policy_case *what, const frag_recording *recording, uint64_t check_every,
                      policy_outcome *outcome);
 
