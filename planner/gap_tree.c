@@ -118,7 +118,8 @@ static void visit_nodes(frag_gap_tree *tree, uint32_t lower, uint32_t upper,
 {
     uint32_t low = lower + tree->leaf_count;
     uint32_t high = upper + tree->leaf_count;
-    uint32_t low_path = 0; /* the nodes whose paths to the root are still to come */
+    /* What is above the last of the nodes, which is above the others of its side, too. */
+    uint32_t low_path = 0;
     uint32_t high_path = 0;
     while (low < high || low_path > 0 || high_path > 0) {
         low_path /= 2;
@@ -130,13 +131,12 @@ static void visit_nodes(frag_gap_tree *tree, uint32_t lower, uint32_t upper,
             visit(tree, &tree->nodes[high_path], false, taken);
         if (low < high && (low & 1) != 0) {
             visit(tree, &tree->nodes[low], true, taken);
-            low_path = low_path > 0 ? low_path : low;
-            low++;
+            low_path = low++;
         }
         if (low < high && (high & 1) != 0) {
             high--;
             visit(tree, &tree->nodes[high], true, taken);
-            high_path = high_path > 0 ? high_path : high;
+            high_path = high;
         }
         low /= 2;
         high /= 2;
