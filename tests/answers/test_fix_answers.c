@@ -23,7 +23,7 @@
 #include "tests/support/pinned_lines.h"
 #include "tests/support/xorshift.h"
 
-enum { SETTINGS = 2, KNOBS_MAX = 5 };
+enum { SETTINGS = 3, KNOBS_MAX = 8 };
 
 static const char *const models[] = {"bart",     "bert", "distilbert", "gemma",        "gemma2",
                                      "gpt-neox", "gpt2", "llama",      "mistral",      "mixtral",
@@ -67,6 +67,12 @@ static const char *const knobs[][2] = {{"task", "train"},
                                        {"no_grad", "false"},
                                        {"empty_cache", "1"},
                                        {"lora_dropout", "0.1"},
+                                       {"devices", "2"},
+                                       {"parallel", "ddp"},
+                                       {"parallel", "zero1"},
+                                       {"parallel", "fsdp"},
+                                       {"parallel", "pipeline"},
+                                       {"loss", "chunked"},
                                        {"target_tokens", "24"}};
 
 static void draw_knobs(frag_workload *workload, uint64_t *bits, frag_text *out)

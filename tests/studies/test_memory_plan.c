@@ -228,8 +228,8 @@ static void an_answer_that_fails_at_once_fails(void **state)
         frag_error error = {0};
         frag_fit_attempt attempt;
         frag_fitter *fitter = frag_fitter_create(NULL, NULL, &error);
-        assert_true(frag_fit_try(fitter, &of->setting, &of->card, plan->usable_bytes, &attempt,
-                                 &error));
+        assert_true(
+            frag_fit_try(fitter, &of->setting, &of->card, plan->usable_bytes, &attempt, &error));
         assert_int_equal(attempt.fits, replay_all(plan, &of->setting).fits);
         assert_true(attempt.bound_bytes <= plan->as_is.result.peak.requested_bytes);
         at_once += attempt.is_bound_part && attempt.bound_bytes <= plan->usable_bytes;
@@ -263,6 +263,37 @@ static void expect_best(const frag_memory_plan *plan)
         less.levels[fix] = 0;
         frag_fix_apply_all(&plan->base, &less, &setting);
         assert_true(plan->answer.choice.levels[fix] == 0 || !replay_all(plan, &setting).fits);
+    }
+}
+
+/* Weights of 4 bits are computed with under autocast where adapters are, and in training; else as
+ * they are. */
+static void quantised_weights_have_the_precision_that_their_adapters_need(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *run;
+        frag_precision precision;
+    } cases[] = {
+        {"{task: evaluate}", FRAG_PRECISION_BF16},
+        {"{task: evaluate, lora_rank: 4}", FRAG_PRECISION_AMP_BF16},
+        {"{task: evaluate, precision: fp16}", FRAG_PRECISION_FP16},
+        {"{task: train}", FRAG_PRECISION_AMP_BF16},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        frag_text yaml = {0};
+        frag_text_add(&yaml, "model: {family: llama, layers: 2, heads: 4, width: 64}\nrun: %s",
+                      cases[i].run);
+        frag_memory_plan *plan = plan_on(yaml.bytes, "80GiB");
+        const frag_fix *fix = frag_fix_named("quantize", NULL);
+        frag_fit_setting setting;
+        memcpy(&setting, &plan->base.setting, sizeof setting);
+        assert_int_equal(fix->count_levels(&plan->base), 1);
+        fix->apply(&plan->base, 1, &setting);
+        assert_int_equal(setting.workload.precision, cases[i].precision);
+        assert_int_equal(setting.workload.lora_rank > 0, i % 2 == 1);
+        frag_text_destroy(&yaml);
+        frag_free(plan);
     }
 }
 
@@ -343,6 +374,7 @@ int main(void)
         cmocka_unit_test(a_trace_can_end_early),
         cmocka_unit_test(an_answer_that_fails_at_once_fails),
         cmocka_unit_test(a_plan_says_what_whole_replays_say),
+        cmocka_unit_test(quantised_weights_have_the_precision_that_their_adapters_need),
         cmocka_unit_test(a_plan_can_be_interrupted_at_any_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
