@@ -52,6 +52,13 @@ options() {
     [ "$count" -ge 50 ]
 }
 
+@test "chunks of a loss need no gradient where nothing does" {
+    for task in train evaluate; do
+        ./fraglab trace generate "$here/models/llama-tiny.json" --task $task --loss chunked --loss-chunk 8 --tokens 32 -f -o "$out/a.fgt"
+        ./fraglab trace check "$out/a.fgt"
+    done
+}
+
 @test "the same description gives the same bytes, another seed other ones" {
     ./fraglab trace generate traces/workloads/gpt2-varying.yaml -o "$out/a.fgt"
     ./fraglab trace generate traces/workloads/gpt2-varying.yaml -o "$out/b.fgt"

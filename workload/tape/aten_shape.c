@@ -115,10 +115,11 @@ frag_tensor frag_aten_split_next(frag_tape *tape, frag_tensor whole, uint64_t co
 {
     frag_tensor made = frag_tape_view(tape, whole, count);
     frag_node *part = frag_tape_record(tape, part_backward, &whole, 1, &made, 1);
-    if (part != NULL) {
+    uint32_t number = frag_tape_tensor_node(tape, made);
+    if (number != 0) {
         frag_node *node = frag_tape_node(tape, frag_tape_tensor_node(tape, whole));
         part->numbers[0] = node->numbers[1];
-        node->numbers[1] = frag_tape_tensor_node(tape, made);
+        node->numbers[1] = number;
     }
     return made;
 }
