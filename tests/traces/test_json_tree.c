@@ -263,6 +263,29 @@ static void hostile_depth_and_numbers_are_refused(void **state)
     frag_pickle_destroy(tree);
 }
 
+/* Each would take more memory than the bytes that it is made of. */
+static void more_brackets_than_a_snapshot_has_are_refused(void **state)
+{
+    (void)state;
+    for (size_t count = 300000; count <= 900000; count += 600000) {
+        frag_text text = {0};
+        frag_pickle *tree = NULL;
+        frag_pickle_value root = 0;
+        frag_error error;
+        frag_text_add(&text, "[");
+        for (size_t i = 0; i < count; i++)
+            frag_text_add(&text, "[],");
+        frag_text_add(&text, "0]");
+        bool is_read = read_text(text.bytes, &tree, &root, &error);
+        assert_int_equal(is_read, count < 600000);
+        if (!is_read)
+            assert_string_equal(error.sentence,
+                                "has more brackets than a snapshot of its size can have");
+        frag_pickle_destroy(tree);
+        frag_text_destroy(&text);
+    }
+}
+
 /* ---- snapshots */
 
 #define SEGMENT                                                                                    \
@@ -429,6 +452,7 @@ int main(void)
         cmocka_unit_test(long_values_go_through_the_window),
         cmocka_unit_test(what_is_no_json_is_refused_with_its_offset),
         cmocka_unit_test(hostile_depth_and_numbers_are_refused),
+        cmocka_unit_test(more_brackets_than_a_snapshot_has_are_refused),
         cmocka_unit_test(a_snapshot_is_found_wherever_it_stands),
         cmocka_unit_test(a_snapshot_of_the_profiler_has_requests_and_no_segments),
         cmocka_unit_test(what_was_there_before_is_counted_once),
