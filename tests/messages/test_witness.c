@@ -42,6 +42,8 @@ static void how_it_ended_is_told(void **state)
         "Increase the batch size until OOM, then halve it.",
         "Raise num_ctx until you run out of VRAM.",
         "GPU memory usage is growing by about 2MiB and never decreasing",
+        "Error: insufficient permissions for GPU memory counters",
+        "Insufficient data to estimate GPU memory",
     };
     assert_each(out, sizeof out / sizeof *out, true);
     assert_each(not_out, sizeof not_out / sizeof *not_out, false);
