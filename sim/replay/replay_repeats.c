@@ -108,7 +108,8 @@ static void keep(const frag_replay *replay, layout *into)
     for (uint32_t i = 0; i < FRAG_DEVICE_CALL_COUNT; i++)
         into->calls += replay->device->counts.calls[i];
     frag_replay_walk(replay, add_piece, into);
-    qsort(into->pieces, into->count, sizeof *into->pieces, compare_pieces);
+    if (into->count > 0)
+        qsort(into->pieces, into->count, sizeof *into->pieces, compare_pieces);
     keep_memories(replay, into);
 }
 
