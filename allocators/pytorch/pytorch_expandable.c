@@ -437,6 +437,18 @@ void frag_pytorch_end_ranges(frag_policy *policy, uint64_t address)
     }
 }
 
+/* Whether memory from before the trace lies in a range that began below it. */
+static void note_adopted(const frag_policy *policy, uint32_t list, uint64_t address, uint64_t bytes,
+                         bool is_beyond)
+{
+    for (uint32_t i = 1; i < policy->range_count; i++) {
+        const frag_pytorch_range *range = &policy->ranges[i];
+        if (range->bytes > 0 && range->list == list && range->base < address &&
+            (is_beyond || address - range->base < range->bytes))
+            note_range(policy, range->page_bytes, address + bytes - range->base, is_beyond);
+    }
+}
+
 uint32_t frag_pytorch_adopt_range(frag_policy *policy, uint32_t list, uint64_t address,
                                   uint64_t bytes)
 {
@@ -446,6 +458,7 @@ uint32_t frag_pytorch_adopt_range(frag_policy *policy, uint32_t list, uint64_t a
                           address + bytes > frag_pytorch_at(policy, id)->address +
                                                 frag_pytorch_at(policy, id)->bytes))
         id = policy->ages[id];
+    note_adopted(policy, list, address, bytes, id == NONE);
     if (id == NONE) {
         /* Where the range began is not recorded; the lowest mapped address is the likeliest place.
          */
