@@ -6,8 +6,8 @@
 #include "base/bytes.h"
 #include "base/memory.h"
 #include "base/text_stream.h"
-#include "studies/explain/explain_json.h"
 #include "studies/explain/explain_recording.h"
+#include "studies/explain/explain_text.h"
 
 typedef struct text_call {
     const char *text;
@@ -19,20 +19,9 @@ static bool text_work(void *arguments, frag_error *error)
 {
     text_call *call = arguments;
     frag_text_stream *stream = frag_text_stream_open();
-    frag_messages messages;
-    frag_diagnosis diagnosis;
-    frag_advice advice;
     (void)error;
-    frag_messages_read(&messages, call->text, call->length);
-    const frag_message *best = frag_messages_best(&messages);
-    frag_diagnose_text(&messages, &diagnosis);
-    frag_advise(&messages, best, &diagnosis, &advice);
-    const frag_explained explained = {
-        .messages = &messages, .best = best, .diagnosis = &diagnosis, .advice = &advice};
-    frag_explain_print_json(frag_text_stream_file(stream), &explained);
-    frag_advice_destroy(&advice);
-    frag_diagnosis_destroy(&diagnosis);
-    frag_messages_destroy(&messages);
+    frag_explain_message(frag_text_stream_file(stream), call->text, call->length,
+                         frag_explain_print_json);
     call->json = frag_call_hand_out(frag_text_stream_close(stream, NULL));
     return true;
 }

@@ -73,23 +73,9 @@ static void tell_unused(const request *given)
 
 static void explain_text(const request *given, const char *text, size_t length)
 {
-    frag_messages messages;
-    frag_diagnosis diagnosis;
-    frag_advice advice;
     tell_unused(given);
-    frag_messages_read(&messages, text, length);
-    const frag_message *best = frag_messages_best(&messages);
-    frag_diagnose_text(&messages, &diagnosis);
-    frag_advise(&messages, best, &diagnosis, &advice);
-    frag_explained explained = {
-        .messages = &messages, .best = best, .diagnosis = &diagnosis, .advice = &advice};
-    if (given->is_json)
-        frag_explain_print_json(given->stream, &explained);
-    else
-        frag_explain_print_text(given->stream, &explained);
-    frag_advice_destroy(&advice);
-    frag_diagnosis_destroy(&diagnosis);
-    frag_messages_destroy(&messages);
+    frag_explain_message(given->stream, text, length,
+                         given->is_json ? frag_explain_print_json : frag_explain_print_text);
 }
 
 /* A recording tells itself by its first bytes; all else is text. */

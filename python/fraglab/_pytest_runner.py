@@ -79,7 +79,7 @@ class Child:
 
 
 def options_for(config: pytest.Config, number: int) -> dict[str, Any]:
-    """The options of this session that can be handed on."""
+    """The options of this run of pytest that can be handed on."""
     options = {}
     for name, value in vars(config.option).items():
         try:

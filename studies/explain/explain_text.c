@@ -165,3 +165,21 @@ void frag_explain_print_text(FILE *stream, const frag_explained *explained)
     print_found(stream, explained);
     frag_explain_print_steps(stream, explained->advice);
 }
+
+void frag_explain_message(FILE *stream, const char *text, size_t length,
+                          void (*print)(FILE *stream, const frag_explained *explained))
+{
+    frag_messages messages;
+    frag_diagnosis diagnosis;
+    frag_advice advice;
+    frag_messages_read(&messages, text, length);
+    const frag_message *best = frag_messages_best(&messages);
+    frag_diagnose_text(&messages, &diagnosis);
+    frag_advise(&messages, best, &diagnosis, &advice);
+    const frag_explained explained = {
+        .messages = &messages, .best = best, .diagnosis = &diagnosis, .advice = &advice};
+    print(stream, &explained);
+    frag_advice_destroy(&advice);
+    frag_diagnosis_destroy(&diagnosis);
+    frag_messages_destroy(&messages);
+}

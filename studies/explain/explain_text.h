@@ -8,6 +8,10 @@
 
 void frag_explain_print_text(FILE *stream, const frag_explained *explained);
 
+/* Reads the messages of a text and prints what is concluded of them, by one of both printers. */
+void frag_explain_message(FILE *stream, const char *text, size_t length,
+                          void (*print)(FILE *stream, const frag_explained *explained));
+
 /* Parts that the explanation of a recording shares. is_simulated: of a device of some size, not of
  * what happened on a GPU. */
 void frag_explain_print_verdict(FILE *stream, const frag_diagnosis *diagnosis, bool is_simulated);

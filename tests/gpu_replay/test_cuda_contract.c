@@ -776,11 +776,11 @@ int main(void)
     char folder[4096];
     cuda_entries_software_folder(folder, sizeof folder);
     int failed = run_software(folder, 12) + run_software(folder, 13);
-    int real = run_apart("real runtime 13", "libcudart.so.13");
+    int real = run_apart("NVIDIA's runtime 13", "libcudart.so.13");
     if (real == NO_RUNTIME)
-        real = run_apart("real runtime 12", "libcudart.so.12");
+        real = run_apart("NVIDIA's runtime 12", "libcudart.so.12");
     if (real == NO_RUNTIME)
-        printf("[  SKIPPED ] contract with a real runtime: none with a device is here\n");
+        printf("[  SKIPPED ] contract with NVIDIA's runtime: none with a device is here\n");
     else
         failed += real != 0;
     return failed;

@@ -88,7 +88,8 @@ FRAG_ENTRY(int32_t, cuDevicePrimaryCtxReset_v2, (int32_t device))
 
 /* ---- the current one */
 
-/* None until the device of the thread has been used, as before the first call of a real runtime. */
+/* None until the device of the thread has been used, as before the first call of NVIDIA's runtime.
+ */
 FRAG_ENTRY(int32_t, cuCtxGetCurrent, (void **context))
 {
     int32_t result = 0;

@@ -5,7 +5,7 @@
 
 /* ---- device memory */
 
-/* NULL when the call fails, as the real runtime does of memory. */
+/* NULL when the call fails, as NVIDIA's runtime does of memory. */
 static int32_t give(frag_soft_call *call, uint64_t address, void **out)
 {
     frag_soft_note_address(call, "address", address);
