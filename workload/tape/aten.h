@@ -138,6 +138,13 @@ frag_tensor frag_aten_linear_float8(frag_tape *tape, frag_tensor x, frag_tensor 
 
 /* x times the turned weight, in the type of x. */
 frag_tensor frag_aten_linear_packed(frag_tape *tape, frag_tensor x, const frag_aten_packed *of);
+/* Is a weight of 4 bits multiplied as it is (packed_kernels.c)? Else it is unpacked before. */
+typedef struct frag_packed_shape {
+    uint64_t outputs;
+    uint64_t inner;
+} frag_packed_shape;
+bool frag_aten_has_packed_kernel(const frag_tape *tape, frag_dtype dtype, uint64_t rows,
+                                 frag_packed_shape shape);
 /* Moves a weight to the GPU in its type and packs it there; is_first: of all. */
 frag_tensor frag_aten_pack(frag_tape *tape, const frag_aten_packed *of, bool is_first);
 

@@ -1,10 +1,10 @@
 /* Products with weights of 4 and 8 bits, as bitsandbytes 0.50 makes them (autograd/_functions.py,
- * backends/cuda/ops.py). A weight of 4 bits is unpacked before, unless there are a few rows only.
+ * backends/cuda/ops.py). A weight of 4 bits is unpacked before, unless there are few rows.
  * With 8 bits the input is quantised too, but for columns with outliers, of which there are none
  * here. */
 #include "workload/tape/aten.h"
 
-enum { BLOCK = 64, KERNEL_ROWS_MAX = 4 };
+enum { BLOCK = 64 };
 
 static uint64_t count_blocks(const frag_aten_packed *of)
 {
@@ -36,7 +36,7 @@ static frag_tensor multiply(frag_tape *tape, frag_tensor x, const frag_aten_pack
 {
     frag_dtype dtype = frag_tape_dtype(tape, x);
     uint64_t rows = frag_tape_count(tape, x) / of->columns;
-    if (rows <= KERNEL_ROWS_MAX && of->columns % BLOCK == 0)
+    if (frag_aten_has_packed_kernel(tape, dtype, rows, (frag_packed_shape){of->rows, of->columns}))
         return frag_tape_empty(tape, rows * of->rows, dtype);
     frag_tensor scales = make_scales(tape, of);
     frag_tensor moved = make_scales(tape, of); /* their mean is added */
