@@ -17,6 +17,7 @@ struct frag_ddp {
     size_t buckets_capacity;
     uint32_t bucket_count;
     bool is_rebuilt;
+    bool is_left; /* to itself by the pass before: without gradients nothing is sent */
 };
 
 static bool is_trained(const frag_tape *tape, const frag_model *model, uint32_t i)
@@ -150,7 +151,7 @@ static void compare(frag_tape *tape, const frag_model *model, uint64_t devices)
     uint64_t numbers = 0;
     for (uint32_t i = 0; i < model->parameter_count; i++)
         if (is_trained(tape, model, i))
-            numbers += model->matrices[i] > 1 ? 8 : model->shapes[i].rows > 0 ? 4 : 2;
+            numbers += 2 * (uint64_t)model->forms[i].dimensions;
     frag_tensor *others = frag_alloc(devices, sizeof *others);
     for (uint64_t i = 0; i < devices; i++)
         others[i] = frag_tape_empty(tape, 1, FRAG_I64);
@@ -167,7 +168,7 @@ frag_ddp *frag_ddp_create(frag_tape *tape, const frag_model *model, uint64_t dev
     frag_ddp *ddp = frag_alloc(1, sizeof *ddp);
     ddp->model = model;
     ddp->order = frag_alloc((size_t)model->parameter_count + 1, sizeof *ddp->order);
-    size_t most = (size_t)model->parameter_count + model->buffer_count + 1;
+    size_t most = (size_t)model->parameter_count + model->buffer_count + 2;
     frag_tensor *tensors = frag_alloc(most, sizeof *tensors);
     uint32_t count = list_trained(tape, ddp, false, tensors);
     compare(tape, model, devices);
@@ -176,7 +177,10 @@ frag_ddp *frag_ddp_create(frag_tape *tape, const frag_model *model, uint64_t dev
         tensors[i] = model->parameters[i];
     for (uint32_t i = 0; i < model->buffer_count; i++)
         tensors[model->parameter_count + i] = model->buffers[i];
-    send(tape, tensors, model->parameter_count + model->buffer_count);
+    uint32_t sent = model->parameter_count + model->buffer_count;
+    if (model->logits_bias != 0)
+        tensors[sent++] = model->logits_bias;
+    send(tape, tensors, sent);
     make_buckets(tape, ddp, &list);
     frag_free(list.sizes);
     frag_free(tensors);
@@ -210,8 +214,9 @@ void frag_ddp_begin_forward(frag_tape *tape, frag_ddp *ddp)
         frag_free(tensors);
         ddp->is_rebuilt = true;
     }
-    if (ddp->model->buffer_count > 0)
+    if (ddp->model->buffer_count > 0 && !ddp->is_left)
         send(tape, ddp->model->buffers, ddp->model->buffer_count);
+    ddp->is_left = !frag_tape_is_recording(tape);
 }
 
 /* ---- ZeRO 1 */
@@ -237,7 +242,7 @@ frag_model frag_ddp_partition(const frag_tape *tape, const frag_model *model,
     frag_model part = *model;
     size_t most = (size_t)model->parameter_count + 1;
     part.parameters = frag_alloc(most, sizeof *part.parameters);
-    part.shapes = frag_alloc(most, sizeof *part.shapes);
+    part.forms = frag_alloc(most, sizeof *part.forms);
     part.parameter_count = 0;
     uint32_t *sorted = frag_alloc(most, sizeof *sorted);
     uint64_t *sizes = frag_alloc(of->devices, sizeof *sizes);
@@ -249,7 +254,7 @@ frag_model frag_ddp_partition(const frag_tape *tape, const frag_model *model,
         sizes[least] += frag_tape_count(tape, model->parameters[sorted[i]]);
         if (least != of->rank)
             continue;
-        part.shapes[part.parameter_count] = model->shapes[sorted[i]];
+        part.forms[part.parameter_count] = model->forms[sorted[i]];
         part.parameters[part.parameter_count++] = model->parameters[sorted[i]];
     }
     frag_free(sizes);

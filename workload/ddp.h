@@ -17,7 +17,7 @@ void frag_ddp_begin_forward(frag_tape *tape, frag_ddp *ddp);
 
 /* ZeroRedundancyOptimizer (ZeRO 1): the part of the parameters that the optimizer of one of so many
  * devices steps over. The largest go first, each to the device that has least. Its parameters and
- * shapes are the caller's to free. */
+ * their forms are the caller's to free. */
 typedef struct frag_partition {
     uint64_t rank;
     uint64_t devices;

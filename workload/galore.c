@@ -44,13 +44,13 @@ void frag_galore_destroy(frag_galore *galore)
 /* A linear layer of a block. */
 static bool is_projected(const frag_model *model, uint32_t i)
 {
-    return model->shapes[i].rows > 0 && i >= model->block_starts[0] &&
+    return model->forms[i].shape.rows > 0 && i >= model->block_starts[0] &&
            i < model->block_starts[model->block_start_count - 1];
 }
 
 static projection project(const frag_tape *tape, const frag_model *model, uint32_t i)
 {
-    const frag_shape *shape = &model->shapes[i];
+    const frag_shape *shape = &model->forms[i].shape;
     uint64_t rank = model->workload->galore_rank;
     uint64_t least = shape->rows < shape->columns ? shape->rows : shape->columns;
     return (projection){.rows = shape->rows,

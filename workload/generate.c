@@ -480,7 +480,7 @@ static void run_program(program *running)
     frag_shards_destroy(running->model.shards);
     if (running->workload->parallel == FRAG_PARALLEL_ZERO1) {
         frag_free(running->stepped.parameters);
-        frag_free(running->stepped.shapes);
+        frag_free(running->stepped.forms);
     }
     frag_free(running->local);
     frag_free(running->outputs.tensors);

@@ -119,8 +119,8 @@ static void make_factors(frag_tape *tape, const frag_optimizer_state *state)
     const frag_model *model = state->model;
     for (uint32_t i = 0; i < model->parameter_count && !state->has_state; i++) {
         frag_dtype dtype = frag_tape_dtype(tape, model->parameters[i]);
-        const frag_shape *shape = &model->shapes[i];
-        uint64_t matrices = model->matrices[i];
+        const frag_shape *shape = &model->forms[i].shape;
+        uint64_t matrices = model->forms[i].matrices;
         if (is_trained(tape, model, i) && shape->rows > 0)
             (void)frag_tape_empty(tape, matrices * shape->rows, dtype);
         if (is_trained(tape, model, i))
@@ -147,9 +147,9 @@ typedef struct factored {
 static void step_factored(frag_tape *tape, const frag_model *model, uint32_t i, factored *names)
 {
     frag_tensor parameter = model->parameters[i];
-    const frag_shape *shape = &model->shapes[i];
+    const frag_shape *shape = &model->forms[i].shape;
     frag_dtype dtype = frag_tape_dtype(tape, parameter);
-    uint64_t matrices = model->matrices[i];
+    uint64_t matrices = model->forms[i].matrices;
     const frag_reduction whole = {1, frag_tape_count(tape, parameter), true, 0};
     frag_tape_drop(tape, reduce(tape, whole, dtype));
     if (shape->rows > 0) {

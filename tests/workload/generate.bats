@@ -218,7 +218,7 @@ targets+=", q_lin, k_lin, v_lin, out_lin, lin1, lin2, query_key_value, dense_h_t
     printf 'model: {family: unet}\nrun: {leak: outputs}\n' | refuse ": leak is outputs, which is not described for unet"
     printf 'model: {family: gpt2}\nrun: {inplace: true}\n' | refuse ": inplace is true; expected a resnet with activation relu"
     printf 'model: {family: gpt2}\nrun: {parallel: ddp, loss: chunked}\n' |
-        refuse ": parallel is given with offload, leak, loss chunked, lora_dora, keep_outputs or del; expected none of them"
+        refuse ": parallel is given with loss chunked; expected loss full"
     printf 'model: {family: llama}\nrun: {lora: {rang: 8}}\n' | refuse ":2:14: unknown key 'rang'; did you mean rank"
     printf 'model: {family: llama}\nrun: {lora: {targets: [q_proj, qv]}}\n' |
         refuse ":2:23: lora_targets is 'q_proj,qv'; expected some of $targets or all-linear"
@@ -310,7 +310,7 @@ targets+=", q_lin, k_lin, v_lin, out_lin, lin1, lin2, query_key_value, dense_h_t
     printf '{"model_type": "convnext", "num_stages": 3}' | refuse ": 'num_stages' is 3, and 'hidden_sizes' has 4 numbers; expected as many"
     printf 'model: {family: whisper}\nrun: {tokens: 449}\n' | refuse ": tokens is 449; the model has positions for 448"
     printf 'model: {family: whisper}\nrun: {batch: 50000}\n' | refuse ": a batch has 75000000 tokens; expected at most 67108864"
-    printf 'model: {family: whisper}\nrun: {parallel: ddp}\n' | refuse ": parallel is given; several devices are not described for whisper"
+    printf 'model: {family: whisper}\nrun: {parallel: fsdp}\n' | refuse ": parallel is fsdp; it is described for models of one row of blocks, not for whisper"
     printf 'model: {family: whisper}\nrun: {lora: {rank: 4}}\n' |
         refuse ": lora_targets names no layer of the network; expected some of q_proj, k_proj, v_proj, fc1, fc2 and all-linear"
     printf '{"model_type": "whisper", "apply_spec_augment": true}' | refuse ": 'apply_spec_augment' is true; expected false: nothing else is described"
@@ -412,10 +412,16 @@ targets+=", q_lin, k_lin, v_lin, out_lin, lin1, lin2, query_key_value, dense_h_t
         [[ "$output" == *"$said"* ]]
     }
     gpt2=traces/workloads/gpt2-small.yaml
-    refuse "expected task train" "$gpt2" --task evaluate --parallel ddp
+    refuse "expected task train or evaluate" "$gpt2" --task generate --parallel ddp
+    refuse "expected task train" "$gpt2" --task evaluate --parallel pipeline
+    refuse "expected ddp, or quantize none" "$here/models/llama-tiny.json" --task evaluate --precision bf16 --quantize nf4 --parallel fsdp
+    refuse "for models of one row of blocks, not for t5" $here/models/t5-tiny.json --parallel fsdp
+    refuse "described for decoders but gpt_neo, not for bert" $here/models/bert-tiny.json --parallel dp --batch 2
+    refuse "without keep_outputs and leak outputs" "$gpt2" --parallel dp --batch 2 --keep-outputs true
+    refuse "does not reach the threads that DataParallel runs" "$gpt2" --parallel dp --batch 2 --offload activations
+    refuse "parallel is pipeline or tensor with offload, leak, lora_dora, keep_outputs or del; expected none of them" "$gpt2" --precision bf16 --parallel pipeline --leak losses
+    refuse "this mixtral has experts" $here/models/mixtral-tiny.json --parallel tensor
     refuse "without autocast and adafactor" "$gpt2" --precision bf16 --parallel fsdp --optimizer adafactor
-    refuse "opt, gpt_neox and the families of llama, not for bert" $here/models/bert-tiny.json --parallel fsdp
-    refuse "not described for resnet" $here/models/resnet-tiny.json --parallel ddp
     refuse "with parallel none or ddp" $here/models/llama-tiny.json --parallel zero1 --optimizer galore-adamw
     refuse "gpt2 and the families of llama, not for opt" $here/models/opt-tiny.json --parallel pipeline
     refuse "accumulate 2; expected more microbatches" "$gpt2" --precision bf16 --parallel pipeline --accumulate 2

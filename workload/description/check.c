@@ -568,9 +568,6 @@ static bool check_experts(const frag_workload *workload, frag_error *error)
         return frag_fail(error, FRAG_E_INPUT,
                          "expert_shares is given, on which nothing hangs when all experts are in "
                          "one product; expected experts_implementation eager");
-    if (of->experts > 0 && workload->optimizer == FRAG_OPTIMIZER_ADAFACTOR)
-        return frag_fail(error, FRAG_E_INPUT,
-                         "optimizer is adafactor, which is not described for experts");
     return true;
 }
 

@@ -73,6 +73,8 @@ static const char *find_uncut(const frag_network *of)
         return "head_norms, whose gradients would differ from device to device";
     if (of->has_attention_bias)
         return "attention_bias";
+    if (of->experts > 0)
+        return "experts";
     return of->has_inner_bias ? "inner_bias" : NULL;
 }
 
@@ -111,16 +113,29 @@ static bool check_tensor(const frag_workload *workload, frag_error *error)
            is_divided(workload, "inner", of->inner, error);
 }
 
+static bool is_decoder(const frag_workload *workload)
+{
+    const frag_family_fields *family = &frag_families[workload->network.family];
+    return !family->is_encoder && !family->is_diffusion;
+}
+
+/* What DataParallel scatters, and threads of their own run. */
 static bool check_data_parallel(const frag_workload *workload, frag_error *error)
 {
-    const frag_network *of = &workload->network;
-    if (!is_gpt2_or_llama(of))
+    const char *name = frag_families[workload->network.family].name;
+    if (!is_decoder(workload) || workload->network.family == FRAG_FAMILY_GPT_NEO)
         return frag_fail(error, FRAG_E_INPUT,
-                         "parallel is dp; it is described for gpt2 and the families of llama, not "
-                         "for %s",
-                         frag_families[of->family].name);
+                         "parallel is dp; it is described for decoders but gpt_neo, not for %s",
+                         name);
     if (workload->checkpoint != FRAG_CHECKPOINT_NONE)
         return frag_fail(error, FRAG_E_INPUT, "parallel is dp; it is described without checkpoint");
+    if (workload->offload != FRAG_OFFLOAD_NONE)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "parallel is dp with offload, which does not reach the threads that "
+                         "DataParallel runs; expected offload none");
+    if (workload->keeps_outputs || workload->leak == FRAG_LEAK_OUTPUTS)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "parallel is dp; it is described without keep_outputs and leak outputs");
     if (workload->batch % workload->devices != 0)
         return frag_fail(error, FRAG_E_INPUT,
                          "batch is %" PRIu64 "; expected a multiple of devices, %" PRIu64,
@@ -128,10 +143,69 @@ static bool check_data_parallel(const frag_workload *workload, frag_error *error
     return true;
 }
 
+/* fully_shard() of each block, and of the rest. */
+static bool check_shards(const frag_workload *workload, frag_error *error)
+{
+    const frag_family_fields *family = &frag_families[workload->network.family];
+    if (family->has_no_blocks || family->has_pairs || family->has_sounds || family->is_diffusion ||
+        workload->network.family == FRAG_FAMILY_DEBERTA_V2)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "parallel is fsdp; it is described for models of one row of blocks, not "
+                         "for %s",
+                         family->name);
+    if (frag_workload_has_autocast(workload) || workload->optimizer == FRAG_OPTIMIZER_ADAFACTOR)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "parallel is fsdp; it is described without autocast and adafactor");
+    return true;
+}
+
+static bool check_kind(const frag_workload *workload, frag_error *error)
+{
+    switch (workload->parallel) {
+    case FRAG_PARALLEL_PIPELINE:
+        return check_pipeline(workload, error);
+    case FRAG_PARALLEL_TENSOR:
+        return check_tensor(workload, error);
+    case FRAG_PARALLEL_DATA:
+        return check_data_parallel(workload, error);
+    case FRAG_PARALLEL_FSDP:
+        return check_shards(workload, error);
+    default:
+        return true;
+    }
+}
+
+/* What the program does besides a plain pass, which goes through the model as it is wrapped. */
+static bool check_pass(const frag_workload *workload, frag_error *error)
+{
+    bool is_whole =
+        workload->parallel == FRAG_PARALLEL_DDP || workload->parallel == FRAG_PARALLEL_ZERO1;
+    bool is_cut =
+        workload->parallel == FRAG_PARALLEL_PIPELINE || workload->parallel == FRAG_PARALLEL_TENSOR;
+    if (workload->task != FRAG_TASK_TRAIN && workload->task != FRAG_TASK_EVALUATE)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "parallel is given; several devices are described in training and "
+                         "evaluation, expected task train or evaluate");
+    if (workload->task == FRAG_TASK_EVALUATE && workload->parallel == FRAG_PARALLEL_PIPELINE)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "parallel is pipeline; it is described in training, expected task train");
+    if (workload->quantize != FRAG_QUANTIZE_NONE && !is_whole)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "parallel is given with quantize; expected ddp, or quantize none");
+    if (workload->loss != FRAG_LOSS_FULL)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "parallel is given with loss chunked; expected loss full");
+    if (is_cut && (workload->offload != FRAG_OFFLOAD_NONE || workload->leak != FRAG_LEAK_NONE ||
+                   workload->has_dora || workload->keeps_outputs || workload->is_deleting))
+        return frag_fail(error, FRAG_E_INPUT,
+                         "parallel is pipeline or tensor with offload, leak, lora_dora, "
+                         "keep_outputs or del; expected none of them");
+    return true;
+}
+
 /* What several devices are described for. */
 bool frag_workload_check_parallel(const frag_workload *workload, frag_error *error)
 {
-    const frag_network *of = &workload->network;
     if (workload->parallel != FRAG_PARALLEL_PIPELINE &&
         (workload->microbatches > 0 || workload->schedule != FRAG_SCHEDULE_1F1B))
         return frag_fail(error, FRAG_E_INPUT,
@@ -140,46 +214,6 @@ bool frag_workload_check_parallel(const frag_workload *workload, frag_error *err
     if (workload->parallel != FRAG_PARALLEL_FSDP && !workload->is_resharded)
         return frag_fail(error, FRAG_E_INPUT,
                          "reshard is false, and there are no shards; expected parallel fsdp");
-    if (workload->parallel == FRAG_PARALLEL_NONE)
-        return true;
-    if (frag_families[of->family].has_images && !frag_families[of->family].is_listed)
-        return frag_fail(error, FRAG_E_INPUT,
-                         "parallel is given; several devices are not described for %s",
-                         frag_families[of->family].name);
-    if (workload->task != FRAG_TASK_TRAIN)
-        return frag_fail(error, FRAG_E_INPUT,
-                         "parallel is given; several devices are described in training, expected "
-                         "task train");
-    if (workload->quantize != FRAG_QUANTIZE_NONE)
-        return frag_fail(error, FRAG_E_INPUT,
-                         "parallel is given with quantize; expected quantize none");
-    if (of->experts > 0 || frag_families[of->family].has_pairs ||
-        frag_families[of->family].has_sounds)
-        return frag_fail(error, FRAG_E_INPUT,
-                         "parallel is given; several devices are not described for %s",
-                         frag_families[of->family].name);
-    if (workload->offload != FRAG_OFFLOAD_NONE || workload->leak != FRAG_LEAK_NONE ||
-        workload->loss != FRAG_LOSS_FULL || workload->has_dora || workload->keeps_outputs ||
-        workload->is_deleting)
-        return frag_fail(error, FRAG_E_INPUT,
-                         "parallel is given with offload, leak, loss chunked, lora_dora, "
-                         "keep_outputs or del; expected none of them");
-    if (workload->parallel == FRAG_PARALLEL_PIPELINE)
-        return check_pipeline(workload, error);
-    if (workload->parallel == FRAG_PARALLEL_TENSOR)
-        return check_tensor(workload, error);
-    if (workload->parallel == FRAG_PARALLEL_DATA)
-        return check_data_parallel(workload, error);
-    if (workload->parallel != FRAG_PARALLEL_FSDP)
-        return true;
-    if (!is_gpt2_or_llama(of) && of->family != FRAG_FAMILY_OPT &&
-        of->family != FRAG_FAMILY_GPT_NEOX)
-        return frag_fail(error, FRAG_E_INPUT,
-                         "parallel is fsdp; it is described for gpt2, opt, gpt_neox and the "
-                         "families of llama, not for %s",
-                         frag_families[of->family].name);
-    if (frag_workload_has_autocast(workload) || workload->optimizer == FRAG_OPTIMIZER_ADAFACTOR)
-        return frag_fail(error, FRAG_E_INPUT,
-                         "parallel is fsdp; it is described without autocast and adafactor");
-    return true;
+    return workload->parallel == FRAG_PARALLEL_NONE ||
+           (check_pass(workload, error) && check_kind(workload, error));
 }

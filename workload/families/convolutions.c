@@ -34,8 +34,8 @@ frag_normed frag_walk_normed(frag_walk *at, frag_normed shape)
 {
     frag_normed next = shape;
     uint64_t groups = next.groups > 0 ? next.groups : 1;
-    next.weight = frag_walk_matrices(at, (frag_shape){next.kernel, next.kernel},
-                                     (next.is_depthwise ? 1 : next.in / groups) * next.out);
+    next.weight = frag_walk_kernels(
+        at, (frag_kernels){next.kernel, next.is_depthwise ? 1 : next.in / groups, next.out});
     next.norm = frag_walk_batch_norm(at, next.out);
     return next;
 }
@@ -76,7 +76,7 @@ frag_picture frag_unit_apply(const frag_image_pass *in, const frag_normed *at, f
 
 static frag_pair walk_pixel(frag_walk *at, uint64_t in, uint64_t out)
 {
-    frag_pair next = {.weight = frag_walk_matrices(at, (frag_shape){1, 1}, in * out)};
+    frag_pair next = {.weight = frag_walk_kernels(at, (frag_kernels){1, in, out})};
     next.bias = frag_walk_parameter(at, (frag_shape){0, out});
     return next;
 }

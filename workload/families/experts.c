@@ -21,17 +21,20 @@ uint64_t frag_network_expert_layers(const frag_network *of)
 frag_experts frag_walk_experts(frag_walk *at, const frag_network *of, uint64_t place)
 {
     frag_experts next = {.place = place};
-    bool is_clipped = of->has_clipped_experts;
+    bool is_clipped = of->has_clipped_experts; /* whose matrices are the other way around */
+    const uint64_t width = of->width, inner = of->expert_inner;
+    const frag_shape gate_up =
+        is_clipped ? (frag_shape){width, 2 * inner} : (frag_shape){2 * inner, width};
+    const frag_shape down = is_clipped ? (frag_shape){inner, width} : (frag_shape){width, inner};
     if (!of->is_router_last)
         next.router = frag_walk_parameter(at, (frag_shape){of->experts, of->width});
     if (is_clipped)
         next.router_bias = frag_walk_parameter(at, (frag_shape){0, of->experts});
-    next.gate_up =
-        frag_walk_parameter(at, (frag_shape){of->experts * 2 * of->expert_inner, of->width});
+    next.gate_up = frag_walk_stack(at, gate_up, of->experts);
     if (is_clipped)
         next.gate_up_bias =
             frag_walk_parameter(at, (frag_shape){of->experts, 2 * of->expert_inner});
-    next.down = frag_walk_parameter(at, (frag_shape){of->experts * of->width, of->expert_inner});
+    next.down = frag_walk_stack(at, down, of->experts);
     if (is_clipped)
         next.down_bias = frag_walk_parameter(at, (frag_shape){of->experts, of->width});
     if (of->is_router_last)

@@ -7,11 +7,20 @@
 #include "workload/description/description.h"
 #include "workload/tape/aten.h"
 
-/* Of a parameter; a vector has no rows. */
+/* Of a matrix; a vector has no rows. */
 typedef struct frag_shape {
     uint64_t rows;
     uint64_t columns;
 } frag_shape;
+
+/* Of a parameter: matrices of one shape, which stand along dimensions before their own two. */
+typedef struct frag_form {
+    frag_shape shape;
+    uint64_t matrices;
+    uint32_t dimensions; /* in all */
+    uint64_t length;     /* along the first of them */
+    uint32_t moved;      /* its number as modules move to the GPU: what they are made of first */
+} frag_form;
 
 /* How a parameter lies on the GPU. */
 typedef enum frag_parameter_role {
@@ -38,10 +47,8 @@ typedef struct frag_model {
     const frag_workload *workload;
     frag_tensor *parameters; /* in the order of model.parameters() */
     size_t parameters_capacity;
-    frag_shape *shapes; /* of each */
-    size_t shapes_capacity;
-    uint64_t *matrices; /* that each is made of */
-    size_t matrices_capacity;
+    frag_form *forms; /* of each */
+    size_t forms_capacity;
     frag_parameter_role *roles;
     size_t roles_capacity;
     uint32_t parameter_count;
@@ -179,9 +186,15 @@ typedef struct frag_linear {
 } frag_linear;
 
 frag_tensor frag_walk_parameter(frag_walk *at, frag_shape shape);
-/* The weight of a convolution: a matrix for each of its outputs and inputs, or, of a Conv1d, for
- * each of its outputs. */
-frag_tensor frag_walk_matrices(frag_walk *at, frag_shape shape, uint64_t count);
+/* A stack of matrices: of a layer's experts; of the weight of a Conv1d, one for each output. */
+frag_tensor frag_walk_stack(frag_walk *at, frag_shape shape, uint64_t matrices);
+/* The weight of a Conv2d: a square matrix for each of its outputs and of their inputs. */
+typedef struct frag_kernels {
+    uint64_t side;
+    uint64_t inputs; /* of each output */
+    uint64_t outputs;
+} frag_kernels;
+frag_tensor frag_walk_kernels(frag_walk *at, frag_kernels of);
 /* One that is in fp32 whatever the others are in. */
 frag_tensor frag_walk_exact(frag_walk *at, frag_shape shape);
 /* One that is not trained in any case. */

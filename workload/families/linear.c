@@ -3,27 +3,30 @@
 #include "base/memory.h"
 #include "workload/families/family.h"
 
-static uint32_t add_places(frag_model *model, frag_shape shape, uint64_t matrices,
-                           frag_parameter_role role)
+static uint32_t add_form(frag_model *model, frag_form form, frag_parameter_role role)
 {
     uint32_t index = model->parameter_count++;
-    model->shapes = frag_grow(model->shapes, &model->shapes_capacity, model->parameter_count,
-                              sizeof *model->shapes);
+    model->forms = frag_grow(model->forms, &model->forms_capacity, model->parameter_count,
+                             sizeof *model->forms);
     model->parameters = frag_grow(model->parameters, &model->parameters_capacity,
                                   model->parameter_count, sizeof *model->parameters);
     model->roles = frag_grow(model->roles, &model->roles_capacity, model->parameter_count,
                              sizeof *model->roles);
-    model->matrices = frag_grow(model->matrices, &model->matrices_capacity, model->parameter_count,
-                                sizeof *model->matrices);
-    model->shapes[index] = shape;
-    model->matrices[index] = matrices;
+    model->forms[index] = form;
+    model->forms[index].moved = index;
     model->roles[index] = role;
     return index;
 }
 
+static frag_form form_of(frag_shape shape)
+{
+    return shape.rows > 0 ? (frag_form){shape, 1, 2, shape.rows, 0}
+                          : (frag_form){shape, 1, 1, shape.columns, 0};
+}
+
 static uint32_t add_place(frag_model *model, frag_shape shape, frag_parameter_role role)
 {
-    return add_places(model, shape, 1, role);
+    return add_form(model, form_of(shape), role);
 }
 
 static uint64_t count_elements(frag_shape shape)
@@ -46,18 +49,17 @@ static bool is_frozen(const frag_model *model)
     return model->is_frozen || model->workload->lora_rank > 0 || is_quantised(model);
 }
 
-static frag_tensor add_matrices(frag_tape *tape, frag_model *model, frag_shape shape,
-                                uint64_t count, bool is_kept)
+static frag_tensor add_loaded(frag_tape *tape, frag_model *model, frag_form form, bool is_kept)
 {
-    uint32_t index = add_places(model, shape, count, FRAG_PARAMETER_PLAIN);
-    model->parameters[index] = frag_tape_parameter(tape, count * count_elements(shape),
+    uint32_t index = add_form(model, form, FRAG_PARAMETER_PLAIN);
+    model->parameters[index] = frag_tape_parameter(tape, form.matrices * count_elements(form.shape),
                                                    frag_model_loaded_type(model), is_kept);
     return model->parameters[index];
 }
 
 frag_tensor frag_model_add(frag_tape *tape, frag_model *model, frag_shape shape)
 {
-    return add_matrices(tape, model, shape, 1, is_frozen(model));
+    return add_loaded(tape, model, form_of(shape), is_frozen(model));
 }
 
 void frag_model_name_first(frag_model *model, uint32_t count, uint32_t moved)
@@ -66,16 +68,13 @@ void frag_model_name_first(frag_model *model, uint32_t count, uint32_t moved)
     for (uint32_t i = 0; i < moved; i++) {
         uint32_t from = model->parameter_count - moved + i;
         frag_tensor parameter = model->parameters[from];
-        frag_shape shape = model->shapes[from];
-        uint64_t matrices = model->matrices[from];
+        frag_form form = model->forms[from];
         for (uint32_t at = from; at > first + i; at--) {
             model->parameters[at] = model->parameters[at - 1];
-            model->shapes[at] = model->shapes[at - 1];
-            model->matrices[at] = model->matrices[at - 1];
+            model->forms[at] = model->forms[at - 1];
         }
         model->parameters[first + i] = parameter;
-        model->shapes[first + i] = shape;
-        model->matrices[first + i] = matrices;
+        model->forms[first + i] = form;
     }
 }
 
@@ -84,8 +83,7 @@ void frag_model_free(frag_model *model)
     frag_free(model->buffers);
     frag_free(model->block_starts);
     frag_free(model->parameters);
-    frag_free(model->shapes);
-    frag_free(model->matrices);
+    frag_free(model->forms);
     frag_free(model->roles);
 }
 
@@ -122,13 +120,23 @@ frag_tensor frag_walk_exact(frag_walk *at, frag_shape shape)
 
 frag_tensor frag_walk_frozen(frag_walk *at, frag_shape shape)
 {
-    return at->model != NULL ? add_matrices(at->tape, at->model, shape, 1, true) : *at->at++;
+    return at->model != NULL ? add_loaded(at->tape, at->model, form_of(shape), true) : *at->at++;
 }
 
-frag_tensor frag_walk_matrices(frag_walk *at, frag_shape shape, uint64_t count)
+static frag_tensor walk_form(frag_walk *at, frag_form form)
 {
-    return at->model != NULL ? add_matrices(at->tape, at->model, shape, count, is_frozen(at->model))
+    return at->model != NULL ? add_loaded(at->tape, at->model, form, is_frozen(at->model))
                              : *at->at++;
+}
+
+frag_tensor frag_walk_stack(frag_walk *at, frag_shape shape, uint64_t matrices)
+{
+    return walk_form(at, (frag_form){shape, matrices, 3, matrices, 0});
+}
+
+frag_tensor frag_walk_kernels(frag_walk *at, frag_kernels of)
+{
+    return walk_form(at, (frag_form){{of.side, of.side}, of.inputs * of.outputs, 4, of.outputs, 0});
 }
 
 /* peft keeps adapters in fp32, whatever the model is in. Those beside quantised weights are made
@@ -267,12 +275,12 @@ void frag_model_prepare(frag_tape *tape, frag_model *model)
     for (uint32_t i = 0; i < model->parameter_count; i++)
         if (is_adapter(model, i) && !is_int8)
             model->parameters[i] =
-                frag_tape_empty(tape, count_elements(model->shapes[i]), model->product_dtype);
+                frag_tape_empty(tape, count_elements(model->forms[i].shape), model->product_dtype);
     for (uint32_t i = 0; i < model->parameter_count; i++)
         if (is_adapter(model, i))
             frag_tape_set(
                 tape, &model->parameters[i],
-                frag_tape_parameter(tape, count_elements(model->shapes[i]), FRAG_F32, false));
+                frag_tape_parameter(tape, count_elements(model->forms[i].shape), FRAG_F32, false));
 }
 
 /* ---- parts of layers (torch/distributed/tensor/parallel/style.py) */
@@ -280,7 +288,7 @@ void frag_model_prepare(frag_tape *tape, frag_model *model)
  * are laid out first. What was there is the caller's. */
 static frag_tensor cut(frag_tape *tape, frag_model *model, uint32_t i, uint64_t devices)
 {
-    frag_shape *shape = &model->shapes[i];
+    frag_shape *shape = &model->forms[i].shape;
     uint64_t count = frag_tape_count(tape, model->parameters[i]) / devices;
     frag_dtype dtype = frag_tape_dtype(tape, model->parameters[i]);
     bool is_columns = model->roles[i] == FRAG_PARAMETER_COLUMNS;
@@ -309,7 +317,7 @@ static void cut_block(frag_tape *tape, frag_model *model, uint64_t block, frag_p
         if (model->roles[i] != part)
             continue;
         frag_tensor whole = cut(tape, model, i, model->workload->devices);
-        bool has_bias = model->roles[i + 1] == part && model->shapes[i + 1].rows == 0;
+        bool has_bias = model->roles[i + 1] == part && model->forms[i + 1].shape.rows == 0;
         if (has_bias) {
             weight = whole;
             continue;

@@ -19,6 +19,7 @@ typedef struct shard_group {
 struct frag_shards {
     frag_model model; /* of shards */
     frag_tensor *whole;
+    uint32_t *order;  /* in which a group has its parameters */
     uint64_t *padded; /* elements of each shard, as the first rank has it */
     uint32_t parameter_count;
     shard_group *groups; /* of blocks, then the rest */
@@ -67,12 +68,11 @@ typedef struct shard_cut {
     uint64_t devices;
 } shard_cut;
 
-/* Rows of a matrix, or elements of a vector; the last ranks may have fewer, or none. */
+/* Rows of a matrix, elements of a vector, experts; the last ranks may have fewer, or none. */
 static void cut(frag_tape *tape, frag_shards *shards, uint32_t i, const shard_cut *of)
 {
-    const frag_shape *shape = &shards->model.shapes[i];
-    uint64_t rows = shape->rows > 0 ? shape->rows : shape->columns;
-    uint64_t width = shape->rows > 0 ? shape->columns : 1;
+    uint64_t rows = shards->model.forms[i].length;
+    uint64_t width = frag_tape_count(tape, shards->whole[i]) / rows;
     uint64_t most = (rows + of->devices - 1) / of->devices;
     uint64_t before = of->rank * most < rows ? of->rank * most : rows;
     uint64_t own = rows - before < most ? rows - before : most;
@@ -103,6 +103,9 @@ frag_shards *frag_shards_create(frag_tape *tape, frag_model *model, uint64_t ran
     shards->model = *model;
     shards->model.parameters = frag_alloc(most, sizeof(frag_tensor));
     shards->whole = model->parameters;
+    shards->order = frag_alloc(most, sizeof *shards->order);
+    for (uint32_t i = 0; i < model->parameter_count; i++)
+        shards->order[model->forms[i].moved] = i;
     shards->padded = frag_alloc(most, sizeof *shards->padded);
     shards->parameter_count = model->parameter_count;
     shards->devices = devices;
@@ -110,8 +113,8 @@ frag_shards *frag_shards_create(frag_tape *tape, frag_model *model, uint64_t ran
     frag_request_kind was = frag_tape_set_kind(tape, FRAG_REQUEST_WEIGHT);
     for (uint32_t group = 0; group < shards->group_count; group++) {
         for (uint32_t i = 0; i < model->parameter_count; i++)
-            if (is_in(shards, group, i))
-                cut(tape, shards, i, &(shard_cut){rank, devices});
+            if (is_in(shards, group, shards->order[i]))
+                cut(tape, shards, shards->order[i], &(shard_cut){rank, devices});
         for (uint32_t i = 0; i < model->parameter_count; i++)
             if (is_in(shards, group, i))
                 frag_tape_empty_storage(tape, shards->whole[i]);
@@ -127,6 +130,7 @@ void frag_shards_destroy(frag_shards *shards)
     if (shards == NULL)
         return;
     frag_free(shards->model.parameters);
+    frag_free(shards->order);
     frag_free(shards->padded);
     frag_free(shards->groups);
     frag_free(shards);
@@ -202,9 +206,11 @@ static void copy_out(frag_tape *tape, frag_shards *shards, uint32_t group, bool 
     if (of->gathered == 0)
         return;
     frag_request_kind was = frag_tape_set_kind(tape, FRAG_REQUEST_WEIGHT);
-    for (uint32_t i = 0; i < shards->parameter_count; i++)
+    for (uint32_t k = 0; k < shards->parameter_count; k++) {
+        uint32_t i = shards->order[k];
         if (is_in(shards, group, i))
             frag_tape_fill_storage(tape, shards->whole[i], shards->padded[i] * shards->devices);
+    }
     frag_tape_set_kind(tape, was);
     take_copy_table(tape, shards, group,
                     &(copy_table){1, 4, find_block_bytes(tape, shards, group), false});
@@ -229,11 +235,13 @@ static void reduce(frag_tape *tape, frag_shards *shards, uint32_t group)
 {
     uint64_t count = 0;
     uint32_t last = 0; /* a name holds its gradient to the end */
-    for (uint32_t i = 0; i < shards->parameter_count; i++)
+    for (uint32_t k = 0; k < shards->parameter_count; k++) {
+        uint32_t i = shards->order[k];
         if (is_trained(tape, shards, group, i)) {
             count += shards->padded[i];
             last = i;
         }
+    }
     frag_dtype dtype = frag_tape_dtype(tape, shards->whole[last]);
     give_back(tape, shards, group);
     shards->groups[group].is_done = true;
@@ -242,8 +250,8 @@ static void reduce(frag_tape *tape, frag_shards *shards, uint32_t group)
     frag_tape_clear(tape, &shards->reduced);
     shards->reduced = frag_tape_empty(tape, count * shards->devices, dtype);
     take_copy_table(tape, shards, group, &(copy_table){2, 6, COPY_BLOCK_BYTES, true});
-    for (uint32_t i = 0; i < last; i++)
-        if (is_trained(tape, shards, group, i))
+    for (uint32_t i = 0; i < shards->parameter_count; i++)
+        if (i != last && is_trained(tape, shards, group, i))
             frag_tape_clear_gradient(tape, shards->whole[i]);
     uint64_t was = frag_tape_set_stream(tape, STREAM_REDUCE);
     frag_tensor result = frag_tape_empty(tape, count, dtype);
@@ -291,7 +299,8 @@ static void run_hook(frag_tape *tape, void *context, uint32_t number)
 static void pad(frag_tape *tape, frag_shards *shards, uint32_t group)
 {
     frag_tensor *own = shards->model.parameters;
-    for (uint32_t i = 0; i < shards->parameter_count; i++) {
+    for (uint32_t k = 0; k < shards->parameter_count; k++) {
+        uint32_t i = shards->order[k];
         uint64_t count = frag_tape_count(tape, own[i]);
         if (!is_in(shards, group, i) || count == shards->padded[i])
             continue;

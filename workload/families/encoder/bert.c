@@ -164,8 +164,11 @@ static void build(frag_walk *at, const frag_network *of)
     if (of->is_head_first)
         (void)walk_head(at, of);
     (void)walk_embeddings(at, of);
-    for (uint64_t i = 0; i < layer_count(of); i++)
+    for (uint64_t i = 0; i < layer_count(of); i++) {
+        frag_model_mark_block(at->model);
         (void)walk_layer(at, of);
+    }
+    frag_model_mark_block(at->model);
     if (knows_distances(of))
         (void)walk_rows(at, of);
     if (is_mpnet(of))
@@ -609,7 +612,7 @@ static frag_tensor compute_loss(frag_tape *tape, const frag_model *model, const 
                                        sizeof call, kept, knows_distances(of) ? 3 : 0};
         if (knows_distances(of))
             beside.states[beside.state_count++] = frag_tape_keep(tape, hidden);
-        frag_tape_set(tape, &hidden, frag_model_call(tape, model, &next, hidden));
+        frag_model_pass_block(tape, model, i, &next, &hidden);
     }
     frag_tape_drop(tape, embedded);
     end_distances(tape, &beside);

@@ -67,8 +67,11 @@ static void build(frag_walk *at, const frag_network *of)
 {
     (void)frag_walk_parameter(at, (frag_shape){of->vocabulary, of->width});
     (void)walk_norm(at, of);
-    for (uint64_t i = 0; i < of->layers; i++)
+    for (uint64_t i = 0; i < of->layers; i++) {
+        frag_model_mark_block(at->model);
         (void)walk_block(at, of, i);
+    }
+    frag_model_mark_block(at->model);
     (void)walk_norm(at, of);
     /* Two buffers of the rotary embedding of each kind of layers, always fp32. */
     for (uint32_t i = 0; i < (has_two_kinds(of) ? 4 : 2); i++)
@@ -195,7 +198,7 @@ static frag_tensor run_blocks(frag_tape *tape, const frag_model *model, frag_wal
                                  *batch};
         const frag_tensor kept[] = {call.angles.cosine, call.angles.sine, call.seen};
         const frag_region_call next = {run_block, &call, sizeof call, kept, 3};
-        frag_tape_set(tape, &hidden, frag_model_call(tape, model, &next, hidden));
+        frag_model_pass_block(tape, model, i, &next, &hidden);
     }
     const frag_pair last = walk_norm(at, of);
     frag_tape_set(tape, &hidden, frag_aten_layer_norm(tape, hidden, &last, of->width));

@@ -8,7 +8,7 @@ enum { KERNEL = 3, PADDING = 1, FRAMES = 2 }; /* frames of a spectrogram for eac
 
 static frag_pair walk_convolution(frag_walk *at, const frag_network *of, uint64_t in)
 {
-    frag_pair next = {.weight = frag_walk_matrices(at, (frag_shape){in, KERNEL}, of->width)};
+    frag_pair next = {.weight = frag_walk_stack(at, (frag_shape){in, KERNEL}, of->width)};
     next.bias = frag_walk_parameter(at, (frag_shape){0, of->width});
     return next;
 }

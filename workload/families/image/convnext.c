@@ -19,7 +19,7 @@ typedef struct reduction {
 /* in: of each output. */
 static frag_pair walk_convolution(frag_walk *at, uint64_t in, uint64_t out, uint64_t kernel)
 {
-    frag_pair next = {.weight = frag_walk_matrices(at, (frag_shape){kernel, kernel}, in * out)};
+    frag_pair next = {.weight = frag_walk_kernels(at, (frag_kernels){kernel, in, out})};
     next.bias = frag_walk_parameter(at, (frag_shape){0, out});
     return next;
 }

@@ -36,7 +36,7 @@ typedef struct part {
 static part walk_part(frag_walk *at, uint64_t in, uint64_t out, uint64_t kernel)
 {
     part next = {.norm = frag_walk_batch_norm(at, in), .in = in, .out = out, .kernel = kernel};
-    next.weight = frag_walk_matrices(at, (frag_shape){kernel, kernel}, in * out);
+    next.weight = frag_walk_kernels(at, (frag_kernels){kernel, in, out});
     return next;
 }
 

@@ -55,8 +55,7 @@ typedef struct unet {
 /* ---- parameters */
 static convolution walk_convolution(frag_walk *at, convolution next)
 {
-    next.weight =
-        frag_walk_matrices(at, (frag_shape){next.kernel, next.kernel}, next.in * next.out);
+    next.weight = frag_walk_kernels(at, (frag_kernels){next.kernel, next.in, next.out});
     next.bias = frag_walk_parameter(at, (frag_shape){0, next.out});
     return next;
 }

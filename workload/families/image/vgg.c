@@ -19,8 +19,7 @@ static layer walk_layer(frag_walk *at, const frag_network *of, uint64_t stage, u
 {
     uint64_t before = stage > 0 ? channels[stage - 1] : of->image_channels;
     layer next = {.in = depth > 0 ? channels[stage] : before, .out = channels[stage]};
-    next.convolution.weight =
-        frag_walk_matrices(at, (frag_shape){KERNEL, KERNEL}, next.in * next.out);
+    next.convolution.weight = frag_walk_kernels(at, (frag_kernels){KERNEL, next.in, next.out});
     next.convolution.bias = frag_walk_parameter(at, (frag_shape){0, next.out});
     if (of->has_batch_norms)
         next.norm = frag_walk_batch_norm(at, next.out);

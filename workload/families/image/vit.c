@@ -14,18 +14,23 @@ typedef struct head {
 /* The two parts of the convolution move to the GPU first, but are named after the others. */
 static embeddings walk_embeddings(frag_walk *at, const frag_network *of)
 {
-    enum { WEIGHT = 2, PARTS = 4 };
-    const frag_shape shapes[PARTS] = {
-        {0, of->width}, {of->positions, of->width}, {of->patch, of->patch}, {0, of->width}};
+    enum { CLASS, POSITIONS, WEIGHT, BIAS, PARTS };
+    const frag_shape shapes[PARTS] = {[CLASS] = {1, of->width},
+                                      [POSITIONS] = {of->positions, of->width},
+                                      [BIAS] = {0, of->width}};
     frag_tensor parts[PARTS];
     for (uint32_t i = 0; i < PARTS; i++) {
         uint32_t place = at->model != NULL ? (i + PARTS / 2) % PARTS : i;
-        parts[place] = frag_walk_matrices(at, shapes[place],
-                                          place == WEIGHT ? of->width * of->image_channels : 1);
+        if (place == WEIGHT)
+            parts[place] =
+                frag_walk_kernels(at, (frag_kernels){of->patch, of->image_channels, of->width});
+        else
+            parts[place] = place == BIAS ? frag_walk_parameter(at, shapes[place])
+                                         : frag_walk_stack(at, shapes[place], 1);
     }
     if (at->model != NULL)
         frag_model_name_first(at->model, PARTS, PARTS / 2);
-    return (embeddings){parts[0], parts[1], parts[2], parts[3]};
+    return (embeddings){parts[CLASS], parts[POSITIONS], parts[WEIGHT], parts[BIAS]};
 }
 
 static frag_encoder_layer walk_layer(frag_walk *at, const frag_network *of)
@@ -52,8 +57,11 @@ static head walk_head(frag_walk *at, const frag_network *of)
 static void build(frag_walk *at, const frag_network *of)
 {
     (void)walk_embeddings(at, of);
-    for (uint64_t i = 0; i < of->layers; i++)
+    for (uint64_t i = 0; i < of->layers; i++) {
+        frag_model_mark_block(at->model);
         (void)walk_layer(at, of);
+    }
+    frag_model_mark_block(at->model);
     (void)walk_head(at, of);
 }
 
@@ -143,7 +151,7 @@ static frag_tensor compute_loss(frag_tape *tape, const frag_model *model, const 
     for (uint64_t i = 0; i < of->layers; i++) {
         const frag_encoder_call call = {model, walk_layer(&at, of), *batch, {0}};
         const frag_region_call next = {run_layer, &call, sizeof call, NULL, 0};
-        frag_tape_set(tape, &hidden, frag_model_call(tape, model, &next, hidden));
+        frag_model_pass_block(tape, model, i, &next, &hidden);
     }
     const head above = walk_head(&at, of);
     frag_tensor last = frag_aten_layer_norm(tape, hidden, &above.last, of->width);
