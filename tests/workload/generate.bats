@@ -319,7 +319,7 @@ targets+=", q_lin, k_lin, v_lin, out_lin, lin1, lin2, query_key_value, dense_h_t
     printf 'model: {family: mnasnet}\nrun: {offload: activations}\n' |
         refuse ": offload is activations, which is not described for mnasnet; expected none"
     printf 'model: {family: mnasnet}\nrun: {parallel: fsdp}\n' |
-        refuse ": parallel is fsdp; it is described for gpt2, opt, gpt_neox and the families of llama, not for mnasnet"
+        refuse ": parallel is fsdp; it is described for models of one row of blocks, not for mnasnet"
     printf 'model: {family: vgg, variant: 12}\n' | refuse ":1:31: variant is '12'; expected 11, 13, 16 or 19"
     printf 'model: {family: vgg, image: 31}\n' | refuse ": image is 31; expected at least 32, of which pooling leaves a pixel"
     printf 'model: {family: densenet, image: 28}\n' | refuse ": image is 28; expected at least 29, of which pooling leaves a pixel"
