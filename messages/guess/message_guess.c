@@ -176,6 +176,7 @@ static bool follows_fault(const frag_message_text *text, size_t at)
                                          "otherthanoutof",
                                          "otherthananoutof",
                                          "errorinsufficientdriver",
+                                         "driverversionisinsufficient",
                                          "errornodevice",
                                          "errorinitialization",
                                          NULL};
@@ -291,6 +292,8 @@ bool frag_message_guess_next(const frag_message_text *text, size_t from, frag_me
                                           .is_of_device =
                                               (read.kinds & (FRAG_WORD_DEVICE | FRAG_WORD_HOST)) ==
                                               FRAG_WORD_DEVICE};
+            if (guess->kind == FRAG_MESSAGE_HOST)
+                guess->says = frag_message_host_says(&read);
             return true;
         }
         /* a hint may be cut in two where the line was */

@@ -705,13 +705,25 @@ static bool is_supposed(const frag_message_split_line *read, size_t failure)
     return false;
 }
 
-/* "46 GPU OOM, 65 cuts", "0 done, 2 out of memory", but not "4090, out of memory" */
+/* "46 GPU OOM, 65 cuts", "0 done, 2 out of memory", but not "4090, out of memory", "GPU 0 out of
+ * memory", "720p" */
 static bool is_counted(const frag_message_split_line *read, size_t i)
 {
-    for (size_t j = i; j > 0 && j + 2 > i; j--)
-        if (frag_message_line_has(read, j - 1, FRAG_WORD_NUMBER) &&
-            strchr(j == i ? ":])," : ":])", read->text->bytes[read->words[j - 1].end]) == NULL)
+    const frag_message_text *text = read->text;
+    for (size_t j = i; j > 0 && j + 2 > i; j--) {
+        size_t end = read->words[j - 1].end;
+        char behind = text->bytes[end];
+        bool is_counting =
+            frag_message_line_has(read, j - 1, FRAG_WORD_NUMBER) &&
+            (j < 2 || !frag_message_line_has(read, j - 2, FRAG_WORD_DEVICE)) &&
+            strchr(j == i ? ":])," : ":])", behind) == NULL &&
+            (behind < 'a' || behind > 'z' || (text->marks[end] & FRAG_MESSAGE_WORD) != 0);
+        for (size_t at = end; at < read->words[i].at; at++)
+            is_counting &=
+                text->bytes[at] != FRAG_MESSAGE_FOREIGN && (j == i || text->bytes[at] != ',');
+        if (is_counting)
             return true;
+    }
     return false;
 }
 

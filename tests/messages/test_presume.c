@@ -319,6 +319,7 @@ static void what_is_allocated_need_not_be_memory(void **state)
 {
     (void)state;
     static const char *const none[] = {
+        "failed to allocate pinned system memory: CUDA driver version is insufficient",
         "bug -- unable to allocate port for storage in project 4711",
         "Port allocation failed: no free ports in range",
         "Could not allocate enough operations",

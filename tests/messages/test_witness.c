@@ -91,6 +91,8 @@ static void chinese_says_it_without_blanks(void **state)
                                       "调小了还是会爆显存",
                                       "跑着跑着显存炸了",
                                       "上运行显示 OOM，请问要多大显存",
+                                      "用4090显卡推理时，报错OOM",
+                                      "我用3090训练，为什么报显存不足，怎么办",
                                       "GPUメモリが足りずに学習できなかった"};
     static const char *const not_out[] = {"如何避免OOM", "会不会OOM？", "不会OOM",
                                           "12GB显存够不够？",
@@ -217,10 +219,15 @@ static void a_person_tells_it_with_any_verb(void **state)
         "Your crash log says that you ran out of VRAM.",
         "It stopped when it ran out of memeory of my GPU",
         "My laptop has 4 GB of GPU memory. It seems still not enough to run the model.",
+        "It crashed after several epochs due to GPU memory usage keep increasing.",
+        "while playing, after VRAM is slightly above 3950MB the game crashes",
+        "the game consumes all my 8GB of VRAM and locks the system",
         "It almost loads before crashing, saying that my GPU reported that it ran out of memory",
     };
     static const char *const not_out[] = {
         "I use gradient checkpointing against OOM",
+        "It crashed due to a driver that leaks file handles",
+        "VRAM is above 3950MB and all is fine",
         "I am afraid of OOM",
         "I'd prefer a GPU OOM to that",
         "It is failing, I think due to lack of memory?",
