@@ -27,7 +27,8 @@ static const struct {
     const char *words; /* a blank before and behind each */
 } labels[] = {
     {FRAG_FIGURE_REQUESTED,
-     " request requested requesting requests requires required require need needs needed allocate "
+     " request requested requesting requests requirements requires required require need needs "
+     "needed allocate "
      "allocating allocation alloc malloc asked demanded wanted trying upstream estimated "},
     {FRAG_FIGURE_FREE,
      " free available avail remaining remain remains left unused allocatable freemem have usable "},
@@ -266,17 +267,20 @@ static bool is_of_device(const frag_message_text *text, const frag_message_word 
     return is_verb && (kinds & FRAG_WORD_DEVICE) != 0 && (kinds & FRAG_WORD_MEMORY) != 0;
 }
 
-/* "using an A6000 with 48 GB": what there is, not what is in use; label: the word of use */
-static bool is_of_used_card(const frag_message_text *text, const frag_message_word *words,
-                            size_t label, size_t index)
+/* "using an A6000 with 48 GB", "I have an 8 GB card": what there is, not what is in use or free;
+ * label: the word that says so */
+static bool is_of_owned_card(const frag_message_text *text, const frag_message_word *words,
+                             size_t label, size_t index)
 {
-    bool is_card = false;
+    bool is_card = label > 0 && frag_message_word_is(text, &words[label], "have") &&
+                   frag_message_word_is(text, &words[label - 1], "i");
     for (size_t i = label + 1; i < index; i++) {
         char last = text->bytes[words[i].end - 1];
         is_card |= (words[i].kinds & FRAG_WORD_DEVICE) != 0 || (last >= '0' && last <= '9') ||
                    frag_message_word_is(text, &words[i], "with");
     }
     return is_card && (frag_message_word_is(text, &words[label], "using") ||
+                       frag_message_word_is(text, &words[label], "have") ||
                        frag_message_word_is(text, &words[label], "use"));
 }
 
@@ -303,7 +307,7 @@ static bool label_before(const frag_message_text *text, const frag_message_word 
                 *figure = more;
             if (*figure == FRAG_FIGURE_LIMIT && is_of_device(text, words, count, i - 1, index))
                 *figure = FRAG_FIGURE_TOTAL;
-            if (*figure == FRAG_FIGURE_ALLOCATED && is_of_used_card(text, words, i - 1, index))
+            if (is_of_owned_card(text, words, i - 1, index))
                 *figure = FRAG_FIGURE_TOTAL;
             /* "Current total 5003256884": of what is held, not of the device */
             if (*figure == FRAG_FIGURE_TOTAL && i > 1 &&
@@ -389,12 +393,25 @@ static bool is_argument(const frag_message_text *text, const frag_message_word *
     return false;
 }
 
+/* "322MB/8188MB in use": is the word index the part of the whole behind it? */
+static bool is_slashed(const frag_message_text *text, const frag_message_word *words, size_t count,
+                       size_t index)
+{
+    return index + 1 < count &&
+           (words[index].kinds & words[index + 1].kinds & FRAG_WORD_SIZE) != 0 &&
+           words[index + 1].at == words[index].end + 1 && text->bytes[words[index].end] == '/' &&
+           words[index].amount.bytes < words[index + 1].amount.bytes;
+}
+
 /* "only 812646400 of 8589934592 bytes are free", "3 GiB free of 16 GiB": which of the two is the
  * word index, a part or the whole? Returns the other; index: neither. */
 static size_t part_of(const frag_message_text *text, const frag_message_word *words, size_t count,
                       size_t index, bool *is_whole)
 {
     frag_figure figure;
+    *is_whole = index > 0 && is_slashed(text, words, count, index - 1);
+    if (*is_whole || is_slashed(text, words, count, index))
+        return *is_whole ? index - 1 : index + 1;
     for (size_t gap = 2; gap <= 3; gap++) {
         bool is_label =
             gap == 2 || (index + 1 < count && label_of(text, &words[index + 1], &figure));
@@ -468,7 +485,7 @@ static bool is_card_name(const frag_message_text *text, const frag_message_word 
                          !has_sign(text, word->end, word[1].at, ",;:=/+|")));
 }
 
-/* "#394", "RTX 3090", "[alloc:512]", "256x256", "7680×4320", "buffer.hpp(360)" */
+/* "#394", "RTX 3090", "[alloc:512]", "256x256", "7680×4320", "buffer.hpp(360)", "pool.py:444" */
 static bool is_numbered(const frag_message_text *text, const frag_message_word *words, size_t index)
 {
     const frag_message_word *word = &words[index];
@@ -485,8 +502,9 @@ static bool is_numbered(const frag_message_text *text, const frag_message_word *
                    (text->bytes[word->end] == ']' || text->bytes[word->end] == '>');
     return (is_line && word->amount.bytes < BARE_SIZE_MIN) ||
            (word->at > 0 && text->bytes[word->at - 1] == '#') || text->bytes[word->end] == 'x' ||
-           (file->end + 1 == word->at && text->bytes[file->end] == '(' && file->at > 0 &&
-            text->bytes[file->at - 1] == '.');
+           (file->end + 1 == word->at && strchr("(:", text->bytes[file->end]) != NULL &&
+            file->at > 0 && text->bytes[file->at - 1] == '.' &&
+            (text->marks[file->at] & FRAG_MESSAGE_WORD) == 0);
 }
 
 /* "max seq len (60000)", "max_num_batched_tokens=8192", "process 4242": not of bytes */
@@ -696,29 +714,29 @@ static bool is_device(const frag_message_split_line *read, size_t i, uint64_t *d
     static frag_word_list apis = {"cuda", "hip", NULL};
     static frag_word_list keys = {"id", "index", "ordinal", NULL};
     static frag_word_list counts = {"num", "n", "number", "count", "max", "per", "total", NULL};
-    const frag_message_text *text = read->text;
+    const char *bytes = read->text->bytes;
+    const unsigned char *marks = read->text->marks;
     bool is_api = frag_message_line_is_any(read, i, apis);
     size_t last = frag_message_line_is_any(read, i + 1, keys) ? i + 1 : i;
     if ((!is_api && !frag_message_line_is_any(read, i, names)) ||
-        !frag_message_line_has(read, last + 1, FRAG_WORD_NUMBER))
+        !frag_message_line_has(read, last + 1, FRAG_WORD_NUMBER) ||
+        (i > 0 && frag_message_line_is_any(read, i - 1, counts)))
         return false;
-    /* "CreateGPU:50" is a place, "num_gpu: 1" a count */
-    bool is_other = i > 0 && (frag_message_line_is_any(read, i - 1, counts) ||
-                              (read->words[i - 1].end == read->words[i].at &&
-                               (text->marks[read->words[i].at] & FRAG_MESSAGE_WORD) == 0));
-    const frag_message_word *number = &read->words[last + 1];
+    bool is_place = i > 0 && read->words[i - 1].end == read->words[i].at && /* "CreateGPU:50" */
+                    (marks[read->words[i].at] & FRAG_MESSAGE_WORD) == 0;
     size_t sign = read->words[last].end;
-    bool is_joined = is_api ? number->at == sign + 1 && text->bytes[sign] == ':'
-                            : strspn(text->bytes + sign, ":=[#\"") >= number->at - sign;
-    /* "2x", "0.8", "01:00.0" */
-    const char *behind = text->bytes + number->end;
-    bool is_whole = *behind == '\0' || *behind == '\n' ||
-                    (text->marks[number->end] & FRAG_MESSAGE_WORD) != 0 ||
-                    (strchr("%/", *behind) == NULL && (*behind < 'a' || *behind > 'z') &&
-                     (strchr(".:", *behind) == NULL || behind[1] < '0' || behind[1] > '9' ||
-                      (text->marks[number->end + 1] & FRAG_MESSAGE_WORD) != 0));
-    *device = number->amount.bytes;
-    return !is_other && is_joined && is_whole && *device < DEVICES_MAX;
+    size_t number = read->words[last + 1].at;
+    bool is_joined = is_api ? number == sign + 1 && bytes[sign] == ':'
+                            : strspn(bytes + sign, ":=[#\"") >= number - sign;
+    /* "2x", "0.8", "01:00.0" go on */
+    size_t end = read->words[last + 1].end;
+    bool is_dotted = (bytes[end] == '.' || bytes[end] == ':') && bytes[end + 1] >= '0' &&
+                     bytes[end + 1] <= '9' && (marks[end + 1] & FRAG_MESSAGE_WORD) == 0;
+    bool goes_on = bytes[end] == '%' || bytes[end] == '/' || is_dotted ||
+                   (bytes[end] >= 'a' && bytes[end] <= 'z');
+    *device = read->words[last + 1].amount.bytes;
+    return *device < DEVICES_MAX && !is_place && is_joined &&
+           (!goes_on || (marks[end] & FRAG_MESSAGE_WORD) != 0);
 }
 
 bool frag_message_device(const frag_message_text *text, size_t from, size_t to, uint64_t *device)

@@ -329,9 +329,17 @@ bool frag_message_guess_goes_on(const frag_message_text *text, size_t from, size
 uint32_t frag_message_scenes(const frag_message_text *text)
 {
     uint32_t scenes = next_hint(text, 0, false) < text->length ? FRAG_SCENE_MEMORY : 0;
-    static const char *const errors[] = {"error:",    "exception:",   "error]",
-                                         "errorcode", "fatal:",       "failed:",
-                                         "assertion", "(coredumped)", "cuda_error_"};
+    static const char *const errors[] = {"error:",
+                                         "exception:",
+                                         "error]",
+                                         "errorcode",
+                                         "fatal:",
+                                         "failed:",
+                                         "assertion",
+                                         "(coredumped)",
+                                         "cuda_error_",
+                                         "requestedforlaunch",
+                                         "versionisinsufficient"};
     for (size_t at = 0; at < text->length; at++)
         for (size_t i = 0; i < sizeof errors / sizeof *errors; i++)
             if (text->bytes[at] == errors[i][0] &&

@@ -715,6 +715,7 @@ static bool is_counted(const frag_message_split_line *read, size_t i)
         char behind = text->bytes[end];
         bool is_counting =
             frag_message_line_has(read, j - 1, FRAG_WORD_NUMBER) &&
+            !frag_message_line_has(read, j, FRAG_WORD_SIZE) && /* "3090 24g" */
             (j < 2 || !frag_message_line_has(read, j - 2, FRAG_WORD_DEVICE)) &&
             strchr(j == i ? ":])," : ":])", behind) == NULL &&
             (behind < 'a' || behind > 'z' || (text->marks[end] & FRAG_MESSAGE_WORD) != 0);

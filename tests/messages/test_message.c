@@ -773,6 +773,9 @@ static void figures_belong_to_the_words_of_their_own_sentence(void **state)
         {"I have a 3060 12GB VRAM and get a not enough VRAM message", 0, 0, 0},
         {"one 1080Ti(11G), and when I ran it, the video memory was exceeded", 0, 0, 0},
         {"GL Error: Out of memory(1285) @ uploadTextureMaxMips", 0, 0, 0},
+        {"GPU out of memory: 322MB/8188MB in use", 0, 0, 8188 * FRAG_MIB},
+        {"I have a 8GB card and get CUDA OOM", 0, 0, 8 * FRAG_GIB},
+        {"CUDA: no memory is available (memory_management.py:444:cache)", 0, 0, 0},
         {"I run out of GPU memory using an A6000 with 48 GB of memory", 0, 0, 48 * FRAG_GIB},
         {"CUDA out of memory, GPU free: 2 GB, system RAM free: 23 GB", 0, 2 * FRAG_GIB, 0},
     };

@@ -92,6 +92,8 @@ static void chinese_says_it_without_blanks(void **state)
                                       "跑着跑着显存炸了",
                                       "上运行显示 OOM，请问要多大显存",
                                       "用4090显卡推理时，报错OOM",
+                                      "3090 24g爆显存了",
+                                      "4g的显存还是不够",
                                       "我用3090训练，为什么报显存不足，怎么办",
                                       "GPUメモリが足りずに学習できなかった"};
     static const char *const not_out[] = {"如何避免OOM", "会不会OOM？", "不会OOM",
@@ -222,12 +224,19 @@ static void a_person_tells_it_with_any_verb(void **state)
         "It crashed after several epochs due to GPU memory usage keep increasing.",
         "while playing, after VRAM is slightly above 3950MB the game crashes",
         "the game consumes all my 8GB of VRAM and locks the system",
+        "VRAM leaking until crash.",
+        "The game starts to glitch and then it crashes at 5.9 GB VRAM.",
+        "May I ask why there is insufficient GPU memory when I use a 2080ti",
+        "VRAM usage rises when in the lobby, the card exceeds 18gb and then the drivers crash",
+        "I have a 8G gpu, sometimes it will crash as out of memory.",
         "It almost loads before crashing, saying that my GPU reported that it ran out of memory",
     };
     static const char *const not_out[] = {
         "I use gradient checkpointing against OOM",
         "It crashed due to a driver that leaks file handles",
         "VRAM is above 3950MB and all is fine",
+        "VRAM stays flat until the test crashes",
+        "I have a 8G gpu, could it crash with what you call out of memory?",
         "I am afraid of OOM",
         "I'd prefer a GPU OOM to that",
         "It is failing, I think due to lack of memory?",
