@@ -738,7 +738,7 @@ static bool is_mentioned(const frag_message_split_line *read, size_t i)
     const frag_message_text *text = read->text;
     size_t start = frag_message_text_line_start(text, read->words[i].at);
     size_t end = frag_message_text_line_end(text, read->words[i].at, NEAR * NEAR);
-    bool is_token = true;
+    bool is_token = text->line_count > ALONE || !frag_message_line_is(read, i + 2, "vram");
     for (size_t at = start + 1; at < end && is_token; at++)
         is_token = (text->marks[at] & FRAG_MESSAGE_WORD) == 0 &&
                    text->bytes[at] != FRAG_MESSAGE_FOREIGN; /* a script without blanks */

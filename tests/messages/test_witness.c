@@ -92,6 +92,7 @@ static void chinese_says_it_without_blanks(void **state)
                                       "跑着跑着显存炸了",
                                       "上运行显示 OOM，请问要多大显存",
                                       "用4090显卡推理时，报错OOM",
+                                      "显存不足",
                                       "3090 24g爆显存了",
                                       "4g的显存还是不够",
                                       "我用3090训练，为什么报显存不足，怎么办",
