@@ -520,7 +520,7 @@ static void guess_messages(reader *state, frag_message_rigour rigour)
             state->current->kind = FRAG_MESSAGE_HOST;
         if (!is_next || state->current->kind != guess.kind) {
             open_message(state, guess.kind, guess.start);
-            state->current->says = FRAG_SAYS_GUESS;
+            state->current->says = FRAG_SAYS_GUESS | guess.says;
             names_device = false;
         }
         names_device |= guess.is_of_device;
@@ -558,18 +558,30 @@ static bool is_guessing(const frag_messages *messages)
             (best->is_bare || figure_count(best) <= 1));
 }
 
-/* What the lines around the message say: "free: 4.50 GB", "Heap 0: 7956 MiB". */
+/* What the lines around the message say: "free: 4.50 GB", "Heap 0: 7956 MiB", and which device it
+ * was: that of the message's own line, or else the only one they name. */
 static void collect_around(reader *state, frag_message *message)
 {
     const frag_message_text *text = &state->text;
     size_t to = message->at + AROUND < text->length ? message->at + AROUND : text->length;
     size_t at = message->at > AROUND ? message->at - AROUND : 0;
+    bool is_known = message->has_device || message->kind == FRAG_MESSAGE_HOST;
+    bool is_named = false;
     for (size_t end = 0; at < to; at = end + 1) {
         end = frag_message_text_line_end(text, at, AROUND);
         uint64_t owner = frag_message_text_owner(text, at);
         bool is_other = owner != message->owner && owner != 0 && message->owner != 0;
-        if (!is_other)
-            frag_message_quantities(text, at, end, message);
+        uint64_t device = 0;
+        if (is_other)
+            continue;
+        frag_message_quantities(text, at, end, message);
+        if (is_known || !frag_message_device(text, at, end, &device))
+            continue;
+        is_known = at <= message->at && message->at < end;
+        message->has_device =
+            is_known || !is_named || (message->has_device && device == message->device);
+        message->device = device;
+        is_named = true;
     }
 }
 

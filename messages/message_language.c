@@ -67,6 +67,7 @@ static const struct {
     {"已分配", "allocated"},
     {"总容量", "total"},
     {"显存", "vram"},
+    {"的显存", "vram"},
     {"顯存", "vram"},
     {"内存", "memory"},
     {"記憶體", "memory"},

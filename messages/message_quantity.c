@@ -10,11 +10,13 @@ enum {
     KEY = 4,                /* words that name a figure */
     LIST_MAX = 6,           /* lines below a message that name its figures, */
     LIST_LINE = 200,        /* of so many bytes */
+    DEVICES_MAX = 64,       /* a larger number is that of a model, */
     CARD = 4,               /* words from a device to what it has */
     WORDS_BEFORE = 4,       /* so far off a label may stand before its size */
     WORDS_BEHIND = 3,       /* and behind it, */
     WORDS_ARGUMENT = 10,    /* so far off the name of a call stands before its last argument */
     WORDS_PAREN = 9,        /* and before one in parentheses the allocation that failed */
+    CARD_NAME_MAX = 10000,  /* the number in the name of a card is smaller, */
     BARE_BYTES_MIN = 256,   /* a smaller number without a unit is something else, */
     BARE_SIZE_MIN = 1 << 20 /* and such a one behind mere words of memory, too */
 };
@@ -25,7 +27,8 @@ static const struct {
     const char *words; /* a blank before and behind each */
 } labels[] = {
     {FRAG_FIGURE_REQUESTED,
-     " request requested requesting requests requires required require need needs needed allocate "
+     " request requested requesting requests requirements requires required require need needs "
+     "needed allocate "
      "allocating allocation alloc malloc asked demanded wanted trying upstream estimated "},
     {FRAG_FIGURE_FREE,
      " free available avail remaining remain remains left unused allocatable freemem have usable "},
@@ -191,6 +194,10 @@ static bool label_behind(const frag_message_text *text, const frag_message_word 
         return false;
     /* "300 MB of device memory left" */
     bool is_of = index + 1 < count && frag_message_word_is(text, &words[index + 1], "of");
+    /* "Out of memory(1285) @ uploadMaxMips": a status */
+    if ((words[index].kinds & FRAG_WORD_NUMBER) != 0 && text->bytes[words[index].end] == ')' &&
+        words[index].amount.bytes < BARE_SIZE_MIN)
+        return false;
     for (size_t i = index + 1; i < count && i <= index + WORDS_BEHIND + is_of; i++) {
         /* "requested 5 bytes with usage Storage" */
         if (has_sign(text, words[i - 1].end, words[i].at, ",;:=.\n/\"") ||
@@ -260,6 +267,23 @@ static bool is_of_device(const frag_message_text *text, const frag_message_word 
     return is_verb && (kinds & FRAG_WORD_DEVICE) != 0 && (kinds & FRAG_WORD_MEMORY) != 0;
 }
 
+/* "using an A6000 with 48 GB", "I have an 8 GB card": what there is, not what is in use or free;
+ * label: the word that says so */
+static bool is_of_owned_card(const frag_message_text *text, const frag_message_word *words,
+                             size_t label, size_t index)
+{
+    bool is_card = label > 0 && frag_message_word_is(text, &words[label], "have") &&
+                   frag_message_word_is(text, &words[label - 1], "i");
+    for (size_t i = label + 1; i < index; i++) {
+        char last = text->bytes[words[i].end - 1];
+        is_card |= (words[i].kinds & FRAG_WORD_DEVICE) != 0 || (last >= '0' && last <= '9') ||
+                   frag_message_word_is(text, &words[i], "with");
+    }
+    return is_card && (frag_message_word_is(text, &words[label], "using") ||
+                       frag_message_word_is(text, &words[label], "have") ||
+                       frag_message_word_is(text, &words[label], "use"));
+}
+
 /* "size" alone is that of the request; a word before it may say more: "total memory size". */
 static bool label_before(const frag_message_text *text, const frag_message_word *words,
                          size_t count, size_t index, frag_figure *figure)
@@ -282,6 +306,8 @@ static bool label_before(const frag_message_text *text, const frag_message_word 
                 (more == FRAG_FIGURE_LIMIT || more == FRAG_FIGURE_LARGEST))
                 *figure = more;
             if (*figure == FRAG_FIGURE_LIMIT && is_of_device(text, words, count, i - 1, index))
+                *figure = FRAG_FIGURE_TOTAL;
+            if (is_of_owned_card(text, words, i - 1, index))
                 *figure = FRAG_FIGURE_TOTAL;
             /* "Current total 5003256884": of what is held, not of the device */
             if (*figure == FRAG_FIGURE_TOTAL && i > 1 &&
@@ -367,12 +393,25 @@ static bool is_argument(const frag_message_text *text, const frag_message_word *
     return false;
 }
 
+/* "322MB/8188MB in use": is the word index the part of the whole behind it? */
+static bool is_slashed(const frag_message_text *text, const frag_message_word *words, size_t count,
+                       size_t index)
+{
+    return index + 1 < count &&
+           (words[index].kinds & words[index + 1].kinds & FRAG_WORD_SIZE) != 0 &&
+           words[index + 1].at == words[index].end + 1 && text->bytes[words[index].end] == '/' &&
+           words[index].amount.bytes < words[index + 1].amount.bytes;
+}
+
 /* "only 812646400 of 8589934592 bytes are free", "3 GiB free of 16 GiB": which of the two is the
  * word index, a part or the whole? Returns the other; index: neither. */
 static size_t part_of(const frag_message_text *text, const frag_message_word *words, size_t count,
                       size_t index, bool *is_whole)
 {
     frag_figure figure;
+    *is_whole = index > 0 && is_slashed(text, words, count, index - 1);
+    if (*is_whole || is_slashed(text, words, count, index))
+        return *is_whole ? index - 1 : index + 1;
     for (size_t gap = 2; gap <= 3; gap++) {
         bool is_label =
             gap == 2 || (index + 1 < count && label_of(text, &words[index + 1], &figure));
@@ -433,7 +472,20 @@ static bool is_no_number(const frag_message_text *text, const frag_message_word 
            (index > 0 && frag_message_word_is(text, &words[index - 1], "id"));
 }
 
-/* "#394", "RTX 3090", "[alloc:512]", "256x256", "7680×4320", "buffer.hpp(360)" */
+/* "1080Ti(11G)", "my 3060 12GB": the name of a card, with letters or its size behind */
+static bool is_card_name(const frag_message_text *text, const frag_message_word *words,
+                         size_t count, size_t index)
+{
+    const frag_message_word *word = &words[index];
+    char behind = text->bytes[word->end];
+    bool is_glued =
+        behind >= 'a' && behind <= 'z' && (text->marks[word->end] & FRAG_MESSAGE_WORD) == 0;
+    return word->amount.bytes < CARD_NAME_MAX &&
+           (is_glued || (index + 1 < count && (word[1].kinds & FRAG_WORD_SIZE) != 0 &&
+                         !has_sign(text, word->end, word[1].at, ",;:=/+|")));
+}
+
+/* "#394", "RTX 3090", "[alloc:512]", "256x256", "7680×4320", "buffer.hpp(360)", "pool.py:444" */
 static bool is_numbered(const frag_message_text *text, const frag_message_word *words, size_t index)
 {
     const frag_message_word *word = &words[index];
@@ -450,8 +502,9 @@ static bool is_numbered(const frag_message_text *text, const frag_message_word *
                    (text->bytes[word->end] == ']' || text->bytes[word->end] == '>');
     return (is_line && word->amount.bytes < BARE_SIZE_MIN) ||
            (word->at > 0 && text->bytes[word->at - 1] == '#') || text->bytes[word->end] == 'x' ||
-           (file->end + 1 == word->at && text->bytes[file->end] == '(' && file->at > 0 &&
-            text->bytes[file->at - 1] == '.');
+           (file->end + 1 == word->at && strchr("(:", text->bytes[file->end]) != NULL &&
+            file->at > 0 && text->bytes[file->at - 1] == '.' &&
+            (text->marks[file->at] & FRAG_MESSAGE_WORD) == 0);
 }
 
 /* "max seq len (60000)", "max_num_batched_tokens=8192", "process 4242": not of bytes */
@@ -507,6 +560,21 @@ static void read_decimals(const frag_message_text *text, const frag_message_word
     memcpy(number, bytes, whole + 1 + decimals);
     memcpy(number + whole + 1 + decimals, "mb", sizeof "mb");
     frag_message_size(number, amount);
+}
+
+/* "system RAM free: 23 GB": of the computer */
+static bool is_of_computer(const frag_message_text *text, const frag_message_word *words,
+                           size_t index)
+{
+    static const char *const names[] = {"ram", "system", "host", "swap"};
+    for (size_t i = index; i > 0 && i + WORDS_BEFORE > index; i--) {
+        if (has_sign(text, words[i - 1].end, words[i].at, ",;.|\n"))
+            break;
+        for (size_t k = 0; k < sizeof names / sizeof *names; k++)
+            if (frag_message_word_is(text, &words[i - 1], names[k]))
+                return i < 2 || (words[i - 2].kinds & FRAG_WORD_DEVICE) == 0; /* "GPU RAM" */
+    }
+    return false;
 }
 
 static void add(frag_message *message, frag_message_quantity quantity)
@@ -566,13 +634,17 @@ void frag_message_quantities(const frag_message_text *text, size_t from, size_t 
             quantity.is_labelled = true;
             quantity.figure = part;
         }
+        if (quantity.is_labelled && quantity.figure != FRAG_FIGURE_REQUESTED &&
+            message->kind != FRAG_MESSAGE_HOST && is_of_computer(text, words, i))
+            quantity.is_labelled = false;
         if (!quantity.is_labelled)
             quantity.figure = FRAG_FIGURE_REQUESTED;
         bool is_bytes = is_size || (other != i && (words[other].kinds & FRAG_WORD_SIZE) != 0) ||
                         is_of_memory(text, words, i) || is_of_pair(text, words, count, i) ||
                         is_keyed(text, words, i) ||
                         (quantity.is_labelled && quantity.amount.bytes >= BARE_BYTES_MIN &&
-                         !is_numbered(text, words, i) && !is_counted(text, words, count, i));
+                         !is_numbered(text, words, i) && !is_card_name(text, words, count, i) &&
+                         !is_counted(text, words, count, i));
         if (is_bytes && is_number)
             read_decimals(text, &words[i], &quantity.amount);
         if (is_bytes)
@@ -633,4 +705,46 @@ size_t frag_message_quantities_below(const frag_message_text *text, size_t end,
         end = at;
     }
     return end;
+}
+
+/* "GPU 0", "deviceId: [0]", "cuda:1", "dev 0": does the word i name a device by its number? */
+static bool is_device(const frag_message_split_line *read, size_t i, uint64_t *device)
+{
+    static frag_word_list names = {"gpu", "device", "dev", "npu", "xpu", "vulkan", NULL};
+    static frag_word_list apis = {"cuda", "hip", NULL};
+    static frag_word_list keys = {"id", "index", "ordinal", NULL};
+    static frag_word_list counts = {"num", "n", "number", "count", "max", "per", "total", NULL};
+    const char *bytes = read->text->bytes;
+    const unsigned char *marks = read->text->marks;
+    bool is_api = frag_message_line_is_any(read, i, apis);
+    size_t last = frag_message_line_is_any(read, i + 1, keys) ? i + 1 : i;
+    if ((!is_api && !frag_message_line_is_any(read, i, names)) ||
+        !frag_message_line_has(read, last + 1, FRAG_WORD_NUMBER) ||
+        (i > 0 && frag_message_line_is_any(read, i - 1, counts)))
+        return false;
+    bool is_place = i > 0 && read->words[i - 1].end == read->words[i].at && /* "CreateGPU:50" */
+                    (marks[read->words[i].at] & FRAG_MESSAGE_WORD) == 0;
+    size_t sign = read->words[last].end;
+    size_t number = read->words[last + 1].at;
+    bool is_joined = is_api ? number == sign + 1 && bytes[sign] == ':'
+                            : strspn(bytes + sign, ":=[#\"") >= number - sign;
+    /* "2x", "0.8", "01:00.0" go on */
+    size_t end = read->words[last + 1].end;
+    bool is_dotted = (bytes[end] == '.' || bytes[end] == ':') && bytes[end + 1] >= '0' &&
+                     bytes[end + 1] <= '9' && (marks[end + 1] & FRAG_MESSAGE_WORD) == 0;
+    bool goes_on = bytes[end] == '%' || bytes[end] == '/' || is_dotted ||
+                   (bytes[end] >= 'a' && bytes[end] <= 'z');
+    *device = read->words[last + 1].amount.bytes;
+    return *device < DEVICES_MAX && !is_place && is_joined &&
+           (!goes_on || (marks[end] & FRAG_MESSAGE_WORD) != 0);
+}
+
+bool frag_message_device(const frag_message_text *text, size_t from, size_t to, uint64_t *device)
+{
+    frag_message_split_line read;
+    frag_message_line_read(&read, text, from, to);
+    for (size_t i = 0; i + 1 < read.count; i++)
+        if (is_device(&read, i, device))
+            return true;
+    return false;
 }

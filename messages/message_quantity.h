@@ -16,4 +16,7 @@ void frag_message_quantities(const frag_message_text *text, size_t from, size_t 
 size_t frag_message_quantities_below(const frag_message_text *text, size_t end,
                                      frag_message *message);
 
+/* The first device that a line from from to to names by its number ("GPU 0", "DEVICE [1]"). */
+bool frag_message_device(const frag_message_text *text, size_t from, size_t to, uint64_t *device);
+
 #endif

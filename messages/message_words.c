@@ -174,6 +174,8 @@ static const struct {
     {"lld", FRAG_WORD_HOST},
     {"llvm", FRAG_WORD_HOST},
     {"looks", FRAG_WORD_PROSE},
+    {"lua", FRAG_WORD_HOST},
+    {"luajit", FRAG_WORD_HOST},
     {"mach", FRAG_WORD_HOST},
     {"mali", FRAG_WORD_DEVICE},
     {"malloc", FRAG_WORD_ALLOCATE},

@@ -221,7 +221,7 @@ const frag_wording frag_wordings[] = {
     {OPENS(GGML, "devicememoryallocationofsize#failed"), .figures = {R}},
     {OPENS(GGML, "size#islargerthanbuffermaximumof#"), .figures = {R, L},
      .says = FRAG_SAYS_BLOCK_MAX},
-    {OPENS(GGML, "kiogpucommandbuffercallbackerroroutofmemory")},
+    {OPENS(UNKNOWN, "kiogpucommandbuffercallbackerroroutofmemory")},
     {OPENS(UNKNOWN, "erroroutofdevicememory"), CODE},
     {OPENS(UNKNOWN, "vk_error_out_of_device_memory"), CODE},
     {OPENS(UNKNOWN, "vkallocatememoryfailed-2")},
@@ -393,6 +393,7 @@ const frag_wording frag_wordings[] = {
     {HOST(KILLED, "[1]#killed"), .figures = {NOT}},         /* shells, of a job */
     {HOST(KILLED, "[1]+killed")},
     {HOST(KILLED, "zsh:killed")},
+    {HOST(KILLED, "srun:error:*:task#:outofmemory"), .figures = {NOT}},
     {HOST(KILLED, "oom-killevent")},
     {HOST(KILLED, "oom_killevent")},
     {HOST(KILLED, "invokedoom-killer")},

@@ -122,7 +122,16 @@ static int explain_input(frag_input *input, const request *given)
     return ok ? 0 : frag_report(&error);
 }
 
-/* The operand names a file or is the message itself, which has blanks in it and is no file. */
+/* A message has blanks in it, or letters of a script that needs none. */
+static bool is_message(const char *operand)
+{
+    bool is_wide = false;
+    for (const char *at = operand; *at != '\0'; at++)
+        is_wide |= (unsigned char)*at >= 0xe3;
+    return strpbrk(operand, " \n\t") != NULL || (is_wide && strpbrk(operand, "./") == NULL);
+}
+
+/* The operand names a file or is the message itself, which is no file. */
 static int explain_operand(const char *operand, const request *given)
 {
     frag_error error = {0};
@@ -132,7 +141,7 @@ static int explain_operand(const char *operand, const request *given)
         frag_input_close(input);
         return code;
     }
-    if (strpbrk(operand, " \n\t") == NULL)
+    if (!is_message(operand))
         return frag_report(&error);
     explain_text(given, operand, strlen(operand));
     return 0;

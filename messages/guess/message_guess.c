@@ -176,6 +176,7 @@ static bool follows_fault(const frag_message_text *text, size_t at)
                                          "otherthanoutof",
                                          "otherthananoutof",
                                          "errorinsufficientdriver",
+                                         "driverversionisinsufficient",
                                          "errornodevice",
                                          "errorinitialization",
                                          NULL};
@@ -291,6 +292,8 @@ bool frag_message_guess_next(const frag_message_text *text, size_t from, frag_me
                                           .is_of_device =
                                               (read.kinds & (FRAG_WORD_DEVICE | FRAG_WORD_HOST)) ==
                                               FRAG_WORD_DEVICE};
+            if (guess->kind == FRAG_MESSAGE_HOST)
+                guess->says = frag_message_host_says(&read);
             return true;
         }
         /* a hint may be cut in two where the line was */
@@ -326,9 +329,17 @@ bool frag_message_guess_goes_on(const frag_message_text *text, size_t from, size
 uint32_t frag_message_scenes(const frag_message_text *text)
 {
     uint32_t scenes = next_hint(text, 0, false) < text->length ? FRAG_SCENE_MEMORY : 0;
-    static const char *const errors[] = {"error:",    "exception:",   "error]",
-                                         "errorcode", "fatal:",       "failed:",
-                                         "assertion", "(coredumped)", "cuda_error_"};
+    static const char *const errors[] = {"error:",
+                                         "exception:",
+                                         "error]",
+                                         "errorcode",
+                                         "fatal:",
+                                         "failed:",
+                                         "assertion",
+                                         "(coredumped)",
+                                         "cuda_error_",
+                                         "requestedforlaunch",
+                                         "versionisinsufficient"};
     for (size_t at = 0; at < text->length; at++)
         for (size_t i = 0; i < sizeof errors / sizeof *errors; i++)
             if (text->bytes[at] == errors[i][0] &&

@@ -10,6 +10,7 @@ typedef struct frag_message_guess {
     frag_message_kind kind; /* never NONE */
     size_t start;
     size_t end;
+    uint32_t says;     /* FRAG_SAYS_*: which other memory than a device's */
     bool is_of_device; /* the line names a device, and nothing of the computer */
 } frag_message_guess;
 

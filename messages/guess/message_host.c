@@ -62,6 +62,8 @@ static bool is_of_computer(const frag_message_split_line *read)
             (frag_message_line_is(read, i, "pinned") &&
              frag_message_line_has(read, i, FRAG_WORD_HOST)) ||
             frag_message_line_is(read, i, "pagelocked") ||
+            (frag_message_line_is(read, i, "page") &&
+             frag_message_line_is(read, i + 1, "locked")) ||
             frag_message_line_is(read, i, "hostalloc") || frag_message_line_is(read, i, "ram") ||
             (is_host &&
              (was_allocation || frag_message_is_out_of(read, i + 1) ||
@@ -167,9 +169,12 @@ static bool is_host(const frag_message_split_line *read, const frag_message_fail
                frag_message_stands_near(read->text, at, ggml);
     /* OpenCV's name for what malloc() refused; of a device it says "Gpu API call" */
     static const char *const opencv[] = {"(-4:insufficientmemory", NULL};
+    /* a process of a browser was ended */
+    static const char *const ends[] = {"exitedwith'oom'", "reason:oom", "reason:'oom'", NULL};
     if (names_host(read) || is_of_computer(read) || is_library_call(read) ||
         has_pair(read, "range", "error", true) || has_pair(read, "physical", "memory", false) ||
-        frag_message_stands_near(read->text, at, opencv))
+        frag_message_stands_near(read->text, at, opencv) ||
+        frag_message_stands_near(read->text, at, ends))
         return true;
     const uint32_t more = FRAG_WORD_UNIT | FRAG_WORD_SIZE | FRAG_WORD_NUMBER | FRAG_WORD_FAIL |
                           FRAG_WORD_ALLOCATE | FRAG_WORD_HOST;
@@ -199,4 +204,14 @@ bool frag_message_is_of_host(const frag_message_split_line *read, const frag_mes
 {
     frag_message_split_line part = contrasted(read, found->at);
     return is_host(&part, found, at, is_witnessed);
+}
+
+uint32_t frag_message_host_says(const frag_message_split_line *read)
+{
+    static frag_word_list pins = {"pinned", "pagelocked", "hostalloc", NULL};
+    if (frag_message_line_has_any(read, 0, read->count, pins) ||
+        has_pair(read, "page", "locked", false))
+        return FRAG_SAYS_PINNED;
+    bool is_kernel = (read->kinds & FRAG_WORD_DEVICE) != 0;
+    return is_kernel && has_pair(read, "shared", "memory", false) ? FRAG_SAYS_ON_CHIP : 0;
 }

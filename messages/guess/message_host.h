@@ -10,4 +10,8 @@
 bool frag_message_is_of_host(const frag_message_split_line *read, const frag_message_failure *found,
                              size_t at, bool is_witnessed);
 
+/* Which of the computer's memory, or of a chip's, ran out: FRAG_SAYS_PINNED, FRAG_SAYS_ON_CHIP, 0.
+ */
+uint32_t frag_message_host_says(const frag_message_split_line *read);
+
 #endif

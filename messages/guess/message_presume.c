@@ -705,13 +705,26 @@ static bool is_supposed(const frag_message_split_line *read, size_t failure)
     return false;
 }
 
-/* "46 GPU OOM, 65 cuts", "0 done, 2 out of memory", but not "4090, out of memory" */
+/* "46 GPU OOM, 65 cuts", "0 done, 2 out of memory", but not "4090, out of memory", "GPU 0 out of
+ * memory", "720p" */
 static bool is_counted(const frag_message_split_line *read, size_t i)
 {
-    for (size_t j = i; j > 0 && j + 2 > i; j--)
-        if (frag_message_line_has(read, j - 1, FRAG_WORD_NUMBER) &&
-            strchr(j == i ? ":])," : ":])", read->text->bytes[read->words[j - 1].end]) == NULL)
+    const frag_message_text *text = read->text;
+    for (size_t j = i; j > 0 && j + 2 > i; j--) {
+        size_t end = read->words[j - 1].end;
+        char behind = text->bytes[end];
+        bool is_counting =
+            frag_message_line_has(read, j - 1, FRAG_WORD_NUMBER) &&
+            !frag_message_line_has(read, j, FRAG_WORD_SIZE) && /* "3090 24g" */
+            (j < 2 || !frag_message_line_has(read, j - 2, FRAG_WORD_DEVICE)) &&
+            strchr(j == i ? ":])," : ":])", behind) == NULL &&
+            (behind < 'a' || behind > 'z' || (text->marks[end] & FRAG_MESSAGE_WORD) != 0);
+        for (size_t at = end; at < read->words[i].at; at++)
+            is_counting &=
+                text->bytes[at] != FRAG_MESSAGE_FOREIGN && (j == i || text->bytes[at] != ',');
+        if (is_counting)
             return true;
+    }
     return false;
 }
 
@@ -725,7 +738,7 @@ static bool is_mentioned(const frag_message_split_line *read, size_t i)
     const frag_message_text *text = read->text;
     size_t start = frag_message_text_line_start(text, read->words[i].at);
     size_t end = frag_message_text_line_end(text, read->words[i].at, NEAR * NEAR);
-    bool is_token = true;
+    bool is_token = text->line_count > ALONE || !frag_message_line_is(read, i + 2, "vram");
     for (size_t at = start + 1; at < end && is_token; at++)
         is_token = (text->marks[at] & FRAG_MESSAGE_WORD) == 0 &&
                    text->bytes[at] != FRAG_MESSAGE_FOREIGN; /* a script without blanks */

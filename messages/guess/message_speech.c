@@ -25,7 +25,7 @@ static bool is_doubted(const frag_message_split_line *read, size_t from, size_t 
         "people", "someone",  "unless",   "example",   "maybe",   "perhaps",   "so",     "until",
         "test*",  "handl*",   "catch*",   "reduc*",    "solve*",  "resolv*",   "can",    "does",
         "add*",   "support*", "often",    "sometimes", "usually", "typically", "likely", NULL};
-    static frag_word_list me = {"i", "we", NULL};
+    static frag_word_list me = {"i", "we", "in", "on", "at", NULL}; /* "when in the lobby" */
     for (size_t i = from; i < to; i++)
         if ((frag_message_line_is_any(read, i, words) && !frag_message_line_is_model(read, i)) ||
             (frag_message_line_is(read, i, "when") && !frag_message_line_is_any(read, i + 1, me) &&
@@ -161,8 +161,13 @@ static bool is_filling(const frag_message_split_line *read, size_t i)
         return frag_message_line_has_any(read, i + 1, i + NEAR, alls);
     if (frag_message_line_is_any(read, i, runs))
         return frag_message_line_is(read, i + 1, "out") && !frag_message_line_is(read, i + 2, "of");
+    static frag_word_list beyond = {"above", "over", "past", "beyond", "around", NULL};
+    if (frag_message_line_is(read, i, "exceeds")) /* "the card exceeds 18 GB" */
+        return frag_message_line_has(read, i + 1, FRAG_WORD_SIZE);
     return frag_message_line_is_any(read, i, states) &&
-           frag_message_line_is_any(read, i + 1, fulls);
+           (frag_message_line_is_any(read, i + 1, fulls) ||
+            (frag_message_line_has_any(read, i + 1, i + NEAR, beyond) && /* "is above 3950 MB" */
+             frag_message_line_has_within(read, i + 2, i + NEAR + 1, FRAG_WORD_SIZE)));
 }
 
 /* "VRAM", "GPU memory", "the card's memory" between the words from and to */
@@ -182,7 +187,7 @@ static bool has_died(const frag_message_split_line *read, size_t from, size_t to
 {
     static frag_word_list ends = {"crash*", "die*",   "died",  "dying", "fail*",  "freez*",
                                   "froze",  "reset*", "hang*", "hung",  "abort*", "stop*",
-                                  "quit*",  "kill*",  "exit*", NULL};
+                                  "quit*",  "kill*",  "exit*", "lock*", NULL};
     return frag_message_line_has_any(read, from, to, ends);
 }
 
@@ -201,7 +206,7 @@ static bool is_full(const frag_message_split_line *read, size_t i, frag_word_ran
     static frag_word_list after = {"after", "when", "at", "on", "during", "every", "with", NULL};
     size_t to = i + CLAUSE < sentence.to ? i + CLAUSE : sentence.to;
     if (!is_filling(read, i) || is_doubted(read, sentence.from, i) ||
-        !has_device_memory(read, sentence.from, i + NEAR + 1))
+        !has_device_memory(read, sentence.from, i + NEAR + 2))
         return false;
     static frag_word_list ends = {"exhausted", "out", "insufficient", NULL};
     bool is_end = frag_message_line_has_any(read, i + 1, i + 2, ends);
@@ -209,6 +214,43 @@ static bool is_full(const frag_message_split_line *read, size_t i, frag_word_ran
     return is_told &&
            (has_died(read, i + 1, to) ||
             (is_end && (i + 2 >= sentence.to || frag_message_line_is_any(read, i + 2, after))));
+}
+
+/* "It crashed after some epochs due to GPU memory that keeps increasing" */
+static bool is_cause(const frag_message_split_line *read, size_t i, frag_word_range sentence)
+{
+    static frag_word_list causes = {"due", "because", "since", NULL};
+    static frag_word_list growths = {"increas*", "grow*", "ris*", "accumulat*",
+                                     "leak*",    "high",  "full", NULL};
+    return frag_message_line_is_any(read, i, causes) && has_died(read, sentence.from, i) &&
+           has_device_memory(read, i + 1, i + NEAR + 1) &&
+           frag_message_line_has_any(read, i + 2, i + 2 * NEAR, growths) &&
+           !is_doubted(read, sentence.from, i);
+}
+
+/* "VRAM leaks until it crashes", "it crashes at 5.9 GB VRAM" */
+static bool is_fatal(const frag_message_split_line *read, size_t i, frag_word_range sentence)
+{
+    static frag_word_list growths = {"leak*", "grow*", "increas*", "ris*", "climb*", NULL};
+    bool is_end = frag_message_line_is(read, i, "until") && has_died(read, i + 1, i + NEAR) &&
+                  frag_message_line_has_any(read, sentence.from, i, growths);
+    bool is_point = has_died(read, i, i + 1) && frag_message_line_is(read, i + 1, "at") &&
+                    frag_message_line_has(read, i + 2, FRAG_WORD_SIZE);
+    return (is_end || is_point) && has_device_memory(read, sentence.from, i + NEAR + 1) &&
+           !is_doubted(read, sentence.from, i);
+}
+
+/* "I have an 8G GPU, sometimes it will crash as out of memory" */
+static bool is_owner(const frag_message_split_line *read, size_t i, frag_word_range sentence)
+{
+    static frag_word_list doubts = {"if", "when*",  "may", "might", "could", "would", "not",
+                                    "t",  "avoid*", "how", "can",   "what",  "never", NULL};
+    bool is_mine = false;
+    for (size_t j = sentence.from; j < i; j++)
+        is_mine |= frag_message_line_is(read, j, "i") && frag_message_line_is(read, j + 1, "have");
+    return is_mine && frag_message_is_out_of(read, i) && names_card(read, sentence.from, i) &&
+           has_died(read, i > NEAR ? i - NEAR : 0, i) &&
+           !frag_message_line_has_any(read, sentence.from, i, doubts);
 }
 
 /* "I keep hitting the VRAM limit" */
@@ -384,9 +426,11 @@ frag_message_failure frag_message_find_speech(const frag_message_split_line *rea
             sentence = frag_message_line_sentence(read, i, ".?!;");
         bool is_said = (is_verb(read, i, sentence) && !is_doubted(read, sentence.from, i)) ||
                        goes_out(read, i, sentence) || is_agreement(read, i, sentence) ||
-                       is_full(read, i, sentence) || is_unfit(read, i, sentence) ||
-                       is_above_mine(read, i, sentence) || is_headline(read, i, sentence) ||
-                       is_at_limit(read, i, sentence) || is_answer(read, i);
+                       is_full(read, i, sentence) || is_cause(read, i, sentence) ||
+                       is_fatal(read, i, sentence) || is_owner(read, i, sentence) ||
+                       is_unfit(read, i, sentence) || is_above_mine(read, i, sentence) ||
+                       is_headline(read, i, sentence) || is_at_limit(read, i, sentence) ||
+                       is_answer(read, i);
         if (is_said && !is_asked(read, sentence))
             return (frag_message_failure){.is_found = true, .at = i};
     }

@@ -273,7 +273,7 @@ static bool is_complaint(const frag_message_split_line *read, size_t i, frag_wor
     static frag_word_list mine = {"i", "we", "my", "our", "me", NULL};
     static frag_word_list tells = {"show", "say",   "report", "give",   "keep",  "run",
                                    "fail", "throw", "always", "prompt", "still", NULL};
-    static frag_word_list asks = {"is", "do", "does", "did", "am", "are", "it", "i", NULL};
+    static frag_word_list asks = {"is", "do", "does", "did", "am", "are", "it", "i", "there", NULL};
     bool is_act = frag_message_line_is_any(read, i, acts);
     if (!is_act && !frag_message_line_is(read, i, "why"))
         return false;

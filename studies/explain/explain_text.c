@@ -77,6 +77,8 @@ static void print_source(FILE *stream, const frag_explained *explained)
             best->release != NULL ? best->release
             : is_guess && best->framework == FRAG_FRAMEWORK_UNKNOWN
                 ? "a program that fraglab does not know"
+            : best->kind == FRAG_MESSAGE_HOST && best->framework == FRAG_FRAMEWORK_UNKNOWN
+                ? "the system or a library"
                 : frag_framework_title(is_library ? FRAG_FRAMEWORK_UNKNOWN : best->framework));
     if (best->release != NULL && best->framework != FRAG_FRAMEWORK_PYTORCH)
         fprintf(stream, " (%s)", frag_framework_title(best->framework));

@@ -15,7 +15,7 @@ pin() {
     build "$programs/$1"
     "$programs/$1" --write >"$2.tmp"
     if ! [ -f "$2" ] || ! zstd -qdc "$2" | cmp -s - "$2.tmp"; then
-        zstd -q -19 -f -o "$2" "$2.tmp"
+        zstd -q --ultra -22 -f -o "$2" "$2.tmp"
     fi
     rm -f "$2.tmp"
 }

@@ -648,11 +648,17 @@ static void memory_of_both_is_not_the_computers(void **state)
     static const struct {
         const char *text;
         frag_message_kind kind;
+        uint32_t says; /* beside FRAG_SAYS_GUESS */
     } cases[] = {
-        {"failed to allocate GPU and shared host memory", FRAG_MESSAGE_OOM},
-        {"failed to allocate GPU or CPU memory", FRAG_MESSAGE_OOM},
-        {"failed to allocate host memory", FRAG_MESSAGE_HOST},
-        {"*Memory allocation on GPU failed*", FRAG_MESSAGE_OOM},
+        {"failed to allocate GPU and shared host memory", FRAG_MESSAGE_OOM, 0},
+        {"failed to allocate GPU or CPU memory", FRAG_MESSAGE_OOM, 0},
+        {"failed to allocate host memory", FRAG_MESSAGE_HOST, 0},
+        {"*Memory allocation on GPU failed*", FRAG_MESSAGE_OOM, 0},
+        {"Failed to reserve page-locked memory", FRAG_MESSAGE_HOST, FRAG_SAYS_PINNED},
+        {"GPU worker: failed to allocate pinned memory", FRAG_MESSAGE_HOST, FRAG_SAYS_PINNED},
+        {"FATAL ERROR: CUDA kernel, maximum shared memory allocation exceeded", FRAG_MESSAGE_HOST,
+         FRAG_SAYS_ON_CHIP},
+        {"'renderer' process exited with 'oom' 0x7701e062", FRAG_MESSAGE_HOST, 0},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         frag_messages messages;
@@ -660,6 +666,7 @@ static void memory_of_both_is_not_the_computers(void **state)
         assert_non_null(best);
         if (best->kind != cases[i].kind)
             fail_msg("%s: %d", cases[i].text, (int)best->kind);
+        assert_int_equal(best->says & ~(uint32_t)FRAG_SAYS_GUESS, cases[i].says);
         frag_messages_destroy(&messages);
     }
 }
@@ -763,6 +770,14 @@ static void figures_belong_to_the_words_of_their_own_sentence(void **state)
         {"a boost at 7680\xc3\x97"
          "4320 is estimated to need 21 GB of VRAM, but the GPU has 9 GB free",
          21 * FRAG_GIB, 9 * FRAG_GIB, 0},
+        {"I have a 3060 12GB VRAM and get a not enough VRAM message", 0, 0, 0},
+        {"one 1080Ti(11G), and when I ran it, the video memory was exceeded", 0, 0, 0},
+        {"GL Error: Out of memory(1285) @ uploadTextureMaxMips", 0, 0, 0},
+        {"GPU out of memory: 322MB/8188MB in use", 0, 0, 8188 * FRAG_MIB},
+        {"I have a 8GB card and get CUDA OOM", 0, 0, 8 * FRAG_GIB},
+        {"CUDA: no memory is available (memory_management.py:444:cache)", 0, 0, 0},
+        {"I run out of GPU memory using an A6000 with 48 GB of memory", 0, 0, 48 * FRAG_GIB},
+        {"CUDA out of memory, GPU free: 2 GB, system RAM free: 23 GB", 0, 2 * FRAG_GIB, 0},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         frag_messages messages;
@@ -793,6 +808,36 @@ static void figures_belong_to_the_words_of_their_own_sentence(void **state)
     assert_non_null(best);
     assert_int_equal(best->size_count, 1);
     frag_messages_destroy(&messages);
+}
+
+static void a_device_is_named_in_the_line_or_is_the_only_one_near(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        int device; /* -1: none is told */
+    } cases[] = {
+        {"Failed to allocate 140713104 bytes from DEVICE [3] memory", 3},
+        {"alloc fail type Flat dev 2 space Device size 512 bytes (cudaMalloc error out of memory)",
+         2},
+        {"E: out of memory on cuda:1", 1},
+        {"deviceId: 4\nout of GPU memory", 4},
+        {"Selected cuda device 1 : GTX\nCUDA error: out of memory", 1},
+        {"device 0 ok\ndevice 1 ok\nCUDA error: out of memory", -1},
+        {"num_gpu: 1\nCUDA error: out of memory", -1},
+        {"CreateGPU:50: GPU out of memory", -1},
+        {"out of memory on CUDA device 03:00.0", -1},
+        {"GPU 1080 out of memory", -1},
+        {"Failed to allocate host memory of device 1", -1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        frag_messages messages;
+        const frag_message *best = read_best(&messages, cases[i].text);
+        assert_non_null(best);
+        if ((best->has_device ? (int)best->device : -1) != cases[i].device)
+            fail_msg("the device of: %s", cases[i].text);
+        frag_messages_destroy(&messages);
+    }
 }
 
 int main(void)
@@ -830,6 +875,7 @@ int main(void)
         cmocka_unit_test(a_size_ends_where_another_number_begins),
         cmocka_unit_test(numbers_of_tokens_are_no_sizes),
         cmocka_unit_test(figures_belong_to_the_words_of_their_own_sentence),
+        cmocka_unit_test(a_device_is_named_in_the_line_or_is_the_only_one_near),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -319,6 +319,7 @@ static void what_is_allocated_need_not_be_memory(void **state)
 {
     (void)state;
     static const char *const none[] = {
+        "failed to allocate pinned system memory: CUDA driver version is insufficient",
         "bug -- unable to allocate port for storage in project 4711",
         "Port allocation failed: no free ports in range",
         "Could not allocate enough operations",
@@ -408,6 +409,7 @@ static void what_is_allocated_need_not_be_memory(void **state)
         "SLUB: Unable to allocate memory on node -1, gfp=0x480020(GFP_ATOMIC)",
         "ptxas fatal   : Memory allocation failure",
         "nvme nvme0: failed to allocate queue memory",
+        "Error: [Internal Lua error: Call failure] not enough memory",
         "NTFS-fs error (device sda1): Not enough memory to allocate buffer for attribute list.",
     };
     assert_read(none, sizeof none / sizeof *none, FRAG_MESSAGE_NONE);

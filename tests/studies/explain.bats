@@ -20,6 +20,8 @@ broken_up() {
     printf 'step 1\nstep 2\n%s\nstep 3\n' "$message" >"$out/log"
     [ "$(./fraglab explain --format jsonl "$out/log" | verdict)" = fragmentation ]
     [ "$(./fraglab explain --format jsonl "$message" | verdict)" = fragmentation ]
+    [ "$(./fraglab explain --format jsonl '报错OOM，怎么办' | verdict)" = no-figures ]
+    run -3 ./fraglab explain '日志.log'
     gzip "$out/log"
     [ "$(./fraglab explain --format jsonl "$out/log.gz" | verdict)" = fragmentation ]
 }
