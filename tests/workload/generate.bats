@@ -34,7 +34,7 @@ options() {
             count=$((count + 1))
         done
     done <$here/cases
-    [ "$count" -ge 255 ]
+    [ "$count" -ge 125 ]
 }
 
 @test "what else was equal to a dry run has the sum of its requests" {
@@ -49,7 +49,7 @@ options() {
         [ "$output" = "$sum" ]
         count=$((count + 1))
     done <tests/data/workloads/sums.txt
-    [ "$count" -ge 50 ]
+    [ "$count" -ge 215 ]
 }
 
 @test "chunks of a loss need no gradient where nothing does" {
