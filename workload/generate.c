@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "workload/data_parallel.h"
 #include "workload/ddp.h"
+#include "workload/families/diffusion.h"
 #include "workload/families/family.h"
 #include "workload/optimizer.h"
 #include "workload/pipeline.h"
@@ -53,6 +54,7 @@ static const frag_family *const families[FRAG_FAMILY_COUNT] = {
     [FRAG_FAMILY_RESNET] = &frag_family_resnet,
     [FRAG_FAMILY_CONVNEXT] = &frag_family_convnext,
     [FRAG_FAMILY_UNET] = &frag_family_unet,
+    [FRAG_FAMILY_FLUX] = &frag_family_flux,
     [FRAG_FAMILY_MIXTRAL] = &frag_family_llama,
     [FRAG_FAMILY_QWEN3_MOE] = &frag_family_llama,
     [FRAG_FAMILY_OLMOE] = &frag_family_llama,
@@ -393,8 +395,9 @@ static void run_denoising(program *running)
 {
     running->batch.count = running->workload->batch;
     frag_tape_set_autocast(running->tape, frag_model_autocast_type(running->workload));
-    frag_unet_denoise(running->tape, &running->model, &running->batch,
-                      running->workload->new_tokens);
+    bool is_unet = running->workload->network.family == FRAG_FAMILY_UNET;
+    (is_unet ? frag_unet_denoise : frag_flux_denoise)(
+        running->tape, &running->model, &running->batch, running->workload->new_tokens);
     frag_tape_set_autocast(running->tape, FRAG_F32);
 }
 

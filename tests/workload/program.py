@@ -22,8 +22,10 @@ knobs = dict(word.split("=", 1) for word in sys.argv[2:])
 with open(sys.argv[1]) as file:
     settings = yaml.safe_load(file)["model"] if sys.argv[1].endswith(".yaml") else json.load(file)
 is_unet = settings.get("_class_name") == "UNet2DConditionModel"
+is_flux = settings.get("_class_name") == "FluxTransformer2DModel"
+is_diffused = is_unet or is_flux
 is_plain = "family" in settings
-config = AutoConfig.for_model(**settings) if not is_unet and not is_plain else argparse.Namespace(model_type=settings.get("family", "unet"), **settings)
+config = AutoConfig.for_model(**settings) if not is_diffused and not is_plain else argparse.Namespace(model_type=settings.get("family", "diffusion"), **settings)
 precision = knobs.get("precision", "fp32")
 weights = {"bf16": torch.bfloat16, "fp8": torch.bfloat16, "fp16": torch.float16}.get(precision, torch.float32)
 autocast = {"amp-bf16": torch.bfloat16, "amp-fp16": torch.float16}.get(precision)
@@ -33,7 +35,7 @@ is_training = knobs.get("task", "train") in ("train", "rlhf")
 has_images = config.model_type in ("vit", "resnet", "convnext", *networks.LISTED)
 kind = AutoModelForMaskedLM if config.model_type in ("bert", "roberta", "xlm-roberta", "camembert", "distilbert", "deberta-v2", "electra", "albert", "mpnet", "modernbert") else AutoModelForCausalLM
 kind = AutoModelForImageClassification if has_images else kind
-kind = AutoModelForSeq2SeqLM if not is_unet and not is_plain and config.is_encoder_decoder else kind
+kind = AutoModelForSeq2SeqLM if not is_diffused and not is_plain and config.is_encoder_decoder else kind
 kind = AutoModelForSpeechSeq2Seq if config.model_type == "whisper" else kind
 parallel = knobs.get("parallel", "none")
 if parallel not in ("none", "dp"):
@@ -41,11 +43,11 @@ if parallel not in ("none", "dp"):
     torch.distributed.init_process_group("nccl")
 quantize = knobs.get("quantize", "none")
 experts = {key: knobs[key] for key in ("experts_implementation",) if key in knobs}
-if is_unet:
-    from diffusers import UNet2DConditionModel
+if is_diffused:
+    from diffusers import FluxTransformer2DModel, UNet2DConditionModel
 
     with torch.device("meta"):
-        model = UNet2DConditionModel.from_config(settings).to(weights)
+        model = (FluxTransformer2DModel if is_flux else UNet2DConditionModel).from_config(settings).to(weights)
     model = model.to_empty(device="cpu")
 elif is_plain:
     model = networks.build(config).to(weights)
@@ -53,7 +55,7 @@ else:
     with init.no_init_weights():
         model = kind.from_config(config, dtype=weights if quantize == "none" else autocast or weights, **experts)
     model.tie_weights()
-if knobs.get("checkpoint", "none") == "blocks" and is_unet:
+if knobs.get("checkpoint", "none") == "blocks" and is_diffused:
     model.enable_gradient_checkpointing()
 elif knobs.get("checkpoint", "none") == "blocks":
     model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
@@ -77,14 +79,14 @@ if quantize != "none":  # weights of linear layers but the head's in 4 or 8 bits
     model.is_loaded_in_4bit, model.is_loaded_in_8bit = quantize != "int8", quantize == "int8"
 if quantize != "none" and int(knobs.get("lora_rank", 0)) > 0:
     model = prepare_model_for_kbit_training(model, knobs.get("checkpoint", "none") == "blocks", {"use_reentrant": False})
-if knobs.get("checkpoint", "none") == "blocks" and not is_unet:  # peft has switched on all of them
+if knobs.get("checkpoint", "none") == "blocks" and not is_diffused:  # peft has switched on all of them
     blocks = [module for module in model.modules() if isinstance(module, GradientCheckpointingLayer)]
     for i, block in enumerate(blocks):
         block.gradient_checkpointing = i % int(knobs.get("checkpoint_every", 1)) == 0
 if int(knobs.get("lora_rank", 0)) > 0:
     from peft import LoraConfig, get_peft_model
 
-    targets = knobs["lora_targets"].split(",") if "lora_targets" in knobs else ["to_q", "to_k", "to_v", "to_out.0"] if is_unet else None
+    targets = knobs["lora_targets"].split(",") if "lora_targets" in knobs else ["to_q", "to_k", "to_v", "to_out.0"] if is_diffused else None
     targets = "all-linear" if targets == ["all-linear"] else targets
     dropout = float(knobs.get("lora_dropout", 0))
     model = get_peft_model(model, LoraConfig(r=int(knobs["lora_rank"]), target_modules=targets, lora_dropout=dropout, use_dora=knobs.get("lora_dora") == "true"))
@@ -442,6 +444,43 @@ def load_latents(copies):
         added = {"text_embeds": torch.randn(copies * batch, pooled).to(weights).cuda(), "time_ids": torch.zeros(copies * batch, 6).to(weights).cuda()}
 
 
+def load_patches():
+    """What a diffusion transformer reads besides time: patches of latents, text, the pooled text, places of both, and guidance."""
+    global latents, text, pooled, places, guidance
+    batch, side = int(knobs.get("batch", 1)), settings.get("sample_size", 64)
+    latents = torch.randn(batch, side * side, config.in_channels).to(weights).cuda()
+    text = torch.randn(batch, settings.get("text_tokens", 512), config.joint_attention_dim).to(weights).cuda()
+    pooled = torch.randn(batch, config.pooled_projection_dim).to(weights).cuda()
+    places = [torch.zeros(part.shape[1], 3).to(weights).cuda() for part in (text, latents)]
+    guidance = torch.full((batch,), 3.5).cuda() if config.guidance_embeds else None
+
+
+def predict_patches(time):
+    return model(
+        hidden_states=latents, timestep=time, guidance=guidance, pooled_projections=pooled, encoder_hidden_states=text, txt_ids=places[0], img_ids=places[1]
+    ).sample
+
+
+def forward_patches():
+    global noise, times, loss
+    load_patches()
+    noise = torch.randn(latents.shape).to(weights).cuda()
+    times = torch.rand(latents.shape[0]).cuda()
+    with casting():
+        prediction = predict_patches(times)
+        loss = torch.nn.functional.mse_loss(prediction.float(), noise.float())
+
+
+def denoise_patches():
+    """Guidance is a number that the model reads: each step is one pass."""
+    global latents
+    load_patches()
+    with casting():
+        for time in torch.rand(int(knobs.get("new_tokens", 32)), latents.shape[0]).cuda():
+            noise = predict_patches(time)
+            latents = latents - 0.1 * noise
+
+
 def forward_latents():
     global noise, times, loss
     load_latents(1)
@@ -467,6 +506,8 @@ def denoise():
 
 def forward():
     global drawn, ids, labels, loss
+    if is_flux:
+        return forward_patches()
     if is_unet:
         return forward_latents()
     if has_images:
@@ -660,7 +701,7 @@ for step in range(1, int(knobs.get("steps", 3)) + 1):
             elif knobs["task"] != "generate":
                 forward()
             else:
-                denoise() if is_unet else generate()
+                denoise_patches() if is_flux else denoise() if is_unet else generate()
             if leak == "losses":
                 total += loss
             if deletes:

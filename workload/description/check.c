@@ -225,6 +225,27 @@ static bool check_unet(const frag_network *of, frag_error *error)
     return true;
 }
 
+/* Of a FLUX: the numbers that turn are those of a head. */
+static bool check_flux(const frag_network *of, frag_error *error)
+{
+    uint64_t turned = 0;
+    for (uint64_t i = 0; i < of->axes.count; i++)
+        turned += of->axes.values[i];
+    if (of->axes.count != 3)
+        return frag_fail(error, FRAG_E_INPUT, "axes has %" PRIu64 " numbers; expected three",
+                         of->axes.count);
+    for (uint64_t i = 0; i < of->axes.count; i++)
+        if (of->axes.values[i] % 2 != 0)
+            return frag_fail(error, FRAG_E_INPUT,
+                             "axes has %" PRIu64 "; expected even numbers, as they turn in pairs",
+                             of->axes.values[i]);
+    return turned == of->head_width ||
+           frag_fail(error, FRAG_E_INPUT,
+                     "axes are %" PRIu64 " together, and head_width is %" PRIu64
+                     "; expected the same",
+                     turned, of->head_width);
+}
+
 /* What networks that read no tokens have not. */
 static bool check_tokenless(const frag_workload *workload, frag_error *error)
 {
@@ -258,7 +279,7 @@ static bool check_images(const frag_workload *workload, frag_error *error)
         return frag_fail(error, FRAG_E_INPUT,
                          "a batch has %" PRIu64 " numbers; expected at most 2^34", pixels);
     if (family->is_diffusion)
-        return check_unet(of, error);
+        return (of->single_layers > 0 ? check_flux : check_unet)(of, error);
     if (of->image < family->image_min)
         return frag_fail(error, FRAG_E_INPUT,
                          "image is %" PRIu64 "; expected at least %" PRIu64
@@ -301,8 +322,8 @@ static uint64_t count_layers(const frag_network *of)
     for (uint64_t i = 0; i < of->depths.count; i++)
         layers += of->depths.values[i];
     layers += of->tables + of->bottom.count + of->top.count;
-    if (!frag_families[of->family].is_diffusion)
-        return layers;
+    if (of->family != FRAG_FAMILY_UNET)
+        return layers + of->single_layers;
     /* Layers down and up of each stage have a transformer each, and so has the middle. */
     uint64_t stages = of->depths.count > 1 ? 1 : of->channels.count;
     return stages * (2 * of->layers + 2) * layers;

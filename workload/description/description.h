@@ -49,7 +49,8 @@ typedef enum frag_family_id {
     FRAG_FAMILY_COHERE,
     FRAG_FAMILY_VIT,
     FRAG_FAMILY_RESNET,
-    FRAG_FAMILY_UNET,    /* of diffusion */
+    FRAG_FAMILY_UNET, /* of diffusion, as the next */
+    FRAG_FAMILY_FLUX,
     FRAG_FAMILY_MIXTRAL, /* llama whose feed-forward parts are mixtures of experts */
     FRAG_FAMILY_QWEN3_MOE,
     FRAG_FAMILY_OLMOE,
@@ -191,6 +192,9 @@ typedef struct frag_network {
     uint64_t text_width;
     uint64_t added_width; /* of what is added to the time: pooled text, sizes; 0: nothing (SDXL) */
     uint64_t added_time_width; /* of each of the six sizes */
+    uint64_t single_layers;    /* blocks of one stream, behind those of two (FLUX) */
+    frag_stages axes;          /* numbers that turn for each axis of a place (FLUX) */
+    bool has_guidance;         /* a number that is added to the time (FLUX) */
     bool is_linear;            /* linear layers around a transformer, not convolutions of 1 x 1 */
     uint64_t variant;          /* of those that torchvision names, in the order of the field */
     bool has_batch_norms;      /* behind convolutions (VGG) */

@@ -558,6 +558,27 @@ static const frag_field unet_fields[] = {
     {.key = NULL},
 };
 
+static const frag_field flux_fields[] = {
+    {COUNT("image", "sample_size", image, 64, 1, 1 << 10,
+           "patches along a side, of 16 pixels each")},
+    {COUNT("image_channels", "in_channels", image_channels, 64, 1, 4096, "numbers of a patch")},
+    {COUNT("layers", "num_layers", layers, 19, 1, 1000, "blocks of two streams")},
+    {COUNT("single_layers", "num_single_layers", single_layers, 38, 1, 1000,
+           "blocks of one stream")},
+    {COUNT("heads", "num_attention_heads", heads, 24, 1, 1024, "attention heads")},
+    {COUNT("head_width", "attention_head_dim", head_width, 128, 8, 256, "of a head")},
+    {COUNT("text_width", "joint_attention_dim", text_width, 4096, 1, 65536,
+           "of the text's hidden states")},
+    {COUNT("text_tokens", "text_tokens", text_tokens, 512, 1, 1 << 16, "of the text")},
+    {COUNT("added_width", "pooled_projection_dim", added_width, 768, 1, 65536,
+           "of the pooled text")},
+    {FLAG("guidance", "guidance_embeds", has_guidance, 1,
+          "a number of guidance is read (FLUX.1 dev)")},
+    {"axes", "axes_dims_rope", FRAG_FIELD_STAGES, NETWORK(axes), 0, 2, 256, "16,56,56",
+     "numbers of a head that turn for each of the three axes"},
+    {.key = NULL},
+};
+
 #define NAMED(family, types, what, table)                                                          \
     .name = family, .model_types = types, .summary = what, .fields = table
 #define IMAGE_CLASSIFIER                                                                           \
@@ -841,6 +862,10 @@ const frag_family_fields frag_families[FRAG_FAMILY_COUNT] = {
                          .has_no_offload = true},
     [FRAG_FAMILY_UNET] = {NAMED("unet", "UNet2DConditionModel",
                                 "U-Net of diffusion with cross attention to a text", unet_fields),
+                          .lora_default = LORA_UNET, .lora_targets = LORA_UNET, .has_images = true,
+                          .is_diffusion = true},
+    [FRAG_FAMILY_FLUX] = {NAMED("flux", "FluxTransformer2DModel",
+                                "diffusion transformer over patches and a text", flux_fields),
                           .lora_default = LORA_UNET, .lora_targets = LORA_UNET, .has_images = true,
                           .is_diffusion = true},
 };

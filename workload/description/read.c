@@ -629,7 +629,7 @@ static bool read_config(const frag_json *json, frag_workload *workload, frag_err
                          "has no 'model_type'; expected the config.json of a model");
     if (!find_family(type, true, &network->family))
         return has_type ? refuse_type(json, type, error) : refuse_class(type, error);
-    if (frag_families[network->family].is_diffusion && !check_unet(json, error))
+    if (network->family == FRAG_FAMILY_UNET && !check_unet(json, error))
         return false;
     const frag_field *fields = frag_families[network->family].fields;
     set_defaults(network);

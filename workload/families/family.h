@@ -87,11 +87,12 @@ typedef struct frag_batch {
     frag_tensor links;     /* of a graph: sources of edges, then their targets */
     uint64_t nodes;
     uint64_t edges;
-    frag_tensor times;  /* of a diffusion: the step of each image, */
-    frag_tensor text;   /* hidden states of a text, */
-    frag_tensor pooled; /* the pooled text and sizes of the image (SDXL) */
-    frag_tensor sizes;
-    frag_tensor parts[2]; /* of what was predicted last: without the text, with it */
+    frag_tensor times;     /* of a diffusion: the step of each image, */
+    frag_tensor text;      /* hidden states of a text, */
+    frag_tensor pooled;    /* the pooled text and sizes of the image (SDXL) */
+    frag_tensor sizes;     /* or guidance (FLUX) */
+    frag_tensor places[2]; /* of a text's tokens and of patches (FLUX) */
+    frag_tensor parts[2];  /* of what was predicted last: without the text, with it */
     uint64_t count;
     uint64_t tokens;
     uint64_t past; /* tokens before them, which the cache holds */
@@ -150,8 +151,7 @@ extern const frag_family frag_family_phi;
 extern const frag_family frag_family_vit;
 extern const frag_family frag_family_resnet;
 extern const frag_family frag_family_unet;
-/* Its generation, from noise to latents in so many steps. */
-void frag_unet_denoise(frag_tape *tape, const frag_model *model, frag_batch *batch, uint64_t steps);
+extern const frag_family frag_family_flux;
 extern const frag_family frag_family_convnext;
 extern const frag_family frag_family_bart;
 extern const frag_family frag_family_t5;

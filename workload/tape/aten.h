@@ -172,6 +172,9 @@ frag_tensor frag_aten_layer_norm(frag_tape *tape, frag_tensor x, const frag_pair
 /* The same in the type of x, whatever autocast says. */
 frag_tensor frag_aten_layer_norm_typed(frag_tape *tape, frag_tensor x, const frag_pair *of,
                                        uint64_t width);
+/* nn.RMSNorm of rows of that width; its weight has the type of x, or else several operators serve.
+ */
+frag_tensor frag_aten_rms_norm(frag_tape *tape, frag_tensor x, frag_tensor weight, uint64_t width);
 /* The same of what lies with channels before pixels, which is copied first; and where its gradient
  * does as well. */
 typedef enum frag_norm_layout {

@@ -272,7 +272,7 @@ static void layer_norm_backward(frag_tape *tape, frag_node *node, const frag_ten
         layout != FRAG_NORM_PLAIN ? frag_tape_empty(tape, count, node->dtypes[0]) : 0;
     if (node->edges[0].node != 0)
         out[0] = frag_tape_empty(tape, count, node->dtypes[0]);
-    for (uint32_t i = 1; i < 3; i++)
+    for (uint32_t i = 1; i < node->edge_count; i++)
         if (node->edges[i].node != 0)
             out[i] = frag_tape_empty(tape, node->numbers[0], (frag_dtype)node->numbers[1]);
     frag_tensor laid_gradient =
@@ -307,6 +307,23 @@ static frag_tensor layer_norm(frag_tape *tape, frag_tensor x, const frag_pair *o
     frag_tape_drop(tape, mean);
     frag_tape_drop(tape, deviation);
     frag_tape_drop(tape, typed);
+    return made;
+}
+
+/* _fused_rms_norm: 1/root of each row is kept. */
+frag_tensor frag_aten_rms_norm(frag_tape *tape, frag_tensor x, frag_tensor weight, uint64_t width)
+{
+    uint64_t count = frag_tape_count(tape, x);
+    frag_tensor made = frag_tape_empty(tape, count, frag_tape_dtype(tape, x));
+    frag_tensor root = frag_tape_empty(tape, count / width, FRAG_F32);
+    frag_node *node =
+        frag_tape_record(tape, layer_norm_backward, (frag_tensor[]){x, weight}, 2, &made, 1);
+    frag_tape_save(tape, node, x);
+    frag_tape_save(tape, node, weight);
+    frag_tape_save_made(tape, node, root);
+    node->numbers[0] = width;
+    node->numbers[1] = frag_tape_dtype(tape, weight);
+    frag_tape_drop(tape, root);
     return made;
 }
 

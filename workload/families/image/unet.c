@@ -2,7 +2,7 @@
  * unet_2d_condition.py): convolutions and transformers over latents that get smaller and larger
  * again, with cross attention to a text. Parameters have another order than the forward pass. */
 #include "base/memory.h"
-#include "workload/families/family.h"
+#include "workload/families/diffusion.h"
 
 enum { LAYERS_MAX = FRAG_UNET_LAYERS_MAX + 1, TIME_FACTOR = 4, INNER_FACTOR = 4, TIME_IDS = 6 };
 
@@ -554,50 +554,18 @@ static frag_picture run_up(frag_tape *tape, const pass *in, const stage *at, fra
     return (frag_picture){hidden, side};
 }
 
-/* Sines and cosines of numbers; in fp32. */
-static frag_tensor project_times(frag_tape *tape, uint64_t count, uint64_t width, bool is_wide)
-{
-    uint64_t half = width / 2;
-    frag_tensor exponent = frag_tape_empty(tape, half, FRAG_F32);
-    frag_tape_set(tape, &exponent, frag_tape_empty(tape, half, FRAG_F32));
-    frag_tape_set(tape, &exponent, frag_tape_empty(tape, half, FRAG_F32));
-    frag_tensor made = frag_tape_empty(tape, half, FRAG_F32);
-    frag_tensor typed = is_wide ? 0 : frag_tape_empty(tape, count, FRAG_F32);
-    frag_tensor product = frag_tape_empty(tape, count * half, FRAG_F32);
-    frag_tape_drop(tape, typed);
-    frag_tape_set(tape, &made, product);
-    frag_tape_set(tape, &made, frag_tape_empty(tape, count * half, FRAG_F32));
-    frag_tensor sine = frag_tape_empty(tape, count * half, FRAG_F32);
-    frag_tensor cosine = frag_tape_empty(tape, count * half, FRAG_F32);
-    frag_tensor both = frag_tape_empty(tape, count * width, FRAG_F32);
-    frag_tape_drop(tape, sine);
-    frag_tape_drop(tape, cosine);
-    frag_tape_set(tape, &made, both);
-    frag_tape_set(tape, &made, frag_tape_empty(tape, count * width, FRAG_F32));
-    frag_tape_drop(tape, exponent);
-    return made;
-}
-
-static frag_tensor run_embedding(frag_tape *tape, const frag_linear layers[2], frag_tensor x)
-{
-    frag_tensor made = frag_walk_apply(tape, x, &layers[0]);
-    frag_tape_set(tape, &made, frag_aten_silu(tape, made));
-    frag_tape_set(tape, &made, frag_walk_apply(tape, made, &layers[1]));
-    return made;
-}
-
 /* SDXL: sizes of the image and the pooled text are added to the time. */
 static frag_tensor add_sizes(frag_tape *tape, const frag_model *model, const unet *at,
                              const frag_batch *batch, frag_tensor time)
 {
     const frag_network *of = &model->workload->network;
     frag_tensor sizes =
-        project_times(tape, frag_tape_count(tape, batch->sizes), of->added_time_width,
-                      frag_tape_dtype(tape, batch->sizes) == FRAG_F32);
+        frag_diffusion_waves(tape, frag_tape_count(tape, batch->sizes), of->added_time_width,
+                             frag_tape_dtype(tape, batch->sizes) == FRAG_F32);
     frag_tape_set(tape, &sizes, frag_aten_view(tape, sizes));
     frag_tensor joined = frag_aten_cat(tape, batch->pooled, sizes, FRAG_F32);
     frag_tape_set(tape, &joined, frag_tape_to(tape, joined, frag_tape_dtype(tape, time)));
-    frag_tensor made = run_embedding(tape, at->added, joined);
+    frag_tensor made = frag_diffusion_embed(tape, at->added, joined);
     frag_tape_drop(tape, joined);
     frag_tape_drop(tape, sizes);
     return made;
@@ -609,9 +577,9 @@ static frag_tensor run_unet(frag_tape *tape, const frag_model *model, const unet
     const frag_network *of = &model->workload->network;
     uint64_t count =
         frag_tape_count(tape, batch->ids) / (of->image * of->image * of->image_channels);
-    frag_tensor times = project_times(tape, count, of->channels.values[0], false);
+    frag_tensor times = frag_diffusion_waves(tape, count, of->channels.values[0], false);
     frag_tape_set(tape, &times, frag_tape_to(tape, times, model->dtype));
-    frag_tensor time = run_embedding(tape, at->time, times);
+    frag_tensor time = frag_diffusion_embed(tape, at->time, times);
     frag_tensor added = of->added_width > 0 ? add_sizes(tape, model, at, batch, time) : 0;
     if (added != 0)
         frag_tape_set(tape, &time, frag_aten_add(tape, time, added));
@@ -650,17 +618,11 @@ static unet *find_unet(frag_tape *tape, const frag_model *model)
     return found;
 }
 
-/* mse_loss(prediction.float(), noise.float()) */
 static frag_tensor compute_loss(frag_tape *tape, const frag_model *model, const frag_batch *batch)
 {
     unet *at = find_unet(tape, model);
     frag_tensor prediction = run_unet(tape, model, at, batch);
-    frag_tensor wide = frag_tape_to(tape, prediction, FRAG_F32);
-    frag_tensor target = frag_tape_to(tape, batch->labels, FRAG_F32);
-    frag_tensor loss = frag_aten_mse_loss(tape, wide, target);
-    frag_tape_drop(tape, target);
-    frag_tape_drop(tape, wide);
-    frag_tape_drop(tape, prediction);
+    frag_tensor loss = frag_diffusion_loss(tape, prediction, batch);
     frag_free(at);
     return loss;
 }

@@ -1,0 +1,547 @@
+/* The transformer of FLUX, as diffusers 0.42 has it (models/transformers/transformer_flux.py):
+ * patches of latents and a text in two streams that attend to each other, then in one. Time,
+ * guidance and the pooled text become one vector, of which each block makes shifts, scales and
+ * gates. */
+#include "base/memory.h"
+#include "workload/families/diffusion.h"
+#include "workload/families/family.h"
+
+enum { TIME_WIDTH = 256, INNER_FACTOR = 4, AXES = 3, DOUBLE_PARTS = 6, SINGLE_PARTS = 3 };
+
+typedef struct attention {
+    frag_tensor query_norm, key_norm;
+    frag_linear qkv[3], out; /* no weight of out: none */
+} attention;
+
+/* A stream's part of a block of two. */
+typedef struct stream {
+    frag_linear modulate;
+    attention look;
+    frag_linear feed, back;
+} stream;
+
+typedef struct pair_block {
+    stream image, text;
+} pair_block;
+
+typedef struct single_block {
+    frag_linear modulate, feed, back;
+    attention look;
+} single_block;
+
+typedef struct flux {
+    frag_linear time[2], guidance[2], pooled[2];
+    frag_linear text, image;
+    frag_tensor *pairs, *singles; /* parameters of the first block; NULL while the model is built */
+    frag_linear modulate, out;
+} flux;
+
+static uint64_t width_of(const frag_network *of)
+{
+    return of->heads * of->head_width;
+}
+
+/* ---- parameters */
+static frag_linear walk_linear(frag_walk *at, uint64_t in, uint64_t out, uint64_t target)
+{
+    return frag_walk_linear(at, (frag_shape){out, in}, true, target);
+}
+
+static attention walk_norms(frag_walk *at, const frag_network *of)
+{
+    const frag_shape width = {0, of->head_width};
+    attention next = {.query_norm = frag_walk_parameter(at, width)};
+    next.key_norm = frag_walk_parameter(at, width);
+    return next;
+}
+
+static void walk_attention(frag_walk *at, const frag_network *of, bool is_text, attention *next)
+{
+    static const uint64_t targets[] = {FRAG_LORA_TO_Q, FRAG_LORA_TO_K, FRAG_LORA_TO_V};
+    for (uint32_t i = 0; i < 3; i++)
+        next->qkv[i] = walk_linear(at, width_of(of), width_of(of), is_text ? 0 : targets[i]);
+}
+
+static pair_block walk_pair(frag_walk *at, const frag_network *of)
+{
+    const uint64_t width = width_of(of), inner = INNER_FACTOR * width;
+    pair_block next = {.image = {.modulate = walk_linear(at, width, DOUBLE_PARTS * width, 0)}};
+    next.text.modulate = walk_linear(at, width, DOUBLE_PARTS * width, 0);
+    next.image.look = walk_norms(at, of);
+    walk_attention(at, of, false, &next.image.look);
+    next.image.look.out = walk_linear(at, width, width, FRAG_LORA_TO_OUT);
+    next.text.look = walk_norms(at, of);
+    walk_attention(at, of, true, &next.text.look);
+    next.text.look.out = walk_linear(at, width, width, 0);
+    for (uint32_t i = 0; i < 2; i++) {
+        stream *of_both = i == 0 ? &next.image : &next.text;
+        of_both->feed = walk_linear(at, width, inner, 0);
+        of_both->back = walk_linear(at, inner, width, 0);
+    }
+    return next;
+}
+
+static single_block walk_single(frag_walk *at, const frag_network *of)
+{
+    const uint64_t width = width_of(of), inner = INNER_FACTOR * width;
+    single_block next = {.modulate = walk_linear(at, width, SINGLE_PARTS * width, 0)};
+    next.feed = walk_linear(at, width, inner, 0);
+    next.back = walk_linear(at, width + inner, width, 0);
+    next.look = walk_norms(at, of);
+    walk_attention(at, of, false, &next.look);
+    return next;
+}
+
+static void walk_embedding(frag_walk *at, uint64_t in, uint64_t width, frag_linear layers[2])
+{
+    layers[0] = walk_linear(at, in, width, 0);
+    layers[1] = walk_linear(at, width, width, 0);
+}
+
+static flux walk_flux(frag_walk *at, const frag_network *of)
+{
+    const uint64_t width = width_of(of);
+    flux next = {.pairs = NULL};
+    walk_embedding(at, TIME_WIDTH, width, next.time);
+    if (of->has_guidance)
+        walk_embedding(at, TIME_WIDTH, width, next.guidance);
+    walk_embedding(at, of->added_width, width, next.pooled);
+    next.text = walk_linear(at, of->text_width, width, 0);
+    next.image = walk_linear(at, of->image_channels, width, 0);
+    next.pairs = at->at;
+    for (uint64_t i = 0; i < of->layers; i++)
+        (void)walk_pair(at, of);
+    next.singles = at->at;
+    for (uint64_t i = 0; i < of->single_layers; i++)
+        (void)walk_single(at, of);
+    next.modulate = walk_linear(at, width, 2 * width, 0);
+    next.out = walk_linear(at, width, of->image_channels, 0);
+    return next;
+}
+
+static void build(frag_walk *at, const frag_network *of)
+{
+    (void)walk_flux(at, of);
+}
+
+/* ---- what the program makes */
+static uint64_t count_patches(const frag_network *of)
+{
+    return of->image * of->image;
+}
+
+static void load_inputs(frag_tape *tape, const frag_model *model, frag_batch *batch)
+{
+    const frag_network *of = &model->workload->network;
+    const uint64_t patches = count_patches(of);
+    frag_tape_set(tape, &batch->ids,
+                  frag_tape_empty(tape, batch->count * patches * of->image_channels, model->dtype));
+    frag_tape_set(
+        tape, &batch->text,
+        frag_tape_empty(tape, batch->count * of->text_tokens * of->text_width, model->dtype));
+    frag_tape_set(tape, &batch->pooled,
+                  frag_tape_empty(tape, batch->count * of->added_width, model->dtype));
+    frag_tensor places[2] = {frag_tape_empty(tape, AXES * of->text_tokens, model->dtype),
+                             frag_tape_empty(tape, AXES * patches, model->dtype)};
+    for (uint32_t i = 0; i < 2; i++)
+        frag_tape_set(tape, &batch->places[i], places[i]);
+    if (of->has_guidance)
+        frag_tape_set(tape, &batch->sizes, frag_tape_empty(tape, batch->count, FRAG_F32));
+}
+
+static void load(frag_tape *tape, const frag_model *model, frag_batch *batch)
+{
+    load_inputs(tape, model, batch);
+    frag_tape_set(tape, &batch->labels,
+                  frag_tape_empty(tape, frag_tape_count(tape, batch->ids), model->dtype));
+    frag_tape_set(tape, &batch->times, frag_tape_empty(tape, batch->count, FRAG_F32));
+}
+
+/* ---- forward pass */
+typedef struct pass {
+    const frag_model *model;
+    const frag_network *of;
+    uint64_t count; /* images */
+    frag_tensor condition;
+    frag_rope angles;
+} pass;
+
+/* Of places along an axis: cosines and sines of each number twice, in fp32; made in fp64. */
+static frag_rope make_axis(frag_tape *tape, uint64_t places, uint64_t width)
+{
+    const uint64_t half = width / 2;
+    frag_tensor base = frag_tape_empty(tape, half, FRAG_I64);
+    frag_tape_set(tape, &base, frag_tape_empty(tape, half, FRAG_I64)); /* / width */
+    frag_tensor power = frag_tape_empty(tape, half, FRAG_I64);         /* theta ** */
+    frag_tape_drop(tape, frag_tape_empty(tape, 1, FRAG_I64));
+    frag_tape_set(tape, &base, power);
+    frag_tensor inverse = frag_tape_empty(tape, half, FRAG_I64); /* 1.0 / */
+    frag_tensor product = frag_tape_empty(tape, half, FRAG_I64);
+    frag_tape_drop(tape, inverse);
+    frag_tape_set(tape, &base, product);
+    frag_tape_set(tape, &base, frag_tape_empty(tape, half, FRAG_I64)); /* / 1.0 */
+    frag_tape_set(tape, &base, frag_tape_empty(tape, places * half, FRAG_I64));
+    frag_tensor made[2];
+    for (uint32_t i = 0; i < 2; i++) {
+        made[i] = frag_tape_empty(tape, places * half, FRAG_I64);
+        frag_tape_set(tape, &made[i], frag_tape_empty(tape, places * width, FRAG_I64));
+        frag_tape_set(tape, &made[i], frag_tape_empty(tape, places * width, FRAG_F32));
+    }
+    frag_tape_drop(tape, base);
+    return (frag_rope){.cosine = made[0], .sine = made[1]};
+}
+
+static frag_rope make_angles(frag_tape *tape, const frag_network *of, frag_tensor ids)
+{
+    const uint64_t places = frag_tape_count(tape, ids) / AXES;
+    frag_tensor wide = frag_tape_to(tape, ids, FRAG_F32);
+    frag_tensor cosines[AXES], sines[AXES];
+    for (uint32_t i = 0; i < AXES; i++) {
+        frag_rope axis = make_axis(tape, places, frag_stages_at(&of->axes, i));
+        cosines[i] = axis.cosine;
+        sines[i] = axis.sine;
+    }
+    frag_rope made = {.cosine = frag_aten_cat_parts(tape, cosines, AXES)};
+    made.sine = frag_aten_cat_parts(tape, sines, AXES);
+    frag_tape_drop_all(tape, cosines, AXES);
+    frag_tape_drop_all(tape, sines, AXES);
+    frag_tape_drop(tape, wide);
+    return made;
+}
+
+/* x.float() * cos + (-odd, even).float() * sin, of pairs of neighbours; x is used up. */
+static frag_tensor turn(frag_tape *tape, frag_tensor x, frag_rope angles)
+{
+    frag_tensor halves[2];
+    frag_aten_split(tape, x, halves, 2);
+    frag_tensor negative = frag_aten_mul_scalar(tape, halves[1]);
+    frag_tensor other = frag_aten_cat(tape, negative, halves[0], frag_tape_dtype(tape, x));
+    frag_tape_drop(tape, negative);
+    frag_tensor wide = frag_tape_to(tape, x, FRAG_F32);
+    frag_tensor straight = frag_aten_mul(tape, wide, angles.cosine);
+    frag_tape_drop(tape, wide);
+    wide = frag_tape_to(tape, other, FRAG_F32);
+    frag_tensor turned = frag_aten_mul(tape, wide, angles.sine);
+    frag_tape_drop(tape, wide);
+    frag_tensor sum = frag_aten_add(tape, straight, turned);
+    frag_tape_drop(tape, straight);
+    frag_tape_drop(tape, turned);
+    frag_tensor made = frag_tape_to(tape, sum, frag_tape_dtype(tape, x));
+    frag_tape_drop(tape, sum);
+    frag_tape_drop(tape, other);
+    frag_tape_drop_all(tape, halves, 2);
+    frag_tape_drop(tape, x);
+    return made;
+}
+
+/* Parts of linear(silu(condition)), each of the width: views of one tensor. */
+static void modulate(frag_tape *tape, const pass *in, const frag_linear *at, frag_tensor *parts,
+                     uint32_t count)
+{
+    frag_tensor active = frag_aten_silu(tape, in->condition);
+    frag_tensor made = frag_walk_apply(tape, active, at);
+    frag_tape_drop(tape, active);
+    frag_tensor whole = frag_aten_split_begin(tape, made);
+    for (uint32_t i = 0; i < count; i++)
+        parts[i] = frag_aten_split_next(tape, whole, in->count * width_of(in->of));
+    frag_tape_drop(tape, whole);
+    frag_tape_drop(tape, made);
+}
+
+/* normed * (1 + scale) + shift; passing: dropped as soon as it has been read; NULL: normed has
+ * another name. */
+static frag_tensor shift_and_scale(frag_tape *tape, frag_tensor normed, const frag_tensor by[2],
+                                   frag_tensor *passing)
+{
+    frag_tensor factor = frag_aten_add_scalar(tape, by[1]);
+    frag_tensor scaled = frag_aten_mul(tape, normed, factor);
+    if (passing != NULL)
+        frag_tape_clear(tape, passing);
+    frag_tape_drop(tape, factor);
+    frag_tensor made = frag_aten_add(tape, scaled, by[0]);
+    frag_tape_drop(tape, scaled);
+    return made;
+}
+
+/* The same of norm(x), which has no name. */
+static frag_tensor normalise(frag_tape *tape, const pass *in, frag_tensor x,
+                             const frag_tensor by[2])
+{
+    const frag_pair none = {0, 0};
+    frag_tensor normed = frag_aten_layer_norm(tape, x, &none, width_of(in->of));
+    return shift_and_scale(tape, normed, by, &normed);
+}
+
+static void project(frag_tape *tape, const attention *at, frag_tensor x, frag_tensor qkv[3])
+{
+    for (uint32_t i = 0; i < 3; i++)
+        qkv[i] = frag_walk_apply(tape, x, &at->qkv[i]);
+}
+
+/* Heads of their own, and norms of queries and keys. */
+static void split_heads(frag_tape *tape, const pass *in, const attention *at, frag_tensor qkv[3])
+{
+    const frag_tensor norms[2] = {at->query_norm, at->key_norm};
+    for (uint32_t i = 0; i < 3; i++)
+        frag_tape_set(tape, &qkv[i], frag_aten_view(tape, qkv[i]));
+    for (uint32_t i = 0; i < 2; i++)
+        frag_tape_set(tape, &qkv[i],
+                      frag_aten_rms_norm(tape, qkv[i], norms[i], in->of->head_width));
+}
+
+/* Queries, keys and values are used up. is_apart: the gradient is a part of each row of another,
+ * which the memory-efficient kernel wants laid out. */
+static frag_tensor attend(frag_tape *tape, const pass *in, frag_tensor qkv[3], bool is_apart)
+{
+    for (uint32_t i = 0; i < 2; i++)
+        qkv[i] = turn(tape, qkv[i], in->angles);
+    const uint64_t tokens = count_patches(in->of) + in->of->text_tokens;
+    const frag_attention_shape shape = {.batch = in->count,
+                                        .heads = in->of->heads,
+                                        .key_heads = in->of->heads,
+                                        .queries = tokens,
+                                        .keys = tokens,
+                                        .width = in->of->head_width};
+    frag_tensor made = frag_aten_attention(tape, qkv, &shape);
+    bool is_copied = is_apart && !frag_aten_is_flash(tape, frag_tape_dtype(tape, qkv[0]));
+    frag_tape_set(tape, &made,
+                  is_copied ? frag_aten_view_copied(tape, made) : frag_aten_view(tape, made));
+    frag_tape_drop_all(tape, qkv, 3);
+    return made;
+}
+
+/* x + gate * part: x is used up, and *gated holds the product to the end of the block. */
+static frag_tensor add_gated(frag_tape *tape, frag_tensor x, frag_tensor gate, frag_tensor part,
+                             frag_tensor *gated)
+{
+    *gated = frag_aten_mul(tape, gate, part);
+    frag_tensor made = frag_aten_add(tape, x, *gated);
+    frag_tape_drop(tape, x);
+    return made;
+}
+
+static frag_tensor feed(frag_tape *tape, const stream *at, frag_tensor x)
+{
+    frag_tensor made = frag_walk_apply(tape, x, &at->feed);
+    frag_tape_set(tape, &made, frag_aten_gelu(tape, made));
+    frag_tape_set(tape, &made, frag_walk_apply(tape, made, &at->back));
+    return made;
+}
+
+/* What a block has names for, to its end. */
+typedef struct stream_names {
+    frag_tensor normed, part, gated, fed;
+    frag_tensor by[DOUBLE_PARTS];
+} stream_names;
+
+/* Behind the attention: its output, gated, and the feed-forward part, gated. x is used up. */
+static frag_tensor finish(frag_tape *tape, const pass *in, const stream *at, frag_tensor x,
+                          bool is_text, stream_names *names)
+{
+    const frag_tensor *by = names->by;
+    frag_tensor hidden = add_gated(tape, x, by[2], names->part, &names->gated);
+    const frag_pair none = {0, 0};
+    frag_tape_set(tape, &names->normed,
+                  frag_aten_layer_norm(tape, hidden, &none, width_of(in->of)));
+    frag_tape_set(tape, &names->normed, shift_and_scale(tape, names->normed, &by[3], NULL));
+    frag_tensor fed = feed(tape, at, names->normed), gated = 0;
+    if (!is_text) { /* one name for both */
+        gated = frag_aten_mul(tape, by[5], fed);
+        frag_tape_set(tape, &fed, gated);
+        gated = frag_aten_add(tape, hidden, fed);
+        frag_tape_drop(tape, hidden);
+        hidden = gated;
+    } else {
+        hidden = add_gated(tape, hidden, by[5], fed, &gated);
+        frag_tape_drop(tape, gated);
+    }
+    names->fed = fed;
+    return hidden;
+}
+
+/* The streams, text first, are joined for the attention alone. */
+static void run_pair(frag_tape *tape, const pass *in, const pair_block *at, frag_tensor states[2])
+{
+    const stream *const streams[2] = {&at->text, &at->image};
+    stream_names names[2] = {{.normed = 0}};
+    frag_tensor qkv[2][3];
+    for (uint32_t i = 2; i > 0; i--) {
+        modulate(tape, in, &streams[i - 1]->modulate, names[i - 1].by, DOUBLE_PARTS);
+        names[i - 1].normed = normalise(tape, in, states[i - 1], names[i - 1].by);
+    }
+    for (uint32_t i = 2; i > 0; i--)
+        project(tape, &streams[i - 1]->look, names[i - 1].normed, qkv[i - 1]);
+    for (uint32_t i = 2; i > 0; i--)
+        split_heads(tape, in, &streams[i - 1]->look, qkv[i - 1]);
+    frag_tensor joined[3];
+    for (uint32_t i = 0; i < 3; i++) {
+        joined[i] = frag_aten_cat(tape, qkv[0][i], qkv[1][i], frag_tape_dtype(tape, qkv[0][i]));
+        frag_tape_clear(tape, &qkv[1][i]);
+    }
+    const uint64_t patches = count_patches(in->of);
+    frag_tensor whole = attend(tape, in, joined, false);
+    frag_tensor split = frag_aten_split_begin(tape, whole);
+    frag_tape_drop(tape, whole);
+    for (uint32_t i = 0; i < 2; i++)
+        names[i].part = frag_aten_split_next(
+            tape, split, in->count * width_of(in->of) * (i == 0 ? in->of->text_tokens : patches));
+    frag_tape_drop(tape, split);
+    for (uint32_t i = 2; i > 0; i--) {
+        frag_tensor laid = in->count > 1 ? frag_aten_contiguous(tape, names[i - 1].part)
+                                         : frag_tape_keep(tape, names[i - 1].part);
+        frag_tensor made = frag_walk_apply(tape, laid, &streams[i - 1]->look.out);
+        frag_tape_drop(tape, laid);
+        frag_tape_set(tape, &names[i - 1].part, made);
+    }
+    frag_tape_drop_all(tape, qkv[0], 3);
+    for (uint32_t i = 2; i > 0; i--)
+        states[i - 1] = finish(tape, in, streams[i - 1], states[i - 1], i == 1, &names[i - 1]);
+    for (uint32_t i = 0; i < 2; i++) {
+        const frag_tensor rest[] = {names[i].normed, names[i].part, names[i].gated, names[i].fed};
+        frag_tape_drop_all(tape, rest, sizeof rest / sizeof *rest);
+        frag_tape_drop_all(tape, names[i].by, DOUBLE_PARTS);
+    }
+}
+
+static void run_single(frag_tape *tape, const pass *in, const single_block *at,
+                       frag_tensor states[2])
+{
+    const uint64_t patches = count_patches(in->of);
+    frag_tensor hidden =
+        frag_aten_cat(tape, states[0], states[1], frag_tape_dtype(tape, states[0]));
+    frag_tensor by[SINGLE_PARTS];
+    modulate(tape, in, &at->modulate, by, SINGLE_PARTS);
+    frag_tensor normed = normalise(tape, in, hidden, by);
+    frag_tensor fed = frag_walk_apply(tape, normed, &at->feed);
+    frag_tape_set(tape, &fed, frag_aten_gelu(tape, fed));
+    frag_tensor qkv[3];
+    project(tape, &at->look, normed, qkv);
+    split_heads(tape, in, &at->look, qkv);
+    frag_tensor seen = attend(tape, in, qkv, true);
+    frag_tensor joined = frag_aten_cat(tape, seen, fed, frag_tape_dtype(tape, seen));
+    frag_tensor made = frag_walk_apply(tape, joined, &at->back);
+    frag_tensor gated = frag_aten_mul(tape, by[2], made);
+    frag_tape_drop(tape, made);
+    frag_tape_drop(tape, joined);
+    frag_tensor sum = frag_aten_add(tape, hidden, gated);
+    frag_tape_drop(tape, gated);
+    frag_tape_drop_all(tape, states, 2);
+    states[0] = frag_aten_slice(tape, sum, in->count * width_of(in->of) * in->of->text_tokens);
+    states[1] = frag_aten_slice(tape, sum, in->count * width_of(in->of) * patches);
+    frag_tape_drop(tape, sum);
+    frag_tape_drop(tape, seen);
+    frag_tape_drop(tape, fed);
+    frag_tape_drop(tape, normed);
+    frag_tape_drop(tape, hidden);
+    frag_tape_drop_all(tape, by, SINGLE_PARTS);
+}
+
+/* Numbers times 1000 become sines and cosines, and a vector; x is used up, names hold the rest. */
+static frag_tensor embed_number(frag_tape *tape, const pass *in, const frag_linear layers[2],
+                                frag_tensor x, frag_tensor *name)
+{
+    frag_tensor waves =
+        frag_diffusion_waves(tape, in->count, TIME_WIDTH, frag_tape_dtype(tape, x) == FRAG_F32);
+    frag_tensor typed = frag_tape_to(tape, waves, in->model->dtype);
+    *name = waves;
+    frag_tensor made = frag_diffusion_embed(tape, layers, typed);
+    frag_tape_drop(tape, typed);
+    return made;
+}
+
+static frag_tensor scale_number(frag_tape *tape, const pass *in, frag_tensor x)
+{
+    frag_tensor typed = frag_tape_to(tape, x, in->model->dtype);
+    frag_tensor made = frag_aten_mul_scalar(tape, typed);
+    frag_tape_drop(tape, typed);
+    return made;
+}
+
+static frag_tensor embed_condition(frag_tape *tape, const pass *in, const flux *at,
+                                   const frag_batch *batch, const frag_tensor numbers[2])
+{
+    frag_tensor waves[2] = {0}, made[2] = {0};
+    made[0] = embed_number(tape, in, at->time, numbers[0], &waves[0]);
+    frag_tensor sum = 0;
+    if (in->of->has_guidance) {
+        made[1] = embed_number(tape, in, at->guidance, numbers[1], &waves[1]);
+        sum = frag_aten_add(tape, made[0], made[1]);
+    }
+    frag_tensor pooled = frag_diffusion_embed(tape, at->pooled, batch->pooled);
+    frag_tensor condition = frag_aten_add(tape, sum != 0 ? sum : made[0], pooled);
+    frag_tape_drop_all(tape, waves, 2);
+    frag_tape_drop_all(tape, made, 2);
+    frag_tape_drop(tape, sum);
+    frag_tape_drop(tape, pooled);
+    return condition;
+}
+
+static frag_tensor run_flux(frag_tape *tape, const frag_model *model, const frag_batch *batch)
+{
+    const frag_network *of = &model->workload->network;
+    frag_walk walk = {.tape = tape, .workload = model->workload, .at = model->parameters};
+    const flux at = walk_flux(&walk, of);
+    pass in = {.model = model, .of = of, .count = batch->count};
+    frag_tensor states[2] = {0, frag_walk_apply(tape, batch->ids, &at.image)};
+    frag_tensor numbers[2] = {scale_number(tape, &in, batch->times),
+                              of->has_guidance ? scale_number(tape, &in, batch->sizes) : 0};
+    in.condition = embed_condition(tape, &in, &at, batch, numbers);
+    states[0] = frag_walk_apply(tape, batch->text, &at.text);
+    frag_tensor ids = frag_aten_cat(tape, batch->places[0], batch->places[1], model->dtype);
+    in.angles = make_angles(tape, of, ids);
+    frag_walk blocks = {.tape = tape, .workload = model->workload, .at = at.pairs};
+    for (uint64_t i = 0; i < of->layers; i++) {
+        const pair_block next = walk_pair(&blocks, of);
+        run_pair(tape, &in, &next, states);
+    }
+    for (uint64_t i = 0; i < of->single_layers; i++) {
+        const single_block next = walk_single(&blocks, of);
+        run_single(tape, &in, &next, states);
+    }
+    frag_tensor by[2];
+    modulate(tape, &in, &at.modulate, by, 2);
+    frag_tensor laid = batch->count > 1 ? frag_aten_contiguous(tape, states[1]) : 0;
+    frag_tensor hidden = normalise(tape, &in, laid != 0 ? laid : states[1], by);
+    frag_tape_drop(tape, laid);
+    frag_tape_drop_all(tape, by, 2);
+    frag_tape_set(tape, &states[1], hidden);
+    frag_tensor made = frag_walk_apply(tape, states[1], &at.out);
+    frag_tape_drop_all(tape, states, 2);
+    frag_tape_drop(tape, in.angles.cosine);
+    frag_tape_drop(tape, in.angles.sine);
+    frag_tape_drop(tape, ids);
+    frag_tape_drop(tape, in.condition);
+    frag_tape_drop_all(tape, numbers, 2);
+    return made;
+}
+
+static frag_tensor compute_loss(frag_tape *tape, const frag_model *model, const frag_batch *batch)
+{
+    return frag_diffusion_loss(tape, run_flux(tape, model, batch), batch);
+}
+
+/* Guidance is a number that the model reads: each step is one pass. */
+static void denoise(frag_tape *tape, const frag_model *model, frag_batch *batch, uint64_t steps)
+{
+    load_inputs(tape, model, batch);
+    frag_tensor times = frag_tape_empty(tape, steps * batch->count, FRAG_F32);
+    frag_tensor noise = 0;
+    for (uint64_t i = 0; i < steps; i++) {
+        frag_tape_begin(tape, "denoise");
+        frag_tape_set(tape, &batch->times, frag_tape_view(tape, times, batch->count));
+        frag_tape_set(tape, &noise, run_flux(tape, model, batch));
+        frag_tensor scaled = frag_aten_mul_scalar(tape, noise);
+        frag_tape_set(tape, &batch->ids, frag_aten_sub(tape, batch->ids, scaled));
+        frag_tape_drop(tape, scaled);
+        frag_tape_end(tape, "denoise");
+    }
+    frag_tape_drop(tape, times);
+    frag_tape_drop(tape, noise);
+}
+
+void frag_flux_denoise(frag_tape *tape, const frag_model *model, frag_batch *batch, uint64_t steps)
+{
+    denoise(tape, model, batch, steps);
+}
+
+const frag_family frag_family_flux = {build, load, compute_loss, NULL};
