@@ -172,18 +172,19 @@ frag_tensor frag_aten_layer_norm(frag_tape *tape, frag_tensor x, const frag_pair
 /* The same in the type of x, whatever autocast says. */
 frag_tensor frag_aten_layer_norm_typed(frag_tape *tape, frag_tensor x, const frag_pair *of,
                                        uint64_t width);
-/* nn.RMSNorm of rows of that width; its weight has the type of x, or else several operators serve.
- */
-frag_tensor frag_aten_rms_norm(frag_tape *tape, frag_tensor x, frag_tensor weight, uint64_t width);
 /* The same of what lies with channels before pixels, which is copied first; and where its gradient
  * does as well. */
 typedef enum frag_norm_layout {
     FRAG_NORM_PLAIN,
     FRAG_NORM_TURNED,
     FRAG_NORM_TURNED_BOTH,
+    FRAG_NORM_GAPS, /* its gradient is a part of another, and is laid out */
 } frag_norm_layout;
 frag_tensor frag_aten_layer_norm_laid(frag_tape *tape, frag_tensor x, const frag_pair *of,
                                       uint64_t width, frag_norm_layout layout);
+/* nn.RMSNorm of rows of that width. has_gaps: its gradient is a part of another. */
+frag_tensor frag_aten_rms_norm(frag_tape *tape, frag_tensor x, frag_tensor weight, uint64_t width,
+                               bool has_gaps);
 frag_tensor frag_aten_mean_last(frag_tape *tape, frag_tensor x, uint64_t width);
 /* The mean of so many pixels, for each channel of each image; x has channels last. */
 frag_tensor frag_aten_mean_pixels(frag_tape *tape, frag_tensor x, uint64_t pixels);

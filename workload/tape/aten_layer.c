@@ -268,15 +268,15 @@ static void layer_norm_backward(frag_tape *tape, frag_node *node, const frag_ten
 {
     uint64_t count = frag_tape_count(tape, in[0]);
     frag_norm_layout layout = (frag_norm_layout)node->numbers[2];
-    frag_tensor laid =
-        layout != FRAG_NORM_PLAIN ? frag_tape_empty(tape, count, node->dtypes[0]) : 0;
+    bool is_turned = layout == FRAG_NORM_TURNED || layout == FRAG_NORM_TURNED_BOTH;
+    bool is_copied = layout == FRAG_NORM_GAPS || layout == FRAG_NORM_TURNED_BOTH;
+    frag_tensor laid = is_turned ? frag_tape_empty(tape, count, node->dtypes[0]) : 0;
     if (node->edges[0].node != 0)
         out[0] = frag_tape_empty(tape, count, node->dtypes[0]);
     for (uint32_t i = 1; i < node->edge_count; i++)
         if (node->edges[i].node != 0)
             out[i] = frag_tape_empty(tape, node->numbers[0], (frag_dtype)node->numbers[1]);
-    frag_tensor laid_gradient =
-        layout == FRAG_NORM_TURNED_BOTH ? frag_tape_empty(tape, count, node->dtypes[0]) : 0;
+    frag_tensor laid_gradient = is_copied ? frag_tape_empty(tape, count, node->dtypes[0]) : 0;
     sum_in_parts(tape, node, count / node->numbers[0], out);
     frag_tape_drop(tape, laid_gradient);
     frag_tape_drop(tape, laid);
@@ -310,9 +310,32 @@ static frag_tensor layer_norm(frag_tape *tape, frag_tensor x, const frag_pair *o
     return made;
 }
 
-/* _fused_rms_norm: 1/root of each row is kept. */
-frag_tensor frag_aten_rms_norm(frag_tape *tape, frag_tensor x, frag_tensor weight, uint64_t width)
+/* In fp32, where x and the weight have two types. */
+static frag_tensor rms_norm_apart(frag_tape *tape, frag_tensor x, frag_tensor weight,
+                                  uint64_t width)
 {
+    frag_tensor wide = frag_tape_to(tape, x, FRAG_F32);
+    frag_tensor power = frag_aten_pow(tape, wide);
+    frag_tensor mean = frag_aten_mean_last(tape, power, width);
+    frag_tensor root = frag_aten_rsqrt(tape, mean);
+    frag_tape_drop(tape, power);
+    frag_tape_drop(tape, mean);
+    frag_tensor scaled = frag_aten_mul(tape, wide, root);
+    frag_tape_drop(tape, root);
+    frag_tensor product = frag_aten_mul(tape, scaled, weight);
+    frag_tape_drop(tape, scaled);
+    frag_tensor made = frag_tape_to(tape, product, frag_tape_dtype(tape, x));
+    frag_tape_drop(tape, product);
+    frag_tape_drop(tape, wide);
+    return made;
+}
+
+/* _fused_rms_norm: 1/root of each row is kept. */
+frag_tensor frag_aten_rms_norm(frag_tape *tape, frag_tensor x, frag_tensor weight, uint64_t width,
+                               bool has_gaps)
+{
+    if (frag_tape_dtype(tape, x) != frag_tape_dtype(tape, weight))
+        return rms_norm_apart(tape, x, weight, width);
     uint64_t count = frag_tape_count(tape, x);
     frag_tensor made = frag_tape_empty(tape, count, frag_tape_dtype(tape, x));
     frag_tensor root = frag_tape_empty(tape, count / width, FRAG_F32);
@@ -323,6 +346,7 @@ frag_tensor frag_aten_rms_norm(frag_tape *tape, frag_tensor x, frag_tensor weigh
     frag_tape_save_made(tape, node, root);
     node->numbers[0] = width;
     node->numbers[1] = frag_tape_dtype(tape, weight);
+    node->numbers[2] = has_gaps ? FRAG_NORM_GAPS : FRAG_NORM_PLAIN;
     frag_tape_drop(tape, root);
     return made;
 }

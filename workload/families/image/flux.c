@@ -272,25 +272,33 @@ static frag_tensor normalise(frag_tape *tape, const pass *in, frag_tensor x,
     return shift_and_scale(tape, normed, by, &normed);
 }
 
-static void project(frag_tape *tape, const attention *at, frag_tensor x, frag_tensor qkv[3])
+/* images: whose values' gradients have gaps between them; 0: none have. */
+static void project(frag_tape *tape, const attention *at, frag_tensor x, uint64_t images,
+                    frag_tensor qkv[3])
 {
-    for (uint32_t i = 0; i < 3; i++)
-        qkv[i] = frag_walk_apply(tape, x, &at->qkv[i]);
+    for (uint32_t i = 0; i < 3; i++) {
+        frag_linear layer = at->qkv[i];
+        layer.images = i == 2 && images > 1 ? images : 0;
+        qkv[i] = frag_walk_apply(tape, x, &layer);
+    }
 }
 
-/* Heads of their own, and norms of queries and keys. */
-static void split_heads(frag_tape *tape, const pass *in, const attention *at, frag_tensor qkv[3])
+/* Heads of their own, and norms of queries and keys. is_joined: with those of another stream, of
+ * whose gradient theirs is a part, with gaps between several images. */
+static void split_heads(frag_tape *tape, const pass *in, const attention *at, bool is_joined,
+                        frag_tensor qkv[3])
 {
     const frag_tensor norms[2] = {at->query_norm, at->key_norm};
+    bool has_gaps = is_joined && in->count > 1;
     for (uint32_t i = 0; i < 3; i++)
         frag_tape_set(tape, &qkv[i], frag_aten_view(tape, qkv[i]));
     for (uint32_t i = 0; i < 2; i++)
         frag_tape_set(tape, &qkv[i],
-                      frag_aten_rms_norm(tape, qkv[i], norms[i], in->of->head_width));
+                      frag_aten_rms_norm(tape, qkv[i], norms[i], in->of->head_width, has_gaps));
 }
 
-/* Queries, keys and values are used up. is_apart: the gradient is a part of each row of another,
- * which the memory-efficient kernel wants laid out. */
+/* is_apart: the gradient is a part of each row of another, and is laid out first. Queries and keys
+ * are used up, and others stand in their places. */
 static frag_tensor attend(frag_tape *tape, const pass *in, frag_tensor qkv[3], bool is_apart)
 {
     for (uint32_t i = 0; i < 2; i++)
@@ -303,21 +311,17 @@ static frag_tensor attend(frag_tape *tape, const pass *in, frag_tensor qkv[3], b
                                         .keys = tokens,
                                         .width = in->of->head_width};
     frag_tensor made = frag_aten_attention(tape, qkv, &shape);
-    bool is_copied = is_apart && !frag_aten_is_flash(tape, frag_tape_dtype(tape, qkv[0]));
     frag_tape_set(tape, &made,
-                  is_copied ? frag_aten_view_copied(tape, made) : frag_aten_view(tape, made));
-    frag_tape_drop_all(tape, qkv, 3);
+                  is_apart ? frag_aten_view_copied(tape, made) : frag_aten_view(tape, made));
     return made;
 }
 
-/* x + gate * part: x is used up, and *gated holds the product to the end of the block. */
-static frag_tensor add_gated(frag_tape *tape, frag_tensor x, frag_tensor gate, frag_tensor part,
-                             frag_tensor *gated)
+/* Of fp16, clip(x, -65504, 65504); x is used up. */
+static frag_tensor clip(frag_tape *tape, frag_tensor x)
 {
-    *gated = frag_aten_mul(tape, gate, part);
-    frag_tensor made = frag_aten_add(tape, x, *gated);
-    frag_tape_drop(tape, x);
-    return made;
+    if (frag_tape_dtype(tape, x) == FRAG_F16)
+        frag_tape_set(tape, &x, frag_aten_clamp(tape, x, 0, 0));
+    return x;
 }
 
 static frag_tensor feed(frag_tape *tape, const stream *at, frag_tensor x)
@@ -334,29 +338,26 @@ typedef struct stream_names {
     frag_tensor by[DOUBLE_PARTS];
 } stream_names;
 
-/* Behind the attention: its output, gated, and the feed-forward part, gated. x is used up. */
+/* Behind the attention: its output, gated, and the feed-forward part, gated. */
 static frag_tensor finish(frag_tape *tape, const pass *in, const stream *at, frag_tensor x,
                           bool is_text, stream_names *names)
 {
     const frag_tensor *by = names->by;
-    frag_tensor hidden = add_gated(tape, x, by[2], names->part, &names->gated);
+    names->gated = frag_aten_mul(tape, by[2], names->part);
+    frag_tensor hidden = frag_aten_add(tape, x, names->gated);
     const frag_pair none = {0, 0};
     frag_tape_set(tape, &names->normed,
                   frag_aten_layer_norm(tape, hidden, &none, width_of(in->of)));
     frag_tape_set(tape, &names->normed, shift_and_scale(tape, names->normed, &by[3], NULL));
-    frag_tensor fed = feed(tape, at, names->normed), gated = 0;
-    if (!is_text) { /* one name for both */
-        gated = frag_aten_mul(tape, by[5], fed);
-        frag_tape_set(tape, &fed, gated);
-        gated = frag_aten_add(tape, hidden, fed);
-        frag_tape_drop(tape, hidden);
-        hidden = gated;
-    } else {
-        hidden = add_gated(tape, hidden, by[5], fed, &gated);
+    names->fed = feed(tape, at, names->normed);
+    frag_tensor gated = frag_aten_mul(tape, by[5], names->fed);
+    if (!is_text) /* which has one name for both */
+        frag_tape_set(tape, &names->fed, gated);
+    frag_tensor made = frag_aten_add(tape, hidden, gated);
+    frag_tape_drop(tape, hidden);
+    if (is_text)
         frag_tape_drop(tape, gated);
-    }
-    names->fed = fed;
-    return hidden;
+    return is_text ? clip(tape, made) : made;
 }
 
 /* The streams, text first, are joined for the attention alone. */
@@ -370,9 +371,9 @@ static void run_pair(frag_tape *tape, const pass *in, const pair_block *at, frag
         names[i - 1].normed = normalise(tape, in, states[i - 1], names[i - 1].by);
     }
     for (uint32_t i = 2; i > 0; i--)
-        project(tape, &streams[i - 1]->look, names[i - 1].normed, qkv[i - 1]);
+        project(tape, &streams[i - 1]->look, names[i - 1].normed, in->count, qkv[i - 1]);
     for (uint32_t i = 2; i > 0; i--)
-        split_heads(tape, in, &streams[i - 1]->look, qkv[i - 1]);
+        split_heads(tape, in, &streams[i - 1]->look, true, qkv[i - 1]);
     frag_tensor joined[3];
     for (uint32_t i = 0; i < 3; i++) {
         joined[i] = frag_aten_cat(tape, qkv[0][i], qkv[1][i], frag_tape_dtype(tape, qkv[0][i]));
@@ -393,13 +394,16 @@ static void run_pair(frag_tape *tape, const pass *in, const pair_block *at, frag
         frag_tape_drop(tape, laid);
         frag_tape_set(tape, &names[i - 1].part, made);
     }
+    frag_tape_drop_all(tape, joined, 3);
     frag_tape_drop_all(tape, qkv[0], 3);
+    frag_tensor made[2];
     for (uint32_t i = 2; i > 0; i--)
-        states[i - 1] = finish(tape, in, streams[i - 1], states[i - 1], i == 1, &names[i - 1]);
+        made[i - 1] = finish(tape, in, streams[i - 1], states[i - 1], i == 1, &names[i - 1]);
     for (uint32_t i = 0; i < 2; i++) {
         const frag_tensor rest[] = {names[i].normed, names[i].part, names[i].gated, names[i].fed};
         frag_tape_drop_all(tape, rest, sizeof rest / sizeof *rest);
         frag_tape_drop_all(tape, names[i].by, DOUBLE_PARTS);
+        frag_tape_set(tape, &states[i], made[i]);
     }
 }
 
@@ -415,9 +419,10 @@ static void run_single(frag_tape *tape, const pass *in, const single_block *at,
     frag_tensor fed = frag_walk_apply(tape, normed, &at->feed);
     frag_tape_set(tape, &fed, frag_aten_gelu(tape, fed));
     frag_tensor qkv[3];
-    project(tape, &at->look, normed, qkv);
-    split_heads(tape, in, &at->look, qkv);
+    project(tape, &at->look, normed, 0, qkv);
+    split_heads(tape, in, &at->look, false, qkv);
     frag_tensor seen = attend(tape, in, qkv, true);
+    frag_tape_drop_all(tape, qkv, 3);
     frag_tensor joined = frag_aten_cat(tape, seen, fed, frag_tape_dtype(tape, seen));
     frag_tensor made = frag_walk_apply(tape, joined, &at->back);
     frag_tensor gated = frag_aten_mul(tape, by[2], made);
@@ -425,6 +430,7 @@ static void run_single(frag_tape *tape, const pass *in, const single_block *at,
     frag_tape_drop(tape, joined);
     frag_tensor sum = frag_aten_add(tape, hidden, gated);
     frag_tape_drop(tape, gated);
+    sum = clip(tape, sum);
     frag_tape_drop_all(tape, states, 2);
     states[0] = frag_aten_slice(tape, sum, in->count * width_of(in->of) * in->of->text_tokens);
     states[1] = frag_aten_slice(tape, sum, in->count * width_of(in->of) * patches);
@@ -434,6 +440,47 @@ static void run_single(frag_tape *tape, const pass *in, const single_block *at,
     frag_tape_drop(tape, normed);
     frag_tape_drop(tape, hidden);
     frag_tape_drop_all(tape, by, SINGLE_PARTS);
+}
+
+/* A block as a region that may run again. */
+typedef struct block_call {
+    pass in;
+    bool is_single;
+    pair_block pair;
+    single_block single;
+    frag_tensor text;
+    frag_tensor *made_text; /* where the text's states go, the first time */
+} block_call;
+
+static frag_tensor run_block(frag_tape *tape, const void *context, frag_tensor image)
+{
+    const block_call *call = context;
+    frag_tensor states[2] = {frag_tape_keep(tape, call->text), frag_tape_keep(tape, image)};
+    if (call->is_single)
+        run_single(tape, &call->in, &call->single, states);
+    else
+        run_pair(tape, &call->in, &call->pair, states);
+    if (frag_tape_is_remaking(tape))
+        frag_tape_drop(tape, states[0]);
+    else
+        *call->made_text = states[0];
+    return states[1];
+}
+
+static void pass_block(frag_tape *tape, const pass *in, frag_walk *at, bool is_single,
+                       frag_tensor states[2])
+{
+    frag_tensor text = 0;
+    block_call call = {.in = *in, .is_single = is_single, .text = states[0], .made_text = &text};
+    if (is_single)
+        call.single = walk_single(at, in->of);
+    else
+        call.pair = walk_pair(at, in->of);
+    const frag_tensor kept[] = {states[0], in->condition, in->angles.cosine, in->angles.sine};
+    const frag_region_call region = {run_block, &call, sizeof call, kept, 4};
+    frag_tensor image = frag_model_call(tape, in->model, &region, states[1]);
+    frag_tape_set(tape, &states[0], text);
+    frag_tape_set(tape, &states[1], image);
 }
 
 /* Numbers times 1000 become sines and cosines, and a vector; x is used up, names hold the rest. */
@@ -449,9 +496,9 @@ static frag_tensor embed_number(frag_tape *tape, const pass *in, const frag_line
     return made;
 }
 
-static frag_tensor scale_number(frag_tape *tape, const pass *in, frag_tensor x)
+static frag_tensor scale_number(frag_tape *tape, frag_tensor x, frag_dtype dtype)
 {
-    frag_tensor typed = frag_tape_to(tape, x, in->model->dtype);
+    frag_tensor typed = frag_tape_to(tape, x, dtype);
     frag_tensor made = frag_aten_mul_scalar(tape, typed);
     frag_tape_drop(tape, typed);
     return made;
@@ -483,26 +530,23 @@ static frag_tensor run_flux(frag_tape *tape, const frag_model *model, const frag
     const flux at = walk_flux(&walk, of);
     pass in = {.model = model, .of = of, .count = batch->count};
     frag_tensor states[2] = {0, frag_walk_apply(tape, batch->ids, &at.image)};
-    frag_tensor numbers[2] = {scale_number(tape, &in, batch->times),
-                              of->has_guidance ? scale_number(tape, &in, batch->sizes) : 0};
+    const frag_dtype dtype = frag_tape_dtype(tape, states[1]);
+    frag_tensor numbers[2] = {scale_number(tape, batch->times, dtype),
+                              of->has_guidance ? scale_number(tape, batch->sizes, dtype) : 0};
     in.condition = embed_condition(tape, &in, &at, batch, numbers);
     states[0] = frag_walk_apply(tape, batch->text, &at.text);
     frag_tensor ids = frag_aten_cat(tape, batch->places[0], batch->places[1], model->dtype);
     in.angles = make_angles(tape, of, ids);
     frag_walk blocks = {.tape = tape, .workload = model->workload, .at = at.pairs};
-    for (uint64_t i = 0; i < of->layers; i++) {
-        const pair_block next = walk_pair(&blocks, of);
-        run_pair(tape, &in, &next, states);
-    }
-    for (uint64_t i = 0; i < of->single_layers; i++) {
-        const single_block next = walk_single(&blocks, of);
-        run_single(tape, &in, &next, states);
-    }
+    for (uint64_t i = 0; i < of->layers + of->single_layers; i++)
+        pass_block(tape, &in, &blocks, i >= of->layers, states);
     frag_tensor by[2];
     modulate(tape, &in, &at.modulate, by, 2);
-    frag_tensor laid = batch->count > 1 ? frag_aten_contiguous(tape, states[1]) : 0;
-    frag_tensor hidden = normalise(tape, &in, laid != 0 ? laid : states[1], by);
-    frag_tape_drop(tape, laid);
+    const frag_pair none = {0, 0};
+    frag_tensor normed =
+        frag_aten_layer_norm_laid(tape, states[1], &none, width_of(of),
+                                  batch->count > 1 ? FRAG_NORM_TURNED : FRAG_NORM_PLAIN);
+    frag_tensor hidden = shift_and_scale(tape, normed, by, &normed);
     frag_tape_drop_all(tape, by, 2);
     frag_tape_set(tape, &states[1], hidden);
     frag_tensor made = frag_walk_apply(tape, states[1], &at.out);
@@ -535,6 +579,7 @@ static void denoise(frag_tape *tape, const frag_model *model, frag_batch *batch,
         frag_tape_drop(tape, scaled);
         frag_tape_end(tape, "denoise");
     }
+    frag_tape_clear(tape, &batch->times);
     frag_tape_drop(tape, times);
     frag_tape_drop(tape, noise);
 }
