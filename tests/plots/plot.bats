@@ -31,6 +31,15 @@ csv() { # program
     awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next } '"$1"
 }
 
+@test "a number of threads that is none is refused, not run into" {
+    for kind in bars survival; do
+        for jobs in x 0 5000; do
+            run -2 --separate-stderr ./fraglab plot "$kind" $S/pr193400.pickle.zst --format csv --jobs "$jobs"
+            [[ $stderr == *"--jobs: "*"expected 1 to 4096"* ]]
+        done
+    done
+}
+
 @test "every kind draws every format, the same bytes each time" {
     for ending in svg png pdf; do
         draw timeline $ending $S/gpt-varlen-oom.pickle.zst --policy pytorch,best-fit --capacity 4GiB
