@@ -248,6 +248,19 @@ static void show_conf(frag_policy_spec *spec, const char *conf)
     frag_free(copy);
 }
 
+/* 'fraglab policies' knows a policy from outside the tree by its file alone. */
+static bool fail_in_loaded(const frag_policy_spec *spec, const char *key, frag_error *error)
+{
+    frag_text known = {0};
+    for (uint32_t i = 0; i < spec->value_count; i++)
+        frag_text_add(&known, "%s%s", i > 0 ? ", " : "; expected one of ",
+                      spec->ops->options[i].key);
+    frag_fail(error, FRAG_E_USAGE, "%s has no option '%s'%s", spec->ops->name, key,
+              known.length > 0 ? known.bytes : "");
+    frag_text_destroy(&known);
+    return false;
+}
+
 bool frag_policy_spec_set(frag_policy_spec *spec, const char *key, const char *value,
                           frag_error *error)
 {
@@ -277,6 +290,8 @@ bool frag_policy_spec_set(frag_policy_spec *spec, const char *key, const char *v
                          "%s has no option '%s'; write only what is set, as in "
                          "pytorch:expandable_segments:True",
                          spec->ops->name, key);
+    if (frag_policy_find(spec->ops->name) != spec->ops)
+        return fail_in_loaded(spec, key, error);
     return frag_fail(error, FRAG_E_USAGE, "%s has no option '%s'; 'fraglab policies %s' lists them",
                      spec->ops->name, key, spec->ops->name);
 }

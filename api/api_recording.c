@@ -135,8 +135,10 @@ const frag_trace *frag_recording_trace_at(const fraglab_recording *recording, si
 {
     if (number < recording->recording.trace_count)
         return &recording->recording.traces[number];
-    frag_fail(error, FRAG_E_USAGE, "there is no trace %zu; the recording holds %" PRIu32, number,
-              recording->recording.trace_count);
+    uint32_t count = recording->recording.trace_count;
+    frag_fail(error, FRAG_E_USAGE,
+              "there is no trace %zu; the recording has %" PRIu32 " trace%s, counted from 0",
+              number, count, count == 1 ? "" : "s");
     frag_error_in(error, recording->recording.name);
     return NULL;
 }

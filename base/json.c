@@ -354,6 +354,11 @@ bool frag_json_read_text(const frag_json_value *value, const char **out)
     return text != NULL;
 }
 
+static bool is_whole(double value)
+{
+    return fabs(value) < 1e12 && value == trunc(value);
+}
+
 const char *frag_json_found(const frag_json_value *value, char text[FRAG_JSON_FOUND_MAX])
 {
     const json_t *found = value_of(value);
@@ -366,8 +371,9 @@ const char *frag_json_found(const frag_json_value *value, char text[FRAG_JSON_FO
         snprintf(text, max, "is %s", json_is_true(found) ? "true" : "false");
     else if (json_is_integer(found))
         snprintf(text, max, "is %lld", (long long)json_integer_value(found));
-    else if (json_is_real(found))
-        snprintf(text, max, "is %.12g", json_real_value(found));
+    else if (json_is_real(found)) /* 1000.0 is no whole number where one is expected */
+        snprintf(text, max, is_whole(json_real_value(found)) ? "is %.1f" : "is %.12g",
+                 json_real_value(found));
     else if (json_is_string(found) && json_string_length(found) > 40)
         snprintf(text, max, "is a text of %zu bytes", json_string_length(found));
     else if (json_is_string(found))

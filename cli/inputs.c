@@ -185,11 +185,74 @@ bool frag_inputs_spare_one(const char *input, const char *path, frag_error *erro
                         "this is an input, and would be lost; name another file");
 }
 
+static bool is_output(const frag_command_option *option)
+{
+    return option->writes != NULL || strcmp(option->name, "output") == 0;
+}
+
+/* --latency FILE, --held-out TRACE and the like. */
+static bool names_input(const frag_command_option *option)
+{
+    return option->argument != NULL && !is_output(option) &&
+           (strstr(option->argument, "FILE") != NULL || strstr(option->argument, "TRACE") != NULL ||
+            strstr(option->argument, "RECORDING") != NULL);
+}
+
 bool frag_inputs_spare(const frag_arguments *arguments, const char *path, frag_error *error)
 {
     for (size_t i = 0; i < frag_arguments_operand_count(arguments); i++)
         if (!frag_inputs_spare_one(frag_arguments_operand(arguments, i), path, error))
             return false;
+    const frag_command_option *option = frag_arguments_command(arguments)->options;
+    for (; option != NULL && option->name != NULL; option++)
+        for (size_t i = 0;
+             names_input(option) && i < frag_arguments_value_count(arguments, option->name); i++)
+            if (!frag_inputs_spare_one(frag_arguments_value_at(arguments, option->name, i), path,
+                                       error))
+                return false;
+    return true;
+}
+
+/* Where an output goes; NULL: nowhere. */
+static const char *place_of(const frag_arguments *arguments, const frag_command_option *option,
+                            bool uses_stdout)
+{
+    const char *place = is_output(option) ? frag_arguments_value(arguments, option->name) : NULL;
+    return place == NULL && uses_stdout && strcmp(option->name, "output") == 0 ? "-" : place;
+}
+
+/* "a" and "./a" are one place, whether the file is there or not. */
+static bool is_same_place(const char *one, const char *other)
+{
+    struct stat a;
+    struct stat b;
+    while (strncmp(one, "./", 2) == 0)
+        one += 2;
+    while (strncmp(other, "./", 2) == 0)
+        other += 2;
+    return strcmp(one, other) == 0 ||
+           (stat(one, &a) == 0 && S_ISREG(a.st_mode) && stat(other, &b) == 0 &&
+            a.st_dev == b.st_dev && a.st_ino == b.st_ino);
+}
+
+bool frag_inputs_places(const frag_arguments *arguments, bool uses_stdout, frag_error *error)
+{
+    const frag_command_option *options = frag_arguments_command(arguments)->options;
+    for (const frag_command_option *one = options; one->name != NULL; one++) {
+        const char *place = place_of(arguments, one, uses_stdout);
+        if (place == NULL || strcmp(place, "/dev/null") == 0)
+            continue;
+        if (!frag_inputs_spare(arguments, place, error))
+            return false;
+        for (const frag_command_option *other = one + 1; other->name != NULL; other++) {
+            const char *second = place_of(arguments, other, uses_stdout);
+            if (second != NULL && is_same_place(place, second))
+                return frag_fail(error, FRAG_E_USAGE,
+                                 "the %s and the %s cannot both go to %s; name a file for one",
+                                 other->writes, one->writes,
+                                 strcmp(place, "-") == 0 ? "stdout" : place);
+        }
+    }
     return true;
 }
 

@@ -50,10 +50,15 @@ bool frag_inputs_device(const frag_arguments *arguments, frag_device_spec *devic
 bool frag_inputs_format(const frag_arguments *arguments, frag_trace_format *format,
                         frag_error *error);
 
-/* false when path (NULL: none) names the same file as the input, or as one of the operands, with -f
- * or without. */
+/* false when path (NULL: none) names the same file as the input; or as an operand, or as the value
+ * of an option that names a file to read. With -f or without. */
 bool frag_inputs_spare_one(const char *input, const char *path, frag_error *error);
 bool frag_inputs_spare(const frag_arguments *arguments, const char *path, frag_error *error);
+
+/* Of the options of the command that name files to write: false when one of them is an input, or
+ * two go to one place, where they would be mixed or the last take the place of the other.
+ * uses_stdout: without -o what goes there goes to stdout. */
+bool frag_inputs_places(const frag_arguments *arguments, bool uses_stdout, frag_error *error);
 
 /* Opens -o (default stdout), honouring -f. An input is never overwritten. */
 struct frag_output *frag_inputs_output(const frag_arguments *arguments, frag_error *error);

@@ -283,7 +283,7 @@ static void tell_left_out(const front_figure *state)
         drawn += !state->points[i].has_oom;
         named += state->points[i].has_name;
         if (state->points[i].has_oom)
-            frag_text_add(&failed, "%s%s", failed.length > 0 ? " and " : "",
+            frag_text_add(&failed, "%s%s", failed.length > 0 ? ", " : "",
                           state->points[i].policy);
     }
     /* Of a device without end, a policy that fails is of no use for the trace at all. */

@@ -10,11 +10,14 @@
      .help = "what is written: a figure, characters for a terminal, or the data it is drawn "      \
              "from (default: by the ending of the name after -o; without "                         \
              "-o: terminal)"},                                                                     \
-        {"output", "FILE", .letter = 'o', .help = "write there instead of to stdout"},             \
-        {"data", "FILE", .help = "also write the data of the figure there, as CSV"},               \
+        {"output", "FILE", .letter = 'o', .help = "write there instead of to stdout",              \
+         .writes = "figure"},                                                                      \
+        {"data", "FILE", .help = "also write the data of the figure there, as CSV",                \
+         .writes = "data"},                                                                        \
         {"script", "FILE",                                                                         \
          .help = "write the figure there as a gnuplot script with its data, to change and to "     \
-                 "draw with 'gnuplot FILE'; without -o nothing else is written"},                  \
+                 "draw with 'gnuplot FILE'; without -o nothing else is written",                   \
+         .writes = "script"},                                                                      \
         {"force", .letter = 'f', .help = "overwrite the files written"},                           \
         {"title", "TEXT", .help = "title of the figure; '' for none"},                             \
         {"width", "N",                                                                             \

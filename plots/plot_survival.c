@@ -280,7 +280,8 @@ static const frag_command_option options[] = {
     {"samples", "N",
      .help = "replays of each policy at most. If the result changes at more capacities than that, "
              "the curve is coarser; the least surviving capacity stays exact (default: 400)"},
-    {"jobs", "N", .letter = 'j', .help = "threads (default: all cores); the figure is the same"},
+    {"jobs", "N", .letter = 'j', .help = "threads (default: all cores); the figure is the same",
+     .min = 1, .max = 4096},
     FRAG_BOUNDS_OPTION,
     FRAG_PLOT_OPTIONS,
     {.name = NULL},

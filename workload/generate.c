@@ -548,7 +548,7 @@ static void run_ranks(const generating *of)
 {
     const frag_workload *workload = of->workload;
     frag_builder_metadata(of->builder, "generated", frag_families[workload->network.family].name);
-    frag_builder_metadata(of->builder, "torch_version", "2.9.1");
+    frag_builder_metadata(of->builder, "torch.version_hint", "2.9");
     uint64_t ranks = workload->parallel != FRAG_PARALLEL_NONE ? workload->devices : 1;
     for (uint64_t i = 0; i < ranks; i++)
         run_rank(of, (uint32_t)i);

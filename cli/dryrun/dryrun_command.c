@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "cli/dryrun/dryrun_state.h"
+#include "cli/inputs.h"
 
 /* ---- recordings that are kept */
 
@@ -277,7 +278,7 @@ static int dryrun_command(const frag_arguments *arguments)
     const char *pattern = frag_arguments_value(arguments, "max");
     int code = 0;
     if (!spare_stdout(arguments, "output", &error) || !spare_stdout(arguments, "report", &error) ||
-        !prepare(&dryrun, &error))
+        !frag_inputs_places(arguments, false, &error) || !prepare(&dryrun, &error))
         code = frag_report(&error);
     else if (pattern != NULL)
         code = frag_dryrun_max(&dryrun, pattern, stderr);
@@ -308,10 +309,10 @@ static const frag_command_option dryrun_options[] = {
     {"output", "FILE", .letter = 'o',
      .help = "keep the recording, which every command of fraglab reads; a second rank's is "
              "FILE-rank1",
-     .writes = "a recording"},
+     .writes = "recording"},
     {"force", .letter = 'f', .help = "overwrite files"},
     {"report", "FILE", .help = "the answer as JSON, one object for each process",
-     .writes = "the answer"},
+     .writes = "answer"},
     {"format", "FORMAT", .choices = "text|jsonl",
      .help =
          "text: the answer on stderr; jsonl: on stdout, behind what the script prints (default: "

@@ -11,6 +11,7 @@
 #include "base/bytes.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "cli/inputs.h"
 #include "cli/machine/record_run.h"
 #include "cli/trace/trace_tools.h"
 #include "traces/exchange/device_log.h"
@@ -291,7 +292,8 @@ static int run_record(const frag_arguments *arguments)
         frag_error_in(&error, "--output");
         return frag_report(&error);
     }
-    if (!frag_record_choose(frag_arguments_value(arguments, "by"), &choice, &error))
+    if (!frag_inputs_spare(arguments, run.path, &error) ||
+        !frag_record_choose(frag_arguments_value(arguments, "by"), &choice, &error))
         return frag_report(&error);
     frag_output *output =
         frag_output_open(run.path, frag_arguments_has(arguments, "force"), &error);

@@ -182,8 +182,9 @@ static bool begin(void *user, frag_plot *plot, frag_error *error)
     drawing->plot = plot;
     drawing->has_figure = !frag_arguments_has(drawing->arguments, "script") ||
                           frag_arguments_has(drawing->arguments, "output");
-    bool ok =
-        find_format(drawing, error) && check_format(drawing, error) && read_size(drawing, error);
+    bool ok = find_format(drawing, error) && check_format(drawing, error) &&
+              frag_inputs_places(drawing->arguments, drawing->has_figure, error) &&
+              read_size(drawing, error);
     bool is_drawn = plot->format != FRAG_PLOT_CSV;
     if (ok && is_drawn) {
         drawing->gnuplot =

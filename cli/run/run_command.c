@@ -172,35 +172,6 @@ static int run_block(frag_run_state *state, size_t count, FILE *stream)
     return code;
 }
 
-/* Where an output goes; NULL: nowhere. Rows go to stdout when no file is named. */
-static const char *place_of(const frag_arguments *arguments, const frag_command_option *option)
-{
-    const char *place =
-        option->writes != NULL ? frag_arguments_value(arguments, option->name) : NULL;
-    return place == NULL && strcmp(option->name, "output") == 0 ? "-" : place;
-}
-
-/* Two outputs in one place would be mixed, or the last would take the place of the other. */
-static bool check_places(const frag_arguments *arguments, frag_error *error)
-{
-    for (const frag_command_option *one = options; one->name != NULL; one++)
-        if (one->writes != NULL &&
-            !frag_inputs_spare(arguments, frag_arguments_value(arguments, one->name), error))
-            return false;
-    for (const frag_command_option *one = options; one->name != NULL; one++)
-        for (const frag_command_option *other = one + 1; other->name != NULL; other++) {
-            const char *place = place_of(arguments, one);
-            const char *second = place_of(arguments, other);
-            if (place == NULL || second == NULL || strcmp(place, second) != 0 ||
-                strcmp(place, "/dev/null") == 0)
-                continue;
-            return frag_fail(
-                error, FRAG_E_USAGE, "the %s and the %s cannot both go to %s; name a file for one",
-                other->writes, one->writes, strcmp(place, "-") == 0 ? "stdout" : place);
-        }
-    return true;
-}
-
 /* The log and the snapshot are of one run. */
 static bool check_one_device(const frag_run_state *state, frag_error *error)
 {
@@ -273,7 +244,7 @@ static int run_command(const frag_arguments *arguments)
     frag_output *log = NULL;
     frag_output *output = NULL;
     int code = 0;
-    if (!read_options(arguments, &state, &error) || !check_places(arguments, &error) ||
+    if (!read_options(arguments, &state, &error) || !frag_inputs_places(arguments, true, &error) ||
         !check_one_device(&state, &error) || !check_gpu(&state, &error) ||
         !open_driver_log(&state, &log, &error) ||
         !frag_run_files_open(arguments, &state.policies, &state.files, &error) ||

@@ -25,7 +25,8 @@ static const frag_command_option options[] = {
      .help = "how the differences are printed (default: table)"},
     {"annotate", "WHERE", .choices = "github",
      .help = "also print findings on stderr as annotations of the CI workflow"},
-    {"junit", "FILE", .help = "also write a JUnit report there, with a test case for each metric"},
+    {"junit", "FILE", .help = "also write a JUnit report there, with a test case for each metric",
+     .writes = "JUnit report"},
     FRAG_OUTPUT_OPTIONS,
     {.name = NULL},
 };
@@ -65,6 +66,8 @@ typedef struct places {
 static bool open_places(const frag_arguments *arguments, places *into, frag_error *error)
 {
     const char *junit = frag_arguments_value(arguments, "junit");
+    if (!frag_inputs_places(arguments, true, error))
+        return false;
     if (junit != NULL) {
         into->junit = frag_output_open(junit, frag_arguments_has(arguments, "force"), error);
         if (into->junit == NULL)

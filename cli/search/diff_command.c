@@ -117,8 +117,6 @@ static bool open_stacks(diff_state *state, frag_error *error)
     const char *path = frag_arguments_value(state->arguments, "stacks");
     if (path == NULL)
         return true;
-    if (!frag_inputs_spare(state->arguments, path, error))
-        return false;
     state->stacks = frag_output_open(path, frag_arguments_has(state->arguments, "force"), error);
     return state->stacks != NULL || frag_error_in(error, path);
 }
@@ -156,7 +154,8 @@ static int diff_command(const frag_arguments *arguments)
 {
     diff_state state = {.arguments = arguments};
     frag_error error = {0};
-    bool ok = read_options(&state, &error) && load(&state, &error) &&
+    bool ok = frag_inputs_places(arguments, true, &error) && read_options(&state, &error) &&
+              load(&state, &error) &&
               (state.output = frag_inputs_output(arguments, &error)) != NULL &&
               open_stacks(&state, &error) &&
               frag_diff_make(&state.options, state.sources, &state.diff, &error);

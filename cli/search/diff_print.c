@@ -56,7 +56,9 @@ static void add_count_row(frag_text_table *table, const char *title, uint64_t be
     frag_text_table_add(table, title);
     frag_text_table_add(table, FRAG_COUNT(before));
     frag_text_table_add(table, FRAG_COUNT(after));
-    frag_text_add(frag_text_table_cell(table), "%+" PRId64, (int64_t)(after - before));
+    const char *sign = after > before ? "+" : after < before ? "-" : "";
+    frag_text_add(frag_text_table_cell(table), "%s%s", sign,
+                  FRAG_COUNT(after > before ? after - before : before - after));
     add_share(frag_text_table_cell(table), before, after);
 }
 

@@ -19,7 +19,9 @@ static const frag_command_option options[] = {
     {"replay-all",
      .help = "replay also the runs whose result must equal that of another; slower, with the "
              "same output"},
-    {"check", .help = "only read the experiment and say how many runs it has; nothing is replayed"},
+    {"check",
+     .help = "only read the experiment and its recordings, and say how many runs it has; nothing "
+             "is replayed"},
     {"jobs", "N", .letter = 'j',
      .help = "threads, of each process under mpirun (default: all cores); the output is the same"},
     {.name = NULL},
@@ -81,13 +83,24 @@ static bool lead(const frag_arguments *arguments, const frag_ranks *ranks, frag_
 }
 
 /* Of --check. Processes under mpirun need not hear of each other: none waits for another. */
-static int say_count(const frag_arguments *arguments, const frag_sweep_job *job, bool ok,
+static int say_count(const frag_arguments *arguments, frag_sweep_job *job, bool ok,
                      frag_error *error)
 {
+    const frag_experiment *experiment = &job->experiment;
+    uint64_t traces = 0;
+    for (uint32_t i = 0; ok && i < experiment->trace_count; i++) {
+        const frag_sweep_recording *of = frag_sweep_hold(job, i, error);
+        ok = of != NULL;
+        if (ok) {
+            traces += of->recording.trace_count;
+            frag_sweep_let_go(job, i);
+        }
+    }
     if (!ok)
         return frag_report(error);
-    printf("%s: %llu runs\n", frag_arguments_operand(arguments, 0),
-           (unsigned long long)run_count(&job->experiment));
+    uint64_t runs = traces * experiment->policy_count * experiment->capacity_count;
+    printf("%s: %llu run%s\n", frag_arguments_operand(arguments, 0), (unsigned long long)runs,
+           runs == 1 ? "" : "s");
     return 0;
 }
 

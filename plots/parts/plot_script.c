@@ -32,15 +32,27 @@ bool frag_plot_format_find(const char *name, frag_plot_format *format)
 
 /* ---- variables */
 
-/* In single quotes gnuplot reads everything as it stands but the quote, which is doubled. */
+#define REPLACEMENT "\xef\xbf\xbd"
+
+/* In single quotes gnuplot reads everything as it stands but the quote, which is doubled. What is
+ * no UTF-8, or no character, would make an svg that nothing opens. */
 static void add_quoted(frag_text *text, const char *value)
 {
+    size_t left = strlen(value);
+    size_t step = 0;
     frag_text_add(text, "'");
-    for (; *value != '\0'; value++) {
-        if (*value == '\'')
+    for (const char *at = value; left > 0; at += step, left -= step) {
+        size_t length = frag_text_sequence((const unsigned char *)at, left);
+        bool is_none = length == 3 && memcmp(at, "\xef\xbf", 2) == 0 && (at[2] & 0x3f) >= 0x3e;
+        step = length > 0 ? length : 1;
+        if (length == 0 || is_none)
+            frag_text_add(text, REPLACEMENT);
+        else if (*at == '\'')
             frag_text_add(text, "''");
+        else if ((unsigned char)*at < ' ')
+            frag_text_add(text, " ");
         else
-            frag_text_add(text, "%c", (unsigned char)*value < ' ' ? ' ' : *value);
+            frag_text_add_bytes(text, at, length);
     }
     frag_text_add(text, "'");
 }

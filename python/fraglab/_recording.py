@@ -51,12 +51,7 @@ def handles(items: Sequence[_native.Handle]):
 def run_options(capacity=None, gpu=None, used_by_others=None, label=None, latency=None, address_rule=None, fail_call=0, check_every=0, skip_oom=False, bounds=False, stats_at=None, timing=False, **unknown) -> _native.RunOptions:
     """The structure of the options that run, timeline, min_capacity and tune share."""
     if unknown:
-        import difflib
-
-        known = run_options.__code__.co_varnames[:run_options.__code__.co_argcount]
-        name = next(iter(unknown))
-        nearest = difflib.get_close_matches(name, known, 1, 0.75)
-        raise TypeError(f"there is no option {name}; " + (f"did you mean {nearest[0]}?" if nearest else "expected one of " + ", ".join(known)))
+        raise _unknown_option(next(iter(unknown)), _RUN_OPTIONS)
     options = _native.RunOptions()
     if capacity is not None:
         options.capacity_bytes = size(capacity, "capacity")
@@ -85,6 +80,24 @@ def run_options(capacity=None, gpu=None, used_by_others=None, label=None, latenc
     if timing:
         options.with_timing = flag(timing, "timing")
     return options
+
+
+_RUN_OPTIONS = run_options.__code__.co_varnames[:run_options.__code__.co_argcount]
+
+
+def _unknown_option(name: str, known: Sequence[str]) -> TypeError:
+    import difflib
+
+    nearest = difflib.get_close_matches(name, known, 1, 0.75)
+    return TypeError(f"there is no option {name}; " + (f"did you mean {nearest[0]}?" if nearest else "expected one of " + ", ".join(known)))
+
+
+def passed_options(function: Any, options: dict[str, Any]) -> _native.RunOptions:
+    """Those of run_options that a function with options of its own takes beside them."""
+    for name in options:
+        if name not in _RUN_OPTIONS:
+            raise _unknown_option(name, tuple(dict.fromkeys((*function.__kwdefaults__, *_RUN_OPTIONS))))
+    return run_options(**options)
 
 
 _PLAIN = frozenset((int, str, type(None)))  # what a cache tells apart as run_options does
@@ -190,6 +203,9 @@ class Recording:
         None: none), enough_bytes, runs, below_event and below_requested_bytes (of the failure with one page less).
         """
         handle = self._handle
+        for name in ("capacity", "bounds"):
+            if options.get(name):
+                raise TypeError(f"min_capacity has no option {name}")
         parsed = parse_policy(policy, takes_python=True)
         found = _native.Capacity()
         _native.call(library.min_capacity, handle.value, self._trace(handle, trace), parsed.value, byref(run_options(**options)), byref(found))
@@ -240,7 +256,7 @@ class Recording:
         """
         handle = self._handle
         parsed = parse_policy(policy) if policy is not None else None
-        run = run_options(**device)
+        run = passed_options(Recording.leaks, device)
         options = _native.LeaksOptions(mark=text(mark, "mark"), policy=parsed.value if parsed else None)
         return Fields(json.loads(stored_by(library.leaks, arguments=(handle.value, self._trace(handle, trace), byref(run), byref(options)), threads=1)))
 

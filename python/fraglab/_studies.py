@@ -10,7 +10,7 @@ from fraglab import _native
 from fraglab._arguments import count, flag, path, size, text
 from fraglab._native import library
 from fraglab._pictures import grid, show_bytes, table
-from fraglab._recording import Recording, handles, open as open_recording, parse_policy, run_options, stored_by, thread_count
+from fraglab._recording import Recording, handles, open as open_recording, parse_policy, passed_options, stored_by, thread_count
 from fraglab._results import Fields, Result
 
 
@@ -122,7 +122,7 @@ def tune(recordings: Recording | Sequence[Recording], policy: str = "pytorch", *
     others = [_recording_handle(item) for item in held_out]
     if not opened:
         raise _native.UsageError("recordings: there is none; expected at least one", where="recordings")
-    run = run_options(**device)
+    run = passed_options(tune, device)
     other_handles = handles(others)
     options = _native.TuneOptions(held_out=other_handles, held_out_count=len(others), goal=goals[goal], with_bounds=flag(bounds, "bounds"), settings=count(settings, "settings"),
                                   max_seconds=count(max_seconds, "max_seconds"), seed=count(seed, "seed"))
@@ -151,7 +151,7 @@ def diff(before: Recording, after: Recording, *, by: str = "site", at: str | Non
     handles_of = [_recording_handle(before), _recording_handle(after)]
     numbers = [item._trace(handle, number) for item, handle, number in zip((before, after), handles_of, (before_trace, after_trace))]
     parsed = parse_policy(policy) if policy is not None else None
-    run = run_options(**device)
+    run = passed_options(diff, device)
     options = _native.DiffOptions(by=text(by, "by"), at_before=text(at, "at"), at_after=text(at_after if at_after is not None else at, "at_after"), policy=parsed.value if parsed else None,
                                   without_replays=flag(not flag(replays, "replays"), "replays"))
     arguments = (handles_of[0].value, numbers[0], handles_of[1].value, numbers[1], byref(run), byref(options))
@@ -175,7 +175,7 @@ def ranks(recordings: Sequence[Recording] | str | os.PathLike, *, numbers: Seque
     given = None if numbers is None else (c_uint32 * len(opened))(*[count(number, "numbers") for number in numbers])
     names = _texts(stages, "stages")
     parsed = parse_policy(policy) if policy is not None else None
-    run = run_options(**device)
+    run = passed_options(ranks, device)
     options = _native.RanksOptions(numbers=given, stages=names, stage_count=len(names) - 1, policy=parsed.value if parsed else None, tries_settings=flag(settings, "settings"))
     return Fields(json.loads(stored_by(library.ranks, arguments=(handles(handles_of), len(opened), byref(run), byref(options)), threads=1)))
 

@@ -11,9 +11,10 @@ static void look_at_stats(void *context, const frag_replay *replay,
                           const frag_replay_result *result)
 {
     frag_row_stats *stats = context;
+    if (result->events == 0) /* there is no event after which they were taken */
+        return;
     frag_replay_stats(replay, add_stat, &stats->values);
-    if (result->events > 0)
-        stats->event = result->events - 1;
+    stats->event = result->events - 1;
 }
 
 bool frag_run_stats_check(const frag_run_stats *wanted, const frag_trace *trace, frag_error *error)

@@ -86,6 +86,7 @@ setup() {
 @test "a wrong option is refused as for any policy" {
     build examples/my_policy.c "$X" -I.
     refuses 2 "my-policy has no option 'algn'; did you mean 'align'?" "$X:algn=4MiB"
+    refuses 2 "my-policy has no option 'other'; expected one of align" "$X:other=4MiB"
     refuses 2 "align=1000 is not a multiple of 512" "$X:align=1000"
 }
 

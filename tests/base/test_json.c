@@ -88,20 +88,15 @@ static void what_was_found_is_said(void **state)
         const char *path;
         const char *found;
     } cases[] = {
-        {"n", "is -7"},
-        {"r", "is 0.5"},
-        {"t", "is \"x\""},
-        {"f", "is false"},
-        {"z", "is null"},
-        {"a", "is an array"},
-        {"o", "is an object"},
-        {"o.k", "is 9"},
-        {"nowhere", "is missing"},
-        {"o.no", "is missing"},
-        {"long", "is a text of 41 bytes"},
+        {"n", "is -7"},         {"r", "is 0.5"},
+        {"w", "is 1000.0"},     {"t", "is \"x\""},
+        {"f", "is false"},      {"z", "is null"},
+        {"a", "is an array"},   {"o", "is an object"},
+        {"o.k", "is 9"},        {"nowhere", "is missing"},
+        {"o.no", "is missing"}, {"long", "is a text of 41 bytes"},
     };
     frag_json *json =
-        parse("{\"n\":-7,\"r\":0.5,\"t\":\"x\",\"f\":false,\"z\":null,\"a\":[1],"
+        parse("{\"n\":-7,\"r\":0.5,\"w\":1e3,\"t\":\"x\",\"f\":false,\"z\":null,\"a\":[1],"
               "\"o\":{\"k\":9},\"long\":\"12345678901234567890123456789012345678901\"}");
     char text[FRAG_JSON_FOUND_MAX];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)

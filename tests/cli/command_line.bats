@@ -277,6 +277,42 @@ fails() {
     ./fraglab run "$trace" --policy direct -q
 }
 
+@test "whatever is read or named as a file to read is never overwritten, and two outputs never go to one file" {
+    cd "$BATS_TEST_TMPDIR"
+    fraglab=$OLDPWD/fraglab
+    printf '# fraglab trace 2\nalloc 0 3000000\nfree 0\n' >mine.trace
+    cp mine.trace other.trace
+    cp "$OLDPWD/docs/latency-example.yaml" slow.yaml
+    "$fraglab" run mine.trace --policy pytorch --format jsonl -o rows.jsonl
+    echo 'print(1)' >train.py
+    md5sum mine.trace other.trace slow.yaml rows.jsonl train.py >sums
+    lost="this is an input, and would be lost; name another file"
+    both="cannot both go to same; name a file for one"
+    refuses() { # sentence, command line
+        run -2 "$fraglab" "${@:2}"
+        [[ $output == *"$1"* ]] || { echo "$*: $output"; false; }
+        md5sum -c --quiet sums
+    }
+    refuses "$lost" plot timeline mine.trace -f -o a.csv --format svg --data mine.trace
+    refuses "$lost" plot timeline mine.trace -f --script ./mine.trace
+    refuses "$lost" plot bars rows.jsonl -f -o a.svg --data rows.jsonl
+    refuses "$lost" diff mine.trace other.trace -f --stacks other.trace
+    refuses "$lost" compare rows.jsonl rows.jsonl -f --junit rows.jsonl
+    refuses "$lost" tune mine.trace --held-out other.trace -f -o other.trace
+    refuses "$lost" run mine.trace --policy pytorch --latency slow.yaml -f -o slow.yaml
+    refuses "$lost" explain mine.trace --capacity 2MiB --with other.trace -f -o other.trace
+    refuses "$lost" dryrun -f -o train.py -- python3 train.py
+    refuses "$lost" record -f -o train.py -- python3 train.py
+    refuses "$both" run mine.trace --policy pytorch -o same --chrome ./same
+    refuses "$both" diff mine.trace other.trace -o same --stacks same
+    refuses "$both" compare rows.jsonl rows.jsonl -o same --junit same
+    refuses "$both" plot timeline mine.trace -o same --format svg --data same
+    refuses "$both" plot timeline mine.trace -o same --format svg --script same
+    refuses "$both" dryrun -o same --report same -- python3 train.py
+    refuses "cannot both go to stdout" plot timeline mine.trace --format svg --data -
+    [ ! -e same ]
+}
+
 @test "a recording is never overwritten by what was made of it" {
     cp traces/samples/pr193400.pickle.zst "$BATS_TEST_TMPDIR/mine.zst"
     ln -s mine.zst "$BATS_TEST_TMPDIR/alias.zst"

@@ -31,6 +31,23 @@ csv() { # program
     awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next } '"$1"
 }
 
+@test "a name or title that is no UTF-8 still makes an svg that opens" {
+    cp $S/pr193400.pickle.zst "$out/"$'a\xff.pickle.zst'
+    for title in "" --title=$'\xfe and \xef\xbf\xbf'; do
+        ./fraglab plot bars "$out/"$'a\xff.pickle.zst' --policy pytorch ${title:+"$title"} -f -o "$out/a.svg"
+        python3 -c 'import sys, xml.dom.minidom; xml.dom.minidom.parse(sys.argv[1])' "$out/a.svg"
+    done
+}
+
+@test "a number of threads that is none is refused, not run into" {
+    for kind in bars survival; do
+        for jobs in x 0 5000; do
+            run -2 --separate-stderr ./fraglab plot "$kind" $S/pr193400.pickle.zst --format csv --jobs "$jobs"
+            [[ $stderr == *"--jobs: "*"expected 1 to 4096"* ]]
+        done
+    done
+}
+
 @test "every kind draws every format, the same bytes each time" {
     for ending in svg png pdf; do
         draw timeline $ending $S/gpt-varlen-oom.pickle.zst --policy pytorch,best-fit --capacity 4GiB

@@ -297,8 +297,17 @@ class Failures(unittest.TestCase):
         recording = small_trace()
         with self.assertRaisesRegex(TypeError, "^there is no option capactiy; did you mean capacity[?]$"):
             recording.run("pytorch", capactiy=1)
-        with self.assertRaisesRegex(TypeError, "^there is no option runs; expected one of capacity, gpu, .*, timing$"):
+        with self.assertRaisesRegex(TypeError, "^there is no option zzz; expected one of capacity, gpu, .*, timing$"):
+            recording.run("pytorch", zzz=1)
+        with self.assertRaisesRegex(TypeError, "^there is no option runs; expected one of goal, held_out, settings, .*, capacity, gpu, .*, timing$"):
             fraglab.tune(recording, runs=1)
+        with self.assertRaisesRegex(TypeError, "^there is no option stage; did you mean stages[?]$"):
+            fraglab.ranks([recording, recording], numbers=[0, 1], stage=["0-1"])
+
+    def test_the_least_capacity_takes_no_capacity(self):
+        for option in ({"capacity": "1GiB"}, {"bounds": True}):
+            with self.assertRaisesRegex(TypeError, "^min_capacity has no option "):
+                small_trace().min_capacity("best-fit", **option)
 
     def test_closed_recordings_say_so_and_results_live_on(self):
         recording = fraglab.open(SMALL)

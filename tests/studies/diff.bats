@@ -47,6 +47,13 @@ value = json.loads(sys.argv[1])
 for key in sys.argv[2].split("."): value = value[int(key) if key.isdigit() else key]
 print(json.dumps(value))' "$1" "$2"; }
 
+@test "counts are grouped by thousands, their change too, and none has no sign" {
+    ./fraglab diff traces/samples/unet.pickle.zst traces/samples/gpt-train.pickle.zst >"$BATS_TEST_TMPDIR/table"
+    grep -Eq '^requests +16,226 +8,904 +-7,322 +-45.1 %' "$BATS_TEST_TMPDIR/table"
+    ./fraglab diff traces/samples/unet.pickle.zst traces/samples/unet.pickle.zst >"$BATS_TEST_TMPDIR/table"
+    grep -Eq '^device calls +296 +296 +0 *$' "$BATS_TEST_TMPDIR/table"
+}
+
 @test "the largest change stands first, and moved lines and folders are none" {
     run ./fraglab diff "$before" "$after"
     echo "$output"

@@ -1,5 +1,7 @@
 # fraglab sweep: its rows are those of run, however it was interrupted; bad experiments are refused.
 
+bats_require_minimum_version 1.5.0
+
 setup() {
     cd "$BATS_TEST_DIRNAME/../.."
     SAMPLES=$PWD/traces/samples
@@ -377,6 +379,13 @@ kill_some() {
         run timeout 60 mpirun --allow-run-as-root --oversubscribe -n 2 ./fraglab sweep "$EXPERIMENT" --check
         [ "$output" = "$EXPERIMENT: 168 runs" ] # once
     fi
+    # Each device of a recording counts, and one that is not there is told.
+    printf 'traces: %s/traces/samples/model-parallel.pickle.zst\npolicies: [direct]\n' "$PWD" >"$BATS_TEST_TMPDIR/two.yaml"
+    [ "$(./fraglab sweep "$BATS_TEST_TMPDIR/two.yaml" --check)" = "$BATS_TEST_TMPDIR/two.yaml: 2 runs" ]
+    [ "$(./fraglab sweep "$BATS_TEST_TMPDIR/two.yaml" | wc -l)" -eq 2 ]
+    printf 'traces: gone.fgt\npolicies: [direct]\n' >"$BATS_TEST_TMPDIR/gone.yaml"
+    run -3 ./fraglab sweep "$BATS_TEST_TMPDIR/gone.yaml" --check
+    [[ $output == *"gone.fgt: cannot be opened"* ]]
     sed -i 's/capacities:/capacity:/' "$EXPERIMENT"
     run ./fraglab sweep "$EXPERIMENT" --check
     [ "$status" -eq 3 ]

@@ -32,6 +32,13 @@ figures() { # run's operands and options
     done
 }
 
+@test "a snapshot before anything was freed is whole, with blocks smaller than PyTorch's too" {
+    for policy in pytorch tf-bfc rmm-pool rmm-arena; do
+        ./fraglab run traces/samples/truncated.pickle.zst -p $policy -q --snapshot "$BATS_TEST_TMPDIR/s.pickle" --snapshot-at 155 -f -o /dev/null
+        ./fraglab trace check "$BATS_TEST_TMPDIR/s.pickle" | grep -q ': ok, .* 0 inconsistencies$'
+    done
+}
+
 @test "a snapshot of a recording that began in use begins in use too" {
     ./fraglab run $S/truncated.pickle.zst -p pytorch -q --snapshot "$out/a.pickle" >/dev/null
     ./fraglab trace check "$out/a.pickle"

@@ -125,6 +125,8 @@ number() {
     ! ./fraglab run $SHORT --policy pytorch --format jsonl | grep -q memory_stats || false
     ! ./fraglab run $SHORT --policy pytorch --format csv | grep -q memory_stats || false
     none='"memory_stats_event":null,"memory_stats":null}$'
+    printf '# fraglab trace 2\n' >"$BATS_TEST_TMPDIR/empty.txt"
+    ./fraglab run "$BATS_TEST_TMPDIR/empty.txt" --policy pytorch --stats-at end --format jsonl | grep -q "$none"
     ./fraglab run $SHORT --policy direct --stats-at end --format jsonl | grep -q "$none"
     ./fraglab run $SHORT --policy pytorch --stats-at oom --format jsonl | grep -q "$none"
     ./fraglab run $SHORT --policy pytorch,direct --stats-at oom >"$BATS_TEST_TMPDIR/table"

@@ -272,7 +272,7 @@ static void refuses_heads_under_other_rules(void **state)
         {"firstfit", "random", "\"firstfit\" or \"bump\""},
         {"0x700000000000", "0x800000000000", "\"malloc_base\" is \"0x800000000000\""},
         {"2097152", "4096", "\"granularity\" is 4096"},
-        {"67108864", "1e9", "\"capacity\" is 1000000000;"},
+        {"67108864", "1e9", "\"capacity\" is 1000000000.0;"},
         {",\"events\":true", "", "\"events\" is missing"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

@@ -406,11 +406,22 @@ static void restore_requests(restorer *state)
     apply(state, FRAG_SKIPPED_FREE_REQUESTED);
 }
 
-static void add_live(const restorer *state, frag_held_ranges *live,
+/* The block of an allocation: PyTorch's, or, in a snapshot of another allocator, the smaller one
+ * that lies there at the end. */
+static uint64_t allocated_bytes(const frag_held_ranges *final, const frag_snapshot_entry *entry)
+{
+    uint64_t bytes = block_bytes(entry->bytes);
+    const frag_held_range *kept = frag_held_ranges_find(final, entry->address);
+    bool is_smaller = kept != NULL && kept->address == entry->address && kept->bytes < bytes &&
+                      kept->bytes >= entry->bytes;
+    return is_smaller ? kept->bytes : bytes;
+}
+
+static void add_live(const restorer *state, const frag_held_ranges *final, frag_held_ranges *live,
                      const frag_snapshot_entry *entry, uint64_t index)
 {
     frag_held_range range = range_of(state, entry);
-    range.bytes = block_bytes(entry->bytes);
+    range.bytes = allocated_bytes(final, entry);
     range.site = (uint32_t)index;
     if (entry->bytes <= FRAG_REQUEST_BYTES_MAX)
         frag_held_ranges_add(live, &range);
@@ -441,9 +452,9 @@ static void restore_frees(restorer *state)
                        is_kind(entry, FRAG_SNAPSHOT_SEGMENT_UNMAP);
         if (is_alloc || is_gone)
             free_overlapping(state, &live, entry->address,
-                             is_alloc ? block_bytes(entry->bytes) : entry->bytes, i);
+                             is_alloc ? allocated_bytes(&final, entry) : entry->bytes, i);
         if (is_alloc)
-            add_live(state, &live, entry, i);
+            add_live(state, &final, &live, entry, i);
     }
     frag_held_range *left = frag_held_ranges_list(&live);
     for (size_t i = 0; i < live.count; i++) {
