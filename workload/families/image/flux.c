@@ -278,7 +278,7 @@ static void project(frag_tape *tape, const attention *at, frag_tensor x, uint64_
 {
     for (uint32_t i = 0; i < 3; i++) {
         frag_linear layer = at->qkv[i];
-        layer.images = i == 2 && images > 1 ? images : 0;
+        layer.images = i == 2 && images > 1 && layer.down == 0 ? images : 0;
         qkv[i] = frag_walk_apply(tape, x, &layer);
     }
 }
@@ -543,9 +543,12 @@ static frag_tensor run_flux(frag_tape *tape, const frag_model *model, const frag
     frag_tensor by[2];
     modulate(tape, &in, &at.modulate, by, 2);
     const frag_pair none = {0, 0};
+    /* A part of several images has gaps, a cast of it has none. */
+    bool is_cast = frag_tape_autocast(tape) != FRAG_F32 && dtype != FRAG_F32;
+    bool has_gaps = batch->count > 1 && !is_cast;
     frag_tensor normed =
         frag_aten_layer_norm_laid(tape, states[1], &none, width_of(of),
-                                  batch->count > 1 ? FRAG_NORM_TURNED : FRAG_NORM_PLAIN);
+                                  has_gaps ? FRAG_NORM_TURNED : FRAG_NORM_PLAIN);
     frag_tensor hidden = shift_and_scale(tape, normed, by, &normed);
     frag_tape_drop_all(tape, by, 2);
     frag_tape_set(tape, &states[1], hidden);
