@@ -142,6 +142,21 @@ static void describe_loop(const frag_fit_setting *setting, frag_text *text)
                                                                       : "foreach=False");
 }
 
+static void line_checkpoint(const frag_fix_base *base, const frag_fit_setting *setting,
+                            frag_fix_place place, frag_text *text)
+{
+    (void)base;
+    if (frag_families[setting->workload.network.family].is_diffusion) { /* of diffusers */
+        if (place == FRAG_FIX_TORCH)
+            frag_text_add(text, "model.enable_gradient_checkpointing()");
+    } else if (place == FRAG_FIX_TRANSFORMERS)
+        frag_text_add(text, "gradient_checkpointing=True, "
+                            "gradient_checkpointing_kwargs={\"use_reentrant\": False}");
+    else if (place == FRAG_FIX_TORCH)
+        frag_text_add(text, "model.gradient_checkpointing_enable("
+                            "gradient_checkpointing_kwargs={\"use_reentrant\": False})");
+}
+
 static const char *class_name(const frag_workload *workload)
 {
     return workload->optimizer == FRAG_OPTIMIZER_ADAM ? "Adam" : "AdamW";
@@ -621,10 +636,7 @@ const frag_fix frag_fixes[] = {
     {"checkpoint", "Of each block only the input is kept; backward computes its activations anew.",
      "A second forward pass through the blocks.", FRAG_FIX_TIME, count_checkpoint,
      .is_recomputing = true, .knobs = {{"checkpoint", "blocks"}}, .made = "every block",
-     .lines = {[FRAG_FIX_TRANSFORMERS] = "gradient_checkpointing=True, "
-                                         "gradient_checkpointing_kwargs={\"use_reentrant\": False}",
-               [FRAG_FIX_TORCH] = "model.gradient_checkpointing_enable("
-                                  "gradient_checkpointing_kwargs={\"use_reentrant\": False})"}},
+     .write_line = line_checkpoint},
     {"optimizer-8bit",
      "AdamW of bitsandbytes keeps its two numbers for each weight in 8 bits, with a scale for "
      "every 256.",

@@ -467,14 +467,30 @@ static bool is_refused(const bisection *over, uint64_t value)
 }
 
 /* ---- the combination of fixes */
+/* Leaves out fixes that those behind them make nothing of, such as one optimizer before another. */
+static void drop_overruled(frag_memory_plan *plan)
+{
+    frag_fit_setting whole;
+    frag_fix_apply_all(&plan->base, &plan->answer.choice, &whole);
+    for (size_t i = 0; i < frag_fix_count(); i++) {
+        frag_fix_choice without = plan->answer.choice;
+        frag_fit_setting rest;
+        without.levels[i] = 0;
+        frag_fix_apply_all(&plan->base, &without, &rest);
+        if (memcmp(&rest, &whole, sizeof rest) == 0)
+            plan->answer.choice.levels[i] = 0;
+    }
+}
+
 static bool search_fixes(planner *of, const uint32_t *levels)
 {
     frag_memory_plan *plan = of->plan;
     frag_fix_search search = {
         .count = frag_fix_count(), .judge = judge, .check = check, .context = of};
     memcpy(search.levels_max, levels, sizeof search.levels_max);
-    if (!frag_fix_find(&search, &plan->answer) ||
-        !try_choice(of, &plan->answer.choice, &plan->fixed))
+    bool is_found = frag_fix_find(&search, &plan->answer);
+    drop_overruled(plan);
+    if (!is_found || !try_choice(of, &plan->answer.choice, &plan->fixed))
         return false;
     for (size_t i = 0; i < plan->answer.step_count; i++)
         if (!try_choice(of, &plan->answer.steps[i].choice, &plan->steps[i]))

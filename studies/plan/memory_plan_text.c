@@ -21,8 +21,11 @@ static void print_batch(const frag_workload *workload, FILE *stream)
 {
     const frag_family_fields *family = &frag_families[workload->network.family];
     if (family->has_images)
-        fprintf(stream, " · %s x %s pixels", FRAG_COUNT(workload->network.image),
-                FRAG_COUNT(workload->network.image));
+        fprintf(stream, " · %s x %s %s", FRAG_COUNT(workload->network.image),
+                FRAG_COUNT(workload->network.image),
+                workload->network.family == FRAG_FAMILY_FLUX ? "patches of 16 x 16 pixels"
+                : family->is_diffusion                       ? "latent pixels"
+                                                             : "pixels");
     if (frag_lengths_largest(&workload->lookups) > 1)
         print_lengths(&workload->lookups, "lookups", stream);
     if (frag_workload_has_tokens(workload))

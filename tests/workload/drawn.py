@@ -17,7 +17,7 @@ LATER = ["gemma3_text", "granite", "olmo2", "smollm3", "olmoe", "gpt_oss", "glm"
 LATER_ENCODERS = ["xlm-roberta", "deberta-v2", "electra", "albert", "mpnet"]
 EXPERTS = ["mixtral", "qwen3_moe"]
 PAIRS = ["bart", "t5", "mt5"]
-IMAGES = ["vit", "resnet", "convnext", "mnasnet", "unet"]
+IMAGES = ["vit", "resnet", "convnext", "mnasnet", "unet", "flux"]
 GRAPHS = ["graphsage", "gcn"]
 LATER_DECODERS = ["falcon", "gptj", "gpt_neo", "bloom", "mpt", "nemotron"]
 LATER_IMAGES = ["vgg", "mobilenet_v2", "mobilenet_v3", "regnet", "efficientnet", "densenet"]
@@ -50,6 +50,14 @@ def draw_unet(draw):
             "layers_per_block": draw.randint(1, 2), "attention_head_dim": draw.choice([1, 2, 4]), "cross_attention_dim": draw.choice([48, 256, 768]), "norm_num_groups": 8,
             "down_block_types": ["CrossAttnDownBlock2D" if is_deep else "DownBlock2D" for is_deep in deep], "in_channels": 4, "out_channels": 4,
             "up_block_types": ["CrossAttnUpBlock2D" if is_deep else "UpBlock2D" for is_deep in reversed(deep)], "use_linear_projection": draw.random() < 0.5}
+
+
+def draw_flux(draw):
+    axes = [2 * draw.randint(1, 4) for _ in range(2)]
+    width = draw.choice([32, 64])
+    return {"_class_name": "FluxTransformer2DModel", "sample_size": draw.choice([8, 16, 24, 32]), "in_channels": draw.choice([16, 64]), "num_layers": draw.randint(1, 3),
+            "num_single_layers": draw.randint(1, 4), "num_attention_heads": draw.choice([1, 2, 6, 8]), "attention_head_dim": width, "joint_attention_dim": draw.choice([48, 256, 768]),
+            "pooled_projection_dim": draw.choice([24, 256]), "guidance_embeds": draw.random() < 0.6, "axes_dims_rope": [*axes, width - sum(axes)]}
 
 
 def draw_plain(draw, family):
@@ -177,8 +185,8 @@ def draw_transformer(draw, family, is_wide=False):
 def draw_model(draw, folder, family, is_wide=False):
     """The path of its file."""
     config = {"model_type": family}
-    if family == "unet":
-        config = draw_unet(draw)
+    if family in ("unet", "flux"):
+        config = draw_unet(draw) if family == "unet" else draw_flux(draw)
     elif family in ("mnasnet", "dlrm", *GRAPHS, *LATER_IMAGES):
         config = {"family": family, **draw_plain(draw, family)}
     elif family in IMAGES:

@@ -265,7 +265,7 @@ targets+=", q_lin, k_lin, v_lin, out_lin, lin1, lin2, query_key_value, dense_h_t
     printf '{"model_type": "mbart"}' | refuse ": 'model_type' is 'mbart'; $any the nearest that is described is bart"
     printf '{"model_type": "llava", "text_config": {"model_type": "llama"}}' |
         refuse ": 'model_type' is 'llava'; $any its 'text_config' alone is llama, and is taken as a file of its own"
-    printf '{"_class_name": "FluxTransformer2DModel"}' | refuse ": '_class_name' is 'FluxTransformer2DModel'; expected UNet2DConditionModel"
+    printf '{"_class_name": "SD3Transformer2DModel"}' | refuse ": '_class_name' is 'SD3Transformer2DModel'; expected UNet2DConditionModel or FluxTransformer2DModel"
     printf '{"model_type": "falcon", "alibi": true}' | refuse ": alibi is true, or neither shared_keys nor copied_keys; expected a falcon with rotary positions and fewer heads of keys than of queries"
     printf '{"model_type": "qwen2_moe", "use_sliding_window": true}' | refuse ": use_window is true, which is not described for qwen2_moe; expected false"
     printf '{"model_type": "deepseek_v3", "num_key_value_heads": 4}' | refuse ": key_heads is 4 and key_rank is given, of which all 128 heads are made; expected as many"
@@ -422,6 +422,14 @@ targets+=", q_lin, k_lin, v_lin, out_lin, lin1, lin2, query_key_value, dense_h_t
         [[ "$output" == *"$said"* ]]
     }
     gpt2=traces/workloads/gpt2-small.yaml
+    flux=traces/workloads/flux-lora.yaml
+    refuse "diffusers has checkpoints in all blocks or in none; expected 1" "$flux" --checkpoint-every 2
+    refuse "axes are 128 together, and head_width is 64; expected the same" <(printf 'model: {family: flux, head_width: 64}\n')
+    refuse "axes has 2 numbers; expected three" <(printf 'model: {family: flux, axes: [64, 64]}\n')
+    refuse "axes has 57; expected even numbers, as they turn in pairs" <(printf 'model: {family: flux, axes: [14, 57, 57]}\n')
+    refuse "out_channels is 128; expected at most image_channels, 64" <(printf 'model: {family: flux, out_channels: 128}\n')
+    refuse "which is described where out_channels are image_channels" <(printf 'model: {family: flux, image_channels: 384, out_channels: 64}\nrun: {task: generate}\n')
+    refuse "expected UNet2DConditionModel or FluxTransformer2DModel" <(echo '{"_class_name": "SD3Transformer2DModel"}')
     refuse "expected task train or evaluate" "$gpt2" --task generate --parallel ddp
     refuse "expected task train" "$gpt2" --task evaluate --parallel pipeline
     refuse "expected ddp, or quantize none" "$here/models/llama-tiny.json" --task evaluate --precision bf16 --quantize nf4 --parallel fsdp

@@ -464,9 +464,9 @@ def predict_patches(time):
 def forward_patches():
     global noise, times, loss
     load_patches()
-    noise = torch.randn(latents.shape).to(weights).cuda()
+    noise = torch.randn(*latents.shape[:2], settings.get("out_channels") or config.in_channels).to(weights).cuda()
     times = torch.rand(latents.shape[0]).cuda()
-    with casting():
+    with offloading(), casting():
         prediction = predict_patches(times)
         loss = torch.nn.functional.mse_loss(prediction.float(), noise.float())
 
@@ -486,7 +486,7 @@ def forward_latents():
     load_latents(1)
     noise = torch.randn(latents.shape).to(weights).cuda()
     times = torch.randint(0, 1000, (latents.shape[0],)).cuda()
-    with casting():
+    with offloading(), casting():
         prediction = model(latents, times, encoder_hidden_states=text, added_cond_kwargs=added).sample
         loss = torch.nn.functional.mse_loss(prediction.float(), noise.float())
 

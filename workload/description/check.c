@@ -239,6 +239,10 @@ static bool check_flux(const frag_network *of, frag_error *error)
             return frag_fail(error, FRAG_E_INPUT,
                              "axes has %" PRIu64 "; expected even numbers, as they turn in pairs",
                              of->axes.values[i]);
+    if (of->out_channels > of->image_channels)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "out_channels is %" PRIu64 "; expected at most image_channels, %" PRIu64,
+                         of->out_channels, of->image_channels);
     return turned == of->head_width ||
            frag_fail(error, FRAG_E_INPUT,
                      "axes are %" PRIu64 " together, and head_width is %" PRIu64
@@ -597,6 +601,17 @@ static bool check_dependent(const frag_workload *workload, frag_error *error)
 {
     bool is_graph = workload->task == FRAG_TASK_TRAIN ||
                     (workload->task == FRAG_TASK_EVALUATE && !workload->has_no_grad);
+    const frag_network *of = &workload->network;
+    if (workload->checkpoint_every > 1 && frag_families[of->family].is_diffusion)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "checkpoint_every is %" PRIu64
+                         ", and diffusers has checkpoints in all blocks or in none; expected 1",
+                         workload->checkpoint_every);
+    if (workload->task == FRAG_TASK_GENERATE && of->family == FRAG_FAMILY_FLUX &&
+        of->out_channels > 0 && of->out_channels != of->image_channels)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "task is generate, which is described where out_channels are "
+                         "image_channels; expected train or evaluate");
     if (workload->checkpoint_every > 1 && workload->checkpoint == FRAG_CHECKPOINT_NONE)
         return frag_fail(error, FRAG_E_INPUT,
                          "checkpoint_every is %" PRIu64 "; expected checkpoint blocks with it",

@@ -562,6 +562,8 @@ static const frag_field flux_fields[] = {
     {COUNT("image", "sample_size", image, 64, 1, 1 << 10,
            "patches along a side, of 16 pixels each")},
     {COUNT("image_channels", "in_channels", image_channels, 64, 1, 4096, "numbers of a patch")},
+    {COUNT("out_channels", "out_channels", out_channels, 0, 0, 4096,
+           "numbers of a predicted patch; 0: as many as image_channels")},
     {COUNT("layers", "num_layers", layers, 19, 1, 1000, "blocks of two streams")},
     {COUNT("single_layers", "num_single_layers", single_layers, 38, 1, 1000,
            "blocks of one stream")},
@@ -867,5 +869,5 @@ const frag_family_fields frag_families[FRAG_FAMILY_COUNT] = {
     [FRAG_FAMILY_FLUX] = {NAMED("flux", "FluxTransformer2DModel",
                                 "diffusion transformer over patches and a text", flux_fields),
                           .lora_default = LORA_UNET, .lora_targets = LORA_UNET, .has_images = true,
-                          .is_diffusion = true},
+                          .has_no_offload = true, .is_diffusion = true},
 };

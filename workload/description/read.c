@@ -122,9 +122,9 @@ static bool find_family(const char *name, bool is_config, frag_family_id *id)
 /* Of diffusers. */
 static bool refuse_class(const char *name, frag_error *error)
 {
-    const frag_family_fields *unet = &frag_families[FRAG_FAMILY_UNET];
-    return frag_fail(error, FRAG_E_INPUT, "'_class_name' is '%s'; expected %s", name,
-                     unet->model_types);
+    return frag_fail(error, FRAG_E_INPUT, "'_class_name' is '%s'; expected %s or %s", name,
+                     frag_families[FRAG_FAMILY_UNET].model_types,
+                     frag_families[FRAG_FAMILY_FLUX].model_types);
 }
 
 /* The family that a name begins with, as densenet121 does, or is nearest to. There are too many to
@@ -172,7 +172,8 @@ static bool find_relative(const char *type, frag_text *text)
         const char *name = frag_families[i].model_types;
         size_t length = strcspn(name, "|");
         size_t shared = count_shared(type, name);
-        if (length > 0 && shared > most && (shared >= SHARED_MIN || shared == length)) {
+        bool is_type = length > 0 && !frag_families[i].is_diffusion; /* others are classes */
+        if (is_type && shared > most && (shared >= SHARED_MIN || shared == length)) {
             most = shared;
             best = name;
         }

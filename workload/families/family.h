@@ -174,6 +174,7 @@ typedef struct frag_linear {
     bool is_apart;  /* x @ weight.T, and its bias behind; autocast keeps no cast of such a weight */
     bool is_flat;   /* its input is a matrix, of which no view is taken */
     uint64_t images;  /* whose gradients come with channels before pixels; 0: they do not */
+    bool has_gaps;    /* between those images alone, which adapters do not see */
     frag_tensor down; /* LoRA's two matrices; 0: none */
     frag_tensor up;
     frag_tensor magnitude; /* DoRA's length of each row; 0: none */

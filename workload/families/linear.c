@@ -380,7 +380,7 @@ static frag_tensor multiply_adapter(frag_tape *tape, frag_tensor x, const frag_l
 static frag_tensor run_adapter(frag_tape *tape, frag_tensor x, const frag_linear *of)
 {
     frag_tensor made = frag_aten_dropout(tape, x, of->dropout > 0);
-    made = multiply_adapter(tape, made, of, of->images);
+    made = multiply_adapter(tape, made, of, of->has_gaps ? 0 : of->images);
     frag_tape_set(tape, &made, frag_aten_mul_scalar(tape, made));
     return made;
 }

@@ -321,12 +321,12 @@ static frag_tensor rms_norm_apart(frag_tape *tape, frag_tensor x, frag_tensor we
     frag_tape_drop(tape, power);
     frag_tape_drop(tape, mean);
     frag_tensor scaled = frag_aten_mul(tape, wide, root);
-    frag_tape_drop(tape, root);
     frag_tensor product = frag_aten_mul(tape, scaled, weight);
     frag_tape_drop(tape, scaled);
+    frag_tape_drop(tape, wide);
     frag_tensor made = frag_tape_to(tape, product, frag_tape_dtype(tape, x));
     frag_tape_drop(tape, product);
-    frag_tape_drop(tape, wide);
+    frag_tape_drop(tape, root);
     return made;
 }
 

@@ -41,6 +41,11 @@ static uint64_t width_of(const frag_network *of)
     return of->heads * of->head_width;
 }
 
+static uint64_t channels_of(const frag_network *of)
+{
+    return of->out_channels > 0 ? of->out_channels : of->image_channels;
+}
+
 /* ---- parameters */
 static frag_linear walk_linear(frag_walk *at, uint64_t in, uint64_t out, uint64_t target)
 {
@@ -115,7 +120,7 @@ static flux walk_flux(frag_walk *at, const frag_network *of)
     for (uint64_t i = 0; i < of->single_layers; i++)
         (void)walk_single(at, of);
     next.modulate = walk_linear(at, width, 2 * width, 0);
-    next.out = walk_linear(at, width, of->image_channels, 0);
+    next.out = walk_linear(at, width, channels_of(of), 0);
     return next;
 }
 
@@ -152,8 +157,9 @@ static void load_inputs(frag_tape *tape, const frag_model *model, frag_batch *ba
 static void load(frag_tape *tape, const frag_model *model, frag_batch *batch)
 {
     load_inputs(tape, model, batch);
-    frag_tape_set(tape, &batch->labels,
-                  frag_tape_empty(tape, frag_tape_count(tape, batch->ids), model->dtype));
+    const frag_network *of = &model->workload->network;
+    uint64_t predicted = batch->count * count_patches(of) * channels_of(of);
+    frag_tape_set(tape, &batch->labels, frag_tape_empty(tape, predicted, model->dtype));
     frag_tape_set(tape, &batch->times, frag_tape_empty(tape, batch->count, FRAG_F32));
 }
 
@@ -272,13 +278,16 @@ static frag_tensor normalise(frag_tape *tape, const pass *in, frag_tensor x,
     return shift_and_scale(tape, normed, by, &normed);
 }
 
-/* images: whose values' gradients have gaps between them; 0: none have. */
-static void project(frag_tape *tape, const attention *at, frag_tensor x, uint64_t images,
-                    frag_tensor qkv[3])
+/* is_joined: the gradient of values is a part of another, with gaps between several images; behind
+ * adapters of another type it is a cast of that. */
+static void project(frag_tape *tape, const pass *in, const attention *at, bool is_joined,
+                    frag_tensor x, frag_tensor qkv[3])
 {
+    bool is_typed = in->model->dtype == FRAG_F32 || frag_tape_autocast(tape) != FRAG_F32;
     for (uint32_t i = 0; i < 3; i++) {
         frag_linear layer = at->qkv[i];
-        layer.images = i == 2 && images > 1 && layer.down == 0 ? images : 0;
+        layer.has_gaps = is_joined && i == 2 && in->count > 1 && (layer.down == 0 || is_typed);
+        layer.images = layer.has_gaps ? in->count : 0;
         qkv[i] = frag_walk_apply(tape, x, &layer);
     }
 }
@@ -371,7 +380,7 @@ static void run_pair(frag_tape *tape, const pass *in, const pair_block *at, frag
         names[i - 1].normed = normalise(tape, in, states[i - 1], names[i - 1].by);
     }
     for (uint32_t i = 2; i > 0; i--)
-        project(tape, &streams[i - 1]->look, names[i - 1].normed, in->count, qkv[i - 1]);
+        project(tape, in, &streams[i - 1]->look, true, names[i - 1].normed, qkv[i - 1]);
     for (uint32_t i = 2; i > 0; i--)
         split_heads(tape, in, &streams[i - 1]->look, true, qkv[i - 1]);
     frag_tensor joined[3];
@@ -419,7 +428,7 @@ static void run_single(frag_tape *tape, const pass *in, const single_block *at,
     frag_tensor fed = frag_walk_apply(tape, normed, &at->feed);
     frag_tape_set(tape, &fed, frag_aten_gelu(tape, fed));
     frag_tensor qkv[3];
-    project(tape, &at->look, normed, 0, qkv);
+    project(tape, in, &at->look, false, normed, qkv);
     split_heads(tape, in, &at->look, false, qkv);
     frag_tensor seen = attend(tape, in, qkv, true);
     frag_tape_drop_all(tape, qkv, 3);
@@ -546,9 +555,8 @@ static frag_tensor run_flux(frag_tape *tape, const frag_model *model, const frag
     /* A part of several images has gaps, a cast of it has none. */
     bool is_cast = frag_tape_autocast(tape) != FRAG_F32 && dtype != FRAG_F32;
     bool has_gaps = batch->count > 1 && !is_cast;
-    frag_tensor normed =
-        frag_aten_layer_norm_laid(tape, states[1], &none, width_of(of),
-                                  has_gaps ? FRAG_NORM_TURNED : FRAG_NORM_PLAIN);
+    frag_tensor normed = frag_aten_layer_norm_laid(tape, states[1], &none, width_of(of),
+                                                   has_gaps ? FRAG_NORM_TURNED : FRAG_NORM_PLAIN);
     frag_tensor hidden = shift_and_scale(tape, normed, by, &normed);
     frag_tape_drop_all(tape, by, 2);
     frag_tape_set(tape, &states[1], hidden);
@@ -568,7 +576,7 @@ static frag_tensor compute_loss(frag_tape *tape, const frag_model *model, const 
 }
 
 /* Guidance is a number that the model reads: each step is one pass. */
-static void denoise(frag_tape *tape, const frag_model *model, frag_batch *batch, uint64_t steps)
+void frag_flux_denoise(frag_tape *tape, const frag_model *model, frag_batch *batch, uint64_t steps)
 {
     load_inputs(tape, model, batch);
     frag_tensor times = frag_tape_empty(tape, steps * batch->count, FRAG_F32);
@@ -585,11 +593,6 @@ static void denoise(frag_tape *tape, const frag_model *model, frag_batch *batch,
     frag_tape_clear(tape, &batch->times);
     frag_tape_drop(tape, times);
     frag_tape_drop(tape, noise);
-}
-
-void frag_flux_denoise(frag_tape *tape, const frag_model *model, frag_batch *batch, uint64_t steps)
-{
-    denoise(tape, model, batch, steps);
 }
 
 const frag_family frag_family_flux = {build, load, compute_loss, NULL};
