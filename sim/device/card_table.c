@@ -170,10 +170,12 @@ static bool fail_unknown(const card_table *table, const char *name, frag_error *
                          "the size as --capacity",
                          name);
     size_t length = strlen(name);
-    if (length > 0 && length <= 3 && strspn(name, "0123456789.") == length)
+    enum { GIB_DIGITS_MAX = 3, BYTES_DIGITS_MIN = 9 };
+    bool is_number = length > 0 && strspn(name, "0123456789.") == length;
+    if (is_number && (length <= GIB_DIGITS_MAX || length >= BYTES_DIGITS_MIN))
         return frag_fail(error, FRAG_E_USAGE,
-                         "no card is called '%s'; if it is a size, write its unit too: %sGiB", name,
-                         name);
+                         "no card is called '%s'; if it is a size, write its unit too: %s%s", name,
+                         name, length <= GIB_DIGITS_MAX ? "GiB" : "B");
     size_t capacity = 0;
     size_t count = 0;
     const char **names = NULL;

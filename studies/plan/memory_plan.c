@@ -583,7 +583,7 @@ bool frag_memory_plan_make(frag_fitter *fitter, const frag_workload *workload, c
         return frag_fail(error, FRAG_E_INPUT,
                          "task is serve, and a plan is of what repeats; expected another task "
                          "('fraglab trace generate' and 'fraglab run --capacity' say what fits)");
-    plan->name = name;
+    plan->name = strcmp(name, "-") == 0 ? "stdin" : name;
     plan->gpu = *gpu;
     plan->base.conf = conf;
     memcpy(&plan->base.setting.workload, workload, sizeof *workload);

@@ -130,6 +130,7 @@ static void what_no_card_is_called_gets_the_nearest_name(void **state)
         {"a100-81gb", "did you mean a100-8"},
         {"abacus-of-my-own", "'fraglab device list' prints them"},
         {"", "no card is called ''"},
+        {"8589934592", "write its unit too: 8589934592B"},
         {"24G", "write GiB (1024s) or GB (1000s)"},
         {"1.5gib", "write KiB, MiB, GiB"},
         {"24 GiB", "is a size; expected a card"},
