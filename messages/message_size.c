@@ -72,7 +72,8 @@ static size_t read_unit(const char *text, uint64_t *unit)
             name += text[at] == *name;
             at++;
         }
-        if (*name == '\0') {
+        bool is_time = at == 1 && is_digit(text[at]); /* "4m11s" */
+        if (*name == '\0' && !is_time) {
             *unit = (uint64_t)1 << units[i].shift;
             return at;
         }

@@ -111,7 +111,8 @@ static void print_figures(FILE *stream, const frag_explained *explained)
                  is_share   ? "to be taken in all"
                  : is_cache ? "needed by the cache"
                             : "in one request");
-    print_figure(stream, "device", figures[FRAG_FIGURE_TOTAL], "in all");
+    bool is_host = best != NULL && best->kind == FRAG_MESSAGE_HOST;
+    print_figure(stream, is_host ? "computer" : "device", figures[FRAG_FIGURE_TOTAL], "in all");
     print_figure(stream, "allowed", figures[FRAG_FIGURE_LIMIT], "by a limit");
     print_figure(stream, "in use", figures[FRAG_FIGURE_ALLOCATED],
                  is_whole ? "needed by the program" : "by the program's own data");
@@ -120,7 +121,9 @@ static void print_figures(FILE *stream, const frag_explained *explained)
     print_figure(stream, "idle", figures[FRAG_FIGURE_IDLE], "in the allocator's cache");
     print_figure(stream, "private", figures[FRAG_FIGURE_PRIVATE], "idle in pools of CUDA graphs");
     print_figure(stream, "free", figures[FRAG_FIGURE_FREE],
-                 is_cache ? "left for the cache" : "on the device");
+                 is_cache  ? "left for the cache"
+                 : is_host ? "on the computer"
+                           : "on the device");
     if (figures[FRAG_FIGURE_OTHERS].bytes > 0)
         print_figure(stream, "others", figures[FRAG_FIGURE_OTHERS],
                      best != NULL && best->framework == FRAG_FRAMEWORK_PYTORCH_MPS

@@ -777,6 +777,7 @@ static void figures_belong_to_the_words_of_their_own_sentence(void **state)
         {"I have a 8GB card and get CUDA OOM", 0, 0, 8 * FRAG_GIB},
         {"CUDA: no memory is available (memory_management.py:444:cache)", 0, 0, 0},
         {"I run out of GPU memory using an A6000 with 48 GB of memory", 0, 0, 48 * FRAG_GIB},
+        {"CUDA out of memory at request of 0.\n4m11s later", 0, 0, 0},
         {"CUDA out of memory, GPU free: 2 GB, system RAM free: 23 GB", 0, 2 * FRAG_GIB, 0},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
