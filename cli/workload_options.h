@@ -33,8 +33,9 @@
         {"cache-tokens", "N", .help = "in a paged cache; 0: for a batch of the longest"},          \
         {"steps", "N", .help = "steps"},                                                           \
         {"accumulate", "N", .help = "batches whose gradients are added up in one step"},           \
-        {"precision", "TYPE", .choices = "fp32|tf32|bf16|fp16|amp-bf16|amp-fp16|fp8",              \
-         .help = "of weights and activations; amp: weights in fp32, autocast; fp8: as torchao"},   \
+        {"precision", "TYPE", .choices = FRAG_PRECISIONS,                                          \
+         .help = "of weights and activations; amp: weights in fp32, autocast; fp8: as torchao; "   \
+                 "mixed: FSDP's shards in fp32, gathered in bf16"},                                \
         {"optimizer", "NAME",                                                                      \
          .choices = "adamw|adam|sgd|momentum|rmsprop|adafactor|adamw-8bit|paged-adamw|"            \
                     "paged-adamw-8bit|galore-adamw",                                               \

@@ -250,28 +250,36 @@ static uint32_t count_amp(const frag_fix_base *base)
     return base->card.capability >= 70 && is_wide(workload) && !is_sparse;
 }
 
+/* FSDP casts what it gathers. */
 static void apply_amp(const frag_fix_base *base, uint32_t level, frag_fit_setting *setting)
 {
     (void)level;
-    setting->workload.precision = base->card.capability >= CAPABILITY_BF16
-                                      ? FRAG_PRECISION_AMP_BF16
-                                      : FRAG_PRECISION_AMP_FP16;
+    bool is_sharded = setting->workload.parallel == FRAG_PARALLEL_FSDP;
+    setting->workload.precision = base->card.capability < CAPABILITY_BF16 ? FRAG_PRECISION_AMP_FP16
+                                  : is_sharded ? FRAG_PRECISION_MIXED_BF16
+                                               : FRAG_PRECISION_AMP_BF16;
 }
 
 static void describe_precision(const frag_fit_setting *setting, frag_text *text)
 {
     frag_text_add(text, "%s",
-                  setting->workload.precision == FRAG_PRECISION_AMP_BF16   ? "autocast to bf16"
-                  : setting->workload.precision == FRAG_PRECISION_AMP_FP16 ? "autocast to fp16"
-                                                                           : "weights in bf16");
+                  setting->workload.precision == FRAG_PRECISION_AMP_BF16     ? "autocast to bf16"
+                  : setting->workload.precision == FRAG_PRECISION_MIXED_BF16 ? "bf16 as gathered"
+                  : setting->workload.precision == FRAG_PRECISION_AMP_FP16   ? "autocast to fp16"
+                                                                             : "weights in bf16");
 }
 
 static void line_amp(const frag_fix_base *base, const frag_fit_setting *setting,
                      frag_fix_place place, frag_text *text)
 {
-    (void)setting;
     bool is_bf16 = base->card.capability >= CAPABILITY_BF16;
-    if (place == FRAG_FIX_TRANSFORMERS)
+    bool is_sharded = setting->workload.precision == FRAG_PRECISION_MIXED_BF16;
+    if (is_sharded && place == FRAG_FIX_TORCH)
+        frag_text_add(text, "fully_shard(..., mp_policy=MixedPrecisionPolicy("
+                            "param_dtype=torch.bfloat16, reduce_dtype=torch.float32))");
+    else if (is_sharded)
+        return;
+    else if (place == FRAG_FIX_TRANSFORMERS)
         frag_text_add(text, "%s=True", is_bf16 ? "bf16" : "fp16");
     else if (place == FRAG_FIX_TORCH)
         frag_text_add(text, "with torch.autocast(\"cuda\", dtype=torch.%s):",

@@ -228,7 +228,7 @@ KNOBS = [
     [{"precision": "amp-bf16", "lora_rank": "8", "lora_targets": "all-linear", "quantize": "nf4-double"}, {"precision": "amp-bf16", "lora_rank": "8", "quantize": "int8"}],
     [{"experts_implementation": "eager", "expert_shares": "3,1,2"}],
     [{"parallel": "ddp"}, {"parallel": "zero1"}, {"parallel": "ddp", "devices": "3"}],
-    [{"parallel": "fsdp"}, {"parallel": "fsdp", "checkpoint": "blocks"}, {"parallel": "fsdp", "devices": "4"}, {"parallel": "fsdp", "reshard": "false"}],
+    [{"parallel": "fsdp"}, {"parallel": "fsdp", "checkpoint": "blocks"}, {"parallel": "fsdp", "precision": "mixed-bf16"}, {"parallel": "fsdp", "devices": "4"}, {"parallel": "fsdp", "reshard": "false"}],
     [{"parallel": "dp"}, {"parallel": "pipeline"}, {"parallel": "pipeline", "schedule": "gpipe"}, {"parallel": "tensor", "optimizer_loop": "single"}],
 ]
 

@@ -439,6 +439,7 @@ targets+=", q_lin, k_lin, v_lin, out_lin, lin1, lin2, query_key_value, dense_h_t
     refuse "does not reach the threads that DataParallel runs" "$gpt2" --parallel dp --batch 2 --offload activations
     refuse "parallel is pipeline or tensor with offload, leak, lora_dora, keep_outputs or del; expected none of them" "$gpt2" --precision bf16 --parallel pipeline --leak losses
     refuse "this mixtral has experts" $here/models/mixtral-tiny.json --parallel tensor
+    refuse "precision is mixed-bf16, which is what FSDP makes of models over text; expected parallel fsdp with it" "$gpt2" --precision mixed-bf16
     refuse "without autocast and adafactor" "$gpt2" --precision bf16 --parallel fsdp --optimizer adafactor
     refuse "with parallel none or ddp" $here/models/llama-tiny.json --parallel zero1 --optimizer galore-adamw
     refuse "gpt2 and the families of llama, not for opt" $here/models/opt-tiny.json --parallel pipeline

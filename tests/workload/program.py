@@ -182,6 +182,10 @@ if parallel == "fsdp":  # a group for each block, one for the rest
     from torch.distributed.fsdp import fully_shard
 
     reshard = {"reshard_after_forward": False} if knobs.get("reshard") == "false" else {}
+    if precision == "mixed-bf16":
+        from torch.distributed.fsdp import MixedPrecisionPolicy
+
+        reshard["mp_policy"] = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
     for block in [module for module in model.modules() if isinstance(module, GradientCheckpointingLayer)]:
         fully_shard(block, **reshard)
     fully_shard(model, **reshard)

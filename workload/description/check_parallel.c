@@ -211,6 +211,12 @@ bool frag_workload_check_parallel(const frag_workload *workload, frag_error *err
         return frag_fail(error, FRAG_E_INPUT,
                          "schedule or microbatches is given without a pipeline; expected parallel "
                          "pipeline");
+    bool is_mixed = workload->precision == FRAG_PRECISION_MIXED_BF16;
+    if (is_mixed && (workload->parallel != FRAG_PARALLEL_FSDP ||
+                     frag_families[workload->network.family].has_images))
+        return frag_fail(error, FRAG_E_INPUT,
+                         "precision is mixed-bf16, which is what FSDP makes of models over text; "
+                         "expected parallel fsdp with it, or precision bf16 or amp-bf16");
     if (workload->parallel != FRAG_PARALLEL_FSDP && !workload->is_resharded)
         return frag_fail(error, FRAG_E_INPUT,
                          "reshard is false, and there are no shards; expected parallel fsdp");

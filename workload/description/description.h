@@ -267,6 +267,8 @@ typedef enum frag_task {
 /* Of keys and values, where a server keeps them. */
 typedef enum frag_cache_kind { FRAG_CACHE_CONTIGUOUS, FRAG_CACHE_PAGED } frag_cache_kind;
 
+/* In the order of their numbers. */
+#define FRAG_PRECISIONS "fp32|tf32|bf16|fp16|amp-bf16|amp-fp16|fp8|mixed-bf16"
 typedef enum frag_precision {
     FRAG_PRECISION_FP32,
     FRAG_PRECISION_TF32,
@@ -274,7 +276,8 @@ typedef enum frag_precision {
     FRAG_PRECISION_FP16,
     FRAG_PRECISION_AMP_BF16,
     FRAG_PRECISION_AMP_FP16,
-    FRAG_PRECISION_FP8, /* weights in bf16, products of blocks in 8 bits */
+    FRAG_PRECISION_FP8,        /* weights in bf16, products of blocks in 8 bits */
+    FRAG_PRECISION_MIXED_BF16, /* shards in fp32, what is gathered of them in bf16 */
 } frag_precision;
 
 typedef enum frag_optimizer {

@@ -54,9 +54,9 @@ const frag_field frag_knobs[] = {
     {"accumulate", NULL, FRAG_FIELD_COUNT, WORKLOAD(accumulate), 1, 1, 1 << 16, NULL,
      "batches whose gradients are added up in one step"},
     {"precision", NULL, FRAG_FIELD_CHOICE, WORKLOAD(precision), FRAG_PRECISION_FP32, 0, 0,
-     "fp32|tf32|bf16|fp16|amp-bf16|amp-fp16|fp8",
+     FRAG_PRECISIONS,
      "type of weights and activations; amp: weights in fp32, autocast; fp8: weights in bf16, "
-     "products of blocks in 8 bits as torchao"},
+     "products of blocks in 8 bits as torchao; mixed: FSDP's shards in fp32, gathered in bf16"},
     {"optimizer", NULL, FRAG_FIELD_CHOICE, WORKLOAD(optimizer), FRAG_OPTIMIZER_ADAMW, 0, 0,
      "adamw|adam|sgd|momentum|rmsprop|adafactor|adamw-8bit|paged-adamw|paged-adamw-8bit|"
      "galore-adamw",

@@ -461,7 +461,7 @@ static frag_tensor add_adapter(frag_tape *tape, frag_tensor x, const frag_linear
 static frag_tensor adapt(frag_tape *tape, frag_tensor x, const frag_linear *of, frag_tensor result)
 {
     frag_dtype dtype = frag_tape_dtype(tape, result);
-    frag_tensor typed = frag_tape_to(tape, x, FRAG_F32);
+    frag_tensor typed = frag_tape_to(tape, x, frag_tape_dtype(tape, of->down));
     frag_tensor made = add_adapter(tape, typed, of, result);
     frag_tape_set(tape, &made, frag_tape_to(tape, made, dtype));
     frag_tape_drop(tape, typed);

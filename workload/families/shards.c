@@ -28,6 +28,7 @@ struct frag_shards {
     frag_tensor gathered_before; /* kept until the next is copied */
     frag_tensor reduced;         /* gradients on their way */
     bool is_padded;
+    bool is_cast; /* to bf16, where shards are in fp32: MixedPrecisionPolicy */
 };
 
 static bool is_in_block(const frag_shards *shards, uint32_t parameter)
@@ -109,6 +110,7 @@ frag_shards *frag_shards_create(frag_tape *tape, frag_model *model, uint64_t ran
     shards->padded = frag_alloc(most, sizeof *shards->padded);
     shards->parameter_count = model->parameter_count;
     shards->devices = devices;
+    shards->is_cast = model->workload->precision == FRAG_PRECISION_MIXED_BF16;
     find_groups(shards, model);
     frag_request_kind was = frag_tape_set_kind(tape, FRAG_REQUEST_WEIGHT);
     for (uint32_t group = 0; group < shards->group_count; group++) {
@@ -119,6 +121,10 @@ frag_shards *frag_shards_create(frag_tape *tape, frag_model *model, uint64_t ran
             if (is_in(shards, group, i))
                 frag_tape_empty_storage(tape, shards->whole[i]);
     }
+    for (uint32_t i = 0; i < model->parameter_count && shards->is_cast; i++)
+        frag_tape_set_dtype(tape, shards->whole[i], FRAG_BF16);
+    if (shards->is_cast)
+        model->dtype = FRAG_BF16;
     frag_tape_set_kind(tape, was);
     frag_tape_set_hook(tape, run_hook, shards);
     model->shards = shards;
@@ -148,8 +154,10 @@ static void send(frag_tape *tape, frag_shards *shards, uint32_t group)
     if (of->gathered != 0 || of->is_whole)
         return;
     uint64_t was = frag_tape_set_stream(tape, STREAM_GATHER);
-    of->gathered =
-        frag_tape_empty(tape, count_padded_bytes(tape, shards, group) * shards->devices, FRAG_BOOL);
+    uint64_t bytes = count_padded_bytes(tape, shards, group);
+    frag_tensor cast = shards->is_cast ? frag_tape_empty(tape, bytes, FRAG_BOOL) : 0;
+    of->gathered = frag_tape_empty(tape, bytes * shards->devices, FRAG_BOOL);
+    frag_tape_drop(tape, cast);
     frag_tape_set_stream(tape, was);
 }
 
@@ -170,7 +178,9 @@ static uint64_t count_words(const frag_tape *tape, const frag_shards *shards, ui
     uint64_t words = of->words;
     for (uint32_t i = 0; i < shards->parameter_count; i++)
         if (of->is_reduced ? is_trained(tape, shards, group, i) : is_in(shards, group, i)) {
-            uint64_t bytes = frag_dtype_bytes(frag_tape_dtype(tape, shards->whole[i]));
+            /* Blocks are of what is written. */
+            frag_tensor copied = of->is_reduced ? shards->model.parameters[i] : shards->whole[i];
+            uint64_t bytes = frag_dtype_bytes(frag_tape_dtype(tape, copied));
             words += of->words_each + frag_divide_up(shards->padded[i] * bytes, of->block_bytes);
         }
     return words;
@@ -242,7 +252,7 @@ static void reduce(frag_tape *tape, frag_shards *shards, uint32_t group)
             last = i;
         }
     }
-    frag_dtype dtype = frag_tape_dtype(tape, shards->whole[last]);
+    frag_dtype dtype = frag_tape_dtype(tape, shards->model.parameters[last]);
     give_back(tape, shards, group);
     shards->groups[group].is_done = true;
     if (count == 0)

@@ -182,6 +182,8 @@ bool frag_tape_is_last(const frag_tape *tape, frag_tensor tensor); /* to the ten
 /* ---- storages that come and go under their tensors (resize_(0) and back) */
 void frag_tape_empty_storage(frag_tape *tape, frag_tensor tensor);
 void frag_tape_fill_storage(frag_tape *tape, frag_tensor tensor, uint64_t count);
+/* The type of what it is filled with from here on; it is empty. */
+void frag_tape_set_dtype(frag_tape *tape, frag_tensor tensor, frag_dtype dtype);
 /* The stream of what is asked for until the next call; 0 at the start. Returns the one before. */
 uint64_t frag_tape_set_stream(frag_tape *tape, uint64_t stream);
 

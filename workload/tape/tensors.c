@@ -433,6 +433,15 @@ void frag_tape_fill_storage(frag_tape *tape, frag_tensor id, uint64_t count)
     add_event(tape, FRAG_OP_ALLOC, 0, held->slot, held->bytes);
 }
 
+void frag_tape_set_dtype(frag_tape *tape, frag_tensor id, frag_dtype dtype)
+{
+    FRAG_ASSERT(tape->storages[tape->tensors[id].storage].bytes == 0);
+    tape->tensors[id].dtype = dtype;
+    uint32_t node = frag_tape_tensor_node(tape, id);
+    if (node != 0) /* of its gradient */
+        frag_tape_node(tape, node)->dtypes[0] = dtype;
+}
+
 uint64_t frag_tape_set_stream(frag_tape *tape, uint64_t stream)
 {
     uint64_t was = tape->stream;
