@@ -12,6 +12,7 @@ typedef struct ranks_call {
     fraglab_ranks_options options;
     frag_replay_call replay; /* its context and device */
     frag_world_rank *ranks;
+    size_t rank_count;
     frag_rank_list *stages;
     frag_policy_list tried;
     char *json;
@@ -30,6 +31,24 @@ static uint32_t *number(const ranks_call *call)
     return numbers;
 }
 
+/* Each device of a recording alone is a rank, if it has requests. */
+static bool measure_devices(ranks_call *call, const frag_world_options *wanted, frag_error *error)
+{
+    const frag_recording *recording = &call->recordings[0]->recording;
+    call->ranks = frag_alloc((size_t)recording->trace_count + 1, sizeof *call->ranks);
+    for (uint32_t i = 0; i < recording->trace_count; i++) {
+        const frag_trace *trace = &recording->traces[i];
+        if (trace->stats.request_count + trace->stats.initial_count > 0 &&
+            !frag_world_rank_measure(wanted, recording, trace, trace->device,
+                                     &call->ranks[call->rank_count++], error))
+            return false;
+    }
+    return call->rank_count > 1 ||
+           frag_fail(error, FRAG_E_USAGE,
+                     "there is one recording, of one device; expected the recordings of several "
+                     "ranks, or one of several devices");
+}
+
 static bool measure(ranks_call *call, frag_error *error)
 {
     const frag_world_options wanted = {
@@ -38,6 +57,8 @@ static bool measure(ranks_call *call, frag_error *error)
         .device = &call->replay.device,
         .tried = call->options.tries_settings != 0 ? &call->tried : NULL,
     };
+    if (call->count == 1)
+        return measure_devices(call, &wanted, error);
     uint32_t *numbers = number(call);
     bool ok = true;
     call->ranks = frag_alloc(call->count, sizeof *call->ranks);
@@ -47,8 +68,8 @@ static bool measure(ranks_call *call, frag_error *error)
         if (trace == NULL)
             ok = frag_fail(error, FRAG_E_INPUT, "the recording holds no trace");
         else
-            ok = frag_world_rank_measure(&wanted, recording, trace, numbers[i], &call->ranks[i],
-                                         error);
+            ok = frag_world_rank_measure(&wanted, recording, trace, numbers[i],
+                                         &call->ranks[call->rank_count++], error);
     }
     frag_free(numbers);
     return ok;
@@ -89,8 +110,8 @@ static bool read_stages(ranks_call *call, frag_error *error)
 static bool conclude(ranks_call *call, frag_error *error)
 {
     frag_world world;
-    if (!frag_world_make(call->ranks, call->count, call->stages, call->options.stage_count, &world,
-                         error))
+    if (!frag_world_make(call->ranks, call->rank_count, call->stages, call->options.stage_count,
+                         &world, error))
         return false;
     frag_text_stream *stream = frag_text_stream_open();
     frag_world_print_json(frag_text_stream_file(stream), &world,
@@ -107,10 +128,12 @@ static bool ranks_work(void *arguments, frag_error *error)
     if (!frag_call_read(call->given, &call->options, sizeof call->options, "fraglab_ranks_options",
                         error))
         return false;
-    if (call->count < 2)
+    if (call->count == 0)
         return frag_fail(error, FRAG_E_USAGE,
-                         "there is %s; expected the recordings of several ranks",
-                         call->count == 0 ? "no recording" : "one recording");
+                         "there is no recording; expected the recordings of several ranks");
+    if (call->count == 1 && call->options.numbers != NULL)
+        return frag_fail(error, FRAG_E_USAGE,
+                         "numbers are of several recordings; one has those of its devices");
     if (!frag_replay_call_device(&call->replay, error) || !read_stages(call, error) ||
         !list_tries(call, error))
         return false;

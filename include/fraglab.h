@@ -811,10 +811,10 @@ typedef struct fraglab_ranks_options {
 
 /* What each rank needs at its peak, which request the same, how uneven they are, and which is out
  * of memory first: the JSON object that `fraglab ranks --format jsonl` prints (fraglab_free). Of a
- * recording of several devices the one counts that requests most. Call sites are known where the
- * recordings were opened with sites. Of the run options those of the device are used; both options
- * may be NULL. FRAGLAB_E_USAGE: fewer than two recordings, a number twice, a stage that names a
- * rank which is not there. */
+ * recording of several devices the one counts that requests most; one recording alone is a job of
+ * its devices. Call sites are known where the recordings were opened with sites. Of the run options
+ * those of the device are used; both options may be NULL. FRAGLAB_E_USAGE: fewer than two ranks, a
+ * number twice, a stage that names a rank which is not there. */
 int fraglab_ranks(const fraglab_context *context, const fraglab_recording *const *recordings,
                   size_t count, const fraglab_run_options *run_options,
                   const fraglab_ranks_options *options, char **json, fraglab_error *error);

@@ -161,7 +161,7 @@ def diff(before: Recording, after: Recording, *, by: str = "site", at: str | Non
 def ranks(recordings: Sequence[Recording] | str | os.PathLike, *, numbers: Sequence[int] | None = None, stages: Sequence[str] = (), policy: str | None = None, settings: bool = False, **device: Any) -> Fields:
     """The ranks of one job side by side: what each needs, how uneven they are, which is out of memory first (docs/ranks.md).
 
-    recordings: open ones, or a folder of .pickle, .pkl and .fgt files. numbers: of the ranks; None: those in the names of the
+    recordings: open ones, or a folder of .pickle, .pkl and .fgt files, or the path of one recording of several devices. numbers: of the ranks; None: those in the names of the
     recordings, else their order. stages: ranks that are to be alike, as those of a pipeline stage ("0-3,8"); those in none are one
     too. policy: of the replays; None: pytorch, with the settings of each recording where it holds some. device: options as of ``run``.
     Fields: ``ranks``, ``stages`` (``requested_bytes`` and ``peak``: least, mean, most, ``imbalance_ratio``; ``sites``: what the rank
@@ -181,6 +181,8 @@ def ranks(recordings: Sequence[Recording] | str | os.PathLike, *, numbers: Seque
 
 
 def _folder(folder: str | os.PathLike) -> list[Recording]:
+    if not os.path.isdir(folder):
+        return [open_recording(folder)]
     names = sorted(name for name in os.listdir(folder) if not name.startswith(".") and any(kind in name for kind in (".pickle", ".pkl", ".fgt")))
     return [open_recording(os.path.join(folder, name)) for name in names]
 

@@ -144,6 +144,12 @@ class Answers(unittest.TestCase):
             self.assertEqual([rank["rank"] for rank in said["ranks"]], [4, 5, 6])
             opened = [fraglab.open(os.path.join(folder, f"run.{number}.fgt")) for number in (6, 4)]
         self.assertEqual([rank["rank"] for rank in fraglab.ranks(opened, numbers=[0, 1]).ranks], [0, 1])
+        with tempfile.TemporaryDirectory() as folder:  # one recording of several devices is a job too
+            job = os.path.join(folder, "job.fgt")
+            command("trace", "generate", "traces/workloads/gpt2-pipeline.yaml", "--steps", "1", "-o", job)
+            self.assertEqual(fraglab.ranks(job).to_dict(), json.loads(command("ranks", job, "--format", "jsonl")))
+        self.assertRaisesRegex(fraglab.UsageError, "one recording, of one device", fraglab.ranks, opened[:1])
+        self.assertRaisesRegex(fraglab.UsageError, "numbers are of several recordings", fraglab.ranks, opened[:1], numbers=[0])
         self.assertRaisesRegex(fraglab.UsageError, "are both rank 2", fraglab.ranks, opened, numbers=[2, 2])
         self.assertRaisesRegex(fraglab.UsageError, "there are 1 for 2 recordings", fraglab.ranks, opened, numbers=[2])
 
