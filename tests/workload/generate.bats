@@ -425,6 +425,7 @@ targets+=", q_lin, k_lin, v_lin, out_lin, lin1, lin2, query_key_value, dense_h_t
     flux=traces/workloads/flux-lora.yaml
     refuse "diffusers has checkpoints in all blocks or in none; expected 1" "$flux" --checkpoint-every 2
     refuse "axes are 128 together, and head_width is 64; expected the same" <(printf 'model: {family: flux, head_width: 64}\n')
+    refuse "a batch has 134219776 tokens; expected at most 67108864" <(printf 'model: {family: flux, image: 1, image_channels: 1, text_tokens: 65536}\nrun: {batch: 2048}\n')
     refuse "axes has 2 numbers; expected three" <(printf 'model: {family: flux, axes: [64, 64]}\n')
     refuse "axes has 57; expected even numbers, as they turn in pairs" <(printf 'model: {family: flux, axes: [14, 57, 57]}\n')
     refuse "out_channels is 128; expected at most image_channels, 64" <(printf 'model: {family: flux, out_channels: 128}\n')

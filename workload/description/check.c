@@ -342,8 +342,11 @@ static uint64_t find_answer(const frag_workload *workload)
 
 static uint64_t find_longest(const frag_workload *workload)
 {
+    const frag_network *of = &workload->network;
+    if (frag_families[of->family].is_diffusion) /* tokens of the text, and patches among them */
+        return of->text_tokens + (of->family == FRAG_FAMILY_FLUX ? of->image * of->image : 0);
     if (!frag_workload_has_tokens(workload))
-        return workload->network.positions;
+        return of->positions;
     uint64_t tokens = frag_lengths_largest(&workload->tokens);
     if (workload->task == FRAG_TASK_RLHF) /* answers are read again, behind their prompts */
         tokens += workload->new_tokens;
