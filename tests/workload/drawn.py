@@ -17,9 +17,10 @@ LATER = ["gemma3_text", "granite", "olmo2", "smollm3", "olmoe", "gpt_oss", "glm"
 LATER_ENCODERS = ["xlm-roberta", "deberta-v2", "electra", "albert", "mpnet"]
 EXPERTS = ["mixtral", "qwen3_moe"]
 PAIRS = ["bart", "t5", "mt5"]
-IMAGES = ["vit", "resnet", "convnext", "mnasnet", "unet", "flux"]
+IMAGES = ["vit", "resnet", "convnext", "mnasnet", "unet"]
 GRAPHS = ["graphsage", "gcn"]
 LATER_DECODERS = ["falcon", "gptj", "gpt_neo", "bloom", "mpt", "nemotron"]
+LATER_DIFFUSION = ["flux"]
 LATER_IMAGES = ["vgg", "mobilenet_v2", "mobilenet_v3", "regnet", "efficientnet", "densenet"]
 LAYER_NORMED = ["phi", "starcoder2", "stablelm"]
 FAMILIES = ["gpt2", "opt", "gpt_neox", *LAYER_NORMED, "bert", "roberta", "distilbert", "modernbert", "whisper", "dlrm", *GROUPED, *EXPERTS, *PAIRS, *IMAGES, *GRAPHS]
@@ -209,7 +210,7 @@ def draw_reads(draw, family):
         return {"batch": str(draw.choice([64, 500, 2048, 8192]))}
     knobs = {"batch": str(draw.choice([2, 4, 8, 12, 16]))}
     lengths = [100, 256, 400, 512]
-    if family not in [*IMAGES, *LATER_IMAGES]:
+    if family not in [*IMAGES, *LATER_IMAGES, *LATER_DIFFUSION]:
         knobs["tokens"] = draw.choice([str(draw.choice(lengths)), ",".join(str(draw.choice(lengths)) for _ in range(3))])
     return knobs
 
@@ -228,13 +229,17 @@ KNOBS = [
     [{"precision": "amp-bf16", "lora_rank": "8", "lora_targets": "all-linear", "quantize": "nf4-double"}, {"precision": "amp-bf16", "lora_rank": "8", "quantize": "int8"}],
     [{"experts_implementation": "eager", "expert_shares": "3,1,2"}],
     [{"parallel": "ddp"}, {"parallel": "zero1"}, {"parallel": "ddp", "devices": "3"}],
-    [{"parallel": "fsdp"}, {"parallel": "fsdp", "checkpoint": "blocks"}, {"parallel": "fsdp", "precision": "mixed-bf16"}, {"parallel": "fsdp", "devices": "4"}, {"parallel": "fsdp", "reshard": "false"}],
+    [{"parallel": "fsdp"}, {"parallel": "fsdp", "checkpoint": "blocks"}, {"parallel": "fsdp", "devices": "4"}, {"parallel": "fsdp", "reshard": "false"}],
     [{"parallel": "dp"}, {"parallel": "pipeline"}, {"parallel": "pipeline", "schedule": "gpipe"}, {"parallel": "tensor", "optimizer_loop": "single"}],
 ]
 
 
-def draw_knobs(draw, count):
-    return [draw.choice(theme) for theme in draw.sample(KNOBS, count)]
+# Where families are named.
+LATER_KNOBS = [[{"parallel": "fsdp", "precision": "mixed-bf16"}, {"parallel": "fsdp", "precision": "mixed-bf16", "checkpoint": "blocks"}]]
+
+
+def draw_knobs(draw, count, is_wide):
+    return [draw.choice(theme) for theme in draw.sample(KNOBS + LATER_KNOBS if is_wide else KNOBS, count)]
 
 
 def is_accepted(fraglab, model, card, knobs, folder):
@@ -258,11 +263,11 @@ def draw_cases(draw, fraglab, folder, count, named):
         card, reads, base = draw.choice(CARDS), {"steps": "2"} | draw_reads(draw, family), {}
         if not is_accepted(fraglab, model, card, reads, folder):
             continue
-        for more in draw_knobs(draw, draw.randint(0, 4)):
+        for more in draw_knobs(draw, draw.randint(0, 4), is_wide):
             if is_beside(base, more, is_wide) and is_accepted(fraglab, model, card, {**reads, **base, **more}, folder):
                 base |= more
         chosen = [base]
-        for more in draw_knobs(draw, len(KNOBS)):
+        for more in draw_knobs(draw, len(KNOBS), is_wide):
             changed = {**base, **more}
             if len(chosen) < VARIANTS and sum(base.get(key) != value for key, value in changed.items()) == 1 and is_beside(base, more, is_wide) and \
                     is_accepted(fraglab, model, card, reads | changed, folder):
@@ -276,7 +281,7 @@ def draw_cases(draw, fraglab, folder, count, named):
 if __name__ == "__main__":
     fraglab, folder, count, *rest = sys.argv[1:]
     named = [{"gemma3": "gemma3_text"}.get(name, name) for name in rest[1:]]
-    known = [*FAMILIES, *LATER, *LATER_DECODERS, *LATER_ENCODERS, *LATER_IMAGES]
+    known = [*FAMILIES, *LATER, *LATER_DECODERS, *LATER_ENCODERS, *LATER_IMAGES, *LATER_DIFFUSION]
     unknown = [name for name in named if name not in known]
     if unknown:
         sys.exit(f"drawn.py: {unknown[0]} is no family that is drawn; expected some of {', '.join(known)}")
