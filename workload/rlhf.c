@@ -36,7 +36,8 @@ frag_rlhf *frag_rlhf_create(frag_tape *tape, const frag_family *family, frag_mod
     rlhf->acting = rlhf->learning = rlhf->resting = rlhf->judging = *workload;
     rlhf->learning.task = FRAG_TASK_TRAIN;
     rlhf->resting.skips_adapters = true;
-    rlhf->judging.network.is_tied = true;
+    rlhf->judging.network.is_tied = true; /* it has no head */
+    rlhf->judging.network.has_head_bias = false;
     rlhf->judging.lora_rank = 0;
     rlhf->judging.quantize = FRAG_QUANTIZE_NONE;
     rlhf->is_apart = workload->has_reference && workload->lora_rank == 0;

@@ -175,7 +175,11 @@ static frag_tensor run_head(frag_tape *tape, const frag_model *model, frag_tenso
     frag_tensor bias = of->has_head_bias ? model->parameters[last--] : 0;
     frag_tensor head = model->parameters[is_shared ? 0 : last];
     frag_tensor rows = lay_rows(tape, hidden, head);
-    frag_tensor logits = frag_aten_linear(tape, rows, head, bias, of->vocabulary);
+    /* Of rows with gaps between sequences the product is made alone, then the bias is added. */
+    bool is_apart = bias != 0 && frag_tape_is_strided(tape, hidden);
+    frag_tensor logits = is_apart ? frag_aten_linear_apart(tape, rows, (frag_tensor[]){head, bias},
+                                                           of->vocabulary, 1)
+                                  : frag_aten_linear(tape, rows, head, bias, of->vocabulary);
     frag_tape_drop(tape, rows);
     if (of->has_scales || of->has_logit_scale)
         frag_tape_set(tape, &logits, frag_aten_mul_scalar(tape, logits));
