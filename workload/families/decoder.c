@@ -175,8 +175,11 @@ static frag_tensor run_head(frag_tape *tape, const frag_model *model, frag_tenso
     frag_tensor bias = of->has_head_bias ? model->parameters[last--] : 0;
     frag_tensor head = model->parameters[is_shared ? 0 : last];
     frag_tensor rows = lay_rows(tape, hidden, head);
-    /* Of rows with gaps between sequences the product is made alone, then the bias is added. */
-    bool is_apart = bias != 0 && frag_tape_is_strided(tape, hidden);
+    /* Of rows with gaps between sequences, which a cast has not, the product is made alone, then
+     * the bias is added. */
+    const frag_dtype autocast = frag_tape_autocast(tape);
+    bool is_cast = autocast != FRAG_F32 && autocast != frag_tape_dtype(tape, hidden);
+    bool is_apart = bias != 0 && frag_tape_is_strided(tape, hidden) && !is_cast;
     frag_tensor logits = is_apart ? frag_aten_linear_apart(tape, rows, (frag_tensor[]){head, bias},
                                                            of->vocabulary, 1)
                                   : frag_aten_linear(tape, rows, head, bias, of->vocabulary);
