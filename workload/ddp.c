@@ -17,7 +17,7 @@ struct frag_ddp {
     size_t buckets_capacity;
     uint32_t bucket_count;
     bool is_rebuilt;
-    bool is_left; /* to itself by the pass before: without gradients nothing is sent */
+    bool is_quiet; /* the pass before had no gradients: buffers are not sent before the next */
 };
 
 static bool is_trained(const frag_tape *tape, const frag_model *model, uint32_t i)
@@ -214,9 +214,9 @@ void frag_ddp_begin_forward(frag_tape *tape, frag_ddp *ddp)
         frag_free(tensors);
         ddp->is_rebuilt = true;
     }
-    if (ddp->model->buffer_count > 0 && !ddp->is_left)
+    if (ddp->model->buffer_count > 0 && !ddp->is_quiet)
         send(tape, ddp->model->buffers, ddp->model->buffer_count);
-    ddp->is_left = !frag_tape_is_recording(tape);
+    ddp->is_quiet = !frag_tape_is_recording(tape);
 }
 
 /* ---- ZeRO 1 */

@@ -70,7 +70,7 @@ static bool parse_policy(const char *conf, bool is_expandable, frag_policy_spec 
     bool ok = frag_policy_spec_parse(text.bytes, spec, error);
     frag_text_destroy(&text);
     if (!ok && error != NULL)
-        error->where[0] = '\0'; /* not --policy, which a plan has not */
+        error->where[0] = '\0'; /* `plan` has no --policy */
     return ok || frag_error_in(error, "--conf");
 }
 

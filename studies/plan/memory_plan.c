@@ -467,7 +467,7 @@ static bool is_refused(const bisection *over, uint64_t value)
 }
 
 /* ---- the combination of fixes */
-/* Leaves out fixes that those behind them make nothing of, such as one optimizer before another. */
+/* Leaves out fixes that later ones overrule, such as one optimizer before another. */
 static void drop_overruled(frag_memory_plan *plan)
 {
     frag_fit_setting whole;

@@ -119,7 +119,7 @@ static bool is_decoder(const frag_workload *workload)
     return !family->is_encoder && !family->is_diffusion;
 }
 
-/* What DataParallel scatters, and threads of their own run. */
+/* DataParallel scatters a batch, and runs a thread for each device. */
 static bool check_data_parallel(const frag_workload *workload, frag_error *error)
 {
     const char *name = frag_families[workload->network.family].name;
@@ -175,7 +175,7 @@ static bool check_kind(const frag_workload *workload, frag_error *error)
     }
 }
 
-/* What the program does besides a plain pass, which goes through the model as it is wrapped. */
+/* Tasks and knobs that the wrapped model is described with. */
 static bool check_pass(const frag_workload *workload, frag_error *error)
 {
     bool is_whole =

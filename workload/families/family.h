@@ -13,13 +13,13 @@ typedef struct frag_shape {
     uint64_t columns;
 } frag_shape;
 
-/* Of a parameter: matrices of one shape, which stand along dimensions before their own two. */
+/* Of a parameter: matrices of one shape, stacked along the dimensions before their own two. */
 typedef struct frag_form {
     frag_shape shape;
     uint64_t matrices;
     uint32_t dimensions; /* in all */
     uint64_t length;     /* along the first of them */
-    uint32_t moved;      /* its number as modules move to the GPU: what they are made of first */
+    uint32_t moved;      /* its number in the order of moving to the GPU: submodules first */
 } frag_form;
 
 /* How a parameter lies on the GPU. */
@@ -174,7 +174,7 @@ typedef struct frag_linear {
     bool is_apart;  /* x @ weight.T, and its bias behind; autocast keeps no cast of such a weight */
     bool is_flat;   /* its input is a matrix, of which no view is taken */
     uint64_t images;  /* whose gradients come with channels before pixels; 0: they do not */
-    bool has_gaps;    /* between those images alone, which adapters do not see */
+    bool has_gaps;    /* only between those images; adapters do not see them */
     frag_tensor down; /* LoRA's two matrices; 0: none */
     frag_tensor up;
     frag_tensor magnitude; /* DoRA's length of each row; 0: none */

@@ -178,7 +178,7 @@ static uint64_t count_words(const frag_tape *tape, const frag_shards *shards, ui
     uint64_t words = of->words;
     for (uint32_t i = 0; i < shards->parameter_count; i++)
         if (of->is_reduced ? is_trained(tape, shards, group, i) : is_in(shards, group, i)) {
-            /* Blocks are of what is written. */
+            /* The kernel's blocks are counted by what it writes. */
             frag_tensor copied = of->is_reduced ? shards->model.parameters[i] : shards->whole[i];
             uint64_t bytes = frag_dtype_bytes(frag_tape_dtype(tape, copied));
             words += of->words_each + frag_divide_up(shards->padded[i] * bytes, of->block_bytes);

@@ -492,7 +492,7 @@ static void pass_block(frag_tape *tape, const pass *in, frag_walk *at, bool is_s
     frag_tape_set(tape, &states[1], image);
 }
 
-/* Numbers times 1000 become sines and cosines, and a vector; x is used up, names hold the rest. */
+/* The vector of a number for each image, made of its sines and cosines, which *name holds. */
 static frag_tensor embed_number(frag_tape *tape, const pass *in, const frag_linear layers[2],
                                 frag_tensor x, frag_tensor *name)
 {
