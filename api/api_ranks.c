@@ -31,22 +31,14 @@ static uint32_t *number(const ranks_call *call)
     return numbers;
 }
 
-/* Each device of a recording alone is a rank, if it has requests. */
 static bool measure_devices(ranks_call *call, const frag_world_options *wanted, frag_error *error)
 {
-    const frag_recording *recording = &call->recordings[0]->recording;
-    call->ranks = frag_alloc((size_t)recording->trace_count + 1, sizeof *call->ranks);
-    for (uint32_t i = 0; i < recording->trace_count; i++) {
-        const frag_trace *trace = &recording->traces[i];
-        if (trace->stats.request_count + trace->stats.initial_count > 0 &&
-            !frag_world_rank_measure(wanted, recording, trace, trace->device,
-                                     &call->ranks[call->rank_count++], error))
-            return false;
-    }
-    return call->rank_count > 1 ||
-           frag_fail(error, FRAG_E_USAGE,
-                     "there is one recording, of one device; expected the recordings of several "
-                     "ranks, or one of several devices");
+    return frag_world_rank_measure_devices(wanted, &call->recordings[0]->recording, &call->ranks,
+                                           &call->rank_count, error) &&
+           (call->rank_count > 1 ||
+            frag_fail(error, FRAG_E_USAGE,
+                      "there is one recording, of one device; expected the recordings of several "
+                      "ranks, or one of several devices"));
 }
 
 static bool measure(ranks_call *call, frag_error *error)

@@ -163,14 +163,9 @@ static bool add_open(job_files *files, frag_error *error)
 static bool add_devices(const job_files *files, const frag_recording *recording, frag_error *error)
 {
     frag_job *job = files->job;
-    job->ranks = frag_alloc(recording->trace_count, sizeof *job->ranks);
-    for (uint32_t i = 0; i < recording->trace_count; i++) {
-        const frag_trace *trace = &recording->traces[i];
-        if (trace->stats.request_count + trace->stats.initial_count > 0 &&
-            !frag_world_rank_measure(files->options, recording, trace, trace->device,
-                                     &job->ranks[job->count++], error))
-            return false;
-    }
+    if (!frag_world_rank_measure_devices(files->options, recording, &job->ranks, &job->count,
+                                         error))
+        return false;
     if (job->count > 1)
         return true;
     return frag_fail_in(error, FRAG_E_USAGE, files->count > 0 ? files->paths[0] : recording->name,

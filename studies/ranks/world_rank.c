@@ -147,6 +147,22 @@ bool frag_world_rank_measure(const frag_world_options *options, const frag_recor
     return true;
 }
 
+bool frag_world_rank_measure_devices(const frag_world_options *options,
+                                     const frag_recording *recording, frag_world_rank **ranks,
+                                     size_t *count, frag_error *error)
+{
+    *ranks = frag_alloc((size_t)recording->trace_count + 1, sizeof **ranks);
+    *count = 0;
+    for (uint32_t i = 0; i < recording->trace_count; i++) {
+        const frag_trace *trace = &recording->traces[i];
+        if (trace->stats.request_count + trace->stats.initial_count > 0 &&
+            !frag_world_rank_measure(options, recording, trace, trace->device,
+                                     &(*ranks)[(*count)++], error))
+            return false;
+    }
+    return true;
+}
+
 void frag_world_rank_destroy(frag_world_rank *rank)
 {
     frag_site_uses_destroy(&rank->uses);

@@ -60,6 +60,11 @@ typedef struct frag_world_rank {
 bool frag_world_rank_measure(const frag_world_options *options, const frag_recording *recording,
                              const frag_trace *trace, uint32_t number, frag_world_rank *rank,
                              frag_error *error);
+/* Each device with requests of one recording as a rank. *ranks has room for all of them and is the
+ * caller's to free, count the first of them to destroy, either way. */
+bool frag_world_rank_measure_devices(const frag_world_options *options,
+                                     const frag_recording *recording, frag_world_rank **ranks,
+                                     size_t *count, frag_error *error);
 void frag_world_rank_destroy(frag_world_rank *rank);
 
 #endif
