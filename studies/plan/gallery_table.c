@@ -14,52 +14,52 @@
 typedef struct gallery_model {
     const char *name;
     const char *yaml;
-    uint64_t tokens;          /* 0: images */
-    const char *lora_targets; /* NULL: as peft has them */
+    uint64_t tokens; /* 0: images */
 } gallery_model;
 
+/* peft names none for mixtures of experts. */
+#define MOE_ADAPTERS "run: {lora: {targets: [q_proj, v_proj]}}"
+
 static const gallery_model models[] = {
-    {"ResNet-50", "model: {family: resnet, classes: 1000}", 0, NULL},
-    {"VGG-16", "model: {family: vgg}", 0, NULL},
-    {"DenseNet-121", "model: {family: densenet}", 0, NULL},
-    {"EfficientNet-B0", "model: {family: efficientnet}", 0, NULL},
+    {"ResNet-50", "model: {family: resnet, classes: 1000}", 0},
+    {"VGG-16", "model: {family: vgg}", 0},
+    {"DenseNet-121", "model: {family: densenet}", 0},
+    {"EfficientNet-B0", "model: {family: efficientnet}", 0},
     {"ViT-L/16",
-     "model: {family: vit, layers: 24, heads: 16, width: 1024, inner: 4096, classes: 1000}", 0,
-     NULL},
-    {"SD 1.5 U-Net", "model: {family: unet, text_width: 768}", 0, NULL},
+     "model: {family: vit, layers: 24, heads: 16, width: 1024, inner: 4096, classes: 1000}", 0},
+    {"SD 1.5 U-Net", "model: {family: unet, text_width: 768}", 0},
     {"SDXL U-Net",
      "model: {family: unet, image: 128, channels: [320, 640, 1280], down_attention: [0, 1, 1], "
      "up_attention: [1, 1, 0], heads: [5, 10, 20], depths: [1, 2, 10], text_width: 2048, "
      "linear_projection: true, added_width: 2816}",
-     0, NULL},
-    {"FLUX.1 dev", "model: {family: flux}", 0, NULL},
-    {"BERT large", "model: {family: bert, layers: 24, heads: 16, width: 1024, inner: 4096}", 512,
-     NULL},
-    {"GPT-2 small", "model: {family: gpt2}", 1024, NULL},
-    {"GPT-2 medium", "model: {family: gpt2, layers: 24, heads: 16, width: 1024}", 1024, NULL},
-    {"GPT-2 large", "model: {family: gpt2, layers: 36, heads: 20, width: 1280}", 1024, NULL},
-    {"GPT-2 XL", "model: {family: gpt2, layers: 48, heads: 25, width: 1600}", 1024, NULL},
+     0},
+    {"FLUX.1 dev", "model: {family: flux}", 0},
+    {"BERT large", "model: {family: bert, layers: 24, heads: 16, width: 1024, inner: 4096}", 512},
+    {"GPT-2 small", "model: {family: gpt2}", 1024},
+    {"GPT-2 medium", "model: {family: gpt2, layers: 24, heads: 16, width: 1024}", 1024},
+    {"GPT-2 large", "model: {family: gpt2, layers: 36, heads: 20, width: 1280}", 1024},
+    {"GPT-2 XL", "model: {family: gpt2, layers: 48, heads: 25, width: 1600}", 1024},
     {"Llama 3.2 1B",
      "model: {family: llama, vocabulary: 128256, positions: 131072, width: 2048, inner: 8192, "
      "layers: 16, heads: 32, key_heads: 8, head_width: 64, tied: true}",
-     1024, NULL},
+     1024},
     {"Llama 3.2 3B",
      "model: {family: llama, vocabulary: 128256, positions: 131072, width: 3072, inner: 8192, "
      "layers: 28, heads: 24, key_heads: 8, head_width: 128, tied: true}",
-     1024, NULL},
+     1024},
     {"Llama 3.1 8B",
      "model: {family: llama, vocabulary: 128256, positions: 131072, width: 4096, inner: 14336, "
      "layers: 32, heads: 32, key_heads: 8}",
-     1024, NULL},
+     1024},
     {"Llama 2 13B",
      "model: {family: llama, positions: 4096, width: 5120, inner: 13824, layers: 40, heads: 40}",
-     1024, NULL},
+     1024},
     {"Llama 3.1 70B",
      "model: {family: llama, vocabulary: 128256, positions: 131072, width: 8192, inner: 28672, "
      "layers: 80, heads: 64, key_heads: 8}",
-     1024, NULL},
-    {"OLMoE 1B-7B", "model: {family: olmoe, inner: 1024}", 1024, "q_proj,v_proj"},
-    {"Mixtral 8x7B", "model: {family: mixtral}", 1024, "q_proj,v_proj"},
+     1024},
+    {"OLMoE 1B-7B", "model: {family: olmoe, inner: 1024}\n" MOE_ADAPTERS, 1024},
+    {"Mixtral 8x7B", "model: {family: mixtral}\n" MOE_ADAPTERS, 1024},
 };
 
 static const struct {
@@ -69,7 +69,7 @@ static const struct {
     {"inference", {{"task", "evaluate"}, {"precision", "bf16"}, {NULL, NULL}}},
     {"LoRA", {{"lora_rank", "16"}, {"precision", "bf16"}, {NULL, NULL}}},
     {"QLoRA", {{"lora_rank", "16"}, {"precision", "amp-bf16"}, {"quantize", "nf4-double"}}},
-    {"full", {{"precision", "amp-bf16"}, {NULL, NULL}, {NULL, NULL}}},
+    {"full", {{"precision", "amp-bf16"}, {NULL}, {NULL, NULL}}},
 };
 
 static const uint64_t card_gib[] = {8, 12, 16, 24, 32, 48, 80};
@@ -101,8 +101,6 @@ static bool describe(size_t model, size_t task, frag_workload *workload, frag_er
         ok = frag_workload_set(workload, tasks[task].knobs[i][0], tasks[task].knobs[i][1], error);
     if (models[model].tokens > 0)
         workload->tokens.values[0] = models[model].tokens;
-    if (ok && workload->lora_rank > 0 && models[model].lora_targets != NULL)
-        ok = frag_workload_set(workload, "lora_targets", models[model].lora_targets, error);
     return ok && frag_workload_check(workload, error);
 }
 

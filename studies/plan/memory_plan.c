@@ -488,9 +488,10 @@ static bool search_fixes(planner *of, const uint32_t *levels)
     frag_fix_search search = {
         .count = frag_fix_count(), .judge = judge, .check = check, .context = of};
     memcpy(search.levels_max, levels, sizeof search.levels_max);
-    bool is_found = frag_fix_find(&search, &plan->answer);
+    if (!frag_fix_find(&search, &plan->answer))
+        return false;
     drop_overruled(plan);
-    if (!is_found || !try_choice(of, &plan->answer.choice, &plan->fixed))
+    if (!try_choice(of, &plan->answer.choice, &plan->fixed))
         return false;
     for (size_t i = 0; i < plan->answer.step_count; i++)
         if (!try_choice(of, &plan->answer.steps[i].choice, &plan->steps[i]))

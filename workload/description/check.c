@@ -283,7 +283,7 @@ static bool check_images(const frag_workload *workload, frag_error *error)
         return frag_fail(error, FRAG_E_INPUT,
                          "a batch has %" PRIu64 " numbers; expected at most 2^34", pixels);
     if (family->is_diffusion)
-        return (of->single_layers > 0 ? check_flux : check_unet)(of, error);
+        return (of->family == FRAG_FAMILY_FLUX ? check_flux : check_unet)(of, error);
     if (of->image < family->image_min)
         return frag_fail(error, FRAG_E_INPUT,
                          "image is %" PRIu64 "; expected at least %" PRIu64
