@@ -168,7 +168,7 @@ frag_ddp *frag_ddp_create(frag_tape *tape, const frag_model *model, uint64_t dev
     frag_ddp *ddp = frag_alloc(1, sizeof *ddp);
     ddp->model = model;
     ddp->order = frag_alloc((size_t)model->parameter_count + 1, sizeof *ddp->order);
-    size_t most = (size_t)model->parameter_count + model->buffer_count + 2;
+    size_t most = (size_t)model->parameter_count + model->buffer_count + 1;
     frag_tensor *tensors = frag_alloc(most, sizeof *tensors);
     uint32_t count = list_trained(tape, ddp, false, tensors);
     compare(tape, model, devices);
@@ -177,10 +177,7 @@ frag_ddp *frag_ddp_create(frag_tape *tape, const frag_model *model, uint64_t dev
         tensors[i] = model->parameters[i];
     for (uint32_t i = 0; i < model->buffer_count; i++)
         tensors[model->parameter_count + i] = model->buffers[i];
-    uint32_t sent = model->parameter_count + model->buffer_count;
-    if (model->logits_bias != 0)
-        tensors[sent++] = model->logits_bias;
-    send(tape, tensors, sent);
+    send(tape, tensors, model->parameter_count + model->buffer_count);
     make_buckets(tape, ddp, &list);
     frag_free(list.sizes);
     frag_free(tensors);

@@ -21,8 +21,8 @@ static void build(frag_walk *at, const frag_network *of)
             (void)frag_walk_stack_block(at, of, &in);
         (void)frag_walk_norm(at, of->width);
     }
-    at->model->logits_bias =
-        frag_tape_empty(at->tape, of->vocabulary, frag_model_loaded_type(at->model));
+    frag_walk_buffer(at, of->vocabulary, frag_model_loaded_type(at->model));
+    at->model->logits_bias = at->model->buffers[at->model->buffer_count - 1];
 }
 
 /* A block in its stack, with what it looks at besides its hidden states. */
