@@ -27,7 +27,7 @@ typedef struct device_state {
     slot_stack slots;
     bool is_short;
     uint32_t open_stretches;
-    bool has_leak;
+    uint32_t seen_stretches;
     uint32_t *makers; /* by slot: the stretch, from 1, that was seen to take it last and keeps it */
     size_t maker_capacity;
     size_t maker_count;
@@ -183,13 +183,23 @@ static void resize_events(frag_builder *builder, size_t capacity)
     builder->device.capacity = capacity;
 }
 
+/* Without stretches everything is done once. */
+static void forget_once(frag_trace *trace)
+{
+    for (uint64_t i = 0; i < trace->event_count; i++)
+        if (trace->events[i].op == FRAG_OP_ONCE)
+            trace->events[i].op = FRAG_OP_ALLOC;
+}
+
 static void end_device(frag_builder *builder)
 {
     if (builder->trace != NULL && builder->trace->event_count > 0)
         resize_events(builder, builder->trace->event_count);
     if (builder->trace != NULL && !builder->device.is_stream_order_fixed)
         sort_streams(builder->trace);
-    if (builder->device.is_short && !builder->device.has_leak) {
+    if (builder->device.is_short && builder->trace->stretch_count == 0)
+        forget_once(builder->trace);
+    if (builder->device.is_short) {
         builder->trace->slot_count = builder->device.slots.next;
         frag_trace_measure_short(builder->trace);
     }
@@ -390,10 +400,9 @@ void frag_builder_begin_stretch(frag_builder *builder)
 }
 
 /* Gives the stretch back all that it takes, but for what is left in the place of others? */
-static bool is_closed(const frag_builder *builder, const frag_stretch *stretch, uint32_t *makers)
+static bool is_closed(const frag_trace *trace, const frag_stretch *stretch, uint32_t maker,
+                      uint32_t *makers)
 {
-    const frag_trace *trace = builder->trace;
-    uint32_t maker = trace->stretch_count + 1;
     uint64_t kept = stretch->count;
     for (uint32_t i = 0; i < stretch->count; i++)
         makers[stretch->from[i]] = maker;
@@ -425,12 +434,7 @@ static bool is_closed(const frag_builder *builder, const frag_stretch *stretch, 
     return is_left;
 }
 
-bool frag_builder_has_leak(const frag_builder *builder)
-{
-    return builder->device.has_leak;
-}
-
-uint32_t frag_builder_end_stretch(frag_builder *builder, const frag_stretch *stretch)
+bool frag_builder_end_stretch(frag_builder *builder, const frag_stretch *stretch, uint32_t *number)
 {
     frag_trace *trace = builder->trace;
     device_state *device = &builder->device;
@@ -440,10 +444,11 @@ uint32_t frag_builder_end_stretch(frag_builder *builder, const frag_stretch *str
         frag_grow(device->makers, &device->maker_capacity, slots, sizeof *device->makers);
     for (; device->maker_count < slots; device->maker_count++)
         device->makers[device->maker_count] = 0;
-    device->has_leak = device->has_leak || !is_closed(builder, stretch, device->makers);
-    *FRAG_APPEND(trace->stretches, trace->stretch_count, builder->device.stretch_capacity) =
-        *stretch;
-    return trace->stretch_count - 1;
+    if (!is_closed(trace, stretch, ++device->seen_stretches, device->makers))
+        return false;
+    *number = trace->stretch_count;
+    *FRAG_APPEND(trace->stretches, trace->stretch_count, device->stretch_capacity) = *stretch;
+    return true;
 }
 
 void frag_builder_again(frag_builder *builder, const frag_again *again)

@@ -60,11 +60,9 @@ void frag_builder_repeat(frag_builder *builder, uint64_t first, uint64_t end, ui
 void frag_builder_shorten(frag_builder *builder);
 bool frag_builder_is_short(const frag_builder *builder);
 void frag_builder_begin_stretch(frag_builder *builder);
-/* Does a stretch keep more than it may, or give back what is not its own? Then the trace cannot be
- * short; it is abandoned. */
-bool frag_builder_has_leak(const frag_builder *builder);
-/* Returns its number. */
-uint32_t frag_builder_end_stretch(frag_builder *builder, const frag_stretch *stretch);
+/* false: it keeps more than it may, or gives back what is not its own, and is none that can be done
+ * again; number is left as it is. */
+bool frag_builder_end_stretch(frag_builder *builder, const frag_stretch *stretch, uint32_t *number);
 void frag_builder_again(frag_builder *builder, const frag_again *again);
 /* What was added last, an alloc, is done once, where it lies in a stretch. */
 void frag_builder_once(frag_builder *builder);

@@ -1,6 +1,7 @@
 #include "workload/generate.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/bytes.h"
 #include "base/memory.h"
@@ -85,6 +86,13 @@ typedef struct generation {
     frag_tape_stretch stretch;
 } generation;
 
+typedef struct batch_sizes {
+    uint64_t tokens;
+    uint64_t lookups;
+    uint64_t nodes;
+    uint64_t edges;
+} batch_sizes;
+
 /* A program that runs: its model, its names. */
 typedef struct program {
     const frag_workload *workload;
@@ -111,6 +119,8 @@ typedef struct program {
     generation *answers; /* so far, of each length */
     size_t answer_count;
     size_t answers_capacity;
+    frag_tape_stretch added; /* a batch whose gradients are added to others, behind such a batch */
+    batch_sizes added_sizes;
 } program;
 
 static uint64_t next_length(program *running, const frag_lengths *lengths)
@@ -131,7 +141,8 @@ static bool is_replica(const program *running)
     return running->workload->parallel == FRAG_PARALLEL_DATA && running->rank > 0;
 }
 
-static void load_batch(program *running)
+/* How large the next batch is. */
+static void draw_batch(program *running)
 {
     running->batch.count = running->workload->batch;
     running->batch.number = running->passes++;
@@ -140,6 +151,10 @@ static void load_batch(program *running)
     running->batch.nodes = next_length(running, &running->workload->nodes);
     running->batch.edges = next_length(running, &running->workload->edges);
     running->drawn++;
+}
+
+static void load_batch(program *running)
+{
     frag_tape_set_kind(running->tape, FRAG_REQUEST_INPUT);
     frag_tape_set_silent(running->tape, is_replica(running));
     running->family->load(running->tape, &running->model, &running->batch);
@@ -263,6 +278,7 @@ static void run_backward(program *running)
 
 static void evaluate(program *running)
 {
+    draw_batch(running);
     run_forward(running);
     delete_names(running);
 }
@@ -320,7 +336,7 @@ static generation *find_generation(program *running, uint64_t tokens)
         return NULL;
     for (size_t i = 0; i < running->answer_count; i++)
         if (running->answers[i].tokens == tokens)
-            return &running->answers[i];
+            return running->answers[i].stretch.is_open ? NULL : &running->answers[i];
     generation *added =
         FRAG_APPEND(running->answers, running->answer_count, running->answers_capacity);
     *added = (generation){.tokens = tokens};
@@ -331,6 +347,7 @@ static void run_generation(program *running)
 {
     frag_tape *tape = running->tape;
     frag_batch *batch = &running->batch;
+    draw_batch(running);
     load_batch(running);
     generation *before = find_generation(running, batch->tokens);
     if (before != NULL && frag_tape_repeat_stretch(tape, &batch->ids, &before->stretch))
@@ -357,22 +374,89 @@ static void run_alternation(program *running)
     frag_tape_set_autocast(tape, FRAG_F32);
 }
 
+static void learn_batch(program *running)
+{
+    run_forward(running);
+    run_backward(running);
+}
+
+/* What a program holds from batch to batch, and puts another in the place of; 0: too much. */
+static uint32_t find_names(const program *running, frag_tensor *names)
+{
+    const frag_batch *batch = &running->batch;
+    const frag_tensor held[] = {
+        running->loss,
+        batch->ids,
+        batch->labels != batch->ids ? batch->labels : 0,
+        batch->numbers,
+        batch->offsets,
+        batch->links,
+        batch->times,
+        batch->text,
+        batch->pooled,
+        running->outputs.count > 0 ? running->outputs.tensors[0] : 0,
+    };
+    uint32_t count = 0;
+    for (size_t i = 0; i < sizeof held / sizeof *held; i++) {
+        if (held[i] != 0 && count == FRAG_STRETCH_TENSORS_MAX)
+            return 0;
+        if (held[i] != 0)
+            names[count++] = held[i];
+    }
+    return count;
+}
+
+static batch_sizes sizes_of(const frag_batch *batch)
+{
+    return (batch_sizes){batch->tokens, batch->lookups, batch->nodes, batch->edges};
+}
+
+/* Behind one of the same size it asks for the same as any such batch, if it goes to no other
+ * experts. */
+static void run_batch(program *running, bool is_added)
+{
+    frag_tape *tape = running->tape;
+    frag_tape_stretch *added = &running->added;
+    const batch_sizes before = sizes_of(&running->batch);
+    draw_batch(running);
+    const batch_sizes now = sizes_of(&running->batch);
+    frag_tensor names[FRAG_STRETCH_TENSORS_MAX];
+    uint32_t count = find_names(running, names);
+    bool may_repeat = is_added && count > 0 && running->workload->network.experts == 0 &&
+                      memcmp(&before, &now, sizeof now) == 0 && frag_tape_is_short(tape);
+    bool is_known = added->end > 0 && memcmp(&running->added_sizes, &now, sizeof now) == 0;
+    if (may_repeat && is_known && frag_tape_repeat_stretch(tape, names, added))
+        return;
+    if (!may_repeat || added->end > 0) {
+        learn_batch(running);
+        return;
+    }
+    running->added_sizes = now;
+    frag_tape_begin_stretch(tape, names, count, added);
+    learn_batch(running);
+    (void)find_names(running, names);
+    frag_tape_end_stretch(tape, names, added);
+}
+
 static void train_step(program *running)
 {
     frag_tape *tape = running->tape;
     if (running->pipeline != NULL) {
-        if (running->model.stage.is_first || running->model.stage.is_last)
+        if (running->model.stage.is_first || running->model.stage.is_last) {
+            draw_batch(running);
             load_batch(running);
+        }
         frag_pipeline_step(tape, running->pipeline, running->batch.ids);
     }
     for (uint64_t i = 0; i < running->workload->accumulate && running->pipeline == NULL &&
                          (i == 0 || !frag_tape_is_over(tape));
          i++) {
-        if (running->rlhf != NULL)
+        if (running->rlhf != NULL) {
             run_alternation(running);
-        else
-            run_forward(running);
-        run_backward(running);
+            run_backward(running);
+        } else {
+            run_batch(running, i > 0);
+        }
     }
     frag_tape_begin(tape, "optimizer");
     /* What ZeroRedundancyOptimizer is around does not say to a scaler that it is fused. */
@@ -586,23 +670,14 @@ bool frag_workload_generate_marked(const frag_workload *workload, const frag_tap
         frag_free(room.events);
         return false;
     }
-    generating of = {.workload = workload,
-                     .card = card,
-                     .builder = frag_builder_create(recording),
-                     .kinds = kinds,
-                     .room = room,
-                     .limit_bytes = limit_bytes,
-                     .is_short = workload->parallel == FRAG_PARALLEL_NONE};
+    const generating of = {.workload = workload,
+                           .card = card,
+                           .builder = frag_builder_create(recording),
+                           .kinds = kinds,
+                           .room = room,
+                           .limit_bytes = limit_bytes,
+                           .is_short = workload->parallel == FRAG_PARALLEL_NONE};
     run_ranks(&of);
-    if (of.is_short && frag_builder_has_leak(of.builder)) {
-        frag_builder_abandon(of.builder);
-        *recording = (frag_recording){.trace_count = 0};
-        kinds->count = 0;
-        of.builder = frag_builder_create(recording);
-        of.room.events = NULL;
-        of.is_short = false;
-        run_ranks(&of);
-    }
     frag_builder_skip_digest(of.builder);
     return frag_builder_finish(of.builder, "plan", error);
 }

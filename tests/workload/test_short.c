@@ -67,7 +67,16 @@ static const char *const growing[] = {
     "model: {family: llama, width: 512, heads: 8, key_heads: 1, inner: 8192, layers: 11, "
     "vocabulary: "
     "1000}\nrun: {task: generate, batch: 24, tokens: 4, new_tokens: 250, precision: fp32}\n",
-    /* Inputs of adapted layers outlive the answer: such a trace is not shortened. */
+    /* Batches whose gradients are added up, behind others of their length and not; autocast. */
+    "model: {family: gpt2, width: 256, heads: 4, inner: 1024, layers: 3, vocabulary: 1000}\n"
+    "run: {batch: 6, tokens: [300, 300, 300, 300, 120, 120, 300, 300], accumulate: 12, steps: 3, "
+    "precision: amp-bf16}\n",
+    "model: {family: llama, width: 256, heads: 4, key_heads: 2, inner: 512, layers: 5, vocabulary: "
+    "1000}\nrun: {batch: 4, tokens: 200, accumulate: 9, steps: 2, lora_rank: 8, "
+    "keep_outputs: true, optimizer: adafactor}\n",
+    "model: {family: vit, width: 192, heads: 3, inner: 768, layers: 4}\n"
+    "run: {batch: 3, accumulate: 6, steps: 3, precision: amp-fp16, leak: losses}\n",
+    /* Inputs of adapted layers outlive the answer, which is written whole. */
     "model: {family: qwen2, width: 256, heads: 4, key_heads: 2, inner: 512, layers: 4, vocabulary: "
     "1000}\nrun: {task: rlhf, batch: 4, tokens: 60, new_tokens: 3, steps: 3, precision: bf16, "
     "lora_rank: 8, quantize: nf4}\n",

@@ -133,7 +133,8 @@ void frag_cache_pass_block(frag_tape *tape, const frag_model *model, frag_cache 
 {
     const frag_workload *workload = model->workload;
     bool is_plain = cache != NULL && cache->paged_tokens == 0 && workload->network.experts == 0 &&
-                    workload->parallel == FRAG_PARALLEL_NONE && !frag_tape_is_recording(tape);
+                    workload->parallel == FRAG_PARALLEL_NONE && !frag_tape_is_recording(tape) &&
+                    !cache->blocks[place.kind].is_open;
     const frag_cached *at = is_plain ? &cache->layers[cache->next % cache->layer_count] : NULL;
     if (at == NULL ||
         !frag_tape_are_alone(tape, (frag_tensor[]){*hidden, at->keys, at->values}, 3)) {

@@ -22,6 +22,11 @@ static frag_tape_libraries libraries_of(const frag_tape *tape)
                                  tape->has_tried_bf16};
 }
 
+bool frag_tape_is_short(const frag_tape *tape)
+{
+    return frag_builder_is_short(tape->builder);
+}
+
 bool frag_tape_are_alone(const frag_tape *tape, const frag_tensor *tensors, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
@@ -59,14 +64,18 @@ static void end_short(frag_tape *tape, const frag_tensor *tensors, frag_tape_str
                          .end = frag_builder_event_count(tape->builder),
                          .request = stretch->request,
                          .count = stretch->tensor_count};
-    frag_again moved = {.is_done = false};
     for (uint32_t i = 0; i < kept.count; i++) {
         kept.from[i] = stretch->tensors[i].from;
         kept.to[i] = stretch->tensors[i].to;
+    }
+    stretch->is_open = !frag_builder_end_stretch(tape->builder, &kept, &stretch->number);
+    if (stretch->is_open)
+        return;
+    frag_again moved = {.stretch = stretch->number, .is_done = false};
+    for (uint32_t i = 0; i < kept.count; i++) {
         moved.at[i] = frag_builder_slot_take(tape->builder);
         storage_of(tape, tensors[i])->slot = moved.at[i];
     }
-    stretch->number = moved.stretch = frag_builder_end_stretch(tape->builder, &kept);
     frag_builder_again(tape->builder, &moved);
 }
 
@@ -160,7 +169,8 @@ bool frag_tape_repeat_stretch(frag_tape *tape, const frag_tensor *tensors,
 {
     const frag_tape_libraries now = libraries_of(tape);
     bool has_all = has_workspaces(tape, stretch);
-    if (stretch->end == 0 || (!has_all && memcmp(&now, &stretch->before, sizeof now) != 0))
+    if (stretch->end == 0 || stretch->is_open ||
+        (!has_all && memcmp(&now, &stretch->before, sizeof now) != 0))
         return false;
     if (frag_builder_is_short(tape->builder))
         repeat_short(tape, tensors, stretch);

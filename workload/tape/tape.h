@@ -286,6 +286,7 @@ typedef struct frag_stretch_tensor {
 typedef struct frag_tape_stretch {
     uint64_t first; /* event */
     uint64_t end;   /* 0: nothing was kept */
+    bool is_open;   /* a shortened trace cannot do it again */
     uint64_t request;
     uint64_t requests;
     uint64_t live_bytes;      /* before; then what it adds, */
@@ -298,6 +299,8 @@ typedef struct frag_tape_stretch {
     frag_tape_libraries after;
 } frag_tape_stretch;
 
+/* Is the trace a shortened one, which is asked whether a stretch can be done again? */
+bool frag_tape_is_short(const frag_tape *tape);
 /* Is each tensor alone on a storage of its own? */
 bool frag_tape_are_alone(const frag_tape *tape, const frag_tensor *tensors, uint32_t count);
 void frag_tape_begin_stretch(const frag_tape *tape, const frag_tensor *tensors, uint32_t count,
