@@ -59,22 +59,30 @@ if knobs.get("checkpoint", "none") == "blocks" and is_diffused:
     model.enable_gradient_checkpointing()
 elif knobs.get("checkpoint", "none") == "blocks":
     model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
-if quantize != "none":  # weights of linear layers but the head's in 4 or 8 bits, as load_in_4bit and load_in_8bit have them
+if quantize != "none":  # weights of linear layers in 4 or 8 bits, those that load_in_4bit and load_in_8bit take
     from bitsandbytes.nn import Int8Params, Linear4bit, Linear8bitLt, Params4bit
     from peft import prepare_model_for_kbit_training
+    from transformers.pytorch_utils import Conv1D
+    from transformers.quantizers.base import get_keys_to_not_convert
+    from transformers.quantizers.quantizers_utils import should_convert_module
 
-    for parent in list(model.modules()):
+    kept = [*get_keys_to_not_convert(model), *(model._keep_in_fp32_modules or [])]
+    for place, parent in list(model.named_modules()):
         for name, layer in list(parent.named_children()):
-            if type(layer) is not torch.nn.Linear or name == "lm_head":
+            if type(layer) not in (torch.nn.Linear, Conv1D) or not should_convert_module(f"{place}.{name}" if place else name, kept):
                 continue
+            weight = layer.weight.data.T.contiguous() if type(layer) is Conv1D else layer.weight.data
             if quantize == "int8":
-                small = Linear8bitLt(layer.in_features, layer.out_features, layer.bias is not None, has_fp16_weights=False, threshold=6.0)
-                small.weight = Int8Params(layer.weight.data, requires_grad=False)
+                small = Linear8bitLt(weight.shape[1], weight.shape[0], layer.bias is not None, has_fp16_weights=False, threshold=6.0)
+                small.weight = Int8Params(weight, requires_grad=False)
             else:
-                small = Linear4bit(layer.in_features, layer.out_features, bias=layer.bias is not None, compute_dtype=autocast or weights)
-                small.weight = Params4bit(layer.weight.data, requires_grad=False, compress_statistics=quantize == "nf4-double", quant_type="nf4", module=small)
+                small = Linear4bit(weight.shape[1], weight.shape[0], bias=layer.bias is not None, compute_dtype=autocast or weights)
+                small.weight = Params4bit(weight, requires_grad=False, compress_statistics=quantize == "nf4-double", quant_type="nf4", module=small)
             small.bias = layer.bias
             setattr(parent, name, small)
+    for place, layer in model.named_modules():
+        if place.rpartition(".")[2] in (model._keep_in_fp32_modules or []):
+            layer.float()
     model.cuda()
     model.is_loaded_in_4bit, model.is_loaded_in_8bit = quantize != "int8", quantize == "int8"
 if quantize != "none" and int(knobs.get("lora_rank", 0)) > 0:
@@ -89,7 +97,9 @@ if int(knobs.get("lora_rank", 0)) > 0:
     targets = knobs["lora_targets"].split(",") if "lora_targets" in knobs else ["to_q", "to_k", "to_v", "to_out.0"] if is_diffused else None
     targets = "all-linear" if targets == ["all-linear"] else targets
     dropout = float(knobs.get("lora_dropout", 0))
-    model = get_peft_model(model, LoraConfig(r=int(knobs["lora_rank"]), target_modules=targets, lora_dropout=dropout, use_dora=knobs.get("lora_dora") == "true"))
+    saved = ["classifier"] if config.model_type == "vit" else None
+    dora = knobs.get("lora_dora") == "true"
+    model = get_peft_model(model, LoraConfig(r=int(knobs["lora_rank"]), target_modules=targets, lora_dropout=dropout, use_dora=dora, modules_to_save=saved))
 
 
 def casting():

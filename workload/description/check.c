@@ -133,7 +133,7 @@ static bool check_quantized(const frag_workload *workload, frag_error *error)
         return frag_fail(error, FRAG_E_INPUT,
                          "lora_dora is true, which is not described beside quantize; expected "
                          "quantize none");
-    if (!family->is_quantised)
+    if (family->has_no_quantised || family->lora_targets == 0)
         return frag_fail(error, FRAG_E_INPUT,
                          "quantize is given; weights of 4 or 8 bits are not described for %s",
                          family->name);

@@ -333,12 +333,17 @@ typedef enum frag_lora_target {
     FRAG_LORA_FC1 = 1 << 29, /* Phi, OPT */
     FRAG_LORA_FC2 = 1 << 30,
 } frag_lora_target;
-/* ModernBERT; too many bits for an enumeration. */
-#define FRAG_LORA_WQKV (UINT64_C(1) << 31)
+/* Too many bits for an enumeration. */
+#define FRAG_LORA_WQKV (UINT64_C(1) << 31) /* ModernBERT */
 #define FRAG_LORA_WI (UINT64_C(1) << 32)
 #define FRAG_LORA_WO (UINT64_C(1) << 33)
+#define FRAG_LORA_OUT_PROJ (UINT64_C(1) << 34) /* OPT, BART */
+#define FRAG_LORA_FC_IN (UINT64_C(1) << 35)    /* GPT-J */
+#define FRAG_LORA_FC_OUT (UINT64_C(1) << 36)
 /* All but the head. */
-#define FRAG_LORA_ALL (UINT64_C(1) << 34)
+#define FRAG_LORA_ALL (UINT64_C(1) << 37)
+/* Of a layer that only `all` names. */
+#define FRAG_LORA_REST (UINT64_C(1) << 38)
 
 typedef enum frag_checkpoint { FRAG_CHECKPOINT_NONE, FRAG_CHECKPOINT_BLOCKS } frag_checkpoint;
 
@@ -516,7 +521,7 @@ typedef struct frag_family_fields {
     bool has_two_masks;    /* one for layers with a window beside one for those without */
     bool has_no_cache;     /* a loss is made without keys and values that are handed back */
     bool has_no_offload;   /* what comes back from the host lies in another order than it did */
-    bool is_quantised;     /* weights of 4 and 8 bits are described */
+    bool has_no_quantised; /* weights of 4 and 8 bits are not described */
     uint64_t image_min;    /* pixels along a side, where pooling needs some */
     bool is_listed;        /* its layers are torchvision's, and are not described */
     bool is_diffusion;     /* batches are latents with a text; generating is denoising */

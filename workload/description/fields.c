@@ -10,6 +10,7 @@
 #define LORA_GPT2 (FRAG_LORA_C_ATTN | FRAG_LORA_C_PROJ | FRAG_LORA_C_FC)
 #define LORA_BERT (FRAG_LORA_QUERY | FRAG_LORA_KEY | FRAG_LORA_VALUE | FRAG_LORA_DENSE)
 #define LORA_MODERNBERT (FRAG_LORA_WQKV | FRAG_LORA_WI | FRAG_LORA_WO | FRAG_LORA_DENSE)
+#define LORA_STACKS (LORA_QV | FRAG_LORA_K | FRAG_LORA_OUT_PROJ | FRAG_LORA_FC1 | FRAG_LORA_FC2)
 #define LORA_UNET (FRAG_LORA_TO_Q | FRAG_LORA_TO_K | FRAG_LORA_TO_V | FRAG_LORA_TO_OUT)
 #define LORA_DISTILBERT                                                                            \
     (FRAG_LORA_Q_LIN | FRAG_LORA_K_LIN | FRAG_LORA_V_LIN | FRAG_LORA_OUT_LIN | FRAG_LORA_LIN1 |    \
@@ -586,7 +587,7 @@ static const frag_field flux_fields[] = {
 #define IMAGE_CLASSIFIER                                                                           \
     .is_encoder = true, .has_images = true, .has_no_blocks = true, .has_no_offload = true,         \
     .is_listed = true
-#define LLAMA_LAYERS .lora_targets = LORA_LLAMA, .is_quantised = true
+#define LLAMA_LAYERS .lora_targets = LORA_LLAMA
 
 const frag_family_fields frag_families[FRAG_FAMILY_COUNT] = {
     [FRAG_FAMILY_GPT2] = {NAMED("gpt2", "gpt2", "decoder transformer with learnt positions",
@@ -643,7 +644,7 @@ const frag_family_fields frag_families[FRAG_FAMILY_COUNT] = {
     [FRAG_FAMILY_OPT] = {NAMED("opt", "opt", "decoder transformer with learnt positions and relu",
                                opt_fields),
                          .has_learnt_positions = true, .lora_default = LORA_QV,
-                         .lora_targets = LORA_QV | FRAG_LORA_K | FRAG_LORA_FC1 | FRAG_LORA_FC2},
+                         .lora_targets = LORA_STACKS},
     [FRAG_FAMILY_MISTRAL] = {NAMED("mistral", "mistral", "llama with a window", frag_llama_fields),
                              LLAMA_LAYERS, .defaults = frag_mistral_defaults,
                              .lora_default = LORA_QV},
@@ -656,8 +657,7 @@ const frag_family_fields frag_families[FRAG_FAMILY_COUNT] = {
                            LLAMA_LAYERS, .has_two_masks = true, .defaults = frag_qwen3_defaults,
                            .lora_default = LORA_QV},
     [FRAG_FAMILY_PHI3] = {NAMED("phi3", "phi3", "llama with fused layers", frag_llama_fields),
-                          .defaults = frag_phi3_defaults, .lora_targets = LORA_PHI,
-                          .is_quantised = true},
+                          .defaults = frag_phi3_defaults, .lora_targets = LORA_PHI},
     [FRAG_FAMILY_GEMMA] = {NAMED("gemma", "gemma", "llama with wide norms and a scaled embedding",
                                  frag_llama_fields),
                            LLAMA_LAYERS, .defaults = frag_gemma_defaults, .lora_default = LORA_QV},
@@ -698,45 +698,52 @@ const frag_family_fields frag_families[FRAG_FAMILY_COUNT] = {
     [FRAG_FAMILY_MIXTRAL] = {NAMED("mixtral", "mixtral",
                                    "llama with a mixture of experts in each layer",
                                    frag_llama_fields),
-                             .defaults = frag_mixtral_defaults, .lora_targets = LORA_ATTENTION},
+                             .defaults = frag_mixtral_defaults, .has_no_quantised = true,
+                             .lora_targets = LORA_ATTENTION},
     [FRAG_FAMILY_QWEN3_MOE] = {NAMED("qwen3_moe", "qwen3_moe",
                                      "qwen3 with a mixture of experts in each layer",
                                      frag_llama_fields),
-                               .defaults = frag_qwen3_moe_defaults, .lora_targets = LORA_ATTENTION},
+                               .defaults = frag_qwen3_moe_defaults, .has_no_quantised = true,
+                               .lora_targets = LORA_ATTENTION},
     [FRAG_FAMILY_OLMOE] = {NAMED("olmoe", "olmoe",
                                  "llama with norms of queries and keys, and experts in each layer",
                                  frag_llama_fields),
-                           .defaults = frag_olmoe_defaults, .lora_targets = LORA_ATTENTION},
+                           .defaults = frag_olmoe_defaults, .has_no_quantised = true,
+                           .lora_targets = LORA_ATTENTION},
     [FRAG_FAMILY_QWEN2_MOE] = {NAMED("qwen2_moe", "qwen2_moe",
                                      "qwen2 with a mixture of experts and a shared one",
                                      frag_llama_fields),
                                .defaults = frag_qwen2_moe_defaults, .has_two_masks = true,
-                               .lora_targets = LORA_LLAMA},
+                               .has_no_quantised = true, .lora_targets = LORA_LLAMA},
     [FRAG_FAMILY_DEEPSEEK_V2] = {NAMED("deepseek_v2", "deepseek_v2",
                                        "llama with latent attention, and experts beside shared "
                                        "ones",
                                        frag_llama_fields),
                                  .defaults = frag_deepseek_v2_defaults, .has_no_offload = true,
+                                 .has_no_quantised = true,
                                  .lora_targets = FRAG_LORA_Q | FRAG_LORA_O},
     [FRAG_FAMILY_DEEPSEEK_V3] = {NAMED("deepseek_v3", "deepseek_v3",
                                        "llama with latent attention, and experts beside shared "
                                        "ones behind the first layers",
                                        frag_llama_fields),
                                  .defaults = frag_deepseek_v3_defaults, .has_no_offload = true,
+                                 .has_no_quantised = true,
                                  .lora_targets = FRAG_LORA_Q | FRAG_LORA_O},
     [FRAG_FAMILY_GPT_OSS] = {NAMED("gpt_oss", "gpt_oss",
                                    "llama with experts, attention with sinks, and every second "
                                    "layer with a window",
                                    frag_llama_fields),
                              .defaults = frag_gpt_oss_defaults, .has_two_masks = true,
-                             .has_no_offload = true, .lora_targets = LORA_ATTENTION},
+                             .has_no_offload = true, .has_no_quantised = true,
+                             .lora_targets = LORA_ATTENTION},
     [FRAG_FAMILY_GPT_NEO] = {NAMED("gpt_neo", "gpt_neo",
                                    "decoder transformer with learnt positions and scores in fp32",
                                    gpt_neo_fields),
                              .has_learnt_positions = true, .has_no_offload = true,
                              .lora_default = LORA_QV,
-                             .lora_targets =
-                                 LORA_QV | FRAG_LORA_K | FRAG_LORA_C_FC | FRAG_LORA_C_PROJ},
+                             .lora_targets = LORA_QV | FRAG_LORA_K |
+                                             FRAG_LORA_OUT_PROJ | FRAG_LORA_C_FC |
+                                             FRAG_LORA_C_PROJ},
     [FRAG_FAMILY_GPT_NEOX] = {NAMED("gpt_neox", "gpt_neox",
                                     "decoder transformer with parallel parts and rotary positions",
                                     gpt_neox_fields),
@@ -748,6 +755,7 @@ const frag_family_fields frag_families[FRAG_FAMILY_COUNT] = {
                                   "keys and values",
                                   falcon_fields),
                             .has_no_offload = true, .lora_default = FRAG_LORA_QUERY_KEY_VALUE,
+                            .has_no_quantised = true,
                             .lora_targets = FRAG_LORA_QUERY_KEY_VALUE | FRAG_LORA_DENSE |
                                             FRAG_LORA_H_TO_4H | FRAG_LORA_4H_TO_H},
     [FRAG_FAMILY_BLOOM] = {NAMED("bloom", "bloom",
@@ -761,7 +769,8 @@ const frag_family_fields frag_families[FRAG_FAMILY_COUNT] = {
                                "without biases",
                                mpt_fields),
                          .has_learnt_positions = true, .has_no_cache = true, .has_no_offload = true,
-                         .lora_targets = FRAG_LORA_WQKV | FRAG_LORA_UP | FRAG_LORA_DOWN},
+                         .lora_targets =
+                             FRAG_LORA_WQKV | FRAG_LORA_OUT_PROJ | FRAG_LORA_UP | FRAG_LORA_DOWN},
     [FRAG_FAMILY_PHI] =
         {NAMED("phi", "phi",
                "decoder transformer with LayerNorm, rotary positions and parallel parts",
@@ -781,7 +790,9 @@ const frag_family_fields frag_families[FRAG_FAMILY_COUNT] = {
                                 "phi whose heads are turned in pairs by angles of a table",
                                 gptj_fields),
                           .has_learnt_positions = true, .has_no_offload = true,
-                          .lora_default = LORA_QV, .lora_targets = LORA_QV | FRAG_LORA_K},
+                          .lora_default = LORA_QV,
+                          .lora_targets = LORA_QV | FRAG_LORA_K | FRAG_LORA_OUT_PROJ |
+                                          FRAG_LORA_FC_IN | FRAG_LORA_FC_OUT},
     [FRAG_FAMILY_NEMOTRON] = {NAMED("nemotron", "nemotron",
                                     "phi with norms that multiply by 1 + weight, and relu squared",
                                     nemotron_fields),
@@ -791,13 +802,11 @@ const frag_family_fields frag_families[FRAG_FAMILY_COUNT] = {
                                 "encoder and decoder transformer with learnt positions",
                                 bart_fields),
                           .has_learnt_positions = true, .is_encoder = true, .has_pairs = true,
-                          .lora_default = LORA_QV,
-                          .lora_targets = LORA_QV | FRAG_LORA_K | FRAG_LORA_FC1 | FRAG_LORA_FC2},
+                          .lora_default = LORA_QV, .lora_targets = LORA_STACKS},
     [FRAG_FAMILY_WHISPER] = {NAMED("whisper", "whisper",
                                    "encoder of sounds and decoder transformer", whisper_fields),
                              .has_learnt_positions = true, .is_encoder = true, .has_sounds = true,
-                             .has_no_offload = true,
-                             .lora_targets = LORA_QV | FRAG_LORA_K | FRAG_LORA_FC1 | FRAG_LORA_FC2},
+                             .has_no_offload = true, .lora_targets = LORA_STACKS},
     [FRAG_FAMILY_T5] = {NAMED("t5", "t5",
                               "encoder and decoder transformer with biases of positions",
                               t5_fields),
@@ -808,7 +817,9 @@ const frag_family_fields frag_families[FRAG_FAMILY_COUNT] = {
                          .lora_default = LORA_QV, .lora_targets = LORA_LLAMA},
     [FRAG_FAMILY_VIT] = {NAMED("vit", "vit", "encoder transformer over patches of an image",
                                vit_fields),
-                         .has_learnt_positions = true, .is_encoder = true, .has_images = true},
+                         .has_learnt_positions = true, .is_encoder = true, .has_images = true,
+                         .has_no_quantised = true,
+                         .lora_targets = LORA_ATTENTION | FRAG_LORA_FC1 | FRAG_LORA_FC2},
     [FRAG_FAMILY_RESNET] = {NAMED("resnet", "resnet",
                                   "convolutions with batch norm and residual connections",
                                   resnet_fields),
@@ -864,10 +875,11 @@ const frag_family_fields frag_families[FRAG_FAMILY_COUNT] = {
                          .has_no_offload = true},
     [FRAG_FAMILY_UNET] = {NAMED("unet", "UNet2DConditionModel",
                                 "U-Net of diffusion with cross attention to a text", unet_fields),
-                          .lora_default = LORA_UNET, .lora_targets = LORA_UNET, .has_images = true,
-                          .is_diffusion = true},
+                          .lora_default = LORA_UNET, .has_no_quantised = true,
+                          .lora_targets = LORA_UNET, .has_images = true, .is_diffusion = true},
     [FRAG_FAMILY_FLUX] = {NAMED("flux", "FluxTransformer2DModel",
                                 "diffusion transformer over patches and a text", flux_fields),
-                          .lora_default = LORA_UNET, .lora_targets = LORA_UNET, .has_images = true,
-                          .has_no_offload = true, .is_diffusion = true},
+                          .lora_default = LORA_UNET, .has_no_quantised = true,
+                          .lora_targets = LORA_UNET, .has_images = true, .has_no_offload = true,
+                          .is_diffusion = true},
 };

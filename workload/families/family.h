@@ -27,8 +27,9 @@ typedef enum frag_parameter_role {
     FRAG_PARAMETER_PLAIN,
     FRAG_PARAMETER_PACKED, /* in 4 bits */
     FRAG_PARAMETER_ADAPTER,
-    FRAG_PARAMETER_ROWS,    /* each device has some of its rows: outputs of a layer */
-    FRAG_PARAMETER_COLUMNS, /* or of its columns: inputs */
+    FRAG_PARAMETER_EXACT_ADAPTER, /* beside a layer that stays in fp32 */
+    FRAG_PARAMETER_ROWS,          /* each device has some of its rows: outputs of a layer */
+    FRAG_PARAMETER_COLUMNS,       /* or of its columns: inputs */
 } frag_parameter_role;
 
 typedef struct frag_shards frag_shards;
@@ -204,6 +205,11 @@ frag_tensor frag_walk_frozen(frag_walk *at, frag_shape shape);
 void frag_walk_buffer(frag_walk *at, uint64_t count, frag_dtype dtype);
 /* target: FRAG_LORA_Q, ...; a layer that is none is named 0. */
 frag_linear frag_walk_linear(frag_walk *at, frag_shape shape, bool has_bias, uint64_t target);
+/* With a bias: a copy of the layer that is trained beside adapters, and without one of its own
+ * (modules_to_save); the layer stays. */
+frag_linear frag_walk_saved_linear(frag_walk *at, frag_shape shape);
+/* Without a bias; where others are quantised, it stays in fp32 (_keep_in_fp32_modules). */
+frag_linear frag_walk_exact_linear(frag_walk *at, frag_shape shape, uint64_t target);
 /* transformers' Conv1D, a linear layer with a bias whose weight has a row for each input. */
 frag_linear frag_walk_conv1d(frag_walk *at, frag_shape shape, uint64_t target);
 frag_pair frag_walk_norm(frag_walk *at, uint64_t width);

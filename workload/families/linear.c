@@ -69,12 +69,15 @@ void frag_model_name_first(frag_model *model, uint32_t count, uint32_t moved)
         uint32_t from = model->parameter_count - moved + i;
         frag_tensor parameter = model->parameters[from];
         frag_form form = model->forms[from];
+        frag_parameter_role role = model->roles[from];
         for (uint32_t at = from; at > first + i; at--) {
             model->parameters[at] = model->parameters[at - 1];
             model->forms[at] = model->forms[at - 1];
+            model->roles[at] = model->roles[at - 1];
         }
         model->parameters[first + i] = parameter;
         model->forms[first + i] = form;
+        model->roles[first + i] = role;
     }
 }
 
@@ -240,8 +243,43 @@ frag_linear frag_walk_linear(frag_walk *at, frag_shape shape, bool has_bias, uin
     return next;
 }
 
+static frag_tensor walk_saved(frag_walk *at, frag_shape shape)
+{
+    frag_model *model = at->model;
+    if (model == NULL)
+        return *at->at++;
+    uint32_t index = add_place(model, shape, FRAG_PARAMETER_PLAIN);
+    model->parameters[index] =
+        frag_tape_parameter(at->tape, count_elements(shape), model->dtype, model->is_frozen);
+    return model->parameters[index];
+}
+
+frag_linear frag_walk_saved_linear(frag_walk *at, frag_shape shape)
+{
+    (void)frag_walk_parameter(at, shape);
+    (void)frag_walk_parameter(at, (frag_shape){0, shape.rows});
+    frag_linear next = {.weight = walk_saved(at, shape), .columns = shape.rows};
+    next.bias = walk_saved(at, (frag_shape){0, shape.rows});
+    return next;
+}
+
+frag_linear frag_walk_exact_linear(frag_walk *at, frag_shape shape, uint64_t target)
+{
+    if (at->workload->quantize == FRAG_QUANTIZE_NONE)
+        return frag_walk_linear(at, shape, false, target);
+    frag_linear next = {.columns = shape.rows, .weight = frag_walk_exact(at, shape)};
+    uint32_t first = at->model != NULL ? at->model->parameter_count : 0;
+    walk_adapters(at, shape, target, &next);
+    for (uint32_t i = first; at->model != NULL && i < at->model->parameter_count; i++)
+        at->model->roles[i] = FRAG_PARAMETER_EXACT_ADAPTER;
+    return next;
+}
+
+/* Quantised, its weight is turned before. */
 frag_linear frag_walk_conv1d(frag_walk *at, frag_shape shape, uint64_t target)
 {
+    if (at->workload->quantize != FRAG_QUANTIZE_NONE)
+        return frag_walk_linear(at, (frag_shape){shape.columns, shape.rows}, true, target);
     frag_linear next = {
         .weight = frag_walk_parameter(at, shape), .columns = shape.columns, .is_turned = true};
     next.bias = frag_walk_parameter(at, (frag_shape){0, shape.columns});
@@ -259,7 +297,13 @@ frag_pair frag_walk_norm(frag_walk *at, uint64_t width)
 /* ---- peft's prepare_model_for_kbit_training, then get_peft_model */
 static bool is_adapter(const frag_model *model, uint32_t i)
 {
-    return model->roles[i] == FRAG_PARAMETER_ADAPTER;
+    return model->roles[i] == FRAG_PARAMETER_ADAPTER ||
+           model->roles[i] == FRAG_PARAMETER_EXACT_ADAPTER;
+}
+
+static frag_tensor make_adapter(frag_tape *tape, const frag_model *model, uint32_t i)
+{
+    return frag_tape_parameter(tape, count_elements(model->forms[i].shape), FRAG_F32, false);
 }
 
 void frag_model_prepare(frag_tape *tape, frag_model *model)
@@ -270,17 +314,19 @@ void frag_model_prepare(frag_tape *tape, frag_model *model)
         if (model->roles[i] == FRAG_PARAMETER_PLAIN)
             frag_tape_set(tape, &model->parameters[i],
                           frag_tape_to(tape, model->parameters[i], FRAG_F32));
+    frag_tape_empty_cache(tape);
     /* Beside 4 bits adapters come in the type of products, and are widened when all are there. */
     bool is_int8 = model->workload->quantize == FRAG_QUANTIZE_INT8;
     for (uint32_t i = 0; i < model->parameter_count; i++)
-        if (is_adapter(model, i) && !is_int8)
-            model->parameters[i] =
-                frag_tape_empty(tape, count_elements(model->forms[i].shape), model->product_dtype);
-    for (uint32_t i = 0; i < model->parameter_count; i++)
         if (is_adapter(model, i))
-            frag_tape_set(
-                tape, &model->parameters[i],
-                frag_tape_parameter(tape, count_elements(model->forms[i].shape), FRAG_F32, false));
+            model->parameters[i] =
+                is_int8 || model->roles[i] == FRAG_PARAMETER_EXACT_ADAPTER
+                    ? make_adapter(tape, model, i)
+                    : frag_tape_empty(tape, count_elements(model->forms[i].shape),
+                                      model->product_dtype);
+    for (uint32_t i = 0; i < model->parameter_count && !is_int8; i++)
+        if (model->roles[i] == FRAG_PARAMETER_ADAPTER)
+            frag_tape_set(tape, &model->parameters[i], make_adapter(tape, model, i));
 }
 
 /* ---- parts of layers (torch/distributed/tensor/parallel/style.py) */
@@ -490,8 +536,11 @@ static frag_tensor multiply_apart(frag_tape *tape, frag_tensor x, const frag_lin
 
 static frag_tensor run_layer(frag_tape *tape, frag_tensor x, const frag_linear *of)
 {
-    if (of->is_packed)
-        return frag_aten_linear_packed(tape, x, &of->packed);
+    if (of->is_packed) {
+        frag_aten_packed packed = of->packed;
+        packed.images = of->images;
+        return frag_aten_linear_packed(tape, x, &packed);
+    }
     if (of->is_apart)
         return multiply_apart(tape, x, of);
     if (of->is_float8)

@@ -45,7 +45,7 @@ static frag_attention_layer walk_attention(frag_walk *at, const frag_network *of
     frag_attention_layer next = {.k = frag_walk_linear(at, square, has_key_bias, FRAG_LORA_K)};
     next.v = frag_walk_linear(at, square, true, FRAG_LORA_V);
     next.q = frag_walk_linear(at, square, true, FRAG_LORA_Q);
-    next.out = frag_walk_linear(at, square, true, 0);
+    next.out = frag_walk_linear(at, square, true, FRAG_LORA_OUT_PROJ);
     next.norm = frag_walk_norm(at, of->width);
     return next;
 }

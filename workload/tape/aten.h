@@ -128,6 +128,7 @@ typedef struct frag_aten_packed {
     uint64_t columns;
     frag_dtype dtype;  /* that products are made in */
     bool is_int8;      /* with 8 bits; else with 4 */
+    uint64_t images;   /* as of frag_aten_linear_turned */
     bool is_nested;    /* the scales of blocks of 4 bits are quantised too */
     frag_tensor *bias; /* NULL: none; the first product brings it into its type */
 } frag_aten_packed;

@@ -73,12 +73,16 @@ static frag_tensor quantise(frag_tape *tape, frag_tensor x, uint64_t rows, bool 
     return made;
 }
 
-/* The weight in the type of the input, times its scales; it has no gradient. */
+/* The weight in the type of the input, times its scales; it has no gradient. Rows of the gradient
+ * are laid one behind the other. */
 static void int8_backward(frag_tape *tape, frag_node *node, const frag_tensor *in, frag_tensor *out)
 {
     uint64_t rows = node->numbers[0];
     uint64_t columns = node->numbers[1];
     frag_dtype dtype = frag_tape_dtype(tape, in[0]);
+    bool is_in_rows = node->numbers[2] == 0;
+    frag_tensor gradient =
+        is_in_rows ? frag_tape_keep(tape, in[0]) : frag_tape_empty_like(tape, in[0]);
     frag_tensor weight = frag_tape_empty(tape, rows * columns, dtype);
     frag_tape_drop(tape, frag_tape_empty(tape, rows, FRAG_F32));
     uint64_t count = frag_tape_count(tape, in[0]) / rows * columns;
@@ -87,6 +91,7 @@ static void int8_backward(frag_tape *tape, frag_node *node, const frag_tensor *i
     out[0] = frag_tape_view(tape, made, count); /* in the shape of the input */
     frag_tape_drop(tape, made);
     frag_tape_drop(tape, weight);
+    frag_tape_drop(tape, gradient);
 }
 
 static frag_tensor multiply_int8(frag_tape *tape, frag_tensor x, const frag_aten_packed *of)
@@ -107,11 +112,19 @@ static frag_tensor multiply_int8(frag_tape *tape, frag_tensor x, const frag_aten
     return made;
 }
 
+/* The layer keeps its bias in the type of the first input. */
+static void turn_bias(frag_tape *tape, frag_tensor *bias, frag_dtype dtype)
+{
+    if (bias == NULL || frag_tape_dtype(tape, *bias) == dtype)
+        return;
+    frag_tape_set(tape, bias, frag_tape_to(tape, *bias, dtype));
+    frag_tape_note_once(tape);
+}
+
 /* The input is an attribute of the node and no saved tensor: it stays as long as the graph. */
 static frag_tensor linear_int8(frag_tape *tape, frag_tensor x, const frag_aten_packed *of)
 {
-    if (of->bias != NULL)
-        frag_tape_set(tape, of->bias, frag_tape_to(tape, *of->bias, frag_tape_dtype(tape, x)));
+    turn_bias(tape, of->bias, frag_tape_dtype(tape, x));
     bool was_recording = frag_tape_set_recording(tape, false);
     frag_tensor made = multiply_int8(tape, x, of);
     frag_tape_set_recording(tape, was_recording);
@@ -119,6 +132,7 @@ static frag_tensor linear_int8(frag_tape *tape, frag_tensor x, const frag_aten_p
     frag_tape_hold(tape, node, x);
     node->numbers[0] = of->rows;
     node->numbers[1] = of->columns;
+    node->numbers[2] = of->images;
     return made;
 }
 
@@ -127,8 +141,7 @@ frag_tensor frag_aten_linear_packed(frag_tape *tape, frag_tensor x, const frag_a
     if (of->is_int8)
         return linear_int8(tape, x, of);
     frag_tensor typed = frag_tape_to(tape, x, of->dtype);
-    if (of->bias != NULL)
-        frag_tape_set(tape, of->bias, frag_tape_to(tape, *of->bias, of->dtype));
+    turn_bias(tape, of->bias, of->dtype);
     frag_tensor made = multiply(tape, typed, of);
     frag_node *node = frag_tape_record(tape, packed_backward, &typed, 1, &made, 1);
     node->numbers[0] = of->rows;

@@ -100,7 +100,8 @@ static void accumulate(frag_tape *tape, const frag_node *node, frag_tensor gradi
         return;
     }
     uint64_t count = frag_tape_count(tape, gradient);
-    bool is_taken = frag_tape_is_last(tape, gradient) && !frag_tape_is_strided(tape, gradient);
+    bool is_taken = frag_tape_is_last(tape, gradient) && !frag_tape_is_strided(tape, gradient) &&
+                    !frag_tape_is_strided(tape, parameter);
     frag_tensor kept = is_taken ? frag_tape_alias(tape, gradient, count)
                                 : frag_tape_empty(tape, count, frag_tape_dtype(tape, gradient));
     frag_tape_set_gradient(tape, parameter, kept);

@@ -43,6 +43,12 @@ void frag_tape_note_cast(frag_tape *tape, frag_tape_held_cast *cast)
     tape->frame->start--; /* one more is counted */
 }
 
+void frag_tape_note_once(frag_tape *tape)
+{
+    if (tape->frame != NULL && !tape->is_remaking)
+        tape->frame->start++; /* one less is counted */
+}
+
 /* In a region nothing is saved but a place; when it is made anew, the tensor is put there.
  * made_now: how many of the allocations so far come behind the saving, which PyTorch does before an
  * operator runs for its inputs and after it for what it made. */

@@ -248,6 +248,8 @@ typedef struct frag_region_call {
  * region as it is. before: calls that another device makes. */
 void frag_tape_begin_checkpoints(frag_tape *tape, uint64_t every, uint64_t before);
 frag_tensor frag_tape_checkpoint(frag_tape *tape, const frag_region_call *call, frag_tensor input);
+/* What was allocated last stays: a region that is made anew finds it there. */
+void frag_tape_note_once(frag_tape *tape);
 /* Is a region made anew? */
 bool frag_tape_is_remaking(const frag_tape *tape);
 /* For backward.c: saved tensors of such a node, before it runs and after. */

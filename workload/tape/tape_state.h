@@ -22,7 +22,7 @@ typedef struct frag_tape_tensor {
     frag_dtype dtype;
     bool is_column;
     bool is_strided;
-    bool is_leaf; /* a parameter that wants gradients */
+    bool is_leaf; /* nothing made it, and it wants gradients: casts of it are kept */
     bool is_part; /* a DTensor */
 } frag_tape_tensor;
 

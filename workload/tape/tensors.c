@@ -283,6 +283,7 @@ void frag_tape_require_gradient(frag_tape *tape, frag_tensor id)
 {
     FRAG_ASSERT(tape->tensors[id].node == 0);
     accumulate_into(tape, id)->holds_parameter = true;
+    tape->tensors[id].is_leaf = tape->tensors[id].base == 0;
     (void)frag_tape_keep(tape, id);
 }
 

@@ -28,7 +28,7 @@ static block walk_block(frag_walk *at, const frag_network *of)
     next.mix = frag_walk_linear(at, (frag_shape){3 * width, width}, has_bias,
                                 is_mpt(of) ? FRAG_LORA_WQKV : FRAG_LORA_QUERY_KEY_VALUE);
     next.out = frag_walk_linear(at, (frag_shape){width, width}, has_bias,
-                                is_mpt(of) ? 0 : FRAG_LORA_DENSE);
+                                is_mpt(of) ? FRAG_LORA_OUT_PROJ : FRAG_LORA_DENSE);
     next.second = walk_norm(at, of);
     next.feed = frag_walk_linear(at, (frag_shape){of->inner, width}, has_bias,
                                  is_mpt(of) ? FRAG_LORA_UP : FRAG_LORA_H_TO_4H);
@@ -223,7 +223,7 @@ static frag_tensor apply_gelu(frag_tape *tape, frag_tensor x)
     frag_tensor made = multiply(tape, half, factor);
     frag_tape_set_recording(tape, was);
     frag_node *node = frag_tape_record(tape, gelu_backward, &x, 1, &made, 1);
-    frag_tape_save(tape, node, x);
+    frag_tape_save_made(tape, node, x); /* of a function in Python behind all that it makes */
     return made;
 }
 

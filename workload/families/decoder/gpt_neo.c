@@ -18,7 +18,7 @@ static block walk_block(frag_walk *at, const frag_network *of)
     for (uint32_t i = 0; i < 3; i++)
         next.qkv[order[i]] =
             frag_walk_linear(at, (frag_shape){width, width}, false, targets[order[i]]);
-    next.out = frag_walk_linear(at, (frag_shape){width, width}, true, 0);
+    next.out = frag_walk_linear(at, (frag_shape){width, width}, true, FRAG_LORA_OUT_PROJ);
     frag_walk_buffer(at, of->positions * of->positions, FRAG_BOOL);
     next.second = frag_walk_norm(at, width);
     next.feed = frag_walk_linear(at, (frag_shape){of->inner, width}, true, FRAG_LORA_C_FC);

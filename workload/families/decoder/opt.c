@@ -28,10 +28,10 @@ static frame walk_frame(frag_walk *at, const frag_network *of)
                       frag_walk_parameter(at, (frag_shape){of->vocabulary, of->embedding_width})};
     next.places = frag_walk_parameter(at, (frag_shape){of->positions + TAKEN_POSITIONS, of->width});
     if (has_projections(of)) {
-        next.project_out =
-            frag_walk_linear(at, (frag_shape){of->embedding_width, of->width}, false, 0);
-        next.project_in =
-            frag_walk_linear(at, (frag_shape){of->width, of->embedding_width}, false, 0);
+        next.project_out = frag_walk_linear(at, (frag_shape){of->embedding_width, of->width}, false,
+                                            FRAG_LORA_REST);
+        next.project_in = frag_walk_linear(at, (frag_shape){of->width, of->embedding_width}, false,
+                                           FRAG_LORA_REST);
     }
     if (of->has_norms_first)
         next.last = frag_walk_norm(at, of->width);
@@ -45,7 +45,7 @@ static block walk_block(frag_walk *at, const frag_network *of)
     block next = {.k = frag_walk_linear(at, square, has_bias, FRAG_LORA_K)};
     next.v = frag_walk_linear(at, square, has_bias, FRAG_LORA_V);
     next.q = frag_walk_linear(at, square, has_bias, FRAG_LORA_Q);
-    next.out = frag_walk_linear(at, square, has_bias, 0);
+    next.out = frag_walk_linear(at, square, has_bias, FRAG_LORA_OUT_PROJ);
     next.first = frag_walk_norm(at, of->width);
     next.feed = frag_walk_linear(at, (frag_shape){of->inner, of->width}, has_bias, FRAG_LORA_FC1);
     next.back = frag_walk_linear(at, (frag_shape){of->width, of->inner}, has_bias, FRAG_LORA_FC2);

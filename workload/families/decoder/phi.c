@@ -28,9 +28,9 @@ static block walk_gptj(frag_walk *at, const frag_network *of)
     next.k = frag_walk_linear(at, square, false, FRAG_LORA_K);
     next.v = frag_walk_linear(at, square, false, FRAG_LORA_V);
     next.q = frag_walk_linear(at, square, false, FRAG_LORA_Q);
-    next.out = frag_walk_linear(at, square, false, 0);
-    next.feed = frag_walk_linear(at, (frag_shape){of->inner, of->width}, true, 0);
-    next.back = frag_walk_linear(at, (frag_shape){of->width, of->inner}, true, 0);
+    next.out = frag_walk_linear(at, square, false, FRAG_LORA_OUT_PROJ);
+    next.feed = frag_walk_linear(at, (frag_shape){of->inner, of->width}, true, FRAG_LORA_FC_IN);
+    next.back = frag_walk_linear(at, (frag_shape){of->width, of->inner}, true, FRAG_LORA_FC_OUT);
     return next;
 }
 

@@ -89,6 +89,23 @@ static frag_tensor feed(frag_tape *tape, const block_call *call, frag_tensor x)
     return made;
 }
 
+/* torch.isfinite(hidden).all(), in fp16: (hidden == hidden) * (hidden.abs() != inf). All are. */
+static void see_finite(frag_tape *tape, frag_tensor hidden)
+{
+    const uint64_t count = frag_tape_count(tape, hidden);
+    if (frag_tape_dtype(tape, hidden) != FRAG_F16)
+        return;
+    frag_tensor absolute = frag_tape_empty(tape, count, FRAG_F16);
+    const frag_tensor parts[] = {absolute, frag_tape_empty(tape, count, FRAG_BOOL),
+                                 frag_tape_empty(tape, count, FRAG_BOOL)};
+    frag_tensor is_finite = frag_tape_empty(tape, count, FRAG_BOOL);
+    frag_tape_drop_all(tape, parts, sizeof parts / sizeof *parts);
+    frag_tensor all = frag_tape_empty(tape, 1, FRAG_BOOL);
+    frag_aten_reduce_buffers(tape, &(frag_reduction){1, count, true, 1});
+    frag_tape_drop(tape, is_finite);
+    frag_tape_drop(tape, all);
+}
+
 static frag_tensor run_block(frag_tape *tape, const void *context, frag_tensor input)
 {
     const block_call *call = context;
@@ -101,8 +118,11 @@ static frag_tensor run_block(frag_tape *tape, const void *context, frag_tensor i
         frag_tape_set(tape, &hidden,
                       join(tape, call->model, hidden,
                            attend(tape, call, &at->cross, hidden, call->encoded), &at->cross.norm));
-    frag_tape_set(tape, &hidden,
-                  join(tape, call->model, hidden, feed(tape, call, hidden), &at->norm));
+    frag_tensor residual = hidden;
+    hidden = join(tape, call->model, residual, feed(tape, call, residual), &at->norm);
+    if (!call->in.is_decoder)
+        see_finite(tape, hidden);
+    frag_tape_drop(tape, residual);
     return hidden;
 }
 
@@ -139,6 +159,7 @@ static frag_tensor embed(frag_tape *tape, const frag_model *model, const stack *
     const frag_network *of = &model->workload->network;
     names[0] = frag_aten_embedding(tape, model->parameters[0], ids, of->width);
     frag_tape_set(tape, &names[0], frag_aten_mul_scalar(tape, names[0]));
+    frag_model_require_inputs(tape, model, names[0]);
     uint64_t tokens = frag_tape_count(tape, ids) / batch->count;
     frag_tensor moved = count_positions(tape, batch, in->of.is_decoder, tokens, &names[2]);
     names[1] = frag_aten_embedding(tape, in->places, moved, of->width);

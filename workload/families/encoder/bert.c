@@ -81,7 +81,7 @@ static embeddings walk_embeddings(frag_walk *at, const frag_network *of)
     for (uint32_t i = 0; i < (has_types(of) ? 2 : 1); i++)
         frag_walk_buffer(at, of->positions, FRAG_I64);
     if (width != of->width || is_albert(of))
-        next.widen = frag_walk_linear(at, (frag_shape){of->width, width}, true, 0);
+        next.widen = frag_walk_linear(at, (frag_shape){of->width, width}, true, FRAG_LORA_REST);
     return next;
 }
 
@@ -147,7 +147,7 @@ static head walk_head(frag_walk *at, const frag_network *of)
     if (is_albert(of))
         next.last = frag_walk_norm(at, of->embedding_width);
     next.dense = frag_walk_linear(at, (frag_shape){embedding_width(of), of->width}, true,
-                                  is_distilled(of) ? 0 : FRAG_LORA_DENSE);
+                                  is_distilled(of) ? FRAG_LORA_REST : FRAG_LORA_DENSE);
     if (!is_albert(of))
         next.last = frag_walk_norm(at, of->width);
     if (of->is_head_first)

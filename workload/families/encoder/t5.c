@@ -54,7 +54,7 @@ static block walk_block(frag_walk *at, const frag_network *of, const stack *in, 
     if (of->is_gated)
         next.gate = frag_walk_linear(at, wide, false, FRAG_LORA_GATE);
     next.feed = frag_walk_linear(at, wide, false, FRAG_LORA_UP);
-    next.back = frag_walk_linear(at, (frag_shape){of->width, of->inner}, false, FRAG_LORA_DOWN);
+    next.back = frag_walk_exact_linear(at, (frag_shape){of->width, of->inner}, FRAG_LORA_DOWN);
     next.norm = walk_norm(at, of);
     return next;
 }

@@ -35,22 +35,25 @@ static embeddings walk_embeddings(frag_walk *at, const frag_network *of)
 
 static frag_encoder_layer walk_layer(frag_walk *at, const frag_network *of)
 {
+    static const frag_lora_target targets[] = {FRAG_LORA_Q, FRAG_LORA_K, FRAG_LORA_V};
     const frag_shape square = {of->width, of->width};
     frag_encoder_layer next = {.first = {0, 0}};
     for (uint32_t i = 0; i < 3; i++)
-        next.qkv[i] = frag_walk_linear(at, square, of->has_query_bias, 0);
-    next.out = frag_walk_linear(at, square, true, 0);
+        next.qkv[i] = frag_walk_linear(at, square, of->has_query_bias, targets[i]);
+    next.out = frag_walk_linear(at, square, true, FRAG_LORA_O);
     next.first = frag_walk_norm(at, of->width);
     next.second = frag_walk_norm(at, of->width);
-    next.feed = frag_walk_linear(at, (frag_shape){of->inner, of->width}, true, 0);
-    next.back = frag_walk_linear(at, (frag_shape){of->width, of->inner}, true, 0);
+    next.feed = frag_walk_linear(at, (frag_shape){of->inner, of->width}, true, FRAG_LORA_FC1);
+    next.back = frag_walk_linear(at, (frag_shape){of->width, of->inner}, true, FRAG_LORA_FC2);
     return next;
 }
 
 static head walk_head(frag_walk *at, const frag_network *of)
 {
     head next = {.last = frag_walk_norm(at, of->width)};
-    next.classes = frag_walk_linear(at, (frag_shape){of->classes, of->width}, true, 0);
+    const frag_shape shape = {of->classes, of->width};
+    next.classes = at->workload->lora_rank > 0 ? frag_walk_saved_linear(at, shape)
+                                               : frag_walk_linear(at, shape, true, 0);
     return next;
 }
 
@@ -81,6 +84,8 @@ static frag_tensor embed(frag_tape *tape, const frag_model *model, const embeddi
                                                     .is_turned = true});
     for (uint32_t i = 0; i < 2; i++)
         frag_tape_set(tape, &hidden, frag_aten_view(tape, hidden));
+    frag_tape_set_strided(tape, hidden); /* channels lie before tokens */
+    frag_model_require_inputs(tape, model, hidden);
     frag_tensor first = frag_aten_expand(tape, at->class_token, batch->count * of->width);
     /* In the type of the weights, which may be wider than autocast's. */
     frag_tape_set(tape, &hidden, frag_aten_cat(tape, first, hidden, model->dtype));
