@@ -390,16 +390,42 @@ static void describe_lora(const frag_fit_setting *setting, frag_text *text)
     frag_text_add(text, "adapters of rank %" PRIu64, setting->workload.lora_rank);
 }
 
+/* The layers, as their names: "all-linear", or a list. */
+static void add_targets(uint64_t targets, frag_text *text)
+{
+    const char *name = frag_workload_knob("lora_targets")->choices;
+    const char *between = ", target_modules=[";
+    for (uint64_t bit = 1; bit < FRAG_LORA_ALL && targets != FRAG_LORA_ALL; bit <<= 1) {
+        int length = (int)strcspn(name, "|");
+        if ((targets & bit) != 0) {
+            frag_text_add(text, "%s\"%.*s\"", between, length, name);
+            between = ", ";
+        }
+        name += length + 1;
+    }
+    if (targets == FRAG_LORA_ALL)
+        frag_text_add(text, ", target_modules=\"all-linear\"");
+    else if (targets != 0)
+        frag_text_add(text, "]");
+}
+
+static void add_lora_config(const frag_workload *workload, frag_text *text)
+{
+    bool is_saved = workload->network.family == FRAG_FAMILY_VIT;
+    frag_text_add(text, "LoraConfig(r=%" PRIu64, workload->lora_rank);
+    add_targets(workload->lora_targets, text);
+    frag_text_add(text, "%s)", is_saved ? ", modules_to_save=[\"classifier\"]" : "");
+}
+
 static void line_lora(const frag_fix_base *base, const frag_fit_setting *setting,
                       frag_fix_place place, frag_text *text)
 {
     (void)base;
-    if (place == FRAG_FIX_TORCH)
-        frag_text_add(text, "peft.get_peft_model(model, LoraConfig(r=%" PRIu64 "%s))",
-                      setting->workload.lora_rank,
-                      setting->workload.lora_targets == FRAG_LORA_ALL
-                          ? ", target_modules=\"all-linear\""
-                          : "");
+    if (place != FRAG_FIX_TORCH)
+        return;
+    frag_text_add(text, "peft.get_peft_model(model, ");
+    add_lora_config(&setting->workload, text);
+    frag_text_add(text, ")");
 }
 
 /* ---- weights of 4 bits: in training beside adapters and under autocast, as QLoRA has it */
@@ -442,9 +468,11 @@ static void line_quantise(const frag_fix_base *base, const frag_fit_setting *set
                       "load_in_4bit=True, bnb_4bit_quant_type=\"nf4\", "
                       "bnb_4bit_use_double_quant=True, bnb_4bit_compute_dtype=torch.%s))",
                       has_bf16 ? "bfloat16" : "float16");
-    else if (place == FRAG_FIX_TORCH && setting->workload.lora_rank > 0)
-        frag_text_add(text, "peft.get_peft_model(peft.prepare_model_for_kbit_training(model), "
-                            "LoraConfig(...))");
+    if (place != FRAG_FIX_TORCH || setting->workload.lora_rank == 0)
+        return;
+    frag_text_add(text, "peft.get_peft_model(peft.prepare_model_for_kbit_training(model), ");
+    add_lora_config(&setting->workload, text);
+    frag_text_add(text, ")");
 }
 
 /* ---- other optimizers */

@@ -17,8 +17,8 @@ typedef struct gallery_model {
     uint64_t tokens; /* 0: images */
 } gallery_model;
 
-/* peft names none for mixtures of experts. */
-#define MOE_ADAPTERS "run: {lora: {targets: [q_proj, v_proj]}}"
+/* peft names no layers for vit and mixtures of experts. */
+#define ADAPTERS "run: {lora: {targets: [q_proj, v_proj]}}"
 
 static const gallery_model models[] = {
     {"ResNet-50", "model: {family: resnet, classes: 1000}", 0},
@@ -26,7 +26,9 @@ static const gallery_model models[] = {
     {"DenseNet-121", "model: {family: densenet}", 0},
     {"EfficientNet-B0", "model: {family: efficientnet}", 0},
     {"ViT-L/16",
-     "model: {family: vit, layers: 24, heads: 16, width: 1024, inner: 4096, classes: 1000}", 0},
+     "model: {family: vit, layers: 24, heads: 16, width: 1024, inner: 4096, classes: 1000}\n"
+     ADAPTERS,
+     0},
     {"SD 1.5 U-Net", "model: {family: unet, text_width: 768}", 0},
     {"SDXL U-Net",
      "model: {family: unet, image: 128, channels: [320, 640, 1280], down_attention: [0, 1, 1], "
@@ -58,8 +60,8 @@ static const gallery_model models[] = {
      "model: {family: llama, vocabulary: 128256, positions: 131072, width: 8192, inner: 28672, "
      "layers: 80, heads: 64, key_heads: 8}",
      1024},
-    {"OLMoE 1B-7B", "model: {family: olmoe, inner: 1024}\n" MOE_ADAPTERS, 1024},
-    {"Mixtral 8x7B", "model: {family: mixtral}\n" MOE_ADAPTERS, 1024},
+    {"OLMoE 1B-7B", "model: {family: olmoe, inner: 1024}\n" ADAPTERS, 1024},
+    {"Mixtral 8x7B", "model: {family: mixtral}\n" ADAPTERS, 1024},
 };
 
 static const struct {
@@ -188,7 +190,7 @@ bool frag_gallery_print(frag_fitter *fitter, bool is_markdown, FILE *stream, fra
                 "full: AdamW, weights in fp32, autocast to bf16\n"
                 "cards: as an A100 of that size, 512 MiB of it for the context; images of "
                 "224 x 224 pixels, of SD 1.5 512 x 512, of SDXL and FLUX 1024 x 1024; adapters of "
-                "mixtures of experts beside queries and values\n");
+                "ViT and of mixtures of experts beside queries and values\n");
     return true;
 }
 

@@ -107,6 +107,7 @@ static void refuses_classes_that_make_no_sense(void **state)
     assert_true(small_world_refuses("size-class:classes=0", "0"));
     assert_true(small_world_refuses("size-class:classes=33", "33"));
     assert_true(small_world_refuses("size-class:classes=[1KiB,512]", "out of place"));
+    assert_true(small_world_refuses("size-class:classes=[512,1KiB,1KiB]", "out of place"));
     assert_true(small_world_refuses("size-class:classes=[700]", "out of place"));
     assert_true(small_world_refuses("size-class:classes=[]", ""));
     assert_true(small_world_refuses("size-class:classes=[512,1K]", "1K"));

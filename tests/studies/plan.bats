@@ -154,6 +154,13 @@ refuse() { # sentence, arguments
     [ "$weights" -gt $((blocks / 2 + blocks / 64 + 2 * 4 * 32000 * 1024)) ]
     [ "$weights" -lt $((blocks / 2 + blocks / 64 + 2 * 4 * 32000 * 1024 + 8 * 1024 * 1024)) ]
     ./fraglab plan "$out/llama.json" --gpu 80GiB --tokens 256 --explain quantize | grep -q 'bnb_4bit_quant_type="nf4"'
+    ./fraglab plan "$out/llama.json" --gpu 80GiB --tokens 256 --explain quantize | grep -Fq 'peft.prepare_model_for_kbit_training(model), LoraConfig(r=16))'
+    # Where peft has no layers for a family, they are named.
+    ./fraglab plan $models/vit-base.yaml --gpu 24GiB --explain lora |
+        grep -Fq 'peft.get_peft_model(model, LoraConfig(r=16, target_modules="all-linear", modules_to_save=["classifier"]))'
+    printf 'model: {family: mixtral, layers: 2}\nrun: {precision: bf16}\n' >"$out/experts.yaml"
+    ./fraglab plan "$out/experts.yaml" --gpu 24GiB --explain lora |
+        grep -Fq 'LoraConfig(r=16, target_modules=["q_proj", "k_proj", "v_proj", "o_proj"]))'
     run ./fraglab plan "$out/llama.json" --gpu 80GiB --task generate --format jsonl
     [ "$(field '[f["setting"] for f in p["fixes"] if f["fix"] == "quantize"]' <<<"$output")" = "['NF4']" ]
 }
@@ -298,6 +305,12 @@ for row in range(0, len(cells), 7):
         assert batches == sorted(batches), (cells[row], batches)
 assert any(cell["batch"]["fixed"] > cell["batch"]["as_is"] > 0 for cell in cells)
 END
+    # For people the same: a line for a model and task, "AS IT IS / WITH FIXES" for each card.
+    ./fraglab plan --table >"$out/table.txt"
+    [ "$(grep -c . "$out/table.txt")" -eq $(($(wc -l <"$out/table.jsonl") / 7 + 4)) ]
+    sed -n 2p "$out/table.txt" | grep -q '^model  *task  *each  *8 GiB  *12 GiB  *16 GiB  *24 GiB  *32 GiB  *48 GiB  *80 GiB$'
+    batch=$(grep '"GPT-2 small","task":"full"' "$out/table.jsonl" | sed -n 1p | field '"%d / %d" % (p["batch"]["as_is"], p["batch"]["fixed"])')
+    grep -q "^GPT-2 small  *full  *1024 tokens  *$batch " "$out/table.txt"
     # GPT-2 small, full, on 12 GiB: one cell by hand.
     batch=$(grep '"GPT-2 small","task":"full"' "$out/table.jsonl" | sed -n 2p | field 'p["batch"]["as_is"]')
     capacity=$(((12 * 1024 - 512) * 1024 * 1024))
