@@ -57,7 +57,7 @@ static bucket_list assign(const frag_tape *tape, const frag_tensor *tensors, uin
                           const uint64_t limits[2])
 {
     bucket_list list = {0};
-    open_bucket open[FRAG_BOOL + 1] = {{0}};
+    open_bucket open[FRAG_DTYPE_COUNT] = {{0}};
     for (uint32_t i = 0; i < count; i++) {
         frag_dtype dtype = frag_tape_dtype(tape, tensors[i]);
         open_bucket *at = &open[dtype];
@@ -67,7 +67,7 @@ static bucket_list assign(const frag_tape *tape, const frag_tensor *tensors, uin
         if (at->count * frag_dtype_bytes(dtype) >= limits[at->closed > 0])
             close_bucket(&list, at, dtype);
     }
-    for (uint32_t i = 0; i <= FRAG_BOOL; i++)
+    for (uint32_t i = 0; i < FRAG_DTYPE_COUNT; i++)
         if (open[i].count > 0)
             close_bucket(&list, &open[i], (frag_dtype)i);
     return list;

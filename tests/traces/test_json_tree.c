@@ -230,6 +230,7 @@ static void what_is_no_json_is_refused_with_its_offset(void **state)
         {"[] []", 3},
         {"{\"frames\": [[1}]}", 14},
         {"{\"frames\": [\"a", 14},
+        {"{\"frames\": [[1", 14},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         frag_pickle *tree = NULL;

@@ -227,6 +227,8 @@ KNOBS = [
     [{"task": "rlhf", "new_tokens": "5"}, {"task": "rlhf", "new_tokens": "7", "reward_model": "true"}, {"task": "rlhf", "new_tokens": "4", "reference": "false"}],
     [{"lora_rank": "8"}, {"lora_rank": "16", "lora_targets": "all-linear"}, {"lora_rank": "4", "lora_dropout": "0.1"}, {"lora_rank": "8", "lora_dora": "true"}],
     [{"precision": "amp-bf16", "lora_rank": "8", "lora_targets": "all-linear", "quantize": "nf4-double"}, {"precision": "amp-bf16", "lora_rank": "8", "quantize": "int8"}],
+    [{"precision": "bf16", "quantize": "nf4-double", "task": "evaluate"}, {"precision": "fp16", "quantize": "int8", "task": "generate", "new_tokens": "4"}],
+    [{"precision": "amp-fp16", "lora_rank": "4", "lora_targets": "q_proj,v_proj,query,value,query_key_value,q,v", "quantize": "nf4"}],
     [{"experts_implementation": "eager", "expert_shares": "3,1,2"}],
     [{"parallel": "ddp"}, {"parallel": "zero1"}, {"parallel": "ddp", "devices": "3"}],
     [{"parallel": "fsdp"}, {"parallel": "fsdp", "checkpoint": "blocks"}, {"parallel": "fsdp", "devices": "4"}, {"parallel": "fsdp", "reshard": "false"}],

@@ -79,6 +79,7 @@ if quantize != "none":  # weights of linear layers in 4 or 8 bits, those that lo
                 small = Linear4bit(weight.shape[1], weight.shape[0], bias=layer.bias is not None, compute_dtype=autocast or weights)
                 small.weight = Params4bit(weight, requires_grad=False, compress_statistics=quantize == "nf4-double", quant_type="nf4", module=small)
             small.bias = layer.bias
+            small.requires_grad_(False)
             setattr(parent, name, small)
     for place, layer in model.named_modules():
         if place.rpartition(".")[2] in (model._keep_in_fp32_modules or []):

@@ -10,14 +10,20 @@ void frag_model_build(frag_tape *tape, const frag_family *family, frag_model *mo
 
 void frag_model_require_inputs(frag_tape *tape, const frag_model *model, frag_tensor hidden)
 {
-    if (model->workload->lora_rank > 0 && frag_model_has_checkpoints(model))
+    const frag_workload *workload = model->workload;
+    if (workload->lora_rank > 0 && workload->checkpoint == FRAG_CHECKPOINT_BLOCKS &&
+        frag_tape_is_recording(tape))
         frag_tape_require_gradient(tape, hidden);
 }
 
 bool frag_model_has_checkpoints(const frag_model *model)
 {
-    return model->workload->checkpoint == FRAG_CHECKPOINT_BLOCKS &&
-           model->workload->task == FRAG_TASK_TRAIN;
+    const frag_workload *workload = model->workload;
+    /* diffusers asks whether gradients are wanted, transformers whether the model is trained. */
+    bool wants_gradients = frag_families[workload->network.family].is_diffusion &&
+                           workload->task == FRAG_TASK_EVALUATE && !workload->has_no_grad;
+    return workload->checkpoint == FRAG_CHECKPOINT_BLOCKS &&
+           (workload->task == FRAG_TASK_TRAIN || wants_gradients);
 }
 
 frag_tensor frag_model_call(frag_tape *tape, const frag_model *model, const frag_region_call *block,

@@ -512,7 +512,7 @@ void frag_model_free(frag_model *model);
 /* A block begins here, or the last one has ended. */
 void frag_model_mark_block(frag_model *model);
 /* Embeddings that gradients are wanted of, so that checkpointed blocks behind frozen weights have
- * some: enable_input_require_grads. */
+ * some: enable_input_require_grads. In evaluation too, where nothing is checkpointed. */
 void frag_model_require_inputs(frag_tape *tape, const frag_model *model, frag_tensor hidden);
 bool frag_model_has_checkpoints(const frag_model *model);
 /* In training a share of the numbers is dropped, where it is not 0. */

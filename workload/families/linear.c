@@ -46,7 +46,7 @@ frag_dtype frag_model_loaded_type(const frag_model *model)
 
 static bool is_frozen(const frag_model *model)
 {
-    return model->is_frozen || model->workload->lora_rank > 0 || is_quantised(model);
+    return model->is_frozen || model->workload->lora_rank > 0;
 }
 
 static frag_tensor add_loaded(frag_tape *tape, frag_model *model, frag_form form, bool is_kept)
@@ -236,7 +236,8 @@ frag_linear frag_walk_linear(frag_walk *at, frag_shape shape, bool has_bias, uin
     mark_part(at, next.part);
     if (has_bias) {
         next.packed.bias = at->at;
-        next.bias = frag_walk_parameter(at, (frag_shape){0, shape.rows});
+        next.bias = next.is_packed ? frag_walk_frozen(at, (frag_shape){0, shape.rows})
+                                   : frag_walk_parameter(at, (frag_shape){0, shape.rows});
         mark_part(at, next.part);
     }
     walk_adapters(at, shape, target, &next);

@@ -5,9 +5,14 @@
 /* numbers: batch, heads, key_heads, queries, keys, width, is_heads_first, value_width */
 static void set_shape(frag_node *node, const frag_attention_shape *shape)
 {
-    const uint64_t numbers[] = {shape->batch,          shape->heads,      shape->key_heads,
-                                shape->queries,        shape->keys,       shape->width,
-                                shape->is_heads_first, shape->value_width};
+    const uint64_t numbers[] = {shape->batch,
+                                shape->heads,
+                                shape->key_heads,
+                                shape->queries,
+                                shape->keys,
+                                shape->width,
+                                shape->is_heads_first | (uint64_t)shape->has_dropout << 1,
+                                shape->value_width};
     for (uint32_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         node->numbers[i] = numbers[i];
 }
@@ -21,7 +26,8 @@ static frag_attention_shape get_shape(const frag_node *node)
                                   .queries = of[3],
                                   .keys = of[4],
                                   .width = of[5],
-                                  .is_heads_first = of[6] != 0,
+                                  .is_heads_first = (of[6] & 1) != 0,
+                                  .has_dropout = (of[6] & 2) != 0,
                                   .value_width = of[7]};
 }
 
@@ -248,8 +254,10 @@ typedef struct backward_kernel {
     bool keeps_key_sums;
 } backward_kernel;
 
-/* The first one whose shared memory the card has. */
-static backward_kernel find_kernel(const frag_tape_card *card, uint64_t width, bool is_half)
+/* The first one whose shared memory the card has. One of heads up to 96 wide is for two cards and
+ * no dropout. */
+static backward_kernel find_kernel(const frag_tape_card *card, uint64_t width, bool is_half,
+                                   bool has_dropout)
 {
     bool is_large = card->capability == 80 || card->capability == 90 || card->capability / 10 == 10;
     if (width <= 64 || (!is_half && !is_large))
@@ -260,7 +268,8 @@ static backward_kernel find_kernel(const frag_tape_card *card, uint64_t width, b
         return (backward_kernel){128, 64, true};
     if (is_large)
         return (backward_kernel){128, 128, false};
-    bool is_narrow = width <= 96 && card->capability < 120;
+    bool is_narrow =
+        width <= 96 && !has_dropout && (card->capability == 86 || card->capability == 89);
     return card->capability < 80 || is_narrow ? (backward_kernel){128, 64, false}
                                               : (backward_kernel){64, 64, true};
 }
@@ -302,7 +311,7 @@ static void efficient_backward(frag_tape *tape, frag_node *node, const frag_tens
         out[3] = mask_gradient(tape, &shape, dtype);
     frag_tensor delta = make_delta(tape, &shape, dtype);
     const backward_kernel kernel =
-        find_kernel(frag_tape_get_card(tape), widest(&shape), dtype != FRAG_F32);
+        find_kernel(frag_tape_get_card(tape), widest(&shape), dtype != FRAG_F32, shape.has_dropout);
     frag_tensor workspace = frag_tape_empty(tape, count_backward_bytes(&shape, &kernel), FRAG_BOOL);
     frag_tape_drop(tape, delta);
     frag_tape_drop(tape, workspace);

@@ -58,7 +58,7 @@ static frag_tensor quantise(frag_tape *tape, frag_tensor x, uint64_t rows, bool 
 {
     uint64_t count = frag_tape_count(tape, x);
     *scales = frag_tape_empty(tape, rows, FRAG_F32);
-    frag_tensor made = frag_tape_empty(tape, count, FRAG_BOOL);
+    frag_tensor made = frag_tape_empty(tape, count, FRAG_I8);
     if (is_input) {
         frag_tensor positive = frag_tape_empty(tape, count, FRAG_F16);
         frag_tensor is_outlier = frag_tape_empty(tape, count, FRAG_BOOL);
@@ -170,7 +170,7 @@ frag_tensor frag_aten_pack(frag_tape *tape, const frag_aten_packed *of, bool is_
     uint64_t blocks = count_blocks(of);
     frag_tensor weight = frag_tape_empty(tape, of->rows * of->columns, of->dtype);
     frag_tensor scales = frag_tape_empty(tape, blocks, FRAG_F32);
-    frag_tensor packed = frag_tape_empty(tape, (of->rows * of->columns + 1) / 2, FRAG_BOOL);
+    frag_tensor packed = frag_tape_empty(tape, (of->rows * of->columns + 1) / 2, FRAG_I8);
     (void)frag_tape_empty(tape, CODE, FRAG_F32);
     frag_tensor sizes = frag_tape_empty(tape, CODE, FRAG_F32);
     frag_tensor largest = frag_tape_empty(tape, 1, FRAG_F32);
@@ -183,7 +183,7 @@ frag_tensor frag_aten_pack(frag_tape *tape, const frag_aten_packed *of, bool is_
         if (is_first) /* kept by the library */
             (void)frag_tape_empty(tape, MAP, FRAG_F32);
         (void)frag_tape_empty(tape, (blocks + MAP - 1) / MAP, FRAG_F32);
-        (void)frag_tape_empty(tape, blocks, FRAG_BOOL);
+        (void)frag_tape_empty(tape, blocks, FRAG_I8);
         (void)frag_tape_empty(tape, MAP, FRAG_F32);
         frag_tape_drop(tape, moved);
         frag_tape_drop(tape, scales);

@@ -23,6 +23,8 @@ typedef enum frag_dtype {
     FRAG_I64,
     FRAG_I32,
     FRAG_BOOL,
+    FRAG_I8, /* and 8 bits without a sign */
+    FRAG_DTYPE_COUNT,
 } frag_dtype;
 
 /* What sizes depend on besides the model. */

@@ -124,8 +124,9 @@ void frag_tape_turn_kind(frag_tape *tape, frag_tensor id, frag_request_kind kind
 /* ---- tensors */
 uint64_t frag_dtype_bytes(frag_dtype dtype)
 {
-    static const uint8_t bytes[] = {[FRAG_F32] = 4, [FRAG_F16] = 2, [FRAG_BF16] = 2,
-                                    [FRAG_I64] = 8, [FRAG_I32] = 4, [FRAG_BOOL] = 1};
+    static const uint8_t bytes[] = {
+        [FRAG_F32] = 4, [FRAG_F16] = 2,  [FRAG_BF16] = 2, [FRAG_I64] = 8,
+        [FRAG_I32] = 4, [FRAG_BOOL] = 1, [FRAG_I8] = 1};
     return bytes[dtype];
 }
 
