@@ -17,7 +17,7 @@ options() {
     local count=0 name config card rest
     zstd -dqc tests/data/workloads/lists.tar.zst | tar -xf - -C "$out"
     while read -r name config card rest; do
-        [[ $name == tiny-* ]] || continue
+        [ -e "$out/$name.list" ] || continue
         # shellcheck disable=SC2046,SC2086
         ./fraglab trace generate "$here/models/$config" --gpu "$card" $(options $rest) --to text -f -o "$out/made.txt"
         run python3 "$here/compare.py" row "$name" "$out/$name.list" "$out/made.txt"
@@ -34,7 +34,7 @@ options() {
             count=$((count + 1))
         done
     done <$here/cases
-    [ "$count" -ge 125 ]
+    [ "$count" -ge 90 ]
 }
 
 @test "what else was equal to a dry run has the sum of its requests" {
@@ -49,7 +49,7 @@ options() {
         [ "$output" = "$sum" ]
         count=$((count + 1))
     done <tests/data/workloads/sums.txt
-    [ "$count" -ge 255 ]
+    [ "$count" -ge 290 ]
 }
 
 @test "chunks of a loss need no gradient where nothing does" {
