@@ -42,18 +42,19 @@ if parallel not in ("none", "dp"):
     torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     torch.distributed.init_process_group("nccl")
 quantize = knobs.get("quantize", "none")
+loaded = weights if quantize == "none" else autocast or weights
 experts = {key: knobs[key] for key in ("experts_implementation",) if key in knobs}
 if is_diffused:
     from diffusers import FluxTransformer2DModel, UNet2DConditionModel
 
     with torch.device("meta"):
-        model = (FluxTransformer2DModel if is_flux else UNet2DConditionModel).from_config(settings).to(weights)
+        model = (FluxTransformer2DModel if is_flux else UNet2DConditionModel).from_config(settings).to(loaded)
     model = model.to_empty(device="cpu")
 elif is_plain:
     model = networks.build(config).to(weights)
 else:
     with init.no_init_weights():
-        model = kind.from_config(config, dtype=weights if quantize == "none" else autocast or weights, **experts)
+        model = kind.from_config(config, dtype=loaded, **experts)
     model.tie_weights()
 if knobs.get("checkpoint", "none") == "blocks" and is_diffused:
     model.enable_gradient_checkpointing()
@@ -66,7 +67,8 @@ if quantize != "none":  # weights of linear layers in 4 or 8 bits, those that lo
     from transformers.quantizers.base import get_keys_to_not_convert
     from transformers.quantizers.quantizers_utils import should_convert_module
 
-    kept = [*get_keys_to_not_convert(model), *(model._keep_in_fp32_modules or [])]
+    exact = model._keep_in_fp32_modules or []
+    kept = [*([] if is_diffused else get_keys_to_not_convert(model)), *exact]
     for place, parent in list(model.named_modules()):
         for name, layer in list(parent.named_children()):
             if type(layer) not in (torch.nn.Linear, Conv1D) or not should_convert_module(f"{place}.{name}" if place else name, kept):
@@ -82,12 +84,12 @@ if quantize != "none":  # weights of linear layers in 4 or 8 bits, those that lo
             small.requires_grad_(False)
             setattr(parent, name, small)
     for place, layer in model.named_modules():
-        if place.rpartition(".")[2] in (model._keep_in_fp32_modules or []):
+        if place.rpartition(".")[2] in exact:
             layer.float()
     model.cuda()
     model.is_loaded_in_4bit, model.is_loaded_in_8bit = quantize != "int8", quantize == "int8"
 if quantize != "none" and int(knobs.get("lora_rank", 0)) > 0:
-    model = prepare_model_for_kbit_training(model, knobs.get("checkpoint", "none") == "blocks", {"use_reentrant": False})
+    model = prepare_model_for_kbit_training(model, knobs.get("checkpoint", "none") == "blocks" and not is_diffused, {"use_reentrant": False})
 if knobs.get("checkpoint", "none") == "blocks" and not is_diffused:  # peft has switched on all of them
     blocks = [module for module in model.modules() if isinstance(module, GradientCheckpointingLayer)]
     for i, block in enumerate(blocks):

@@ -129,7 +129,8 @@ static frag_tensor lay_weight(frag_tape *tape, const frag_aten_convolution *of, 
 static void convolution_backward(frag_tape *tape, frag_node *node, const frag_tensor *in,
                                  frag_tensor *out)
 {
-    const frag_aten_convolution of = get_convolution(node);
+    frag_aten_convolution of = get_convolution(node);
+    of.has_gaps = of.has_gaps && frag_tape_is_view(tape, in[0]); /* a cast lies in one piece */
     frag_dtype dtype = frag_tape_dtype(tape, in[0]);
     uint64_t count = frag_tape_count(tape, in[0]);
     if ((node->numbers[FLAGS] & OWN) != 0 &&

@@ -121,15 +121,19 @@ static void turn_bias(frag_tape *tape, frag_tensor *bias, frag_dtype dtype)
     frag_tape_note_once(tape);
 }
 
-/* The input is an attribute of the node and no saved tensor: it stays as long as the graph. */
+/* The input, rows one behind the other, is an attribute of the node and no saved tensor: it stays
+ * as long as the graph. */
 static frag_tensor linear_int8(frag_tape *tape, frag_tensor x, const frag_aten_packed *of)
 {
     turn_bias(tape, of->bias, frag_tape_dtype(tape, x));
     bool was_recording = frag_tape_set_recording(tape, false);
-    frag_tensor made = multiply_int8(tape, x, of);
+    frag_tensor rows =
+        frag_tape_is_strided(tape, x) ? frag_tape_empty_like(tape, x) : frag_tape_keep(tape, x);
+    frag_tensor made = multiply_int8(tape, rows, of);
     frag_tape_set_recording(tape, was_recording);
     frag_node *node = frag_tape_record(tape, int8_backward, &x, 1, &made, 1);
-    frag_tape_hold(tape, node, x);
+    frag_tape_hold(tape, node, rows);
+    frag_tape_drop(tape, rows);
     node->numbers[0] = of->rows;
     node->numbers[1] = of->columns;
     node->numbers[2] = of->images;

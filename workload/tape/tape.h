@@ -177,6 +177,8 @@ void frag_tape_drop_all(frag_tape *tape, const frag_tensor *tensors,
 /* name = value, as Python does it: the old value goes after the new one is there. */
 void frag_tape_set(frag_tape *tape, frag_tensor *name, frag_tensor value);
 void frag_tape_clear(frag_tape *tape, frag_tensor *name); /* del name */
+/* Is it a view of another? */
+bool frag_tape_is_view(const frag_tape *tape, frag_tensor tensor);
 /* Is this the only reference to the only tensor on its storage? */
 bool frag_tape_is_sole(const frag_tape *tape, frag_tensor tensor);
 bool frag_tape_is_last(const frag_tape *tape, frag_tensor tensor); /* to the tensor alone */

@@ -351,6 +351,11 @@ void frag_tape_set_strided(frag_tape *tape, frag_tensor id)
     tape->tensors[id].is_strided = true;
 }
 
+bool frag_tape_is_view(const frag_tape *tape, frag_tensor id)
+{
+    return tape->tensors[id].base != 0;
+}
+
 bool frag_tape_is_strided(const frag_tape *tape, frag_tensor id)
 {
     return tape->tensors[id].is_strided;

@@ -49,7 +49,7 @@ static uint64_t channels_of(const frag_network *of)
 /* ---- parameters */
 static frag_linear walk_linear(frag_walk *at, uint64_t in, uint64_t out, uint64_t target)
 {
-    return frag_walk_linear(at, (frag_shape){out, in}, true, target);
+    return frag_walk_linear(at, (frag_shape){out, in}, true, target != 0 ? target : FRAG_LORA_REST);
 }
 
 static attention walk_norms(frag_walk *at, const frag_network *of)
@@ -320,8 +320,12 @@ static frag_tensor attend(frag_tape *tape, const pass *in, frag_tensor qkv[3], b
                                         .keys = tokens,
                                         .width = in->of->head_width};
     frag_tensor made = frag_aten_attention(tape, qkv, &shape);
+    /* The gradient of a cast lies in one piece. */
+    const frag_dtype dtype = frag_tape_dtype(tape, qkv[0]);
+    bool is_copied = is_apart && frag_tape_dtype(tape, made) == dtype;
     frag_tape_set(tape, &made,
-                  is_apart ? frag_aten_view_copied(tape, made) : frag_aten_view(tape, made));
+                  is_copied ? frag_aten_view_copied(tape, made) : frag_aten_view(tape, made));
+    frag_tape_set(tape, &made, frag_tape_to(tape, made, dtype));
     return made;
 }
 

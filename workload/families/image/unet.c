@@ -62,7 +62,7 @@ static convolution walk_convolution(frag_walk *at, convolution next)
 
 static frag_linear walk_linear(frag_walk *at, uint64_t in, uint64_t out)
 {
-    return frag_walk_linear(at, (frag_shape){out, in}, true, 0);
+    return frag_walk_linear(at, (frag_shape){out, in}, true, FRAG_LORA_REST);
 }
 
 static resnet walk_resnet(frag_walk *at, uint64_t in, uint64_t out)
@@ -362,6 +362,7 @@ static frag_tensor attend(frag_tape *tape, const block_call *call, const attenti
     };
     frag_tensor made = frag_aten_attention(tape, qkv, &shape);
     frag_tape_set(tape, &made, frag_aten_view(tape, made));
+    frag_tape_set(tape, &made, frag_tape_to(tape, made, frag_tape_dtype(tape, qkv[0])));
     frag_tape_set(tape, &made, frag_walk_apply(tape, made, &at->out));
     frag_tape_set(tape, &made, frag_aten_mul_scalar(tape, made));
     frag_tape_drop_all(tape, qkv, 3);
@@ -416,13 +417,19 @@ static frag_tensor call_resnet(frag_tape *tape, const pass *in, const resnet *at
 static frag_tensor enter(frag_tape *tape, const pass *in, const transformer *at, frag_picture x)
 {
     bool is_linear = in->model->workload->network.is_linear;
-    frag_picture hidden = {normalise(tape, in, &at->before, x.pixels, is_linear && is_several(in)),
-                           x.side};
+    /* Gradients of one image come from a plain layer as the norm wants them. */
+    bool is_turned = is_linear && (is_several(in) || at->enter_linear.is_packed);
+    frag_picture hidden = {normalise(tape, in, &at->before, x.pixels, is_turned), x.side};
     if (!is_linear)
         frag_tape_set(tape, &hidden.pixels, convolve(tape, in, &at->enter, hidden, false));
     for (uint32_t i = 0; i < 2; i++)
         frag_tape_set(tape, &hidden.pixels, frag_aten_view(tape, hidden.pixels));
-    if (is_linear) {
+    if (at->enter_linear.is_packed) {
+        if (is_several(in))
+            frag_tape_set_strided(tape, hidden.pixels);
+        frag_tape_set(tape, &hidden.pixels,
+                      frag_walk_apply(tape, hidden.pixels, &at->enter_linear));
+    } else if (is_linear) {
         const frag_tensor layer[] = {at->enter_linear.weight, at->enter_linear.bias};
         frag_tape_set(tape, &hidden.pixels,
                       frag_aten_linear_apart(tape, hidden.pixels, layer, at->width, in->count));
