@@ -412,8 +412,9 @@ static void add_targets(uint64_t targets, frag_text *text)
 static void add_lora_config(const frag_workload *workload, frag_text *text)
 {
     bool is_saved = workload->network.family == FRAG_FAMILY_VIT;
+    bool has_default = !frag_families[workload->network.family].is_diffusion; /* in peft */
     frag_text_add(text, "LoraConfig(r=%" PRIu64, workload->lora_rank);
-    add_targets(workload->lora_targets, text);
+    add_targets(has_default ? workload->lora_targets : frag_workload_lora_targets(workload), text);
     frag_text_add(text, "%s)", is_saved ? ", modules_to_save=[\"classifier\"]" : "");
 }
 
@@ -470,7 +471,9 @@ static void line_quantise(const frag_fix_base *base, const frag_fit_setting *set
                       has_bf16 ? "bfloat16" : "float16");
     if (place != FRAG_FIX_TORCH || setting->workload.lora_rank == 0)
         return;
-    frag_text_add(text, "peft.get_peft_model(peft.prepare_model_for_kbit_training(model), ");
+    bool is_diffusion = frag_families[setting->workload.network.family].is_diffusion;
+    frag_text_add(text, "peft.get_peft_model(peft.prepare_model_for_kbit_training(model%s), ",
+                  is_diffusion ? ", use_gradient_checkpointing=False" : "");
     add_lora_config(&setting->workload, text);
     frag_text_add(text, ")");
 }
