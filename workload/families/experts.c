@@ -186,14 +186,25 @@ static frag_routing route(frag_tape *tape, const frag_network *of, const frag_ex
     return made;
 }
 
-/* act(gate) * up, of both halves */
+/* act(gate) * up, of both halves of each row */
+static frag_tensor multiply_gate(frag_tape *tape, const frag_network *of,
+                                 const frag_tensor parts[2])
+{
+    for (uint32_t i = 0; i < 2; i++)
+        frag_tape_set_strided(tape, parts[i]);
+    frag_family_will_save(tape, parts[0]);
+    frag_tensor active = frag_family_activate(tape, parts[0], (frag_activation)of->activation);
+    frag_family_will_save(tape, parts[1]);
+    frag_tensor made = frag_aten_mul(tape, active, parts[1]);
+    frag_tape_drop(tape, active);
+    return made;
+}
+
 static frag_tensor apply_gate(frag_tape *tape, const frag_network *of, frag_tensor both)
 {
     frag_tensor parts[2];
     frag_aten_split(tape, both, parts, 2);
-    frag_tensor active = frag_family_activate(tape, parts[0], (frag_activation)of->activation);
-    frag_tensor made = frag_aten_mul(tape, active, parts[1]);
-    frag_tape_drop(tape, active);
+    frag_tensor made = multiply_gate(tape, of, parts);
     frag_tape_drop(tape, parts[0]);
     frag_tape_drop(tape, parts[1]);
     return made;
@@ -350,9 +361,7 @@ static void run_expert(frag_tape *tape, const frag_network *of, const frag_exper
     frag_tape_drop(tape, both);
     for (uint32_t i = 0; i < 2; i++)
         frag_tape_set(tape, &names->parts[i], parts[i]);
-    frag_tensor active = frag_family_activate(tape, parts[0], (frag_activation)of->activation);
-    frag_tape_set(tape, &names->hidden, frag_aten_mul(tape, active, parts[1]));
-    frag_tape_drop(tape, active);
+    frag_tape_set(tape, &names->hidden, multiply_gate(tape, of, parts));
     weight = frag_aten_slice(tape, at->down, of->expert_inner * of->width);
     frag_tape_set(tape, &names->hidden,
                   frag_aten_linear(tape, names->hidden, weight, 0, of->width));

@@ -272,14 +272,29 @@ static void save_grouped(frag_tape *tape, frag_node *node, frag_tensor x, frag_t
     frag_tape_save(tape, node, frag_tape_needs_gradient(tape, weight) ? x : 0);
 }
 
+/* The matrices are given turned around. */
+static void will_save_turned(frag_tape *tape, frag_tensor x, frag_tensor weight)
+{
+    if (!frag_tape_needs_gradient(tape, x))
+        return;
+    frag_tensor turned = frag_tape_view(tape, weight, frag_tape_count(tape, weight));
+    frag_tape_set_strided(tape, turned);
+    frag_tape_will_save(tape, turned);
+    frag_tape_drop(tape, turned);
+}
+
 frag_tensor frag_aten_grouped_mm(frag_tape *tape, frag_tensor x, frag_tensor weight,
                                  frag_tensor offsets, const frag_matrix_shape *shape)
 {
     bool is_fallback = frag_tape_get_card(tape)->capability < 80;
     frag_dtype dtype = frag_tape_dtype(tape, x);
     uint64_t count = shape->rows * shape->columns;
+    if (!is_fallback)
+        will_save_turned(tape, x, weight);
     frag_tensor made =
         frag_tape_empty(tape, is_fallback ? count : align(count, shape->columns, dtype), dtype);
+    if (is_fallback) /* a function in Python */
+        will_save_turned(tape, x, weight);
     use_grouped(tape, dtype, frag_tape_count(tape, offsets));
     frag_node *node = frag_tape_record(tape, is_fallback ? fallback_backward : grouped_backward,
                                        (frag_tensor[]){x, weight}, 2, &made, 1);

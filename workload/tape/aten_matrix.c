@@ -148,6 +148,8 @@ frag_tensor frag_aten_linear_flat(frag_tape *tape, frag_tensor x, const frag_ten
     frag_tensor weight = frag_tape_cast(tape, of[0]);
     frag_tensor typed = frag_tape_cast(tape, x);
     frag_tensor turned = frag_aten_view(tape, weight);
+    if (columns > 1)
+        frag_tape_set_strided(tape, turned);
     frag_tensor made = bias != 0 ? addmm(tape, bias, typed, turned, columns, false)
                                  : mm(tape, typed, turned, columns);
     frag_tape_drop(tape, turned);
@@ -168,6 +170,7 @@ frag_tensor frag_aten_linear_apart(frag_tape *tape, frag_tensor x, const frag_te
     bool is_folded = images > 1 && frag_tape_needs_gradient(tape, weight);
     frag_tensor flat = is_folded ? frag_aten_contiguous(tape, typed) : frag_aten_view(tape, typed);
     frag_tensor turned = frag_aten_view(tape, weight);
+    frag_tape_set_strided(tape, turned);
     frag_tensor made = frag_aten_unsafe_view(tape, mm(tape, flat, turned, columns));
     frag_tape_drop(tape, turned);
     frag_tape_drop(tape, flat);
