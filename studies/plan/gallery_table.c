@@ -26,8 +26,8 @@ static const gallery_model models[] = {
     {"DenseNet-121", "model: {family: densenet}", 0},
     {"EfficientNet-B0", "model: {family: efficientnet}", 0},
     {"ViT-L/16",
-     "model: {family: vit, layers: 24, heads: 16, width: 1024, inner: 4096, classes: 1000}\n"
-     ADAPTERS,
+     "model: {family: vit, layers: 24, heads: 16, width: 1024, inner: 4096, classes: "
+     "1000}\n" ADAPTERS,
      0},
     {"SD 1.5 U-Net", "model: {family: unet, text_width: 768}", 0},
     {"SDXL U-Net",

@@ -187,7 +187,7 @@ refuse() { # sentence; the file's text is on stdin
 }
 
 targets="q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj, qkv_proj, gate_up_proj, c_attn, c_proj, c_fc, query, key, value, dense"
-targets+=", q_lin, k_lin, v_lin, out_lin, lin1, lin2, query_key_value, dense_h_to_4h, dense_4h_to_h, to_q, to_k, to_v, to_out.0, fc1, fc2, Wqkv, Wi, Wo"
+targets+=", q_lin, k_lin, v_lin, out_lin, lin1, lin2, query_key_value, dense_h_to_4h, dense_4h_to_h, to_q, to_k, to_v, to_out.0, fc1, fc2, Wqkv, Wi, Wo, out_proj, fc_in, fc_out"
 
 @test "bad input is refused with its place, what was found and what would be right" {
     printf 'model:\n  family: gpt2\n  layer: 2\n' | refuse ":3:3: unknown key 'layer'; did you mean layers"
