@@ -235,7 +235,7 @@ targets+=", q_lin, k_lin, v_lin, out_lin, lin1, lin2, query_key_value, dense_h_t
     printf 'model: {family: phi3}\nrun: {lora: {rank: 8}}\n' |
         refuse ": lora_targets names no layer of the network; expected some of o_proj, down_proj, qkv_proj, gate_up_proj and all-linear"
     printf 'model: {family: opt}\nrun: {lora: {rank: 8, targets: [o_proj]}}\n' |
-        refuse ": lora_targets names no layer of the network; expected some of q_proj, k_proj, v_proj, fc1, fc2 and all-linear"
+        refuse ": lora_targets names no layer of the network; expected some of q_proj, k_proj, v_proj, fc1, fc2, out_proj and all-linear"
     printf 'model: {family: starcoder2}\nrun: {lora: {rank: 8}}\n' |
         refuse ": lora_targets names no layer of the network; expected some of q_proj, k_proj, v_proj, o_proj, c_proj, c_fc and all-linear"
     printf '{"model_type": "phi", "qk_layernorm": true}' |
