@@ -298,7 +298,9 @@ targets+=", q_lin, k_lin, v_lin, out_lin, lin1, lin2, query_key_value, dense_h_t
         refuse ": quantize is given; weights of 4 or 8 bits are not described for falcon"
     printf 'model: {family: vit}\nrun: {tokens: 64}\n' | refuse ": tokens is given, and vit reads images; expected the model's image"
     printf 'model: {family: vit, image: 64, patch: 65}\n' | refuse ": patch is 65; expected at most image, 64"
-    printf 'model: {family: vit}\nrun: {lora: {rank: 8}}\n' | refuse ": lora_rank is 8; adapters of vit are not described"
+    printf 'model: {family: convnext}\nrun: {lora: {rank: 8}}\n' | refuse ": lora_rank is 8; adapters of convnext are not described"
+    printf 'model: {family: vit}\nrun: {lora: {rank: 8}}\n' |
+        refuse ": lora_targets names no layer of the network; expected some of q_proj, k_proj, v_proj, o_proj, fc1, fc2 and all-linear"
     printf 'model: {family: resnet}\nrun: {checkpoint: blocks}\n' |
         refuse ": checkpoint is blocks, and resnet has no blocks for it; expected none"
     printf 'model: {family: resnet, depths: [1, 2]}\n' |
