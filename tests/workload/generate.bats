@@ -324,7 +324,7 @@ targets+=", q_lin, k_lin, v_lin, out_lin, lin1, lin2, query_key_value, dense_h_t
     printf 'model: {family: whisper}\nrun: {batch: 50000}\n' | refuse ": a batch has 75000000 tokens; expected at most 67108864"
     printf 'model: {family: whisper}\nrun: {parallel: fsdp}\n' | refuse ": parallel is fsdp; it is described for models of one row of blocks, not for whisper"
     printf 'model: {family: whisper}\nrun: {lora: {rank: 4}}\n' |
-        refuse ": lora_targets names no layer of the network; expected some of q_proj, k_proj, v_proj, fc1, fc2 and all-linear"
+        refuse ": lora_targets names no layer of the network; expected some of q_proj, k_proj, v_proj, fc1, fc2, out_proj and all-linear"
     printf '{"model_type": "whisper", "apply_spec_augment": true}' | refuse ": 'apply_spec_augment' is true; expected false: nothing else is described"
     printf '{"model_type": "whisper", "decoder_layerdrop": 0.1}' | refuse ": 'decoder_layerdrop' is 0.1; expected 0: nothing else is described"
     printf 'model: {family: mnasnet, alpha: 0}\n' | refuse ":1:33: alpha is '0'; expected a number 0.01 to 100"
