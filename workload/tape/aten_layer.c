@@ -268,7 +268,8 @@ static void layer_norm_backward(frag_tape *tape, frag_node *node, const frag_ten
 {
     uint64_t count = frag_tape_count(tape, in[0]);
     frag_norm_layout layout = (frag_norm_layout)node->numbers[2];
-    bool is_turned = layout == FRAG_NORM_TURNED || layout == FRAG_NORM_TURNED_BOTH;
+    bool is_turned = (layout == FRAG_NORM_TURNED || layout == FRAG_NORM_TURNED_BOTH) &&
+                     node->host_counts[0] == 0; /* what comes back lies in one piece */
     bool is_copied = layout == FRAG_NORM_GAPS || layout == FRAG_NORM_TURNED_BOTH;
     frag_tensor laid = is_turned ? frag_tape_empty(tape, count, node->dtypes[0]) : 0;
     if (node->edges[0].node != 0)
@@ -289,6 +290,11 @@ static frag_tensor layer_norm(frag_tape *tape, frag_tensor x, const frag_pair *o
     frag_tensor typed = is_cast ? frag_tape_to(tape, x, FRAG_F32) : frag_tape_keep(tape, x);
     uint64_t count = frag_tape_count(tape, typed);
     frag_dtype dtype = frag_tape_dtype(tape, typed);
+    bool is_saved = frag_tape_needs_gradient(tape, typed) || frag_tape_needs_gradient(tape, weight);
+    if (frag_tape_is_strided(tape, x))
+        frag_tape_set_strided(tape, typed);
+    if (is_saved)
+        frag_tape_will_save(tape, typed);
     frag_tensor laid = layout != FRAG_NORM_PLAIN ? frag_tape_empty(tape, count, dtype) : 0;
     frag_tensor made = frag_tape_empty(tape, count, dtype);
     frag_tensor mean = frag_tape_empty(tape, count / width, FRAG_F32);

@@ -82,6 +82,8 @@ static frag_tensor mm(frag_tape *tape, frag_tensor x, frag_tensor weight, uint64
     uint64_t rows = frag_tape_count(tape, x) / inner;
     if (frag_tape_needs_gradient(tape, x))
         frag_tape_will_save(tape, weight);
+    if (frag_tape_needs_gradient(tape, weight))
+        frag_tape_will_save(tape, x);
     return multiply(tape, (frag_tensor[]){x, weight}, rows * columns, mm_backward);
 }
 
@@ -169,6 +171,8 @@ frag_tensor frag_aten_linear_apart(frag_tape *tape, frag_tensor x, const frag_te
      * image is multiplied as it lies. */
     bool is_folded = images > 1 && frag_tape_needs_gradient(tape, weight);
     frag_tensor flat = is_folded ? frag_aten_contiguous(tape, typed) : frag_aten_view(tape, typed);
+    if (!is_folded && frag_tape_is_strided(tape, x))
+        frag_tape_set_strided(tape, flat);
     frag_tensor turned = frag_aten_view(tape, weight);
     frag_tape_set_strided(tape, turned);
     frag_tensor made = frag_aten_unsafe_view(tape, mm(tape, flat, turned, columns));

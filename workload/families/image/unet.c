@@ -349,9 +349,12 @@ static frag_tensor attend(frag_tape *tape, const block_call *call, const attenti
     frag_tensor qkv[3];
     for (uint32_t i = 0; i < 3; i++)
         qkv[i] = frag_walk_apply(tape, from[i], layers[i]);
+    /* What comes back from the host has heads before tokens, and so have gradients of it. */
+    bool is_laid = frag_tape_saves_on_host(tape) && call->heads > 1 &&
+                   frag_aten_is_flash(tape, frag_tape_dtype(tape, qkv[0]));
     for (uint32_t i = 0; i < 3; i++)
-        qkv[i] = frag_walk_split_heads(tape, qkv[i],
-                                       frag_aten_is_turned(tape, qkv[i], i, call->in.count));
+        qkv[i] = frag_walk_split_heads(
+            tape, qkv[i], is_laid || frag_aten_is_turned(tape, qkv[i], i, call->in.count));
     const frag_attention_shape shape = {
         .batch = call->in.count,
         .heads = call->heads,
@@ -376,7 +379,11 @@ static frag_tensor feed(frag_tape *tape, const block *at, frag_tensor x)
     frag_tensor parts[2];
     frag_aten_split(tape, both, parts, 2);
     frag_tape_drop(tape, both);
+    for (uint32_t i = 0; i < 2; i++)
+        frag_tape_set_strided(tape, parts[i]); /* halves of each row */
+    frag_family_will_save(tape, parts[1]);
     frag_tensor gate = frag_aten_gelu(tape, parts[1]);
+    frag_family_will_save(tape, parts[0]);
     frag_tensor made = frag_aten_mul(tape, parts[0], gate);
     frag_tape_drop(tape, gate);
     frag_tape_drop(tape, parts[0]);
@@ -424,9 +431,9 @@ static frag_tensor enter(frag_tape *tape, const pass *in, const transformer *at,
         frag_tape_set(tape, &hidden.pixels, convolve(tape, in, &at->enter, hidden, false));
     for (uint32_t i = 0; i < 2; i++)
         frag_tape_set(tape, &hidden.pixels, frag_aten_view(tape, hidden.pixels));
+    if (!at->enter_linear.is_packed || is_several(in))
+        frag_tape_set_strided(tape, hidden.pixels);
     if (at->enter_linear.is_packed) {
-        if (is_several(in))
-            frag_tape_set_strided(tape, hidden.pixels);
         frag_tape_set(tape, &hidden.pixels,
                       frag_walk_apply(tape, hidden.pixels, &at->enter_linear));
     } else if (is_linear) {
