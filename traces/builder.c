@@ -197,7 +197,7 @@ static void end_device(frag_builder *builder)
         resize_events(builder, builder->trace->event_count);
     if (builder->trace != NULL && !builder->device.is_stream_order_fixed)
         sort_streams(builder->trace);
-    if (builder->device.is_short && builder->trace->stretch_count == 0)
+    if (builder->device.seen_stretches > 0 && builder->trace->stretch_count == 0)
         forget_once(builder->trace);
     if (builder->device.is_short) {
         builder->trace->slot_count = builder->device.slots.next;

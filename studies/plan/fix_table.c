@@ -393,20 +393,13 @@ static void describe_lora(const frag_fit_setting *setting, frag_text *text)
 /* The layers, as their names: "all-linear", or a list. */
 static void add_targets(uint64_t targets, frag_text *text)
 {
-    const char *name = frag_workload_knob("lora_targets")->choices;
-    const char *between = ", target_modules=[";
-    for (uint64_t bit = 1; bit < FRAG_LORA_ALL && targets != FRAG_LORA_ALL; bit <<= 1) {
-        int length = (int)strcspn(name, "|");
-        if ((targets & bit) != 0) {
-            frag_text_add(text, "%s\"%.*s\"", between, length, name);
-            between = ", ";
-        }
-        name += length + 1;
-    }
-    if (targets == FRAG_LORA_ALL)
+    if (targets == FRAG_LORA_ALL) {
         frag_text_add(text, ", target_modules=\"all-linear\"");
-    else if (targets != 0)
+    } else if (targets != 0) {
+        frag_text_add(text, ", target_modules=[");
+        frag_workload_name_targets(targets, "\"", text);
         frag_text_add(text, "]");
+    }
 }
 
 static void add_lora_config(const frag_workload *workload, frag_text *text)

@@ -491,17 +491,18 @@ static bool check_optimizer(const frag_workload *workload, frag_error *error)
     return true;
 }
 
-/* Names of the targets that are there, and all-linear. */
-static void list_targets(uint64_t there, frag_text *text)
+void frag_workload_name_targets(uint64_t targets, const char *quote, frag_text *text)
 {
     const char *name = frag_workload_knob("lora_targets")->choices;
+    const char *between = "";
     for (uint64_t bit = 1; bit < FRAG_LORA_ALL; bit <<= 1) {
         int length = (int)strcspn(name, "|");
-        if ((there & bit) != 0)
-            frag_text_add(text, "%s%.*s", text->length > 0 ? ", " : "", length, name);
+        if ((targets & bit) != 0) {
+            frag_text_add(text, "%s%s%.*s%s", between, quote, length, name, quote);
+            between = ", ";
+        }
         name += length + 1;
     }
-    frag_text_add(text, " and all-linear");
 }
 
 uint64_t frag_workload_lora_targets(const frag_workload *workload)
@@ -539,9 +540,10 @@ static bool check_adapters(const frag_workload *workload, frag_error *error)
         (frag_workload_lora_targets(workload) & (there | FRAG_LORA_ALL)) != 0)
         return true;
     frag_text names = {0};
-    list_targets(there, &names);
+    frag_workload_name_targets(there, "", &names);
     frag_fail(error, FRAG_E_INPUT,
-              "lora_targets names no layer of the network; expected some of %s", names.bytes);
+              "lora_targets names no layer of the network; expected some of %s and all-linear",
+              names.bytes);
     frag_text_destroy(&names);
     return false;
 }

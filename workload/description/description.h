@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/text.h"
 
 typedef enum frag_family_id {
     FRAG_FAMILY_GPT2,
@@ -567,6 +568,8 @@ bool frag_workload_set(frag_workload *workload, const char *key, const char *val
 
 /* The layers that adapters stand beside, as bits of frag_lora_target. */
 uint64_t frag_workload_lora_targets(const frag_workload *workload);
+/* Adds their names, each between quotes and a comma after each but the last; not all-linear. */
+void frag_workload_name_targets(uint64_t targets, const char *quote, frag_text *text);
 /* Batches have a multiple of so many tokens. */
 uint64_t frag_workload_token_unit(const frag_workload *workload);
 /* That a pipeline cuts a batch into. */

@@ -190,8 +190,6 @@ static frag_routing route(frag_tape *tape, const frag_network *of, const frag_ex
 static frag_tensor multiply_gate(frag_tape *tape, const frag_network *of,
                                  const frag_tensor parts[2])
 {
-    for (uint32_t i = 0; i < 2; i++)
-        frag_tape_set_strided(tape, parts[i]);
     frag_family_will_save(tape, parts[0]);
     frag_tensor active = frag_family_activate(tape, parts[0], (frag_activation)of->activation);
     frag_family_will_save(tape, parts[1]);
@@ -203,7 +201,7 @@ static frag_tensor multiply_gate(frag_tape *tape, const frag_network *of,
 static frag_tensor apply_gate(frag_tape *tape, const frag_network *of, frag_tensor both)
 {
     frag_tensor parts[2];
-    frag_aten_split(tape, both, parts, 2);
+    frag_family_halve(tape, both, parts);
     frag_tensor made = multiply_gate(tape, of, parts);
     frag_tape_drop(tape, parts[0]);
     frag_tape_drop(tape, parts[1]);
@@ -357,7 +355,7 @@ static void run_expert(frag_tape *tape, const frag_network *of, const frag_exper
     frag_tensor both = frag_aten_linear(tape, names->rows, weight, 0, inner);
     frag_tape_drop(tape, weight);
     frag_tensor parts[2];
-    frag_aten_split(tape, both, parts, 2);
+    frag_family_halve(tape, both, parts);
     frag_tape_drop(tape, both);
     for (uint32_t i = 0; i < 2; i++)
         frag_tape_set(tape, &names->parts[i], parts[i]);

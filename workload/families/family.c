@@ -11,7 +11,11 @@ void frag_model_build(frag_tape *tape, const frag_family *family, frag_model *mo
 void frag_model_require_inputs(frag_tape *tape, const frag_model *model, frag_tensor hidden)
 {
     const frag_workload *workload = model->workload;
-    if (workload->lora_rank > 0 && workload->checkpoint == FRAG_CHECKPOINT_BLOCKS &&
+    const frag_family_fields *family = &frag_families[workload->network.family];
+    /* Of a model that reads no ids peft alone asks for it, and not where weights are quantised. */
+    bool is_asked =
+        workload->quantize == FRAG_QUANTIZE_NONE || (!family->has_sounds && !family->has_images);
+    if (is_asked && workload->lora_rank > 0 && workload->checkpoint == FRAG_CHECKPOINT_BLOCKS &&
         frag_tape_is_recording(tape))
         frag_tape_require_gradient(tape, hidden);
 }
@@ -170,6 +174,13 @@ static frag_tensor gelu_new(frag_tape *tape, frag_tensor x)
     frag_tape_drop(tape, half);
     frag_tape_drop(tape, inside);
     return made;
+}
+
+void frag_family_halve(frag_tape *tape, frag_tensor both, frag_tensor parts[2])
+{
+    frag_aten_split(tape, both, parts, 2);
+    for (uint32_t i = 0; i < 2; i++)
+        frag_tape_set_strided(tape, parts[i]);
 }
 
 void frag_family_will_save(frag_tape *tape, frag_tensor x)

@@ -49,12 +49,18 @@ static bool is_frozen(const frag_model *model)
     return model->is_frozen || model->workload->lora_rank > 0;
 }
 
-static frag_tensor add_loaded(frag_tape *tape, frag_model *model, frag_form form, bool is_kept)
+static frag_tensor add_typed(frag_tape *tape, frag_model *model, frag_form form, frag_dtype dtype,
+                             bool is_kept)
 {
     uint32_t index = add_form(model, form, FRAG_PARAMETER_PLAIN);
-    model->parameters[index] = frag_tape_parameter(tape, form.matrices * count_elements(form.shape),
-                                                   frag_model_loaded_type(model), is_kept);
+    model->parameters[index] =
+        frag_tape_parameter(tape, form.matrices * count_elements(form.shape), dtype, is_kept);
     return model->parameters[index];
+}
+
+static frag_tensor add_loaded(frag_tape *tape, frag_model *model, frag_form form, bool is_kept)
+{
+    return add_typed(tape, model, form, frag_model_loaded_type(model), is_kept);
 }
 
 frag_tensor frag_model_add(frag_tape *tape, frag_model *model, frag_shape shape)
@@ -113,12 +119,8 @@ frag_tensor frag_walk_parameter(frag_walk *at, frag_shape shape)
 frag_tensor frag_walk_exact(frag_walk *at, frag_shape shape)
 {
     frag_model *model = at->model;
-    if (model == NULL)
-        return *at->at++;
-    uint32_t index = add_place(model, shape, FRAG_PARAMETER_PLAIN);
-    model->parameters[index] =
-        frag_tape_parameter(at->tape, count_elements(shape), FRAG_F32, is_frozen(model));
-    return model->parameters[index];
+    return model != NULL ? add_typed(at->tape, model, form_of(shape), FRAG_F32, is_frozen(model))
+                         : *at->at++;
 }
 
 frag_tensor frag_walk_frozen(frag_walk *at, frag_shape shape)
@@ -144,12 +146,12 @@ frag_tensor frag_walk_kernels(frag_walk *at, frag_kernels of)
 
 /* peft keeps adapters in fp32, whatever the model is in. Those beside quantised weights are made
  * when all these are there. */
-static frag_tensor walk_adapter(frag_walk *at, frag_shape shape)
+static frag_tensor walk_adapter(frag_walk *at, frag_shape shape, frag_parameter_role role)
 {
     frag_model *model = at->model;
     if (model == NULL)
         return *at->at++;
-    uint32_t index = add_place(model, shape, FRAG_PARAMETER_ADAPTER);
+    uint32_t index = add_place(model, shape, role);
     model->parameters[index] =
         is_quantised(model) ? 0
                             : frag_tape_parameter(at->tape, count_elements(shape), FRAG_F32, false);
@@ -169,16 +171,18 @@ static void walk_adapters(frag_walk *at, frag_shape shape, uint64_t target, frag
     if (workload->lora_rank == 0 ||
         (frag_workload_lora_targets(workload) & (target | FRAG_LORA_ALL)) == 0)
         return;
+    bool is_exact = workload->quantize != FRAG_QUANTIZE_NONE && !next->is_packed;
+    frag_parameter_role role = is_exact ? FRAG_PARAMETER_EXACT_ADAPTER : FRAG_PARAMETER_ADAPTER;
     next->rank = workload->lora_rank;
     next->dropout = workload->task == FRAG_TASK_TRAIN ? workload->lora_dropout : 0;
-    next->down = walk_adapter(at, (frag_shape){next->rank, shape.columns});
+    next->down = walk_adapter(at, (frag_shape){next->rank, shape.columns}, role);
     if (next->part == FRAG_PARAMETER_COLUMNS)
         mark_part(at, next->part);
-    next->up = walk_adapter(at, (frag_shape){shape.rows, next->rank});
+    next->up = walk_adapter(at, (frag_shape){shape.rows, next->rank}, role);
     if (next->part == FRAG_PARAMETER_ROWS)
         mark_part(at, next->part);
     if (workload->has_dora)
-        next->magnitude = walk_adapter(at, (frag_shape){0, shape.rows});
+        next->magnitude = walk_adapter(at, (frag_shape){0, shape.rows}, role);
     if (workload->skips_adapters)
         next->rank = 0;
 }
@@ -247,12 +251,9 @@ frag_linear frag_walk_linear(frag_walk *at, frag_shape shape, bool has_bias, uin
 static frag_tensor walk_saved(frag_walk *at, frag_shape shape)
 {
     frag_model *model = at->model;
-    if (model == NULL)
-        return *at->at++;
-    uint32_t index = add_place(model, shape, FRAG_PARAMETER_PLAIN);
-    model->parameters[index] =
-        frag_tape_parameter(at->tape, count_elements(shape), model->dtype, model->is_frozen);
-    return model->parameters[index];
+    return model != NULL
+               ? add_typed(at->tape, model, form_of(shape), model->dtype, model->is_frozen)
+               : *at->at++;
 }
 
 frag_linear frag_walk_saved_linear(frag_walk *at, frag_shape shape)
@@ -269,10 +270,7 @@ frag_linear frag_walk_exact_linear(frag_walk *at, frag_shape shape, uint64_t tar
     if (at->workload->quantize == FRAG_QUANTIZE_NONE)
         return frag_walk_linear(at, shape, false, target);
     frag_linear next = {.columns = shape.rows, .weight = frag_walk_exact(at, shape)};
-    uint32_t first = at->model != NULL ? at->model->parameter_count : 0;
     walk_adapters(at, shape, target, &next);
-    for (uint32_t i = first; at->model != NULL && i < at->model->parameter_count; i++)
-        at->model->roles[i] = FRAG_PARAMETER_EXACT_ADAPTER;
     return next;
 }
 
@@ -537,11 +535,8 @@ static frag_tensor multiply_apart(frag_tape *tape, frag_tensor x, const frag_lin
 
 static frag_tensor run_layer(frag_tape *tape, frag_tensor x, const frag_linear *of)
 {
-    if (of->is_packed) {
-        frag_aten_packed packed = of->packed;
-        packed.images = of->images;
-        return frag_aten_linear_packed(tape, x, &packed);
-    }
+    if (of->is_packed)
+        return frag_aten_linear_packed(tape, x, &of->packed, of->images);
     if (of->is_apart)
         return multiply_apart(tape, x, of);
     if (of->is_float8)

@@ -128,7 +128,6 @@ typedef struct frag_aten_packed {
     uint64_t columns;
     frag_dtype dtype;  /* that products are made in */
     bool is_int8;      /* with 8 bits; else with 4 */
-    uint64_t images;   /* as of frag_aten_linear_turned */
     bool is_nested;    /* the scales of blocks of 4 bits are quantised too */
     frag_tensor *bias; /* NULL: none; the first product brings it into its type */
 } frag_aten_packed;
@@ -137,8 +136,9 @@ typedef struct frag_aten_packed {
 frag_tensor frag_aten_linear_float8(frag_tape *tape, frag_tensor x, frag_tensor weight,
                                     frag_tensor bias, uint64_t columns);
 
-/* x times the turned weight, in the type of x. */
-frag_tensor frag_aten_linear_packed(frag_tape *tape, frag_tensor x, const frag_aten_packed *of);
+/* x times the turned weight, in the type of x; images: as of frag_aten_linear_turned. */
+frag_tensor frag_aten_linear_packed(frag_tape *tape, frag_tensor x, const frag_aten_packed *of,
+                                    uint64_t images);
 /* Is a weight of 4 bits multiplied as it is (packed_kernels.c)? Else it is unpacked before. */
 typedef struct frag_packed_shape {
     uint64_t outputs;

@@ -123,7 +123,8 @@ static void turn_bias(frag_tape *tape, frag_tensor *bias, frag_dtype dtype)
 
 /* The input, rows one behind the other, is an attribute of the node and no saved tensor: it stays
  * as long as the graph. */
-static frag_tensor linear_int8(frag_tape *tape, frag_tensor x, const frag_aten_packed *of)
+static frag_tensor linear_int8(frag_tape *tape, frag_tensor x, const frag_aten_packed *of,
+                               uint64_t images)
 {
     turn_bias(tape, of->bias, frag_tape_dtype(tape, x));
     bool was_recording = frag_tape_set_recording(tape, false);
@@ -136,14 +137,15 @@ static frag_tensor linear_int8(frag_tape *tape, frag_tensor x, const frag_aten_p
     frag_tape_drop(tape, rows);
     node->numbers[0] = of->rows;
     node->numbers[1] = of->columns;
-    node->numbers[2] = of->images;
+    node->numbers[2] = images;
     return made;
 }
 
-frag_tensor frag_aten_linear_packed(frag_tape *tape, frag_tensor x, const frag_aten_packed *of)
+frag_tensor frag_aten_linear_packed(frag_tape *tape, frag_tensor x, const frag_aten_packed *of,
+                                    uint64_t images)
 {
     if (of->is_int8)
-        return linear_int8(tape, x, of);
+        return linear_int8(tape, x, of, images);
     frag_tensor typed = frag_tape_to(tape, x, of->dtype);
     turn_bias(tape, of->bias, of->dtype);
     frag_tensor made = multiply(tape, typed, of);

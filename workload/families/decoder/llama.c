@@ -379,9 +379,7 @@ static frag_tensor feed_fused(frag_tape *tape, frag_activation activation, const
 {
     frag_tensor both = frag_walk_apply(tape, x, &at->gate);
     frag_tensor parts[2];
-    frag_aten_split(tape, both, parts, 2);
-    for (uint32_t i = 0; i < 2; i++)
-        frag_tape_set_strided(tape, parts[i]); /* halves of each row */
+    frag_family_halve(tape, both, parts);
     frag_family_will_save(tape, parts[0]);
     frag_tensor active = frag_family_activate(tape, parts[0], activation);
     frag_family_will_save(tape, parts[1]);

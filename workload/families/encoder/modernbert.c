@@ -131,10 +131,8 @@ static frag_tensor feed(frag_tape *tape, const frag_model *model, const block *a
     const frag_network *of = &model->workload->network;
     frag_tensor both = frag_walk_apply(tape, x, &at->feed);
     frag_tensor parts[2];
-    frag_aten_split(tape, both, parts, 2);
+    frag_family_halve(tape, both, parts);
     frag_tape_drop(tape, both);
-    for (uint32_t i = 0; i < 2; i++) /* halves of each row */
-        frag_tape_set_strided(tape, parts[i]);
     frag_family_will_save(tape, parts[0]);
     frag_tensor made = frag_family_activate(tape, parts[0], (frag_activation)of->activation);
     frag_family_will_save(tape, parts[1]);

@@ -193,13 +193,6 @@ static frag_tensor run_blocks(frag_tape *tape, frag_walk *at, block_call *call, 
     return hidden;
 }
 
-/* Of a model that reads no ids, peft alone asks for it, and not where weights are quantised. */
-static void require_inputs(frag_tape *tape, const frag_model *model, frag_tensor embedded)
-{
-    if (model->workload->quantize == FRAG_QUANTIZE_NONE)
-        frag_model_require_inputs(tape, model, embedded);
-}
-
 /* gelu(convolution(x)); number: of the convolution. */
 static frag_tensor convolve(frag_tape *tape, const block_call *call, const ears *at,
                             uint64_t number, frag_tensor x)
@@ -217,7 +210,7 @@ static frag_tensor convolve(frag_tape *tape, const block_call *call, const ears 
             .is_line = true,
             .is_turned = number > 0 && !is_clamped(call->model)});
     if (number == 0)
-        require_inputs(tape, call->model, made);
+        frag_model_require_inputs(tape, call->model, made);
     frag_tape_set(tape, &made, frag_aten_gelu(tape, made));
     return made;
 }
@@ -274,7 +267,7 @@ static frag_tensor decode(frag_tape *tape, const frag_model *model, frag_walk *a
                        .self = of->caches,
                        .cross = of->caches != NULL ? of->caches + 1 : NULL};
     frag_tensor embedded = frag_aten_embedding(tape, first->words, of->ids, width);
-    require_inputs(tape, model, embedded);
+    frag_model_require_inputs(tape, model, embedded);
     frag_tensor numbers = count_positions(tape, of->batch);
     frag_tensor places = frag_aten_gather(tape, first->places, numbers, width);
     frag_tensor hidden = frag_aten_add(tape, embedded, places);

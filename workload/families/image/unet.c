@@ -377,10 +377,8 @@ static frag_tensor feed(frag_tape *tape, const block *at, frag_tensor x)
 {
     frag_tensor both = frag_walk_apply(tape, x, &at->feed);
     frag_tensor parts[2];
-    frag_aten_split(tape, both, parts, 2);
+    frag_family_halve(tape, both, parts);
     frag_tape_drop(tape, both);
-    for (uint32_t i = 0; i < 2; i++)
-        frag_tape_set_strided(tape, parts[i]); /* halves of each row */
     frag_family_will_save(tape, parts[1]);
     frag_tensor gate = frag_aten_gelu(tape, parts[1]);
     frag_family_will_save(tape, parts[0]);
