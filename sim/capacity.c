@@ -160,6 +160,7 @@ static bool search_border(capacity_search *search, frag_error *error)
         }
     }
     result->capacity_bytes = high;
+    result->is_found = result->is_found || frag_capacity_runs_are_shared(search->runs);
     /* Where a range ends with the device, what was enough without end may not be. */
     search->give_up_bytes = FRAG_CAPACITY_PLENTY;
     return result->is_found || search_least(search, low < high ? high : low, error);

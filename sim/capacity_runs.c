@@ -226,6 +226,11 @@ bool frag_capacity_runs_enough(frag_capacity_runs *runs, frag_run_result *result
     return is_made || frag_capacity_runs_alone(runs, FRAG_CAPACITY_PLENTY, result, error);
 }
 
+bool frag_capacity_runs_are_shared(const frag_capacity_runs *runs)
+{
+    return runs->is_sharing;
+}
+
 bool frag_capacity_runs_try(frag_capacity_runs *runs, uint64_t capacity_bytes, uint64_t least_bytes,
                             frag_run_result *result, frag_error *error)
 {

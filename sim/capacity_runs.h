@@ -31,6 +31,9 @@ void frag_capacity_runs_destroy(frag_capacity_runs *runs);
  * wherever they can. The first of all runs, if it is made. */
 bool frag_capacity_runs_enough(frag_capacity_runs *runs, frag_run_result *result,
                                frag_error *error);
+/* Is the run on a device where nothing is refused known to be that of every capacity from its
+ * largest need on? false says nothing. */
+bool frag_capacity_runs_are_shared(const frag_capacity_runs *runs);
 /* frag_run on a device of this capacity, where no later run has less than least_bytes, nor has this
  * one. The first few runs begin at the first event, as sharing costs a run of its own. */
 bool frag_capacity_runs_try(frag_capacity_runs *runs, uint64_t capacity_bytes, uint64_t least_bytes,
