@@ -122,12 +122,16 @@ static int explain_input(frag_input *input, const request *given)
     return ok ? 0 : frag_report(&error);
 }
 
-/* A message has blanks in it, or letters of a script that needs none. */
+/* A message has blanks in it, or letters or marks of a script that needs none. */
 static bool is_message(const char *operand)
 {
+    static const char *const marks[] = {"，", "。", "、", "：", "！", "？"};
     bool is_wide = false;
     for (const char *at = operand; *at != '\0'; at++)
         is_wide |= (unsigned char)*at >= 0xe3;
+    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
+        if (strstr(operand, marks[i]) != NULL)
+            return true;
     return strpbrk(operand, " \n\t") != NULL || (is_wide && strpbrk(operand, "./") == NULL);
 }
 

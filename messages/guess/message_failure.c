@@ -207,13 +207,14 @@ static bool is_on_card(const frag_message_split_line *read, size_t i)
 static bool is_memory_short(const frag_message_split_line *read, size_t i)
 {
     static frag_word_list overflows = {"overflow", "overflows", "overflowed", "overflowing", NULL};
+    static frag_word_list nots = {"not", "no", "never", "hardly", "barely", NULL};
     return frag_message_line_has(read, i, FRAG_WORD_MEMORY) &&
            (frag_message_line_is_any(read, i + 1, overflows) ||
             (frag_message_line_is(read, i + 1, "isn") &&
              frag_message_line_is(read, i + 3, "enough")) ||
             (frag_message_line_is(read, i + 1, "is") &&
              (frag_message_line_is(read, i + 2, "full") ||
-              (!frag_message_line_is(read, i + 2, "it") && /* "12 GB VRAM, is it enough" */
+              (frag_message_line_is_any(read, i + 2, nots) &&
                frag_message_line_is(read, i + 3, "enough")))));
 }
 

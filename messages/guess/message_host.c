@@ -138,16 +138,33 @@ static bool is_run_on_cpu(const frag_message_split_line *read, size_t at)
     return frag_message_stands_near(read->text, at, near);
 }
 
-/* "CPU mode is applied in this batch": where the program goes because of a failure did not fail. */
+/* "CPU mode is applied in this batch", "with offload to the CPU": where a program puts what is too
+ * much for the device did not fail. */
+static bool is_refuge(const frag_message_split_line *read, size_t i)
+{
+    static frag_word_list refuges = {"mode", "fallback", "offload*", NULL};
+    static frag_word_list moves = {"offload*", NULL};
+    size_t before = i > 3 ? i - 3 : 0;
+    return frag_message_line_is(read, i, "cpu") &&
+           (frag_message_line_is_any(read, i + 1, refuges) ||
+            frag_message_line_has_any(read, before, i, moves));
+}
+
 static bool names_host(const frag_message_split_line *read)
 {
-    static frag_word_list refuges = {"mode", "fallback", NULL};
     for (size_t i = 0; i < read->count; i++)
-        if (frag_message_line_has(read, i, FRAG_WORD_HOST) &&
-            !(frag_message_line_is(read, i, "cpu") &&
-              frag_message_line_is_any(read, i + 1, refuges)))
+        if (frag_message_line_has(read, i, FRAG_WORD_HOST) && !is_refuge(read, i))
             return true;
     return false;
+}
+
+/* "killed by OOM on my A6000" */
+static bool names_device(const frag_message_split_line *read)
+{
+    bool is_model = false;
+    for (size_t i = 0; i < read->count; i++)
+        is_model |= frag_message_line_is_model(read, i);
+    return is_model || (read->kinds & FRAG_WORD_DEVICE) != 0;
 }
 
 /* Where nothing says whose memory it was, a failed allocation is taken for a device's: the text was
@@ -164,7 +181,7 @@ static bool is_host(const frag_message_split_line *read, const frag_message_fail
     static const char *const ggml[] = {"ggml_aligned_malloc:", NULL};
     if (is_run_on_cpu(read, at))
         return true;
-    if ((read->kinds & FRAG_WORD_DEVICE) != 0)
+    if (names_device(read))
         return is_of_computer(read) || is_system_call ||
                frag_message_stands_near(read->text, at, ggml);
     /* OpenCV's name for what malloc() refused; of a device it says "Gpu API call" */

@@ -709,6 +709,8 @@ static bool is_supposed(const frag_message_split_line *read, size_t failure)
  * memory", "720p" */
 static bool is_counted(const frag_message_split_line *read, size_t i)
 {
+    static frag_word_list statuses = {"returns", "returned", "status",
+                                      "code",    "http",     NULL}; /* "returns 500" */
     const frag_message_text *text = read->text;
     for (size_t j = i; j > 0 && j + 2 > i; j--) {
         size_t end = read->words[j - 1].end;
@@ -716,7 +718,8 @@ static bool is_counted(const frag_message_split_line *read, size_t i)
         bool is_counting =
             frag_message_line_has(read, j - 1, FRAG_WORD_NUMBER) &&
             !frag_message_line_has(read, j, FRAG_WORD_SIZE) && /* "3090 24g" */
-            (j < 2 || !frag_message_line_has(read, j - 2, FRAG_WORD_DEVICE)) &&
+            (j < 2 || !(frag_message_line_has(read, j - 2, FRAG_WORD_DEVICE) ||
+                        frag_message_line_is_any(read, j - 2, statuses))) &&
             strchr(j == i ? ":])," : ":])", behind) == NULL &&
             (behind < 'a' || behind > 'z' || (text->marks[end] & FRAG_MESSAGE_WORD) != 0);
         for (size_t at = end; at < read->words[i].at; at++)
@@ -746,6 +749,7 @@ static bool is_mentioned(const frag_message_split_line *read, size_t i)
     bool has_article = false;
     for (size_t j = before; j < i; j++) /* "30B-A3B" is a name */
         has_article |= frag_message_line_is_any(read, j, articles) &&
+                       !frag_message_line_has(read, j + 1, FRAG_WORD_NUMBER) && /* "a 1650: OOM" */
                        (j == 0 || text->bytes[read->words[j].at - 1] != '-');
     bool is_event = frag_message_line_has_any(read, 0, read->count, events);
     bool is_killer = frag_message_line_is(read, i + 1, "killer"); /* of the computer's system */

@@ -13,7 +13,15 @@ enum {
     CARD_MAX = 9999   /* to here */
 };
 
-static frag_word_list people = {"i", "we", "my", "our", "me", "mine", NULL};
+static frag_word_list people = {"i", "we", "my", "our", "me", "mine", "anyone", NULL};
+
+/* "when memory is short", but not "when I load it", "when loading it" */
+static bool is_whenever(const frag_message_split_line *read, size_t i)
+{
+    static frag_word_list me = {"i", "we", "in", "on", "at", NULL}; /* "when in the lobby" */
+    return frag_message_line_is(read, i, "when") && !frag_message_line_is_any(read, i + 1, me) &&
+           !frag_message_line_ends(read, i + 1, "ing");
+}
 
 /* What may happen, is asked, mended, avoided, or happens to anybody. */
 static bool is_doubted(const frag_message_split_line *read, size_t from, size_t to)
@@ -25,22 +33,23 @@ static bool is_doubted(const frag_message_split_line *read, size_t from, size_t 
         "people", "someone",  "unless",   "example",   "maybe",   "perhaps",   "so",     "until",
         "test*",  "handl*",   "catch*",   "reduc*",    "solve*",  "resolv*",   "can",    "does",
         "add*",   "support*", "often",    "sometimes", "usually", "typically", "likely", NULL};
-    static frag_word_list me = {"i", "we", "in", "on", "at", NULL}; /* "when in the lobby" */
     for (size_t i = from; i < to; i++)
         if ((frag_message_line_is_any(read, i, words) && !frag_message_line_is_model(read, i)) ||
-            (frag_message_line_is(read, i, "when") && !frag_message_line_is_any(read, i + 1, me) &&
-             !frag_message_line_ends(read, i + 1, "ing")))
+            is_whenever(read, i))
             return true;
     return false;
 }
 
-/* "Does it OOM on 8 GB?" */
-static bool is_asked(const frag_message_split_line *read, frag_word_range sentence)
+/* "Does it OOM on 8 GB?", but not "Is it normal that I get OOM?" */
+static bool is_asked(const frag_message_split_line *read, size_t i, frag_word_range sentence)
 {
     static frag_word_list openers = {"is",    "does",   "do",   "will", "would", "can",
                                      "could", "has",    "did",  "are",  "why",   "how",
                                      "what",  "should", "have", NULL};
-    return frag_message_line_is_any(read, sentence.from, openers) &&
+    static frag_word_list me = {"i", "we", NULL};
+    bool is_mine = frag_message_line_is(read, sentence.from, "is") && i > sentence.from &&
+                   frag_message_line_is_any(read, i - 1, me);
+    return frag_message_line_is_any(read, sentence.from, openers) && !is_mine &&
            read->text->bytes[read->words[sentence.to - 1].end] == '?';
 }
 
@@ -59,6 +68,14 @@ static bool names_card(const frag_message_split_line *read, size_t from, size_t 
     return false;
 }
 
+static bool is_short(const frag_message_split_line *read)
+{
+    size_t words = 0;
+    for (size_t at = 0; at < read->text->length && words <= SHORT_WORDS; at++)
+        words += (read->text->marks[at] & FRAG_MESSAGE_WORD) != 0;
+    return words <= SHORT_WORDS;
+}
+
 static bool is_mine(const frag_message_split_line *read, frag_word_range sentence)
 {
     return frag_message_line_has_any(read, sentence.from, sentence.to, people);
@@ -69,9 +86,12 @@ static bool is_mine(const frag_message_split_line *read, frag_word_range sentenc
 static bool is_verb(const frag_message_split_line *read, size_t i, frag_word_range sentence)
 {
     static frag_word_list verbs = {"oomed", "ooming", NULL};
-    static frag_word_list subjects = {"it",    "this", "that",  "and",   "then",      "always",
-                                      "still", "also", "now",   "model", "training",  "immediately",
-                                      "run",   "just", "which", "even",  "inference", NULL};
+    static frag_word_list kinds = {
+        "fewer",  "no",       "any",    "the",      "of",      "more", "many", "cuda",
+        "gpu",    "some",     "these",  "those",    "random",  "all",  "few",  "several",
+        "cause*", "avoid*",   "fix*",   "prevent*", "handle*", "for",  "with", "from",
+        "about",  "to",       "memory", "kernel",   "host",    "ram",  "cpu",  "zero",
+        "or",     "reported", "see",    "known",    NULL};
     static frag_word_list ends = {"d", "ed", "ing", NULL};
     static frag_word_list links = {"at",    "on",          "with", "during", "in",
                                    "after", "when",        "for",  "every",  "while",
@@ -85,6 +105,17 @@ static bool is_verb(const frag_message_split_line *read, size_t i, frag_word_ran
     if (frag_message_line_is(read, i, "oom") && frag_message_line_is_any(read, i + 1, ends) &&
         read->words[i + 1].at == read->words[i].end + 1)
         return true;
+    bool is_behind = i > sentence.from;
+    char mark = read->text->bytes[read->words[i].end];
+    bool is_end = i + 1 == sentence.to || (mark == ',' && frag_message_line_is(read, i, "oom"));
+    static frag_word_list me = {"i", "we", NULL};
+    static frag_word_list ranks = {"rank", "gpu", "worker", "device", "node", NULL};
+    /* "then we OOM.", "rank 3 OOM, the others do not" */
+    if (is_end && is_behind && frag_message_line_is(read, i, "oom") &&
+        (frag_message_line_is_any(read, i - 1, me) ||
+         (i > sentence.from + 1 && frag_message_line_has(read, i - 1, FRAG_WORD_NUMBER) &&
+          frag_message_line_is_any(read, i - 2, ranks))))
+        return true;
     bool is_split = frag_message_line_is(read, i, "oom") &&
                     frag_message_line_is(read, i + 1, "s") &&
                     read->words[i + 1].at == read->words[i].end + 1; /* "OOM's" */
@@ -92,11 +123,23 @@ static bool is_verb(const frag_message_split_line *read, size_t i, frag_word_ran
     bool is_soon = frag_message_line_is(read, behind, "as") && /* "as soon as it starts" */
                    frag_message_line_is(read, behind + 1, "soon");
     return (is_split || frag_message_line_is(read, i, "ooms")) &&
-           (i == sentence.from || frag_message_line_is_any(read, i - 1, subjects)) &&
+           !(is_behind && (frag_message_line_is_any(read, i - 1, kinds) ||
+                           frag_message_line_has(read, i - 1, FRAG_WORD_NUMBER))) &&
            (behind == sentence.to || is_soon || frag_message_line_is_any(read, behind, links));
 }
 
-/* "on a T4 it goes OOM", "will OOM when the batch is above 4" */
+/* "OOM", "an OOM", "CUDA out of memory" stands at the word i. */
+static bool is_object(const frag_message_split_line *read, size_t i)
+{
+    static frag_word_list befores = {"a",   "an",   "the",    "cuda",     "gpu",
+                                     "hip", "vram", "random", "constant", NULL};
+    size_t end = i + NEAR - 1;
+    while (i < end && frag_message_line_is_any(read, i, befores))
+        i++;
+    return frag_message_is_out_of(read, i) || frag_message_line_is(read, i, "ooms");
+}
+
+/* "on a T4 it goes OOM", "getting OOM on 12 GB", "will OOM when the batch is above 4" */
 static bool goes_out(const frag_message_split_line *read, size_t i, frag_word_range sentence)
 {
     static frag_word_list runs = {"training",   "it",         "validation", "inference",
@@ -105,8 +148,13 @@ static bool goes_out(const frag_message_split_line *read, size_t i, frag_word_ra
     static frag_word_list links = {"on", "at", "in", "after", "during", "with", "even", NULL};
     bool is_run = i > sentence.from && frag_message_line_is_any(read, i - 1, runs) &&
                   (i + 2 >= sentence.to || frag_message_line_is_any(read, i + 2, links));
-    static frag_word_list goes = {"goes",  "went", "runs", "run", "ran",
-                                  "going", "gets", "hits", NULL};
+    static frag_word_list goes = {"goes", "went",    "runs",   "run", "ran",     "going",
+                                  "gets", "getting", "hits",   "hit", "gives",   "gave",
+                                  "got",  "see",     "seeing", "saw", "hitting", NULL};
+    static frag_word_list starts = {"still", "keep", "keeps", "always", NULL};
+    bool is_start =
+        i == sentence.from || /* "Still hitting OOM": who says it */
+        (i == sentence.from + 1 && frag_message_line_is_any(read, sentence.from, starts));
     static frag_word_list conditions = {"when*", "if", "above", "beyond", "with", "after", NULL};
     bool has_number = false;
     for (size_t j = i + 2; j < sentence.to; j++)
@@ -114,13 +162,26 @@ static bool goes_out(const frag_message_split_line *read, size_t i, frag_word_ra
                       frag_message_line_has_any(read, i + 2, j, conditions);
     /* "When generating a large image, it will OOM" */
     bool is_tried =
-        frag_message_line_is(read, i, "will") &&
+        frag_message_line_is(read, i, "will") && frag_message_line_is(read, i + 1, "oom") &&
         (frag_message_is_doing(read, sentence.from) ||
          (i == sentence.from + 1 && frag_message_line_is(read, sentence.from, "it") && has_number));
-    return frag_message_line_is(read, i + 1, "oom") &&
-           (is_tried ||
-            (frag_message_line_is_any(read, i, goes) && !is_doubted(read, sentence.from, i) &&
-             (is_run || is_mine(read, sentence) || names_card(read, sentence.from, sentence.to))));
+    return is_tried || (frag_message_line_is_any(read, i, goes) && is_object(read, i + 1) &&
+                        !is_doubted(read, sentence.from, i) &&
+                        (is_run || is_start || is_mine(read, sentence) ||
+                         names_card(read, sentence.from, sentence.to)));
+}
+
+/* "Blender says out of memory", "torch throws an out of memory exception" */
+static bool is_reported(const frag_message_split_line *read, size_t i, frag_word_range sentence)
+{
+    static frag_word_list reports = {"says",  "said",     "throws",  "threw",     "gives", "gave",
+                                     "shows", "reported", "reports", "complains", NULL};
+    for (size_t j = i + 2; j < sentence.to; j++)
+        if (is_whenever(read, j) || frag_message_line_is(read, j, "if"))
+            return false; /* what a program does in general */
+    return frag_message_line_is_any(read, i, reports) && i > sentence.from &&
+           i <= sentence.from + NEAR && is_object(read, i + 1) &&
+           !is_doubted(read, sentence.from, i) && is_short(read);
 }
 
 /* "Same here, OOM on a 3090", "+1, CUDA out of memory" */
@@ -142,7 +203,8 @@ static bool is_agreement(const frag_message_split_line *read, size_t i, frag_wor
 /* "fills up", "goes up to 24 GB", "gets eaten", "is exhausted", "runs out", "maxed out" */
 static bool is_filling(const frag_message_split_line *read, size_t i)
 {
-    static frag_word_list fills = {"fill*", "max*", "eat*", "saturat*", "satur*", "explod*", NULL};
+    static frag_word_list fills = {"fill*",   "max*",  "eat*", "saturat*", "satur*",
+                                   "explod*", "blow*", "blew", NULL};
     static frag_word_list rises = {"goes",  "went",   "climb*", "rise*",   "rising",
                                    "jump*", "shoot*", "grow*",  "rocket*", NULL};
     static frag_word_list states = {"is", "was", "gets", "got", "are", "becomes", NULL};
@@ -185,18 +247,11 @@ static bool has_device_memory(const frag_message_split_line *read, size_t from, 
 
 static bool has_died(const frag_message_split_line *read, size_t from, size_t to)
 {
-    static frag_word_list ends = {"crash*", "die*",   "died",  "dying", "fail*",  "freez*",
-                                  "froze",  "reset*", "hang*", "hung",  "abort*", "stop*",
-                                  "quit*",  "kill*",  "exit*", "lock*", NULL};
+    static frag_word_list ends = {"crash*", "die*",    "died",   "dying", "fail*",
+                                  "freez*", "froze",   "reset*", "hang*", "hung",
+                                  "abort*", "stop*",   "quit*",  "kill*", "exit*",
+                                  "errors", "errored", "lock*",  NULL};
     return frag_message_line_has_any(read, from, to, ends);
-}
-
-static bool is_short(const frag_message_split_line *read)
-{
-    size_t words = 0;
-    for (size_t at = 0; at < read->text->length && words <= SHORT_WORDS; at++)
-        words += (read->text->marks[at] & FRAG_MESSAGE_WORD) != 0;
-    return words <= SHORT_WORDS;
 }
 
 /* "VRAM fills up to 100% and then the app crashes", "my GPU memory is exhausted after three
@@ -204,22 +259,27 @@ static bool is_short(const frag_message_split_line *read)
 static bool is_full(const frag_message_split_line *read, size_t i, frag_word_range sentence)
 {
     static frag_word_list after = {"after", "when", "at", "on", "during", "every", "with", NULL};
-    size_t to = i + CLAUSE < sentence.to ? i + CLAUSE : sentence.to;
-    if (!is_filling(read, i) || is_doubted(read, sentence.from, i) ||
-        !has_device_memory(read, sentence.from, i + NEAR + 2))
-        return false;
     static frag_word_list ends = {"exhausted", "out", "insufficient", NULL};
+    static frag_word_list bursts = {"explod*", "blow*", "blew", NULL};
+    size_t to = i + CLAUSE < sentence.to ? i + CLAUSE : sentence.to;
+    static frag_word_list wholes = {"all", "my", "the", NULL};
+    /* "It eats all 24GB and then errors", "maxes out my 8GB card" */
+    bool is_all = frag_message_line_has_any(read, i + 1, i + 3, wholes) &&
+                  frag_message_line_has_within(read, i + 2, i + NEAR, FRAG_WORD_SIZE);
+    if (!is_filling(read, i) || is_doubted(read, sentence.from, i) ||
+        !(is_all || has_device_memory(read, sentence.from, i + NEAR + 2)))
+        return false;
     bool is_end = frag_message_line_has_any(read, i + 1, i + 2, ends);
     bool is_told = is_mine(read, sentence) || is_short(read);
     return is_told &&
-           (has_died(read, i + 1, to) ||
+           (has_died(read, i + 1, to) || frag_message_line_is_any(read, i, bursts) ||
             (is_end && (i + 2 >= sentence.to || frag_message_line_is_any(read, i + 2, after))));
 }
 
 /* "It crashed after some epochs due to GPU memory that keeps increasing" */
 static bool is_cause(const frag_message_split_line *read, size_t i, frag_word_range sentence)
 {
-    static frag_word_list causes = {"due", "because", "since", NULL};
+    static frag_word_list causes = {"due", "because", "since", "when", "once", "after", NULL};
     static frag_word_list growths = {"increas*", "grow*", "ris*", "accumulat*",
                                      "leak*",    "high",  "full", NULL};
     return frag_message_line_is_any(read, i, causes) && has_died(read, sentence.from, i) &&
@@ -228,11 +288,40 @@ static bool is_cause(const frag_message_split_line *read, size_t i, frag_word_ra
            !is_doubted(read, sentence.from, i);
 }
 
+/* "the job gets killed with an OOM" */
+static bool is_killed(const frag_message_split_line *read, size_t i, frag_word_range sentence)
+{
+    static frag_word_list links = {"with", "by", "due", "to", "of", "from", "because", NULL};
+    static frag_word_list wishes = {"need*", "want*", "way", "tell", NULL};
+    size_t link = i + 1;
+    while (link < i + NEAR && frag_message_line_is_any(read, link, links))
+        link++;
+    return has_died(read, i, i + 1) && link > i + 1 && is_object(read, link) &&
+           !is_doubted(read, sentence.from, i) && is_short(read) &&
+           !frag_message_line_has_any(read, sentence.from, i, wishes);
+}
+
+/* "My GPU runs out of space when loading the model" */
+static bool is_without_space(const frag_message_split_line *read, size_t i,
+                             frag_word_range sentence)
+{
+    static frag_word_list runs = {"runs", "ran", "running", "run", NULL};
+    static frag_word_list rooms = {"space", "room", NULL};
+    return frag_message_line_is_any(read, i, runs) && frag_message_line_is(read, i + 1, "out") &&
+           frag_message_line_is(read, i + 2, "of") &&
+           frag_message_line_is_any(read, i + 3, rooms) && is_mine(read, sentence) &&
+           names_card(read, sentence.from, i) && !is_doubted(read, sentence.from, i);
+}
+
 /* "VRAM leaks until it crashes", "it crashes at 5.9 GB VRAM" */
 static bool is_fatal(const frag_message_split_line *read, size_t i, frag_word_range sentence)
 {
     static frag_word_list growths = {"leak*", "grow*", "increas*", "ris*", "climb*", NULL};
-    bool is_end = frag_message_line_is(read, i, "until") && has_died(read, i + 1, i + NEAR) &&
+    static frag_word_list untils = {"until", "till", NULL};
+    static frag_word_list outs = {"oom", "ooms", NULL};
+    bool is_end = frag_message_line_is_any(read, i, untils) &&
+                  (has_died(read, i + 1, i + NEAR) ||
+                   frag_message_line_has_any(read, i + 1, i + NEAR, outs)) &&
                   frag_message_line_has_any(read, sentence.from, i, growths);
     bool is_point = has_died(read, i, i + 1) && frag_message_line_is(read, i + 1, "at") &&
                     frag_message_line_has(read, i + 2, FRAG_WORD_SIZE);
@@ -263,6 +352,17 @@ static bool is_at_limit(const frag_message_split_line *read, size_t i, frag_word
            is_mine(read, sentence) && !is_doubted(read, sentence.from, i);
 }
 
+/* "the same model no longer fits in memory" */
+static bool is_outgrown(const frag_message_split_line *read, size_t i, frag_word_range sentence)
+{
+    static frag_word_list fits = {"fit", "fits", NULL};
+    return frag_message_line_is(read, i, "no") && frag_message_line_is(read, i + 1, "longer") &&
+           frag_message_line_is_any(read, i + 2, fits) &&
+           frag_message_line_has_within(read, i + 3, i + 2 + NEAR,
+                                        FRAG_WORD_MEMORY | FRAG_WORD_DEVICE) &&
+           !is_doubted(read, sentence.from, i);
+}
+
 /* "this does not fit on my 3080", "even a batch of 1 doesn't fit" */
 static bool is_unfit(const frag_message_split_line *read, size_t i, frag_word_range sentence)
 {
@@ -289,11 +389,14 @@ static bool is_above_mine(const frag_message_split_line *read, size_t i, frag_wo
     static frag_word_list cards = {"card", "gpu", "gpus", "vram", NULL};
     static frag_word_list states = {"is", "was", "isn", "are", NULL};
     static frag_word_list nots = {"not", "t", NULL};
-    static frag_word_list enough = {"enough", NULL};
+    static frag_word_list enough = {"enough", "sufficient", NULL};
     static frag_word_list others = {"ram", "swap", "disk", NULL};
+    static frag_word_list haves = {"have", "has", "got", NULL};
     bool is_more = frag_message_line_is(read, i, "more") &&
                    frag_message_line_is(read, i + 1, "than") &&
-                   frag_message_line_is(read, i + 2, "my");
+                   (frag_message_line_is(read, i + 2, "my") || /* "more than the 24GB I have" */
+                    (frag_message_line_is(read, i + 2, "the") &&
+                     frag_message_line_has_any(read, i + NEAR, i + 2 * NEAR, haves)));
     size_t last = i + 2; /* "too much VRAM for my" */
     while (last < i + NEAR && !frag_message_line_is(read, last, "for"))
         last++;
@@ -318,6 +421,29 @@ static bool is_above_mine(const frag_message_split_line *read, size_t i, frag_wo
            !is_doubted(read, sentence.from, i) &&
            (is_my || has_died(read, state + NEAR, sentence.to)) &&
            !frag_message_line_has_any(read, i + 1, state, others);
+}
+
+/* "The model takes 25 GB, my card has 24", "it tries to allocate 40 GB on my 24 GB card" */
+static bool is_larger(const frag_message_split_line *read, size_t i, frag_word_range sentence)
+{
+    static frag_word_list takes = {"take*",    "need*",     "require*", "want*",
+                                   "allocate", "allocates", NULL};
+    static frag_word_list mine = {"my", "our", "only", NULL};
+    static frag_word_list cards = {"card", "gpu", "vram", NULL};
+    if (!frag_message_line_is_any(read, i, takes) || is_doubted(read, sentence.from, i))
+        return false;
+    size_t need = i + 1;
+    while (need < i + NEAR && !frag_message_line_has(read, need, FRAG_WORD_SIZE))
+        need++;
+    if (!frag_message_line_has(read, need, FRAG_WORD_SIZE))
+        return false;
+    for (size_t j = need + 1; j < sentence.to; j++)
+        if (frag_message_line_has(read, j, FRAG_WORD_SIZE))
+            return read->words[j].amount.is_known && read->words[need].amount.is_known &&
+                   read->words[j].amount.bytes < read->words[need].amount.bytes &&
+                   frag_message_line_has_any(read, need + 1, j, mine) &&
+                   frag_message_line_has_any(read, need + 1, j + NEAR, cards);
+    return false;
 }
 
 bool frag_message_is_memory_trouble(const frag_message_split_line *read, size_t i)
@@ -408,11 +534,12 @@ static bool is_headline(const frag_message_split_line *read, size_t i, frag_word
 static bool may_say(const frag_message_split_line *read)
 {
     static frag_word_list words = {
-        "oom*",      "oo",           "fit",      "fill*",  "max*", "eat*",    "eaten", "full",
-        "out",       "too",          "more",     "enough", "hit*", "reach*",  "have",  "satur*",
-        "explod*",   "gone",         "use*",     "using",  "tak*", "consum*", "hog*",  "exceed*",
-        "exhausted", "insufficient", "depleted", "up",     "to",   "memory",  "vram",  "allocation",
-        NULL};
+        "oom*",    "oo",       "fit",     "fill*",      "max*",         "eat*",     "eaten",
+        "full",    "out",      "too",     "more",       "enough",       "hit*",     "reach*",
+        "have",    "satur*",   "explod*", "gone",       "use*",         "using",    "tak*",
+        "consum*", "hog*",     "exceed*", "exhausted",  "insufficient", "depleted", "up",
+        "to",      "memory",   "vram",    "allocation", "blow*",        "blew",     "fits",
+        "need*",   "require*", "want*",   "allocate*",  "sufficient",   "no",       NULL};
     return frag_message_line_has_any(read, 0, read->count, words);
 }
 
@@ -425,13 +552,15 @@ frag_message_failure frag_message_find_speech(const frag_message_split_line *rea
         if (i >= sentence.to)
             sentence = frag_message_line_sentence(read, i, ".?!;");
         bool is_said = (is_verb(read, i, sentence) && !is_doubted(read, sentence.from, i)) ||
-                       goes_out(read, i, sentence) || is_agreement(read, i, sentence) ||
+                       goes_out(read, i, sentence) || is_reported(read, i, sentence) ||
+                       is_agreement(read, i, sentence) || is_killed(read, i, sentence) ||
+                       is_without_space(read, i, sentence) || is_outgrown(read, i, sentence) ||
                        is_full(read, i, sentence) || is_cause(read, i, sentence) ||
                        is_fatal(read, i, sentence) || is_owner(read, i, sentence) ||
                        is_unfit(read, i, sentence) || is_above_mine(read, i, sentence) ||
-                       is_headline(read, i, sentence) || is_at_limit(read, i, sentence) ||
-                       is_answer(read, i);
-        if (is_said && !is_asked(read, sentence))
+                       is_larger(read, i, sentence) || is_headline(read, i, sentence) ||
+                       is_at_limit(read, i, sentence) || is_answer(read, i);
+        if (is_said && !is_asked(read, i, sentence))
             return (frag_message_failure){.is_found = true, .at = i};
     }
     return (frag_message_failure){.is_found = false};

@@ -252,6 +252,84 @@ static void a_person_tells_it_with_any_verb(void **state)
     assert_each(not_out, sizeof not_out / sizeof *not_out, false);
 }
 
+/* An OOM is got, hit, seen and said; memory blows up, a job is killed by it. */
+static void what_is_got_or_said_or_kills_a_job_is_told(void **state)
+{
+    (void)state;
+    static const char *const out[] = {
+        "Getting OOM with a 12B model on 12GB, any tips?",
+        "Still hitting OOM with stage 3 and offload to the CPU",
+        "We see OOMs on A100 40GB with sequences of 8k",
+        "Training on 4x V100 gives OOM but on one it works",
+        "Anyone else getting OOM with the new nightly?",
+        "After ~500 steps we OOM. Before this commit it was stable at 18GB.",
+        "DDP: rank 3 OOM, other ranks have 10GB free",
+        "The model loads but its first forward pass OOMs",
+        "Blender says out of memory with OptiX",
+        "torch throws an out of memory exception",
+        "My job on the GPU gets killed with a CUDA OOM",
+        "the GPU memory blows up during evaluation",
+        "evaluation blows up the GPU memory and the run is killed",
+        "When running the training code, the video memory always explodes",
+        "gpu memory increased per epoch till OOM.",
+        "It eats all 24GB and then errors",
+        "My GPU runs out of space when loading the 13B checkpoint",
+        "After the upgrade the same config no longer fits in memory",
+        "The app crashes my PC when VRAM is full",
+    };
+    static const char *const not_out[] = {
+        "fewer OOMs with the new sampler",
+        "The allocator throws an out of memory exception if the pool is empty.",
+        "Does it get OOM on 8 GB?",
+        "the memory no longer grows on the GPU",
+        "We need a way to tell that a job failed due to OOM.",
+        "It no longer fits our workflow on the GPU",
+        "This avoids OOMs on small cards",
+        "Our code runs out of space on the page",
+    };
+    assert_each(out, sizeof out / sizeof *out, true);
+    assert_each(not_out, sizeof not_out / sizeof *not_out, false);
+}
+
+static void other_languages_have_many_words_for_it(void **state)
+{
+    (void)state;
+    static const char *const out[] = {
+        "训练到一半显存超出",
+        "显存满了直接崩溃",
+        "46G的显存没有跑下来",
+        "两张4090装不下，报OOM",
+        "VRAMが溢れて落ちます",
+        "GPUのメモリが枯渇しました",
+        "VRAM이 모자랍니다",
+        "GPU 메모리가 터져서 학습이 죽어요",
+        "Видеопамять заканчивается",
+        "Модель не влезает в видеопамять",
+        "Modell passt nicht in den VRAM",
+        "Der Grafikkarte geht der Speicher aus",
+        "Speichermangel auf der GPU",
+        "Plus de VRAM disponible, le script plante",
+        "Dépassement de mémoire GPU",
+        "le modèle ne rentre pas dans la VRAM",
+        "Falta memoria en la GPU",
+        "Me quedo sin VRAM al cargar el modelo",
+        "Acabou a memória da GPU",
+        "o modelo não cabe na VRAM",
+        "La memoria della GPU non basta",
+        "GPU senza memoria durante il training",
+        "brakuje pamięci GPU",
+        "GPU bellek yetmiyor",
+        "thiếu bộ nhớ GPU",
+        "نفدت الذاكرة على GPU",
+    };
+    static const char *const not_out[] = {
+        "训练大概占用多少显存",      "显存会一直占着不释放吗", "Сколько видеопамяти нужно?",
+        "Combien de VRAM faut-il ?", "¿Cuánta VRAM necesito?", "GPU 메모리 얼마나 필요한가요?",
+    };
+    assert_each(out, sizeof out / sizeof *out, true);
+    assert_each(not_out, sizeof not_out / sizeof *not_out, false);
+}
+
 static void a_title_or_a_form_names_it_in_a_word(void **state)
 {
     (void)state;
@@ -280,6 +358,8 @@ int main(void)
         cmocka_unit_test(persons_put_it_in_short),
         cmocka_unit_test(a_memory_error_of_a_device_is_one),
         cmocka_unit_test(a_person_tells_it_with_any_verb),
+        cmocka_unit_test(what_is_got_or_said_or_kills_a_job_is_told),
+        cmocka_unit_test(other_languages_have_many_words_for_it),
         cmocka_unit_test(a_title_or_a_form_names_it_in_a_word),
         cmocka_unit_test(what_a_page_or_an_interface_says_is_no_message),
     };
