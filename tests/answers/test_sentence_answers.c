@@ -14,7 +14,7 @@
 #include "tests/support/pinned_lines.h"
 #include "tests/support/xorshift.h"
 
-enum { LINES = 960, PIECES_MAX = 4, GROUP = 240, WORDS_BETWEEN_MAX = 14 };
+enum { PIECES_MAX = 4, GROUP = 240, WORDS_BETWEEN_MAX = 14 };
 
 /* What a message is about; each has lines of its own, so that a change names its place. */
 static const char *const turns[] = {
@@ -287,31 +287,394 @@ static const char *const companions[] = {
     "\n",        "malloc",     "line 34",   "tokens",    "RuntimeError:", "code 2",
 };
 
+/* What a person says of it. */
+static const char *const told[] = {
+    "it OOMs",
+    "we OOM",
+    "it OOM'd",
+    "keeps OOMing",
+    "goes OOM",
+    "getting OOM",
+    "gives OOM",
+    "hitting an OOM",
+    "I get CUDA out of memory",
+    "says out of memory",
+    "throws an out of memory exception",
+    "crashes with OOM",
+    "gets killed by OOM",
+    "dies with an out of memory error",
+    "same here, OOM",
+    "+1 OOM",
+    "rank 3 OOM",
+    "OOM on",
+    "OOM error",
+    "CUDA OOM",
+    "memory error",
+    "memory issues",
+    "allocation on device",
+    "fills up",
+    "maxes out",
+    "eats all 24GB",
+    "explodes",
+    "blows up",
+    "goes up to 24 GB",
+    "keeps growing until it crashes",
+    "grows until OOM",
+    "increases and finally OOM",
+    "is full",
+    "is exhausted",
+    "is not enough",
+    "isn't enough",
+    "12 GB is not enough",
+    "too big for my card",
+    "too much VRAM for my",
+    "needs more than my 12GB",
+    "more than the 24GB I have",
+    "does not fit on my 3080",
+    "can't fit",
+    "no longer fits in memory",
+    "runs out",
+    "runs out of space",
+    "ran out of VRAM",
+    "running out of memory",
+    "out of video memory",
+    "exceeds 18 GB",
+    "hitting the VRAM limit",
+    "reaches the limit",
+    "allocates 40 GB",
+    "takes 25 GB",
+    "tries to allocate more memory than",
+    "prompts out of memory",
+    "reported an OOM error",
+    "an OOM occurs",
+    "VRAM overflow",
+    "lack of VRAM",
+    "not enough VRAM",
+    "memory shortage",
+    "it crashes at 5.9 GB",
+    "leaks until it dies",
+    "crashed due to memory",
+    "froze because the memory is full",
+    "after GPU memory is full",
+    "I have an 8G GPU",
+    "not enough to run it",
+    "fixed out of memory",
+    "avoid OOM",
+    "handle OOM",
+    "see OOM",
+    "### Actual behavior\nOOM",
+    "显存不足",
+    "爆显存",
+    "oom了",
+    "メモリ不足",
+    "메모리 부족",
+    "nicht genug Speicher",
+    "sin memoria",
+    "mémoire insuffisante",
+};
+
+/* What a person says around it. */
+static const char *const words[] = {
+    "it",
+    "this",
+    "that",
+    "which",
+    "the",
+    "my",
+    "our",
+    "I",
+    "we",
+    "me",
+    "you",
+    "they",
+    "people",
+    "users",
+    "anyone else",
+    "someone",
+    "a",
+    "an",
+    "training",
+    "inference",
+    "validation",
+    "the model",
+    "the script",
+    "the job",
+    "the process",
+    "the run",
+    "the game",
+    "the driver",
+    "server",
+    "worker",
+    "rank 0",
+    "GPU 1",
+    "my GPU",
+    "my card",
+    "the card",
+    "on a T4",
+    "on my 3090",
+    "on 8xA100",
+    "with 24 GB",
+    "12GB",
+    "16 GB VRAM",
+    "VRAM",
+    "GPU memory",
+    "the GPU memory",
+    "video memory",
+    "memory",
+    "CUDA",
+    "RAM",
+    "CPU",
+    "swap",
+    "disk",
+    "host memory",
+    "host",
+    "system",
+    "kernel",
+    "and then",
+    "then",
+    "and",
+    "but",
+    "or",
+    "so",
+    "also",
+    "still",
+    "always",
+    "even",
+    "again",
+    "just",
+    "now",
+    "immediately",
+    "as soon as",
+    "after 3 epochs",
+    "after",
+    "before",
+    "during",
+    "while",
+    "when",
+    "whenever",
+    "when I load it",
+    "when loading",
+    "once",
+    "if",
+    "unless",
+    "until",
+    "because",
+    "since",
+    "due to",
+    "without",
+    "with",
+    "by",
+    "from",
+    "of",
+    "on",
+    "at step 20",
+    "at",
+    "in",
+    "for",
+    "to",
+    "despite",
+    "may",
+    "might",
+    "can",
+    "could",
+    "would",
+    "should",
+    "will",
+    "never",
+    "not",
+    "don't",
+    "doesn't",
+    "no",
+    "no longer",
+    "only",
+    "too",
+    "more",
+    "less",
+    "fewer",
+    "all",
+    "every",
+    "crashes",
+    "crashed",
+    "dies",
+    "killed",
+    "hangs",
+    "freezes",
+    "stops",
+    "exits",
+    "fails",
+    "fail",
+    "failed",
+    "errors",
+    "error",
+    "issue",
+    "problem",
+    "exception",
+    "says",
+    "saying",
+    "throws",
+    "shows",
+    "reports",
+    "tells",
+    "told",
+    "reported",
+    "occurs",
+    "happened",
+    "prompts",
+    "asks",
+    "tries to",
+    "wants to",
+    "needs",
+    "takes",
+    "uses",
+    "has",
+    "have",
+    "is",
+    "was",
+    "isn't",
+    "gets",
+    "got",
+    "keeps",
+    "goes",
+    "ran",
+    "run",
+    "I think",
+    "maybe",
+    "probably",
+    "usually",
+    "often",
+    "sometimes",
+    "how",
+    "why",
+    "what",
+    "Does",
+    "Is",
+    "Why",
+    "How",
+    "please",
+    "help",
+    "any idea",
+    "solved",
+    "fix",
+    "fixed",
+    "avoid",
+    "prevent",
+    "handle",
+    "test",
+    "reduce",
+    "add",
+    "batch 4",
+    "batch size",
+    "batch of 1",
+    "image",
+    "layers",
+    "epochs",
+    "steps",
+    "limit",
+    "cap",
+    "enough",
+    "sufficient",
+    "space",
+    "room",
+    "leak",
+    "growing",
+    "increasing",
+    "high",
+    "full",
+    "larger",
+    "smaller",
+    "page",
+    "README",
+    "guide",
+    "FAQ:",
+    "Q:",
+    "A:",
+    "- ",
+    "# ",
+    "* ",
+    "1. ",
+    "2. ",
+    "> ",
+    "`",
+    "\"",
+    "'",
+    "(",
+    ")",
+    ",",
+    ",",
+    ",",
+    ".",
+    ".",
+    "!",
+    "?",
+    "?",
+    ":",
+    ";",
+    "...",
+    "\n",
+    "\n",
+    "\n\n",
+    "Error:",
+    "RuntimeError:",
+    "[ERROR]",
+    "WARNING:",
+    "line 3",
+    "return",
+    "raise",
+    "if (",
+    ");",
+    "%s",
+    "但是",
+    "如果",
+    "会",
+    "怎么办",
+    "时",
+    "解决",
+    "错误",
+    "場合",
+    "если",
+    "wenn",
+    "si",
+    "cuando",
+};
+
+/* Lines are made of these. */
+typedef struct phrases {
+    const char *const *turns;
+    size_t turn_count;
+    const char *const *pieces;
+    size_t piece_count;
+    unsigned lines; /* of each turn */
+} phrases;
+
+static const phrases of_programs = {turns, sizeof turns / sizeof turns[0], pieces,
+                                    sizeof pieces / sizeof pieces[0], 960};
+static const phrases of_persons = {told, sizeof told / sizeof told[0], words,
+                                   sizeof words / sizeof words[0], 480};
+
 static const char *one_of(const char *const *texts, size_t count, uint64_t *chance)
 {
     return texts[xorshift_next(chance) % count];
 }
 
-static void add_pieces(frag_text *line, uint64_t *chance)
+static void add_pieces(const phrases *of, frag_text *line, uint64_t *chance)
 {
     uint64_t count = xorshift_next(chance) % (PIECES_MAX + 1);
     for (uint64_t i = 0; i < count; i++) {
         const char *blank = xorshift_next(chance) % 16 == 0 ? "" : " ";
-        frag_text_add(line, "%s%s", one_of(pieces, sizeof pieces / sizeof pieces[0], chance),
-                      blank);
+        frag_text_add(line, "%s%s", one_of(of->pieces, of->piece_count, chance), blank);
     }
 }
 
 /* "error of out of memory: 512 MiB": the turn with something before and behind it, in a third of
  * the lines with a second turn. */
-static void make_line(const char *turn, uint64_t *chance, frag_text *line)
+static void make_line(const phrases *of, const char *turn, uint64_t *chance, frag_text *line)
 {
-    add_pieces(line, chance);
+    add_pieces(of, line, chance);
     frag_text_add(line, "%s%s", turn, xorshift_next(chance) % 4 == 0 ? "" : " ");
-    add_pieces(line, chance);
+    add_pieces(of, line, chance);
     if (xorshift_next(chance) % 3 == 0) {
-        frag_text_add(line, "%s ", one_of(turns, sizeof turns / sizeof turns[0], chance));
-        add_pieces(line, chance);
+        frag_text_add(line, "%s ", one_of(of->turns, of->turn_count, chance));
+        add_pieces(of, line, chance);
     }
 }
 
@@ -333,20 +696,20 @@ static void tell_line(const frag_text *line, uint64_t *sum, unsigned *oom_count)
     frag_messages_destroy(&messages);
 }
 
-static void tell_turn(frag_text *out, const char *turn, uint64_t seed)
+static void tell_turn(frag_text *out, const phrases *of, const char *turn, uint64_t seed)
 {
     uint64_t chance = 0x9e3779b97f4a7c15u + seed;
     uint64_t sum = 0;
     unsigned oom_count = 0;
-    for (unsigned i = 0; i < LINES; i++) {
+    for (unsigned i = 0; i < of->lines; i++) {
         frag_text line = {0};
-        make_line(turn, &chance, &line);
+        make_line(of, turn, &chance, &line);
         tell_line(&line, &sum, &oom_count);
         frag_text_destroy(&line);
         if ((i + 1) % GROUP != 0)
             continue;
-        frag_text_add(out, "%s, up to line %u: %u of %u, %08" PRIx64 "\n", turn, i + 1, oom_count,
-                      (unsigned)GROUP, sum >> 32);
+        frag_text_add(out, "%.*s, up to line %u: %u of %u, %08" PRIx64 "\n",
+                      (int)strcspn(turn, "\n"), turn, i + 1, oom_count, (unsigned)GROUP, sum >> 32);
         sum = 0;
         oom_count = 0;
     }
@@ -418,8 +781,10 @@ static void tell_all_labels(frag_text *out)
 
 static void tell_all(frag_text *out)
 {
-    for (size_t i = 0; i < sizeof turns / sizeof turns[0]; i++)
-        tell_turn(out, turns[i], i);
+    for (size_t i = 0; i < of_programs.turn_count; i++)
+        tell_turn(out, &of_programs, turns[i], i);
+    for (size_t i = 0; i < of_persons.turn_count; i++)
+        tell_turn(out, &of_persons, told[i], i);
     for (size_t i = 0; i < sizeof companions / sizeof companions[0]; i++)
         tell_distances(out, companions[i]);
     tell_all_labels(out);
