@@ -286,7 +286,7 @@ static bool is_looked_up(const frag_message_split_line *read, size_t at)
     static frag_word_list texts = {"str",     "e",         "err",  "error", "msg",
                                    "message", "exception", "exc",  "ex",    "repr",
                                    "output",  "stderr",    "text", "log",   NULL};
-    for (size_t i = at; i + 1 < read->count && i < at + NEAR; i++) {
+    for (size_t i = at; i < read->count && i < at + NEAR; i++) {
         const char *behind = read->text->bytes + read->words[i].end;
         behind += strspn(behind, ".:!");
         if ((*behind == '"' || *behind == '\'') && frag_message_line_is(read, i + 1, "in") &&
@@ -540,8 +540,6 @@ static bool is_supposition(const frag_message_split_line *read, frag_word_range 
 bool frag_message_is_explained(const frag_message_split_line *read, size_t at)
 {
     static frag_word_list articles = {"the", "a", "an", "this", NULL};
-    if (at >= read->count)
-        return false;
     frag_word_range sentence = frag_message_line_sentence(read, at, ".?!");
     bool is_free =
         frag_message_line_is_any(read, 0, articles) || !frag_message_has_mark(read, read->count);

@@ -230,7 +230,7 @@ static bool is_out(const frag_message_split_line *read, size_t i)
         frag_message_is_pool_name(read, i + 2) ||
         (i > 0 && frag_message_line_is_any(read, i - 1, motions)))
         return false;
-    for (size_t j = i + 2; j < i + 2 + OBJECT && j < read->count; j++)
+    for (size_t j = i + 2; j < i + 2 + OBJECT; j++)
         if (is_memory(read, j) || is_resource(read, j))
             return true;
     return false;

@@ -344,6 +344,7 @@ static void what_is_allocated_need_not_be_memory(void **state)
         "[hot] could not reserve memory within 2GB of the exe",
         "cudaMalloc failed: CUDA driver version is insufficient for CUDA runtime version",
         "cuMemAlloc failed: no CUDA-capable device is detected",
+        "cudaMalloc failed: all CUDA-capable devices are busy or unavailable",
         "Strategy allocation limit exceeded; Concentration limit exceeded",
         "[PCI] not enough MMIO resources: no space for [mem size 0x400000000 64bit pref]",
         ("[  5.0]  oom_kill_process from out_of_memory+0x21/0x34\n[  5.1]  out_of_memory from "
