@@ -187,7 +187,7 @@ refuse() { # sentence; the file's text is on stdin
 }
 
 targets="q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj, qkv_proj, gate_up_proj, c_attn, c_proj, c_fc, query, key, value, dense"
-targets+=", q_lin, k_lin, v_lin, out_lin, lin1, lin2, query_key_value, dense_h_to_4h, dense_4h_to_h, to_q, to_k, to_v, to_out.0, fc1, fc2, Wqkv, Wi, Wo, out_proj, fc_in, fc_out"
+targets+=", q_lin, k_lin, v_lin, out_lin, lin1, lin2, query_key_value, dense_h_to_4h, dense_4h_to_h, to_q, to_k, to_v, to_out.0, fc1, fc2, Wqkv, Wi, Wo, out_proj, fc_in, fc_out, query_proj, key_proj, value_proj"
 
 @test "bad input is refused with its place, what was found and what would be right" {
     printf 'model:\n  family: gpt2\n  layer: 2\n' | refuse ":3:3: unknown key 'layer'; did you mean layers"
@@ -280,7 +280,9 @@ targets+=", q_lin, k_lin, v_lin, out_lin, lin1, lin2, query_key_value, dense_h_t
     printf '{"model_type": "mpt", "attn_config": {"attn_pdrop": 0.1}}' | refuse ": 'attn_config.attn_pdrop' is 0.1; expected 0: nothing else is described"
     printf '{"model_type": "mpt", "max_seq_len": 64}' | refuse ": tokens is 128; the model has positions for 64"
     printf '{"model_type": "albert", "num_hidden_groups": 13}' | refuse ": layer_groups is 13; expected at most layers, 12"
-    printf 'model: {family: albert}\nrun: {lora_rank: 8, lora_targets: all-linear}\n' | refuse ": lora_rank is 8; adapters of albert are not described"
+    printf 'model: {family: resnet}\nrun: {lora_rank: 8, lora_targets: all-linear}\n' | refuse ": lora_rank is 8; adapters of resnet are not described"
+    printf 'model: {family: deberta-v2}\nrun: {lora_rank: 8, quantize: nf4, precision: amp-bf16}\n' |
+        refuse ": quantize is given beside lora_rank, with which deberta-v2 fails in transformers: under autocast its mask is the least number of fp32, which 16 bits do not hold"
     printf 'model: {family: albert}\nrun: {checkpoint: blocks}\n' | refuse ": checkpoint is blocks, and albert has no blocks for it; expected none"
     printf '{"model_type": "mpnet", "max_position_embeddings": 129}' | refuse ": tokens is 128; the model has positions for 127"
     printf '{"model_type": "bloom", "hidden_size": 100}' | refuse ": width 100 is no multiple of heads 8"

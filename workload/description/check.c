@@ -137,6 +137,11 @@ static bool check_quantized(const frag_workload *workload, frag_error *error)
         return frag_fail(error, FRAG_E_INPUT,
                          "quantize is given; weights of 4 or 8 bits are not described for %s",
                          family->name);
+    if (workload->network.family == FRAG_FAMILY_DEBERTA_V2 && workload->lora_rank > 0)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "quantize is given beside lora_rank, with which deberta-v2 fails in "
+                         "transformers: under autocast its mask is the least number of fp32, which "
+                         "16 bits do not hold");
     if (is_training && workload->lora_rank == 0)
         return frag_fail(error, FRAG_E_INPUT,
                          "quantize is given, and weights of 4 or 8 bits are not trained; expected "

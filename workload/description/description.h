@@ -341,10 +341,13 @@ typedef enum frag_lora_target {
 #define FRAG_LORA_OUT_PROJ (UINT64_C(1) << 34) /* OPT, BART */
 #define FRAG_LORA_FC_IN (UINT64_C(1) << 35)    /* GPT-J */
 #define FRAG_LORA_FC_OUT (UINT64_C(1) << 36)
+#define FRAG_LORA_QUERY_PROJ (UINT64_C(1) << 37) /* DeBERTa */
+#define FRAG_LORA_KEY_PROJ (UINT64_C(1) << 38)
+#define FRAG_LORA_VALUE_PROJ (UINT64_C(1) << 39)
 /* All but the head. */
-#define FRAG_LORA_ALL (UINT64_C(1) << 37)
+#define FRAG_LORA_ALL (UINT64_C(1) << 40)
 /* Of a layer that only `all` names. */
-#define FRAG_LORA_REST (UINT64_C(1) << 38)
+#define FRAG_LORA_REST (UINT64_C(1) << 41)
 
 typedef enum frag_checkpoint { FRAG_CHECKPOINT_NONE, FRAG_CHECKPOINT_BLOCKS } frag_checkpoint;
 

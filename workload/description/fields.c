@@ -9,6 +9,8 @@
 #define LORA_GLM (LORA_ATTENTION | FRAG_LORA_GATE_UP | FRAG_LORA_DOWN)
 #define LORA_GPT2 (FRAG_LORA_C_ATTN | FRAG_LORA_C_PROJ | FRAG_LORA_C_FC)
 #define LORA_BERT (FRAG_LORA_QUERY | FRAG_LORA_KEY | FRAG_LORA_VALUE | FRAG_LORA_DENSE)
+#define LORA_DEBERTA                                                                               \
+    (FRAG_LORA_QUERY_PROJ | FRAG_LORA_KEY_PROJ | FRAG_LORA_VALUE_PROJ | FRAG_LORA_DENSE)
 #define LORA_MODERNBERT (FRAG_LORA_WQKV | FRAG_LORA_WI | FRAG_LORA_WO | FRAG_LORA_DENSE)
 #define LORA_STACKS (LORA_QV | FRAG_LORA_K | FRAG_LORA_OUT_PROJ | FRAG_LORA_FC1 | FRAG_LORA_FC2)
 #define LORA_UNET (FRAG_LORA_TO_Q | FRAG_LORA_TO_K | FRAG_LORA_TO_V | FRAG_LORA_TO_OUT)
@@ -620,7 +622,9 @@ const frag_family_fields frag_families[FRAG_FAMILY_COUNT] = {
                                       "bert whose attention knows how far tokens are apart",
                                       deberta_fields),
                                 .has_learnt_positions = true, .is_encoder = true,
-                                .has_no_offload = true},
+                                .has_no_offload = true,
+                                .lora_default = FRAG_LORA_QUERY_PROJ | FRAG_LORA_VALUE_PROJ,
+                                .lora_targets = LORA_DEBERTA},
     [FRAG_FAMILY_ELECTRA] = {NAMED("electra", "electra", "bert with a narrow embedding",
                                    electra_fields),
                              .has_learnt_positions = true, .is_encoder = true,
@@ -630,11 +634,12 @@ const frag_family_fields frag_families[FRAG_FAMILY_COUNT] = {
                                   "bert with a narrow embedding, whose layers share parameters",
                                   albert_fields),
                             .has_learnt_positions = true, .is_encoder = true, .has_no_blocks = true,
-                            .has_no_offload = true},
+                            .has_no_offload = true, .lora_targets = LORA_BERT},
     [FRAG_FAMILY_MPNET] = {NAMED("mpnet", "mpnet",
                                  "roberta with numbers of distances in the scores", mpnet_fields),
                            .has_learnt_positions = true, .is_encoder = true, .has_no_blocks = true,
-                           .has_no_offload = true},
+                           .has_no_offload = true,
+                           .lora_targets = LORA_ATTENTION | FRAG_LORA_DENSE},
     [FRAG_FAMILY_MODERNBERT] =
         {NAMED("modernbert", "modernbert",
                "encoder transformer with rotary positions, most layers of which look at neighbours",

@@ -6,7 +6,7 @@
     "q_proj|k_proj|v_proj|o_proj|gate_proj|up_proj|down_proj|qkv_proj|gate_up_proj|"               \
     "c_attn|c_proj|c_fc|query|key|value|dense|q_lin|k_lin|v_lin|out_lin|lin1|lin2|"                \
     "query_key_value|dense_h_to_4h|dense_4h_to_h|to_q|to_k|to_v|to_out.0|fc1|fc2|"                 \
-    "Wqkv|Wi|Wo|out_proj|fc_in|fc_out|all-linear"
+    "Wqkv|Wi|Wo|out_proj|fc_in|fc_out|query_proj|key_proj|value_proj|all-linear"
 
 const frag_field frag_knobs[] = {
     {"task", NULL, FRAG_FIELD_CHOICE, WORKLOAD(task), FRAG_TASK_TRAIN, 0, 0,

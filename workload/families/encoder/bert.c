@@ -88,23 +88,27 @@ static embeddings walk_embeddings(frag_walk *at, const frag_network *of)
 static frag_encoder_layer walk_layer(frag_walk *at, const frag_network *of)
 {
     enum { PARTS = 3 };
-    static const frag_lora_target targets[][PARTS] = {
+    static const uint64_t targets[][PARTS] = {
         {FRAG_LORA_QUERY, FRAG_LORA_KEY, FRAG_LORA_VALUE},
         {FRAG_LORA_Q_LIN, FRAG_LORA_K_LIN, FRAG_LORA_V_LIN},
+        {FRAG_LORA_QUERY_PROJ, FRAG_LORA_KEY_PROJ, FRAG_LORA_VALUE_PROJ},
+        {FRAG_LORA_Q, FRAG_LORA_K, FRAG_LORA_V},
     };
     bool is_small = is_distilled(of);
+    uint32_t names = is_small ? 1 : knows_distances(of) ? 2 : is_mpnet(of) ? 3 : 0;
+    uint64_t out = is_small ? FRAG_LORA_OUT_LIN : is_mpnet(of) ? FRAG_LORA_O : FRAG_LORA_DENSE;
+    uint64_t feed = is_small ? FRAG_LORA_LIN1 : is_albert(of) ? FRAG_LORA_REST : FRAG_LORA_DENSE;
+    uint64_t back = is_small ? FRAG_LORA_LIN2 : is_albert(of) ? FRAG_LORA_REST : FRAG_LORA_DENSE;
     const frag_shape square = {of->width, of->width};
     frag_encoder_layer next = {.first = {0, 0}};
     if (is_albert(of))
         next.second = frag_walk_norm(at, of->width);
     for (uint32_t i = 0; i < PARTS; i++)
-        next.qkv[i] = frag_walk_linear(at, square, true, targets[is_small][i]);
-    next.out = frag_walk_linear(at, square, true, is_small ? FRAG_LORA_OUT_LIN : FRAG_LORA_DENSE);
+        next.qkv[i] = frag_walk_linear(at, square, true, targets[names][i]);
+    next.out = frag_walk_linear(at, square, true, out);
     next.first = frag_walk_norm(at, of->width);
-    next.feed = frag_walk_linear(at, (frag_shape){of->inner, of->width}, true,
-                                 is_small ? FRAG_LORA_LIN1 : FRAG_LORA_DENSE);
-    next.back = frag_walk_linear(at, (frag_shape){of->width, of->inner}, true,
-                                 is_small ? FRAG_LORA_LIN2 : FRAG_LORA_DENSE);
+    next.feed = frag_walk_linear(at, (frag_shape){of->inner, of->width}, true, feed);
+    next.back = frag_walk_linear(at, (frag_shape){of->width, of->inner}, true, back);
     if (!is_albert(of))
         next.second = frag_walk_norm(at, of->width);
     return next;
@@ -306,10 +310,10 @@ static frag_tensor embed_masked(frag_tape *tape, const frag_model *model, const 
 static void begin_distances(frag_tape *tape, const frag_model *model, const frag_walk *at,
                             const frag_batch *batch, disentangled *beside)
 {
-    enum { LAYER_PARAMETERS = 16 };
     const frag_network *of = &model->workload->network;
     frag_walk behind = *at;
-    behind.at += LAYER_PARAMETERS * of->layers;
+    for (uint64_t i = 0; i < of->layers; i++)
+        (void)walk_layer(&behind, of);
     beside->distances = frag_distances_make(tape, batch, beside->mask);
     const distance_rows table = walk_rows(&behind, of);
     beside->distances.rows = frag_aten_layer_norm(tape, table.rows, &table.norm, of->width);
@@ -500,12 +504,12 @@ static frag_tensor attend_biased(frag_tape *tape, const frag_encoder_call *call,
     const frag_batch *batch = &call->batch;
     bool is_moved = of->heads > 1 && batch->tokens > 1;
     bool is_copied = batch->count > 1 && is_moved;
-    bool is_turned = batch->count > 1 && batch->tokens > 1;
     frag_tensor qkv[3];
     for (uint32_t i = 0; i < 3; i++) {
-        qkv[i] = frag_walk_apply(tape, x, &call->at.qkv[i]);
-        /* Gradients of keys come the other way around, which one sequence is taken with. */
-        qkv[i] = frag_walk_split_heads(tape, qkv[i], i != 1 ? is_moved : is_turned);
+        frag_linear layer = call->at.qkv[i];
+        layer.images = i == 1 && batch->tokens > 1 ? batch->count : 0; /* what a product turned */
+        qkv[i] = frag_walk_apply(tape, x, &layer);
+        qkv[i] = frag_walk_split_heads(tape, qkv[i], i != 1 && is_moved);
     }
     const frag_matmul scoring = {.count = batch->count * of->heads * batch->tokens * batch->tokens,
                                  .is_self_copied = is_copied,
@@ -552,10 +556,10 @@ static frag_tensor run_mpnet_layer(frag_tape *tape, const frag_encoder_call *cal
 static void run_mpnet(frag_tape *tape, const frag_model *model, frag_walk *at,
                       const frag_batch *batch, frag_tensor *hidden)
 {
-    enum { LAYER_PARAMETERS = 16 };
     const frag_network *of = &model->workload->network;
     frag_walk behind = *at;
-    behind.at += LAYER_PARAMETERS * of->layers;
+    for (uint64_t i = 0; i < of->layers; i++)
+        (void)walk_layer(&behind, of);
     frag_tensor bias = make_bias(tape, of, batch, walk_bias(&behind, of));
     for (uint64_t i = 0; i < of->layers; i++) {
         const frag_encoder_call call = {model, walk_layer(at, of), *batch, {0}};

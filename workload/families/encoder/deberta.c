@@ -169,9 +169,8 @@ static frag_tensor share(const mixing *at, frag_tensor *name, frag_tensor *is_se
     frag_tape_set(tape, name, frag_aten_masked_fill(tape, *name, is_hidden));
     frag_tape_drop(tape, is_hidden);
     bool is_wide = frag_tape_autocast(tape) != FRAG_F32;
-    frag_tensor typed = is_wide ? frag_tape_to(tape, *name, FRAG_F32) : frag_tape_keep(tape, *name);
-    frag_tensor made = frag_aten_softmax_typed(tape, typed);
-    frag_tape_drop(tape, typed);
+    frag_tensor made =
+        is_wide ? frag_aten_softmax(tape, *name, false) : frag_aten_softmax_typed(tape, *name);
     frag_tape_set(tape, &made,
                   frag_model_drop_out(tape, call->model, made, at->of->attention_dropout));
     return made;
