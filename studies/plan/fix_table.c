@@ -226,6 +226,13 @@ static void describe_accumulate(const frag_fit_setting *setting, frag_text *text
                   setting->workload.accumulate);
 }
 
+/* transformers multiplies by the devices of DataParallel, too. */
+static uint64_t batch_of_device(const frag_workload *workload)
+{
+    bool is_shared = workload->parallel == FRAG_PARALLEL_DATA;
+    return workload->batch / (is_shared ? workload->devices : 1);
+}
+
 static void line_accumulate(const frag_fix_base *base, const frag_fit_setting *setting,
                             frag_fix_place place, frag_text *text)
 {
@@ -234,7 +241,7 @@ static void line_accumulate(const frag_fix_base *base, const frag_fit_setting *s
     if (place == FRAG_FIX_TRANSFORMERS)
         frag_text_add(
             text, "per_device_train_batch_size=%" PRIu64 ", gradient_accumulation_steps=%" PRIu64,
-            workload->batch, workload->accumulate);
+            batch_of_device(workload), workload->accumulate);
     else if (place == FRAG_FIX_TORCH)
         frag_text_add(text,
                       "(loss / %" PRIu64 ").backward()  # optimizer.step() after %" PRIu64
@@ -456,19 +463,30 @@ static void line_quantise(const frag_fix_base *base, const frag_fit_setting *set
                           frag_fix_place place, frag_text *text)
 {
     bool has_bf16 = base->card.capability >= CAPABILITY_BF16;
+    bool has_autocast = frag_workload_has_autocast(&setting->workload) &&
+                        !frag_workload_has_autocast(&base->setting.workload);
+    const char *half = has_bf16 ? "bfloat16" : "float16";
     if (place == FRAG_FIX_TRANSFORMERS)
         frag_text_add(text,
                       "from_pretrained(..., quantization_config=BitsAndBytesConfig("
                       "load_in_4bit=True, bnb_4bit_quant_type=\"nf4\", "
-                      "bnb_4bit_use_double_quant=True, bnb_4bit_compute_dtype=torch.%s))",
-                      has_bf16 ? "bfloat16" : "float16");
+                      "bnb_4bit_use_double_quant=True, bnb_4bit_compute_dtype=torch.%s))%s",
+                      half,
+                      !has_autocast ? ""
+                      : has_bf16    ? "; bf16=True"
+                                    : "; fp16=True");
     if (place != FRAG_FIX_TORCH || setting->workload.lora_rank == 0)
         return;
-    bool is_diffusion = frag_families[setting->workload.network.family].is_diffusion;
-    frag_text_add(text, "peft.get_peft_model(peft.prepare_model_for_kbit_training(model%s), ",
-                  is_diffusion ? ", use_gradient_checkpointing=False" : "");
+    /* It would switch checkpoints on. */
+    bool has_checkpoints = setting->workload.checkpoint != FRAG_CHECKPOINT_NONE &&
+                           !frag_families[setting->workload.network.family].is_diffusion;
+    frag_text_add(text, "peft.get_peft_model(peft.prepare_model_for_kbit_training(model, %s), ",
+                  has_checkpoints ? "gradient_checkpointing_kwargs={\"use_reentrant\": False}"
+                                  : "use_gradient_checkpointing=False");
     add_lora_config(&setting->workload, text);
     frag_text_add(text, ")");
+    if (has_autocast)
+        frag_text_add(text, "\nwith torch.autocast(\"cuda\", dtype=torch.%s):", half);
 }
 
 /* ---- other optimizers */
@@ -574,7 +592,7 @@ static void line_batch(const frag_fix_base *base, const frag_fit_setting *settin
 {
     if (place == FRAG_FIX_TRANSFORMERS)
         frag_text_add(text, "per_device_%s_batch_size=%" PRIu64,
-                      is_training(base) ? "train" : "eval", setting->workload.batch);
+                      is_training(base) ? "train" : "eval", batch_of_device(&setting->workload));
     else if (place == FRAG_FIX_TORCH)
         frag_text_add(text, "DataLoader(..., batch_size=%" PRIu64 ")", setting->workload.batch);
 }

@@ -154,7 +154,17 @@ refuse() { # sentence, arguments
     [ "$weights" -gt $((blocks / 2 + blocks / 64 + 2 * 4 * 32000 * 1024)) ]
     [ "$weights" -lt $((blocks / 2 + blocks / 64 + 2 * 4 * 32000 * 1024 + 8 * 1024 * 1024)) ]
     ./fraglab plan "$out/llama.json" --gpu 80GiB --tokens 256 --explain quantize | grep -q 'bnb_4bit_quant_type="nf4"'
-    ./fraglab plan "$out/llama.json" --gpu 80GiB --tokens 256 --explain quantize | grep -Fq 'peft.prepare_model_for_kbit_training(model), LoraConfig(r=16))'
+    # What it computed is run by the lines alone: checkpoints that peft would switch on are off, and autocast is on.
+    run ./fraglab plan "$out/llama.json" --gpu 80GiB --tokens 256 --explain quantize
+    [[ "$output" = *'bnb_4bit_compute_dtype=torch.bfloat16)); bf16=True'* ]]
+    [[ "$output" = *'peft.prepare_model_for_kbit_training(model, use_gradient_checkpointing=False), LoraConfig(r=16))'* ]]
+    [[ "$output" = *'with torch.autocast("cuda", dtype=torch.bfloat16):'* ]]
+    run ./fraglab plan "$out/llama.json" --gpu 80GiB --tokens 256 --precision amp-bf16 --checkpoint blocks --explain quantize
+    [[ "$output" = *'prepare_model_for_kbit_training(model, gradient_checkpointing_kwargs={"use_reentrant": False}), '* ]]
+    [[ "$output" != *'bf16=True'* ]]
+    # transformers multiplies the batch of a device by those of DataParallel.
+    ./fraglab plan $models/gpt2-small.yaml --gpu 8GiB --parallel dp --devices 2 --batch 16 --tokens 512 --explain accumulate |
+        grep -q 'per_device_train_batch_size=4, gradient_accumulation_steps=2'
     # Where peft has no layers for a family, they are named.
     ./fraglab plan $models/vit-base.yaml --gpu 24GiB --explain lora |
         grep -Fq 'peft.get_peft_model(model, LoraConfig(r=16, target_modules="all-linear", modules_to_save=["classifier"]))'

@@ -216,9 +216,10 @@ targets+=", q_lin, k_lin, v_lin, out_lin, lin1, lin2, query_key_value, dense_h_t
     printf 'model: {family: llama}\nrun: {lora: {rank: 8, dora: true}, quantize: nf4, precision: amp-bf16}\n' |
         refuse ": lora_dora is true, which is not described beside quantize; expected quantize none"
     printf 'model: {family: gpt2}\nrun: {loss_chunk: 64}\n' | refuse ": loss_chunk is 64; expected loss chunked with it"
-    chunked="loss is chunked, which is described for decoders without a logit_cap, in task train and evaluate"
+    chunked="loss is chunked, which is described for decoders without a logit_cap, logit_scale or scales, in task train and evaluate"
     printf 'model: {family: bert}\nrun: {loss: chunked}\n' | refuse ": $chunked"
     printf 'model: {family: gemma2}\nrun: {loss: chunked}\n' | refuse ": $chunked"
+    printf 'model: {family: cohere}\nrun: {loss: chunked}\n' | refuse ": $chunked"
     printf 'model: {family: gpt2}\nrun: {loss: chunked, task: generate}\n' | refuse ": $chunked"
     printf 'model: {family: gpt2}\nrun: {loss: chunked, leak: outputs}\n' |
         refuse ": loss is chunked; expected no offload, and no keep_outputs or leak outputs, as there are no logits to keep"

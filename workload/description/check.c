@@ -675,10 +675,10 @@ static bool check_chunks(const frag_workload *workload, frag_error *error)
                          "loss_chunk is %" PRIu64 "; expected loss chunked with it",
                          workload->loss_chunk);
     if (!has_loss(workload) || family->is_encoder || family->has_pairs || family->has_images ||
-        of->logit_cap > 0)
+        of->logit_cap > 0 || of->has_logit_scale || of->has_scales)
         return frag_fail(error, FRAG_E_INPUT,
                          "loss is chunked, which is described for decoders without a logit_cap, "
-                         "in task train and evaluate");
+                         "logit_scale or scales, in task train and evaluate");
     if (workload->offload != FRAG_OFFLOAD_NONE || workload->keeps_outputs ||
         workload->leak == FRAG_LEAK_OUTPUTS)
         return frag_fail(error, FRAG_E_INPUT,

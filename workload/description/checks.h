@@ -7,7 +7,6 @@
 /* Is it of llama and its like, as far as GaLore, fp8 and several devices are described for them:
  * not glm, cohere and latent attention? */
 bool frag_network_is_llama(const frag_network *of);
-bool frag_workload_has_autocast(const frag_workload *workload);
 /* What several devices are described for. */
 bool frag_workload_check_parallel(const frag_workload *workload, frag_error *error);
 

@@ -540,6 +540,8 @@ uint64_t frag_lengths_largest(const frag_lengths *lengths);
 
 /* Are batches sequences of tokens? */
 bool frag_workload_has_tokens(const frag_workload *workload);
+/* Is its precision amp-bf16 or amp-fp16? */
+bool frag_workload_has_autocast(const frag_workload *workload);
 /* Is a length drawn by the seed? Then *longest is the same with the longest of each. */
 bool frag_workload_is_drawn(const frag_workload *workload, frag_workload *longest);
 
