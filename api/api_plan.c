@@ -43,6 +43,14 @@ static bool set_knob(frag_workload *workload, const char *text, frag_error *erro
                         nearest != NULL ? nearest : "");
 }
 
+/* text: of a knob that was set */
+static bool check_knob(const frag_workload *workload, const char *text, frag_error *error)
+{
+    char key[64];
+    snprintf(key, sizeof key, "%.*s", (int)strcspn(text, "="), text);
+    return frag_workload_check_knob(workload, key, error) || frag_error_in(error, key);
+}
+
 static bool read_workload(const plan_call *call, const fraglab_plan_options *options,
                           frag_workload *workload, frag_error *error)
 {
@@ -51,6 +59,9 @@ static bool read_workload(const plan_call *call, const fraglab_plan_options *opt
         return false;
     for (size_t i = 0; i < options->knob_count; i++)
         if (!set_knob(workload, options->knobs[i], error))
+            return false;
+    for (size_t i = 0; i < options->knob_count; i++)
+        if (!check_knob(workload, options->knobs[i], error))
             return false;
     return frag_workload_check(workload, error) || frag_error_in(error, call->path);
 }

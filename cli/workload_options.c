@@ -28,6 +28,21 @@ static bool set_knobs(const frag_arguments *arguments, frag_workload *workload, 
     return true;
 }
 
+/* What a knob of the command line needs beside it. */
+static bool check_knobs(const frag_arguments *arguments, const frag_workload *workload,
+                        frag_error *error)
+{
+    for (const frag_field *knob = frag_knobs; knob->key != NULL; knob++) {
+        char option[64];
+        if (find_given(arguments, knob, option) != NULL &&
+            !frag_workload_check_knob(workload, knob->key, error)) {
+            snprintf(error->where, sizeof error->where, "--%s", option);
+            return false;
+        }
+    }
+    return true;
+}
+
 bool frag_workload_options_read(const frag_arguments *arguments, const char *path,
                                 frag_workload *workload, frag_statistical *statistical,
                                 frag_error *error)
@@ -37,7 +52,7 @@ bool frag_workload_options_read(const frag_arguments *arguments, const char *pat
         return false;
     if (statistical != NULL && statistical->phase_count > 0)
         return true;
-    return set_knobs(arguments, workload, error) &&
+    return set_knobs(arguments, workload, error) && check_knobs(arguments, workload, error) &&
            (frag_workload_check(workload, error) || frag_error_in(error, path));
 }
 

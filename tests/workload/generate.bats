@@ -95,7 +95,7 @@ options() {
         echo "$1" >"$out/config.json"
         ./fraglab trace generate "$out/config.json" --tokens 16 --steps 1 --to text -f -o "$out/$2.txt"
     }
-    generate '{"model_type": "mistral", "num_hidden_layers": 1}' a
+    generate $'\xef\xbb\xbf{"model_type": "mistral", "num_hidden_layers": 1}' a # marked as UTF-8
     # keys of 8 heads, the inner width of 14336, a window's length of 8 bytes before keys and values
     grep -q "^alloc [0-9]* $((4096 * 1024 * 4))$" "$out/a.txt"
     grep -q "^alloc [0-9]* $((4096 * 14336 * 4))$" "$out/a.txt"
@@ -105,6 +105,18 @@ options() {
     generate '{"model_type": "qwen2", "num_hidden_layers": 1, "sliding_window": 4}' c
     generate '{"model_type": "qwen2", "num_hidden_layers": 1, "sliding_window": 4, "use_sliding_window": true}' d
     cmp "$out/c.txt" "$out/d.txt"
+    # layers as a list, and as every so many
+    base='"model_type": "gemma3_text", "num_hidden_layers": 4, "hidden_size": 64, "vocab_size": 100, "sliding_window": 4'
+    generate "{$base, \"sliding_window_pattern\": 2}" e
+    generate "{$base, \"layer_types\": [\"sliding_attention\", \"full_attention\", \"sliding_attention\", \"full_attention\"]}" f
+    cmp "$out/e.txt" "$out/f.txt"
+    # weights of 4 bits are the knob
+    base='"model_type": "llama", "num_hidden_layers": 1, "hidden_size": 64, "num_attention_heads": 4, "intermediate_size": 64'
+    echo "{$base}" >"$out/config.json"
+    ./fraglab trace generate "$out/config.json" --task evaluate --precision bf16 --quantize nf4-double --to text -f -o "$out/g.txt"
+    echo "{$base, \"quantization_config\": {\"load_in_4bit\": true, \"bnb_4bit_quant_type\": \"nf4\", \"bnb_4bit_use_double_quant\": true}}" >"$out/config.json"
+    ./fraglab trace generate "$out/config.json" --task evaluate --precision bf16 --to text -f -o "$out/h.txt"
+    cmp "$out/g.txt" "$out/h.txt"
 }
 
 @test "lora is a mapping or single keys, and the same as options" {
@@ -290,6 +302,19 @@ targets+=", q_lin, k_lin, v_lin, out_lin, lin1, lin2, query_key_value, dense_h_t
     printf '{"model_type": "bloom", "pretraining_tp": 2, "slow_but_exact": true}' | refuse ": 'slow_but_exact' is true; expected false: nothing else is described"
     printf '{"model_type": "nemotron", "head_dim": 5}' | refuse ": head_width is 5; expected an even number"
     printf '{"model_type": "deepseek_v3", "n_group": 7}' | refuse ": router_groups is 7, experts 256; expected groups of two or more experts, as many in each, and no more router_groups_chosen"
+    printf '\xff\xfe{\x00' | refuse ": is UTF-16; expected UTF-8"
+    printf '{"model_type": "bert", "architectures": ["BertForSequenceClassification"]}' |
+        refuse ": 'architectures' is BertForSequenceClassification, whose head is not described; without that key the model has the head of a language model, which needs more"
+    printf '{"model_type": "llama", "quantization_config": {"quant_method": "gptq", "bits": 4}}' |
+        refuse ": 'quantization_config.quant_method' is gptq, whose weights are not described; expected bitsandbytes, or no 'quantization_config' for weights that are not quantised"
+    printf '{"model_type": "llama", "quantization_config": {"quant_method": "bitsandbytes", "load_in_4bit": true}}' |
+        refuse ": 'quantization_config.bnb_4bit_quant_type' is fp4, which is not described; expected nf4"
+    layers='"model_type": "gemma3_text", "num_hidden_layers": 3, "layer_types"'
+    printf "{$layers: [\"full_attention\"]}" | refuse ": 'layer_types' has 1 layers, and the model 3; expected as many"
+    printf "{$layers: [\"full_attention\", \"linear_attention\", \"full_attention\"]}" |
+        refuse ": 'layer_types' has 'linear_attention'; expected full_attention and sliding_attention: nothing else is described"
+    printf "{$layers: [\"full_attention\", \"full_attention\", \"full_attention\"]}" |
+        refuse ": 'layer_types' has an order that is not described, or a window that the model has not; expected whole layers before those with a window, or every so many"
     printf '{"model_type": "gpt2", "n_layer": -3}' | refuse ": 'n_layer' is -3; expected a whole number 1 to 1000"
     printf 'model: {family: llama}\nrun: {quantize: nf4}\n' |
         refuse ": quantize is given, and weights of 4 or 8 bits are not trained; expected lora_rank, or task evaluate or generate"
@@ -376,6 +401,15 @@ targets+=", q_lin, k_lin, v_lin, out_lin, lin1, lin2, query_key_value, dense_h_t
     [ "$output" = "fraglab: --gpu: 'mi250' has no compute capability of CUDA; expected an NVIDIA card with one" ]
     run ./fraglab trace generate traces/workloads/gpt2-small.yaml
     [ "$status" -eq 2 ]
+    # what says nothing of this run
+    for knob in "devices 4:parallel is none; expected parallel ddp or another" "lora-dropout 0.1:lora_rank is 0; expected lora_rank" \
+        "lora-targets all-linear:lora_rank is 0; expected lora_rank" "new-tokens 5:no tokens are added; expected task generate" \
+        "cache-block 8:nothing is served; expected task serve"; do
+        # shellcheck disable=SC2086
+        run ./fraglab trace generate traces/workloads/gpt2-small.yaml --${knob%%:*} -o "$out/never.fgt"
+        [ "$status" -eq 2 ]
+        [ "$output" = "fraglab: --${knob%% *}: it has no effect where ${knob#*:} with it, or leave it out" ]
+    done
     [ ! -e "$out/never.fgt" ]
 }
 

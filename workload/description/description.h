@@ -567,6 +567,9 @@ bool frag_workload_parse(const char *bytes, size_t length, frag_workload *worklo
 /* The knob of that name, which is in the table. */
 const frag_field *frag_workload_knob(const char *key);
 
+/* Does a knob that somebody gave say anything of this run? The error has no place. */
+bool frag_workload_check_knob(const frag_workload *workload, const char *key, frag_error *error);
+
 /* One knob as text: "batch", "8". The error has no place. */
 bool frag_workload_set(frag_workload *workload, const char *key, const char *value,
                        frag_error *error);

@@ -1,4 +1,6 @@
 /* Knobs: what a run is described by. */
+#include <string.h>
+
 #include "workload/description/description.h"
 
 #define WORKLOAD(name) offsetof(frag_workload, name)
@@ -129,3 +131,55 @@ const frag_field frag_knobs[] = {
      "that a pipeline cuts a batch into; 0: as many as devices"},
     {.key = NULL},
 };
+
+/* ---- knobs that say something only beside others */
+static bool has_devices(const frag_workload *workload)
+{
+    return workload->parallel != FRAG_PARALLEL_NONE;
+}
+
+static bool has_adapters(const frag_workload *workload)
+{
+    return workload->lora_rank > 0;
+}
+
+static bool may_drop(const frag_workload *workload)
+{
+    return workload->lora_rank > 0 || workload->lora_dropout <= 0;
+}
+
+static bool adds_tokens(const frag_workload *workload)
+{
+    return workload->task == FRAG_TASK_GENERATE || workload->task == FRAG_TASK_SERVE ||
+           workload->task == FRAG_TASK_RLHF;
+}
+
+static bool serves(const frag_workload *workload)
+{
+    return workload->task == FRAG_TASK_SERVE;
+}
+
+bool frag_workload_check_knob(const frag_workload *workload, const char *key, frag_error *error)
+{
+    static const struct {
+        const char *key;
+        bool (*is_used)(const frag_workload *workload);
+        const char *wants;
+    } beside[] = {
+        {"devices", has_devices, "parallel is none; expected parallel ddp or another"},
+        {"lora_targets", has_adapters, "lora_rank is 0; expected lora_rank"},
+        {"lora_dropout", may_drop, "lora_rank is 0; expected lora_rank"},
+        {"new_tokens", adds_tokens, "no tokens are added; expected task generate"},
+        {"arrival_rate", serves, "nothing is served; expected task serve"},
+        {"arrivals", serves, "nothing is served; expected task serve"},
+        {"answer_tokens", serves, "nothing is served; expected task serve"},
+        {"cache", serves, "nothing is served; expected task serve"},
+        {"cache_block", serves, "nothing is served; expected task serve"},
+        {"cache_tokens", serves, "nothing is served; expected task serve"},
+    };
+    for (size_t i = 0; i < sizeof beside / sizeof *beside; i++)
+        if (strcmp(beside[i].key, key) == 0 && !beside[i].is_used(workload))
+            return frag_fail(error, FRAG_E_USAGE,
+                             "it has no effect where %s with it, or leave it out", beside[i].wants);
+    return true;
+}
