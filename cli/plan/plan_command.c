@@ -157,7 +157,7 @@ static bool plan_card(plan_state *state, const frag_dryrun_gpu *gpu, frag_error 
                                     state->name, plan, error);
     if (ok)
         print_plan(state, plan);
-    state->fits = state->fits && ok && plan->fits == FRAG_FITS_YES;
+    state->fits = state->fits && ok && plan->verdict.fits == FRAG_FITS_YES;
     frag_free(plan);
     return ok;
 }

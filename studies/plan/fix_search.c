@@ -1,5 +1,7 @@
 #include "studies/plan/fix_search.h"
 
+#include <string.h>
+
 static const frag_fix_score none_yet = {UINT64_MAX, false};
 
 /* The least level of a fix that fits, else the one that needs the least, on top of a choice. A
@@ -65,6 +67,19 @@ static bool lower_fix(const frag_fix_search *search, frag_fix_answer *answer, si
     return true;
 }
 
+/* The dearest first, until none can be lower: one may be in the way of another. */
+static bool lower_all(const frag_fix_search *search, frag_fix_answer *answer)
+{
+    frag_fix_choice before;
+    do {
+        before = answer->choice;
+        for (size_t fix = search->count; fix > 0; fix--)
+            if (answer->choice.levels[fix - 1] > 0 && !lower_fix(search, answer, fix - 1))
+                return false;
+    } while (memcmp(&before, &answer->choice, sizeof before) != 0);
+    return true;
+}
+
 bool frag_fix_find(const frag_fix_search *search, frag_fix_answer *answer)
 {
     *answer = (frag_fix_answer){.score = none_yet};
@@ -72,9 +87,8 @@ bool frag_fix_find(const frag_fix_search *search, frag_fix_answer *answer)
         !add_fixes(search, answer))
         return false;
     answer->fits = answer->score.fits;
-    for (size_t fix = search->count; fix > 0 && answer->fits; fix--)
-        if (answer->choice.levels[fix - 1] > 0 && !lower_fix(search, answer, fix - 1))
-            return false;
+    if (answer->fits && !lower_all(search, answer))
+        return false;
     if (search->check == NULL)
         return true;
     answer->score = none_yet;

@@ -164,49 +164,84 @@ static bool try_fix(planner *of, uint32_t level_max, size_t fix)
 }
 
 /* ---- lengths that are drawn */
+/* Draws of a setting. */
+typedef struct draw_trials {
+    const frag_fit_setting *setting;
+    frag_workload longest;
+    uint64_t count; /* 0: nothing is drawn */
+    bool are_served[SEEDS + 1];
+} draw_trials;
+
+static void begin_draws(const frag_fit_setting *setting, draw_trials *draws)
+{
+    *draws = (draw_trials){.setting = setting};
+    if (frag_workload_is_drawn(&setting->workload, &draws->longest))
+        draws->count = SEEDS + 1;
+}
+
 /* Another seed, the first of which is the workload's own; the last is the longest batch every time.
  */
-static bool try_draw(planner *of, const frag_workload *longest, uint64_t draw, bool *fits)
+static bool try_draw(planner *of, const draw_trials *draws, uint64_t draw, bool *fits)
 {
     frag_fit_setting setting;
-    memcpy(&setting, &of->plan->base.setting, sizeof setting);
+    memcpy(&setting, draws->setting, sizeof setting);
     if (draw < SEEDS)
         setting.workload.seed += draw;
     else
-        setting.workload = *longest;
+        setting.workload = draws->longest;
     return try_fits(of, &setting, fits);
 }
 
 /* ---- workspaces of convolutions and singular value decompositions, taken at their most */
-static bool try_no_workspaces(planner *of)
+static bool try_no_workspaces(planner *of, const frag_plan_trial *trial, bool *is_split)
 {
-    frag_memory_plan *plan = of->plan;
+    const frag_memory_plan *plan = of->plan;
     frag_tape_card card = plan->base.card;
-    frag_fit_attempt attempt = {.fits = plan->as_is.fits};
+    frag_fit_attempt attempt = {.fits = trial->fits};
     card.has_no_workspaces = true;
-    const frag_workload *workload = &plan->base.setting.workload;
+    const frag_workload *workload = &trial->setting.workload;
     const frag_family_fields *family = &frag_families[workload->network.family];
     bool has_galore = workload->optimizer == FRAG_OPTIMIZER_GALORE_ADAMW;
     if ((family->has_images || family->has_sounds || has_galore) &&
-        !frag_fit_try(of->fitter, &plan->base.setting, &card, plan->usable_bytes, &attempt,
-                      of->error))
+        !frag_fit_try(of->fitter, &trial->setting, &card, plan->usable_bytes, &attempt, of->error))
         return false;
-    plan->is_workspace_split = attempt.fits != plan->as_is.fits;
+    *is_split = attempt.fits != trial->fits;
     return true;
+}
+
+/* ---- what is said of a trial */
+bool frag_plan_is_close(const frag_memory_plan *plan, const frag_plan_trial *trial)
+{
+    int64_t margin = frag_plan_margin(plan, trial);
+    int64_t unsure = (int64_t)FRAG_PLAN_UNSURE_BYTES;
+    return trial->fits ? margin < unsure : margin > -unsure;
+}
+
+static void conclude(const frag_memory_plan *plan, const frag_plan_trial *trial, draw_trials *draws,
+                     frag_plan_verdict *verdict)
+{
+    draws->are_served[0] = trial->fits;
+    verdict->draws = draws->count;
+    for (uint64_t i = 0; i < draws->count; i++)
+        verdict->draws_served += draws->are_served[i];
+    verdict->is_longest_served = draws->are_served[SEEDS];
+    bool is_split = verdict->draws_served > 0 && verdict->draws_served < verdict->draws;
+    bool is_unknown = is_split || verdict->is_workspace_split;
+    verdict->fits = is_unknown ? FRAG_FITS_UNKNOWN : trial->fits ? FRAG_FITS_YES : FRAG_FITS_NO;
+    verdict->is_sure = !is_unknown && !frag_plan_is_close(plan, trial);
 }
 
 /* ---- what does not wait for anything else: the workload as it is, draws of it, fixes */
 typedef struct single_trials {
     uint32_t levels[FRAG_FIXES_MAX];
-    frag_workload longest;
-    uint64_t draws;
-    bool are_served[SEEDS + 1];
+    draw_trials draws;
 } single_trials;
 
 static bool try_as_is(planner *of)
 {
     frag_memory_plan *plan = of->plan;
-    if (!try_setting(of, &plan->base.setting, &plan->as_is) || !try_no_workspaces(of))
+    if (!try_setting(of, &plan->base.setting, &plan->as_is) ||
+        !try_no_workspaces(of, &plan->as_is, &plan->verdict.is_workspace_split))
         return false;
     plan->parts = frag_fit_divide(of->fitter, &plan->base.setting, &plan->base.card);
     return true;
@@ -217,38 +252,25 @@ static bool try_single(planner *of, const job_list *jobs, uint64_t index)
     single_trials *trials = jobs->context;
     if (index == 0)
         return try_as_is(of);
-    if (index < trials->draws)
-        return try_draw(of, &trials->longest, index, &trials->are_served[index]);
-    size_t fix = (size_t)(index - (trials->draws > 0 ? trials->draws : 1));
+    draw_trials *draws = &trials->draws;
+    if (index < draws->count)
+        return try_draw(of, draws, index, &draws->are_served[index]);
+    size_t fix = (size_t)(index - (draws->count > 0 ? draws->count : 1));
     return try_fix(of, trials->levels[fix], fix);
 }
 
 static bool try_singles(planner *of, single_trials *trials)
 {
     frag_memory_plan *plan = of->plan;
-    if (frag_workload_is_drawn(&plan->base.setting.workload, &trials->longest))
-        trials->draws = SEEDS + 1;
-    uint64_t firsts = trials->draws > 0 ? trials->draws : 1;
+    begin_draws(&plan->base.setting, &trials->draws);
+    uint64_t firsts = trials->draws.count > 0 ? trials->draws.count : 1;
     if (!run_jobs(of, try_single, trials, firsts + frag_fix_count()))
         return false;
-    trials->are_served[0] = plan->as_is.fits;
-    plan->draws = trials->draws;
-    for (uint64_t i = 0; i < trials->draws; i++)
-        plan->draws_served += trials->are_served[i];
+    conclude(plan, &plan->as_is, &trials->draws, &plan->verdict);
     for (size_t i = 0; i < frag_fix_count(); i++)
         if (trials->levels[i] > 0)
             plan->fixes[plan->fix_count++] = plan->fixes[i];
     return true;
-}
-
-static void conclude(frag_memory_plan *plan)
-{
-    int64_t margin = frag_plan_margin(plan, &plan->as_is);
-    int64_t unsure = (int64_t)FRAG_PLAN_UNSURE_BYTES;
-    bool is_split = plan->draws_served > 0 && plan->draws_served < plan->draws;
-    bool is_unknown = is_split || plan->is_workspace_split;
-    plan->fits = is_unknown ? FRAG_FITS_UNKNOWN : plan->as_is.fits ? FRAG_FITS_YES : FRAG_FITS_NO;
-    plan->is_sure = !is_unknown && (plan->as_is.fits ? margin >= unsure : margin <= -unsure);
 }
 
 /* ---- the largest */
@@ -572,13 +594,39 @@ static bool find_fixed(planner *of)
     return !plan->has_largest_fixed || find_both(of, &setting, NULL, &plan->largest_fixed);
 }
 
+static bool try_fixed_draw(planner *of, const job_list *jobs, uint64_t index)
+{
+    draw_trials *draws = jobs->context;
+    return index == 0 || try_draw(of, draws, index, &draws->are_served[index]);
+}
+
+/* What is said of the combination, as of the workload as it is. */
+static bool judge_fixed(planner *of)
+{
+    frag_memory_plan *plan = of->plan;
+    frag_plan_verdict *verdict = &plan->fixed_verdict;
+    draw_trials draws;
+    *verdict = plan->verdict;
+    if (plan->as_is.fits) /* nothing was added */
+        return true;
+    *verdict = (frag_plan_verdict){.draws = 0};
+    begin_draws(&plan->fixed.setting, &draws);
+    if (!plan->fixed.fits)
+        draws.count = 0;
+    if (!run_jobs(of, try_fixed_draw, &draws, draws.count) ||
+        !try_no_workspaces(of, &plan->fixed, &verdict->is_workspace_split))
+        return false;
+    conclude(plan, &plan->fixed, &draws, verdict);
+    return true;
+}
+
 /* ---- the whole */
 bool frag_memory_plan_make(frag_fitter *fitter, const frag_workload *workload, const char *conf,
                            const frag_dryrun_gpu *gpu, const char *name, frag_memory_plan *plan,
                            frag_error *error)
 {
     planner of = {fitter, plan, error};
-    single_trials trials = {.draws = 0};
+    single_trials trials = {.levels = {0}};
     memset(plan, 0, sizeof *plan);
     if (workload->task == FRAG_TASK_SERVE)
         return frag_fail(error, FRAG_E_INPUT,
@@ -595,10 +643,8 @@ bool frag_memory_plan_make(frag_fitter *fitter, const frag_workload *workload, c
         return false;
     for (size_t i = 0; i < frag_fix_count(); i++)
         trials.levels[i] = count_levels(plan, i);
-    bool ok = try_singles(&of, &trials);
-    if (ok)
-        conclude(plan);
-    return ok && find_both(&of, &plan->base.setting, trials.levels, &plan->largest) &&
+    return try_singles(&of, &trials) &&
+           find_both(&of, &plan->base.setting, trials.levels, &plan->largest) && judge_fixed(&of) &&
            find_fixed(&of);
 }
 
@@ -607,18 +653,34 @@ int64_t frag_plan_margin(const frag_memory_plan *plan, const frag_plan_trial *tr
     return (int64_t)plan->usable_bytes - (int64_t)trial->result.needed_bytes;
 }
 
-const char *frag_plan_doubt(const frag_memory_plan *plan)
+/* Where more or less memory decides than drivers and programs differ by. */
+static const char *doubt_of_margin(const frag_memory_plan *plan, const frag_plan_trial *trial)
 {
-    if (plan->is_sure)
-        return NULL;
-    if (plan->is_workspace_split)
-        return plan->base.setting.workload.optimizer == FRAG_OPTIMIZER_GALORE_ADAMW
-                   ? "it hangs on the workspaces that cuSOLVER takes for decompositions"
-                   : "it hangs on the workspaces that cuDNN takes for convolutions";
-    if (plan->fits == FRAG_FITS_UNKNOWN)
-        return "it hangs on the lengths that are drawn";
-    if (!plan->as_is.fits && frag_plan_margin(plan, &plan->as_is) >= 0)
+    if (!trial->fits && frag_plan_margin(plan, trial) >= 0)
         return "on some smaller cards it fits: more memory lets PyTorch cache what then lies in "
                "the way";
     return "so little may be decided by the context of another driver, or a display";
+}
+
+const char *frag_plan_doubt(const frag_memory_plan *plan, const frag_plan_trial *trial,
+                            const frag_plan_verdict *verdict)
+{
+    if (verdict->is_sure)
+        return NULL;
+    if (verdict->is_workspace_split)
+        return trial->setting.workload.optimizer == FRAG_OPTIMIZER_GALORE_ADAMW
+                   ? "it hangs on the workspaces that cuSOLVER takes for decompositions"
+                   : "it hangs on the workspaces that cuDNN takes for convolutions";
+    return verdict->fits == FRAG_FITS_UNKNOWN ? "it hangs on the lengths that are drawn"
+                                              : doubt_of_margin(plan, trial);
+}
+
+const char *frag_plan_fix_doubt(const frag_memory_plan *plan, const frag_plan_trial *trial)
+{
+    frag_workload longest;
+    if (frag_plan_is_close(plan, trial))
+        return doubt_of_margin(plan, trial);
+    return frag_workload_is_drawn(&trial->setting.workload, &longest)
+               ? "lengths are drawn, and of a fix alone one draw is tried"
+               : NULL;
 }

@@ -19,6 +19,16 @@ typedef struct frag_plan_trial {
     bool fits;
 } frag_plan_trial;
 
+/* What is said of a setting. */
+typedef struct frag_plan_verdict {
+    frag_fits fits;
+    bool is_sure;
+    uint64_t draws; /* seeds that were tried where lengths are drawn, and the longest alone */
+    uint64_t draws_served;
+    bool is_longest_served;
+    bool is_workspace_split; /* with the most that libraries may take, or with nothing, alone */
+} frag_plan_verdict;
+
 /* A fix alone, at the least level that fits or else the strongest. */
 typedef struct frag_plan_fix {
     size_t fix;
@@ -39,17 +49,14 @@ typedef struct frag_memory_plan {
     frag_dryrun_gpu gpu;
     frag_fix_base base;
     uint64_t usable_bytes; /* of the card, beside its context */
-    frag_fits fits;
-    bool is_sure;
-    uint64_t draws; /* seeds that were tried where lengths are drawn, and the longest alone */
-    uint64_t draws_served;
-    bool is_workspace_split; /* with the most that libraries may take, or with nothing, alone */
     frag_plan_trial as_is;
-    frag_fit_parts parts; /* of as_is */
+    frag_plan_verdict verdict; /* of as_is */
+    frag_fit_parts parts;      /* of as_is */
     frag_plan_fix fixes[FRAG_FIXES_MAX];
     size_t fix_count;
     frag_fix_answer answer;
     frag_plan_trial fixed; /* with the combination that was found */
+    frag_plan_verdict fixed_verdict;
     frag_plan_trial steps[FRAG_FIXES_MAX];
     frag_plan_largest largest; /* as it is */
     frag_plan_largest
@@ -71,8 +78,14 @@ bool frag_plan_largest_batch(frag_fitter *fitter, const frag_fit_setting *settin
 /* How much is left beside what it needs, or lacks. */
 int64_t frag_plan_margin(const frag_memory_plan *plan, const frag_plan_trial *trial);
 
-/* Why it is not sure; NULL: it is. */
-const char *frag_plan_doubt(const frag_memory_plan *plan);
+/* Is less left, or missing, than FRAG_PLAN_UNSURE_BYTES? */
+bool frag_plan_is_close(const frag_memory_plan *plan, const frag_plan_trial *trial);
+
+/* Why the verdict of a trial is not sure; NULL: it is. */
+const char *frag_plan_doubt(const frag_memory_plan *plan, const frag_plan_trial *trial,
+                            const frag_plan_verdict *verdict);
+/* The same of a fix alone, of which lengths are drawn once. */
+const char *frag_plan_fix_doubt(const frag_memory_plan *plan, const frag_plan_trial *trial);
 
 void frag_memory_plan_print(const frag_memory_plan *plan, FILE *stream);
 /* One fix of the table: what it does, what it costs, what it does here. */

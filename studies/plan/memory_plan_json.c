@@ -62,6 +62,7 @@ static void add_fixes(frag_json *json, const frag_memory_plan *plan)
         frag_json *item = frag_json_add(json, "fixes");
         add_fix_names(item, fix->fix, &fix->trial);
         frag_json_flag(item, "fits", fix->trial.fits);
+        frag_json_flag(item, "is_sure", frag_plan_fix_doubt(plan, &fix->trial) == NULL);
         add_needs(item, "", plan, &fix->trial);
         frag_json_object(item, "saves");
         add_saving(item, "allocated_bytes", before->allocated_bytes, after->allocated_bytes);
@@ -97,9 +98,25 @@ static void add_lines(frag_json *json, const frag_memory_plan *plan, const frag_
     }
 }
 
+/* object: "", or what it is in. */
+static void add_verdict(frag_json *json, const char *object, const frag_memory_plan *plan,
+                        const frag_plan_trial *trial, const frag_plan_verdict *verdict)
+{
+    frag_text path = {0};
+    if (verdict->fits == FRAG_FITS_UNKNOWN)
+        frag_json_null(json, join(&path, object, "fits"));
+    else
+        frag_json_flag(json, join(&path, object, "fits"), verdict->fits == FRAG_FITS_YES);
+    frag_json_flag(json, join(&path, object, "is_sure"), verdict->is_sure);
+    frag_json_text(json, join(&path, object, "doubt"), frag_plan_doubt(plan, trial, verdict));
+    frag_json_number(json, join(&path, object, "draws"), verdict->draws);
+    frag_json_number(json, join(&path, object, "draws_served"), verdict->draws_served);
+    frag_text_destroy(&path);
+}
+
 static void add_combination(frag_json *json, const frag_memory_plan *plan)
 {
-    frag_json_flag(json, "cheapest.fits", plan->fixed.fits);
+    add_verdict(json, "cheapest.", plan, &plan->fixed, &plan->fixed_verdict);
     add_needs(json, "cheapest.", plan, &plan->fixed);
     frag_json_array(json, "cheapest.fixes");
     frag_json_array(json, "cheapest.lines");
@@ -126,6 +143,12 @@ static void add_largest(frag_json *json, const char *name, const frag_memory_pla
     frag_text_clear(&path);
     frag_text_add(&path, "largest.%s.tokens", name);
     frag_json_number(json, path.bytes, has_tokens(plan) ? largest->tokens : FRAG_UNLIMITED);
+    frag_text_clear(&path);
+    frag_text_add(&path, "largest.%s.is_batch_limited", name);
+    frag_json_flag(json, path.bytes, largest->is_batch_limited);
+    frag_text_clear(&path);
+    frag_text_add(&path, "largest.%s.is_tokens_limited", name);
+    frag_json_flag(json, path.bytes, largest->is_tokens_limited);
     frag_text_destroy(&path);
 }
 
@@ -136,6 +159,17 @@ static void add_parts(frag_json *json, const frag_memory_plan *plan)
     add_bytes(json, "at_peak.", "rounding", plan->parts.rounding_bytes);
     add_bytes(json, "at_peak.", "caching", plan->parts.caching_bytes);
     add_bytes(json, "at_peak.", "context", plan->gpu.memory.context_bytes);
+}
+
+/* A knob of names, as the run has it. */
+static void add_choice(frag_json *json, const char *key, uint64_t value)
+{
+    frag_text path = {0};
+    frag_text name = {0};
+    const frag_field *knob = frag_field_find(frag_knobs, key);
+    frag_json_text(json, join(&path, "run.", key), frag_choices_name(knob->choices, value, &name));
+    frag_text_destroy(&name);
+    frag_text_destroy(&path);
 }
 
 static void add_question(frag_json *json, const frag_memory_plan *plan)
@@ -150,11 +184,9 @@ static void add_question(frag_json *json, const frag_memory_plan *plan)
                      workload->network.image > 0 ? workload->network.image : FRAG_UNLIMITED);
     frag_json_number(json, "run.steps", workload->steps);
     frag_json_number(json, "run.accumulate", workload->accumulate);
-    frag_text name = {0};
-    const frag_field *knob = frag_field_find(frag_knobs, "parallel");
-    frag_json_text(json, "run.parallel",
-                   frag_choices_name(knob->choices, workload->parallel, &name));
-    frag_text_destroy(&name);
+    add_choice(json, "task", workload->task);
+    add_choice(json, "precision", workload->precision);
+    add_choice(json, "parallel", workload->parallel);
     frag_json_number(json, "run.devices",
                      workload->parallel != FRAG_PARALLEL_NONE ? workload->devices : 1);
     frag_json_text(json, "run.conf", plan->base.conf);
@@ -168,14 +200,7 @@ static void add_question(frag_json *json, const frag_memory_plan *plan)
 
 static void add_answer(frag_json *json, const frag_memory_plan *plan)
 {
-    if (plan->fits == FRAG_FITS_UNKNOWN)
-        frag_json_null(json, "fits");
-    else
-        frag_json_flag(json, "fits", plan->fits == FRAG_FITS_YES);
-    frag_json_flag(json, "is_sure", plan->is_sure);
-    frag_json_text(json, "doubt", frag_plan_doubt(plan));
-    frag_json_number(json, "draws", plan->draws);
-    frag_json_number(json, "draws_served", plan->draws_served);
+    add_verdict(json, "", plan, &plan->as_is, &plan->verdict);
     frag_json_number(json, "device", plan->as_is.result.rank);
     add_needs(json, "", plan, &plan->as_is);
     add_parts(json, plan);

@@ -74,23 +74,32 @@ static void print_margin(const frag_memory_plan *plan, const frag_plan_trial *tr
                 margin >= 0 ? "left" : "missing");
 }
 
+/* What speaks against the verdict of a trial. */
+static void print_doubts(const frag_memory_plan *plan, const frag_plan_trial *trial,
+                         const frag_plan_verdict *verdict, FILE *stream)
+{
+    const char *doubt = frag_plan_doubt(plan, trial, verdict);
+    if (verdict->draws > 0)
+        fprintf(stream,
+                "lengths are drawn: %s of %s draws fit; the longest every time, one of them, %s\n",
+                FRAG_COUNT(verdict->draws_served), FRAG_COUNT(verdict->draws),
+                verdict->is_longest_served ? "fits" : "does not");
+    if (doubt != NULL)
+        fprintf(stream, "not sure: %s\n", doubt);
+}
+
 static void print_verdict(const frag_memory_plan *plan, FILE *stream)
 {
     static const char *const verdicts[] = {
         [FRAG_FITS_NO] = "does not fit", [FRAG_FITS_YES] = "fits", [FRAG_FITS_UNKNOWN] = "unsure"};
-    fprintf(stream, "\n%s; ", verdicts[plan->fits]);
+    fprintf(stream, "\n%s; ", verdicts[plan->verdict.fits]);
     if (is_parallel(plan))
         fprintf(stream, "device %s decides: it ", FRAG_COUNT(plan->as_is.result.rank));
     print_margin(plan, &plan->as_is, stream);
     fprintf(stream, "; peak allocated %s, reserved %s with no limit\n",
             FRAG_BYTES(plan->as_is.result.peak.allocated_bytes),
             FRAG_BYTES(plan->as_is.result.peak.reserved_bytes));
-    if (plan->draws > 0)
-        fprintf(stream,
-                "lengths are drawn: %s of %s draws fit, among them the longest every time\n",
-                FRAG_COUNT(plan->draws_served), FRAG_COUNT(plan->draws));
-    if (frag_plan_doubt(plan) != NULL)
-        fprintf(stream, "not sure: %s\n", frag_plan_doubt(plan));
+    print_doubts(plan, &plan->as_is, &plan->verdict, stream);
 }
 
 /* ---- where the bytes are */
@@ -159,7 +168,8 @@ static void print_fixes(const frag_memory_plan *plan, FILE *stream)
         add_saving(frag_text_table_cell(&table), before->peak.reserved_bytes,
                    after->peak.reserved_bytes);
         frag_text_add(frag_text_table_cell(&table), "%s", FRAG_BYTES(after->needed_bytes));
-        frag_text_add(frag_text_table_cell(&table), "%s", row->trial.fits ? "yes" : "no");
+        frag_text_add(frag_text_table_cell(&table), "%s%s", row->trial.fits ? "yes" : "no",
+                      frag_plan_is_close(plan, &row->trial) ? ", not sure" : "");
     }
     frag_text_table_print(&table, false, stream);
 }
@@ -199,9 +209,11 @@ static void print_combination(const frag_memory_plan *plan, FILE *stream)
 {
     if (plan->as_is.fits)
         return;
+    bool is_unknown = plan->fixed_verdict.fits == FRAG_FITS_UNKNOWN;
     fprintf(stream, "\n%s\n",
-            plan->answer.fits ? "the cheapest combination that fits"
-                              : "all fixes together do not fit");
+            !plan->answer.fits ? "all fixes together do not fit"
+            : is_unknown       ? "the cheapest combination that may fit"
+                               : "the cheapest combination that fits");
     for (size_t i = 0; i < frag_fix_count(); i++) {
         frag_text text = {0};
         if (!has_fix(plan, i))
@@ -219,6 +231,8 @@ static void print_combination(const frag_memory_plan *plan, FILE *stream)
         fprintf(stream, "together it ");
     print_margin(plan, &plan->fixed, stream);
     fputc('\n', stream);
+    if (plan->answer.fits)
+        print_doubts(plan, &plan->fixed, &plan->fixed_verdict, stream);
 }
 
 static void print_one_largest(const char *what, const frag_memory_plan *plan,
@@ -293,6 +307,8 @@ void frag_memory_plan_explain(const frag_memory_plan *plan, const frag_fitter *f
     fprintf(stream, "%s; ", row->trial.fits ? "fits" : "does not fit");
     print_margin(plan, &row->trial, stream);
     fputc('\n', stream);
+    if (frag_plan_fix_doubt(plan, &row->trial) != NULL)
+        fprintf(stream, "not sure: %s\n", frag_plan_fix_doubt(plan, &row->trial));
     print_lines(plan, fix, &row->trial.setting, stream);
     frag_text_destroy(&text);
 }

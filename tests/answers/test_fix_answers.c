@@ -120,11 +120,11 @@ static void tell_plan(frag_text *out, const frag_workload *workload, uint64_t by
         frag_fitter_destroy(fitter);
         return;
     }
-    const char *doubt = frag_plan_doubt(plan);
+    const char *doubt = frag_plan_doubt(plan, &plan->as_is, &plan->verdict);
     frag_text_add(out,
                   "    %s %s: fits %d, %s, reserved %" PRIu64 ", %zu fixes, largest %" PRIu64
                   " and %" PRIu64 "\n",
-                  size, conf != NULL ? conf : "", (int)plan->fits, doubt != NULL ? doubt : "sure",
+                  size, conf != NULL ? conf : "", (int)plan->verdict.fits, doubt != NULL ? doubt : "sure",
                   plan->as_is.result.peak.reserved_bytes, plan->fix_count, plan->largest.batch,
                   plan->largest.tokens);
     frag_text_stream *stream = frag_text_stream_open();

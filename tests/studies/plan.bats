@@ -341,3 +341,23 @@ END
     [ "$status" -eq 3 ]
     [[ "$output" == *"nowhere.yaml: cannot be opened"* ]]
 }
+
+@test "a combination is as sure as the answer, and no fix stays that another made superfluous" {
+    # Of drawn lengths all seeds are asked.
+    printf 'model: {family: t5, width: 256, layers: 2, heads: 4}\nrun: {batch: 8, tokens: 32..256, steps: 2}\n' >"$out/t5.yaml"
+    run ./fraglab plan "$out/t5.yaml" --gpu 640MiB --format jsonl
+    [ "$(field 'p["cheapest"]["draws"]' <<<"$output")" = 8 ]
+    [ "$(field '(p["cheapest"]["fits"] is None) == (0 < p["cheapest"]["draws_served"] < 8)' <<<"$output")" = True ]
+    [ "$(field 'all(not f["is_sure"] for f in p["fixes"])' <<<"$output")" = True ]
+    # What is near the edge is said to be so, in the table and of the combination.
+    least=$(./fraglab plan $models/gpt2-small.yaml --gpu 80GiB --lora-rank 16 --format jsonl | field 'p["needed_bytes"] >> 20')
+    run ./fraglab plan $models/gpt2-small.yaml --gpu $((least + 100))MiB --format jsonl
+    [ "$(field '[(f["fits"], f["is_sure"]) for f in p["fixes"] if f["fix"] == "lora"]' <<<"$output")" = '[(True, False)]' ]
+    run ./fraglab plan $models/gpt2-small.yaml --gpu $((least + 100))MiB
+    grep -q '^lora .* yes, not sure$' <<<"$output"
+    # Adapters alone would do here, and nothing stands beside them.
+    printf '{"model_type": "opt", "hidden_size": 1024, "word_embed_proj_dim": 512, "ffn_dim": 4096, "num_hidden_layers": 24, "num_attention_heads": 16, "vocab_size": 50272, "do_layer_norm_before": false}' >"$out/opt.json"
+    run ./fraglab plan "$out/opt.json" --gpu 2GiB --batch 3 --tokens 128 --task rlhf --format jsonl
+    [ "$(field '[f["fix"] for f in p["cheapest"]["fixes"]]' <<<"$output")" = "['lora']" ]
+    [ "$(field '(p["cheapest"]["fits"], p["cheapest"]["is_sure"])' <<<"$output")" = '(True, False)' ]
+}

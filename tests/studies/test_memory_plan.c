@@ -38,13 +38,13 @@ static void a_doubt_says_what_it_hangs_on(void **state)
     static frag_memory_plan plan;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         memset(&plan, 0, sizeof plan);
-        plan.is_sure = cases[i].is_sure;
-        plan.is_workspace_split = cases[i].is_workspace_split;
-        plan.fits = cases[i].fits;
+        plan.verdict.is_sure = cases[i].is_sure;
+        plan.verdict.is_workspace_split = cases[i].is_workspace_split;
+        plan.verdict.fits = cases[i].fits;
         plan.usable_bytes = 1000;
         plan.as_is.fits = cases[i].is_fitting;
         plan.as_is.result.needed_bytes = cases[i].needed;
-        const char *doubt = frag_plan_doubt(&plan);
+        const char *doubt = frag_plan_doubt(&plan, &plan.as_is, &plan.verdict);
         assert_int_equal(frag_plan_margin(&plan, &plan.as_is), 1000 - (int64_t)cases[i].needed);
         if (cases[i].doubt == NULL)
             assert_null(doubt);
@@ -112,8 +112,8 @@ static void what_is_needed_decides_where_it_is_not_close(void **state)
                  {needed_mib + unsure_mib, FRAG_FITS_YES, true}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         plan = plan_of(1 << 20, 100000, cases[i].card_mib);
-        assert_int_equal(plan->fits, cases[i].fits);
-        assert_int_equal(plan->is_sure, cases[i].is_sure);
+        assert_int_equal(plan->verdict.fits, cases[i].fits);
+        assert_int_equal(plan->verdict.is_sure, cases[i].is_sure);
         frag_free(plan);
     }
 }
