@@ -148,9 +148,12 @@ static bool goes_out(const frag_message_split_line *read, size_t i, frag_word_ra
     static frag_word_list links = {"on", "at", "in", "after", "during", "with", "even", NULL};
     bool is_run = i > sentence.from && frag_message_line_is_any(read, i - 1, runs) &&
                   (i + 2 >= sentence.to || frag_message_line_is_any(read, i + 2, links));
-    static frag_word_list goes = {"goes", "went",    "runs",   "run", "ran",     "going",
-                                  "gets", "getting", "hits",   "hit", "gives",   "gave",
+    static frag_word_list goes = {"goes", "went", "runs", "run", "ran", "going", NULL};
+    static frag_word_list gets = {"gets", "getting", "hits",   "hit", "gives",   "gave",
                                   "got",  "see",     "seeing", "saw", "hitting", NULL};
+    bool is_gone =
+        frag_message_line_is_any(read, i, goes) && frag_message_line_is(read, i + 1, "oom");
+    bool is_got = frag_message_line_is_any(read, i, gets) && is_object(read, i + 1);
     static frag_word_list starts = {"still", "keep", "keeps", "always", NULL};
     bool is_start =
         i == sentence.from || /* "Still hitting OOM": who says it */
@@ -165,8 +168,7 @@ static bool goes_out(const frag_message_split_line *read, size_t i, frag_word_ra
         frag_message_line_is(read, i, "will") && frag_message_line_is(read, i + 1, "oom") &&
         (frag_message_is_doing(read, sentence.from) ||
          (i == sentence.from + 1 && frag_message_line_is(read, sentence.from, "it") && has_number));
-    return is_tried || (frag_message_line_is_any(read, i, goes) && is_object(read, i + 1) &&
-                        !is_doubted(read, sentence.from, i) &&
+    return is_tried || ((is_gone || is_got) && !is_doubted(read, sentence.from, i) &&
                         (is_run || is_start || is_mine(read, sentence) ||
                          names_card(read, sentence.from, sentence.to)));
 }

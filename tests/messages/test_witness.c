@@ -279,6 +279,7 @@ static void what_is_got_or_said_or_kills_a_job_is_told(void **state)
     };
     static const char *const not_out[] = {
         "fewer OOMs with the new sampler",
+        "run out of memory are left out of the figure; in the data they have `is_oom`.",
         "The allocator throws an out of memory exception if the pool is empty.",
         "Does it get OOM on 8 GB?",
         "the memory no longer grows on the GPU",
