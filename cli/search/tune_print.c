@@ -86,7 +86,7 @@ static void print_traces(FILE *stream, const frag_tuned *tuned)
         frag_text_table_add(&table, "max_split_size_mb:128");
         frag_text_table_add(&table, "change");
     }
-    frag_text_table_add(&table, "peak requested");
+    frag_text_table_add(&table, tuned->others_bytes > 0 ? "peak requested + others" : "peak requested");
     if (tuned->has_bounds) {
         frag_text_table_add(&table, "tuned over it");
         frag_text_table_add(&table, "offline packing");
@@ -94,6 +94,7 @@ static void print_traces(FILE *stream, const frag_tuned *tuned)
     }
     for (size_t i = 0; i < tuned->subject_count; i++) {
         const frag_tune_subject *subject = &tuned->subjects[i];
+        uint64_t bound = frag_trace_bound_bytes(subject->trace) + tuned->others_bytes;
         subject_name(subject, &name);
         frag_text_table_add(&table, name.bytes);
         frag_text_table_add(&table,
@@ -102,11 +103,10 @@ static void print_traces(FILE *stream, const frag_tuned *tuned)
         if (has_advised)
             add_compared(&table, tuned, subject, FRAG_TUNE_ADVISED);
         if (tuned->has_bounds) {
-            add_bound(&table, subject, frag_trace_bound_bytes(subject->trace));
-            add_bound(&table, subject, subject->packing.bytes);
+            add_bound(&table, subject, bound);
+            add_bound(&table, subject, subject->packing.bytes + tuned->others_bytes);
         } else {
-            frag_text_table_add(&table,
-                                frag_bytes_text(frag_trace_bound_bytes(subject->trace), text));
+            frag_text_table_add(&table, frag_bytes_text(bound, text));
         }
     }
     frag_text_destroy(&name);

@@ -88,13 +88,24 @@ typedef struct batch {
     frag_tune_outcome *outcomes; /* of each point those of the traces searched on */
 } batch;
 
+uint64_t frag_tune_others(const frag_tune_options *options)
+{
+    return options->goal == FRAG_TUNE_MIN_CAPACITY ? options->device.used_by_others_bytes : 0;
+}
+
+/* Of a trace: what no setting can go under, in what the goal counts. */
+static uint64_t bound_of(const tune_run *state, const frag_trace *trace)
+{
+    return frag_trace_bound_bytes(trace) + frag_tune_others(state->options);
+}
+
 /* With more bytes than that on one trace, and as few as can be on the others, the mean is over
  * what is of use. A page more, since that is what capacities are told in. */
 static uint64_t most_of_use(const tune_run *state, const frag_tune_point *point,
                             const frag_tune_subject *subject)
 {
     double others = (double)(state->subjects->searched_count - 1);
-    double bound = (double)frag_trace_bound_bytes(subject->trace);
+    double bound = (double)bound_of(state, subject->trace);
     double most = (point->size_of_use * (double)state->subjects->searched_count - others) * bound;
     uint64_t page = frag_device_page(&state->options->device, subject->trace);
     return most < (double)((uint64_t)1 << 62) ? (uint64_t)most + page : FRAG_UNLIMITED;
@@ -136,9 +147,10 @@ static void fold_score(const tune_run *state, const frag_tune_outcome *outcomes,
             score->unreached +=
                 1 - (double)outcomes[i].oom_event / (double)(trace->event_count + 1);
         } else {
-            score->size += relative_size(outcomes[i].bytes, frag_trace_bound_bytes(trace));
-            score->over_packing +=
-                relative_size(outcomes[i].bytes, state->subjects->items[i].packing.bytes);
+            score->size += relative_size(outcomes[i].bytes, bound_of(state, trace));
+            uint64_t packing = state->subjects->items[i].packing.bytes;
+            score->over_packing += relative_size(
+                outcomes[i].bytes, packing > 0 ? packing + frag_tune_others(state->options) : 0);
             served++;
         }
     }
@@ -239,6 +251,7 @@ static bool tune_policy(tune_run *state, const frag_policy_spec *base, frag_tune
     if (ok && found.count > 0 && !frag_is_cancelled(state->context)) {
         frag_tuned tuned = {.goal = options->goal,
                             .capacity_bytes = options->device.capacity_bytes,
+                            .others_bytes = frag_tune_others(options),
                             .seed = options->seed,
                             .has_latency = options->device.latency != NULL,
                             .has_bounds = options->has_bounds,

@@ -65,10 +65,14 @@ typedef struct frag_tune_options {
     bool has_bounds; /* find the packings of the traces too */
 } frag_tune_options;
 
+/* What others use of the device, where the goal counts it. */
+uint64_t frag_tune_others(const frag_tune_options *options);
+
 /* What was found for one policy. */
 typedef struct frag_tuned {
     frag_tune_goal goal;
     uint64_t capacity_bytes;
+    uint64_t others_bytes; /* counted in every figure; see frag_tune_others */
     uint64_t seed;
     bool has_latency; /* time is modelled */
     bool has_bounds;  /* the packings of the traces are known */

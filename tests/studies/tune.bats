@@ -214,3 +214,10 @@ fails() {
     [ "$status" = 0 ]
     [[ "$output" = *"event "* ]]
 }
+
+@test "what others use counts in the bound of the least capacity, as in min-capacity" {
+    run ./fraglab tune $S/gpt-varlen.pickle.zst --for min-capacity --used-by-others 500MiB --runs 2 -j1
+    [[ "$output" = *"peak requested + others"* ]]
+    share=$(./fraglab min-capacity $S/gpt-varlen.pickle.zst -p pytorch --used-by-others 500MiB | awk '$1 == "pytorch" { print $4 }')
+    grep -q "^0  *$share  *(default)$" <<<"$output"
+}
