@@ -17,6 +17,8 @@ TYPES = {"text": "string", "number": "number", "bytes": "integer", "ns": "intege
 # Name, heading of the table (the first below it), title, fields that are always there (None: all that are not optional).
 TABLES = (
     ("compare", "## Rows of compare", "A row of fraglab compare --format jsonl for a metric", None),
+    ("compare-row", "### A row that is not compared", "A row of fraglab compare --format jsonl for a row that is not compared or has a note", None),
+    ("compare-summary", "### The end of a comparison", "The last row of fraglab compare --format jsonl", None),
     ("verify", "## A row of verify", "A row of fraglab verify --format jsonl", ["schema", "policy", "verify"]),
     ("verify-golden", "### Against golden logs", "A row of fraglab verify --against golden --format jsonl", None),
     ("trace-info", "### A row of trace info", "A row of fraglab trace info --format jsonl", None),

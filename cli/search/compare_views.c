@@ -57,7 +57,8 @@ static void add_summary(frag_text *text, const frag_comparison *comparison)
     if (comparison->verdicts[FRAG_VERDICT_UNKNOWN] > 0)
         frag_text_add(text, ", %s that only one side has",
                       FRAG_COUNT(comparison->verdicts[FRAG_VERDICT_UNKNOWN]));
-    frag_text_add(text, "; %s rows compared", FRAG_COUNT(comparison->compared));
+    frag_text_add(text, "; %s row%s compared", FRAG_COUNT(comparison->compared),
+                  comparison->compared == 1 ? "" : "s");
     if (comparison->problems > 0)
         frag_text_add(text, ", %s could not be", FRAG_COUNT(comparison->problems));
     if (comparison->fresh > 0)

@@ -238,9 +238,13 @@ static bool is_wanted(const frag_comparison_options *options, const char *path,
            direction != FRAG_MORE_IF_ASKED;
 }
 
-static frag_threshold threshold_of(const frag_comparison_options *options, const char *path)
+/* Of a fact of the trace any change counts, unless a threshold names it. */
+static frag_threshold threshold_of(const frag_comparison_options *options, const char *path,
+                                   frag_direction direction)
 {
     frag_threshold found = options->general;
+    if (direction == FRAG_EQUAL_IS_BETTER)
+        found = (frag_threshold){.amount = 0};
     for (size_t i = 0; i < options->threshold_count; i++)
         if (frag_metric_matches(options->thresholds[i].pattern, path))
             found = options->thresholds[i];
@@ -277,7 +281,7 @@ static void add_metric(frag_compared_row *into, size_t *capacity, const char *pa
         .has_now = has_now,
         .base = has_base ? base->number : 0,
         .now = has_now ? now->number : 0,
-        .threshold = threshold_of(options, path),
+        .threshold = threshold_of(options, path, (base != NULL ? base : now)->direction),
         .verdict = FRAG_VERDICT_UNKNOWN,
     };
     snprintf(metric->path, sizeof metric->path, "%s", path);

@@ -162,3 +162,25 @@ step() { # name
     run ./fraglab sweep "$BATS_TEST_TMPDIR/broken.yml"
     [[ $output == *"not YAML"* ]]
 }
+
+@test "any change of a fact of the trace is worse, unless a threshold names it" {
+    ./fraglab run traces/samples/pr193400.pickle.zst --policy best-fit --format jsonl >"$BATS_TEST_TMPDIR/base"
+    peak=$(grep -o '"bounds":{"peak_requested_bytes":[0-9]*' "$BATS_TEST_TMPDIR/base" | grep -o '[0-9]*$')
+    sed "s/\"bounds\":{\"peak_requested_bytes\":$peak/\"bounds\":{\"peak_requested_bytes\":$((peak - 10))/" "$BATS_TEST_TMPDIR/base" >"$BATS_TEST_TMPDIR/now"
+    run ./fraglab compare "$BATS_TEST_TMPDIR/base" "$BATS_TEST_TMPDIR/now"
+    [ "$status" -eq 1 ]
+    [[ "${lines[-1]}" = "1 of "*" metrics worse, 0 better; 1 row compared" ]]
+    ./fraglab compare "$BATS_TEST_TMPDIR/base" "$BATS_TEST_TMPDIR/now" --threshold bounds.peak_requested_bytes=1%
+}
+
+@test "rows of min-capacity tell other options and devices" {
+    capacity() { ./fraglab min-capacity traces/samples/pr193400.pickle.zst --policy "$@" --label x --format jsonl; }
+    capacity best-fit >"$BATS_TEST_TMPDIR/base"
+    capacity best-fit:align=4096 >"$BATS_TEST_TMPDIR/now"
+    run ./fraglab compare "$BATS_TEST_TMPDIR/base" "$BATS_TEST_TMPDIR/now"
+    [[ "$output" = *"other options: align=512 against align=4096"* ]]
+    capacity best-fit --address-rule bump >"$BATS_TEST_TMPDIR/now"
+    run ./fraglab compare "$BATS_TEST_TMPDIR/base" "$BATS_TEST_TMPDIR/now"
+    [ "$status" -eq 1 ]
+    [[ "$output" = *"address_rule"* ]]
+}
