@@ -154,6 +154,19 @@ static void print_table(FILE *stream, capacity_run *state, const job *jobs, cons
 
 /* ---- rows */
 
+static void add_device(frag_json *json, const frag_device_spec *device, const frag_trace *trace)
+{
+    const frag_device_description *gpu = device->gpu;
+    frag_json_number(json, "device.used_by_others_bytes", device->used_by_others_bytes);
+    frag_json_number(json, "device.page_bytes", frag_device_page(device, trace));
+    frag_json_text(json, "device.address_rule",
+                   device->is_rule_given ? frag_address_rule_name(device->address_rule) : NULL);
+    frag_json_number(json, "device.fail_call",
+                     device->fail_call > 0 ? device->fail_call : FRAG_UNLIMITED);
+    frag_json_text(json, "device.gpu", gpu != NULL ? gpu->name : NULL);
+    frag_json_text(json, "device.gpu_digest", gpu != NULL ? gpu->digest : NULL);
+}
+
 static void print_json_row(FILE *stream, const capacity_run *state, const job *task,
                            const bound *limits)
 {
@@ -168,13 +181,15 @@ static void print_json_row(FILE *stream, const capacity_run *state, const job *t
     frag_json_number(json, "trace.peak_requested_bytes", task->trace->stats.peak_requested_bytes);
     frag_json_text(json, "policy.name", task->spec->ops->name);
     frag_json_text(json, "policy.label", task->spec->text);
-    frag_json_number(json, "device.used_by_others_bytes", state->device.used_by_others_bytes);
+    frag_result_add_options(json, task->spec->ops, task->spec->values);
+    add_device(json, &state->device, task->trace);
     frag_json_number(json, "capacity_bytes",
                      result->is_found ? result->capacity_bytes : FRAG_UNLIMITED);
     frag_json_flag(json, "is_monotone", result->is_monotone);
     frag_json_number(json, "failing_above_bytes",
                      result->is_monotone ? FRAG_UNLIMITED : result->failing_above_bytes);
-    frag_json_number(json, "enough_bytes", result->enough_bytes);
+    frag_json_number(json, "enough_bytes",
+                     result->enough_bytes > 0 ? result->enough_bytes : FRAG_UNLIMITED);
     frag_json_number(json, "runs", result->runs);
     frag_json_number(json, "bounds.peak_requested_bytes", frag_trace_bound_bytes(task->trace));
     if (limits->has_packing) {

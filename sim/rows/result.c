@@ -55,11 +55,12 @@ static bool is_before_options(const frag_row_field *field)
     return strcmp(field->path, "policy.label") == 0;
 }
 
-static void write_json_options(frag_json *json, const frag_row *row)
+void frag_result_add_options(frag_json *json, const frag_policy_ops *ops,
+                             const frag_option_value *values)
 {
     frag_json_object(json, "policy.options");
-    for (uint32_t i = 0; row->ops->options != NULL && row->ops->options[i].key != NULL; i++)
-        write_json_option(json, &row->ops->options[i], &row->values[i]);
+    for (uint32_t i = 0; ops->options != NULL && ops->options[i].key != NULL; i++)
+        write_json_option(json, &ops->options[i], &values[i]);
 }
 
 static void write_json_stats(frag_json *json, const frag_row_stats *stats)
@@ -101,7 +102,7 @@ static void write_jsonl(FILE *stream, const frag_row *row)
     for (const frag_row_field *field = frag_row_kind_run->fields; field->path != NULL; field++) {
         write_json_field(json, row, field);
         if (is_before_options(field))
-            write_json_options(json, row);
+            frag_result_add_options(json, row->ops, row->values);
     }
     if (row->stats != NULL)
         write_json_stats(json, row->stats);

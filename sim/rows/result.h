@@ -25,6 +25,9 @@ bool frag_result_format_find(const char *name, frag_result_format *format);
 /* Before the first row: the CSV header. */
 void frag_result_begin(frag_result_format format, FILE *stream);
 void frag_result_write(frag_result_format format, FILE *stream, const frag_row *row);
+/* Adds policy.options, every option of the policy with its value, to a row that is being made. */
+void frag_result_add_options(frag_json *json, const frag_policy_ops *ops,
+                             const frag_option_value *values);
 
 /* CSV rows with a column for each statistic that any of them has: what the columns are is known
  * only once all rows are, so they are kept as text until then. */

@@ -117,7 +117,7 @@ static frag_row_value wall_ns(const frag_row *row)
 
 /* ---- enums in words */
 
-static const char *rule_name(uint32_t rule)
+const char *frag_address_rule_name(uint32_t rule)
 {
     static const char *const names[] = {
         [FRAG_ADDRESS_LOWEST] = "lowest",
@@ -291,7 +291,7 @@ static const frag_row_field run_fields[] = {
     {"device.used_by_others_bytes", BYTES, NO, DEVICE(used_by_others_bytes),
      "--used-by-others, plus the context of the card if its capacity is used"},
     {"device.page_bytes", BYTES, NO, DEVICE_COMPUTED(page_bytes, page_bytes), "page of the device"},
-    {"device.address_rule", TEXT, NO, RESULT_NAMED(address_rule, rule_name),
+    {"device.address_rule", TEXT, NO, RESULT_NAMED(address_rule, frag_address_rule_name),
      "the rule that was used: lowest, bump or recorded; driver: the addresses of the real card's "
      "driver"},
     {"device.fail_call", COUNT_OR_NULL, NO, DEVICE_NOT_0(fail_call), "--fail-call"},
@@ -527,14 +527,21 @@ static const frag_row_field min_capacity_fields[] = {
     {"trace.peak_requested_bytes", BYTES, NO, NOTHING,
      "peak of requested bytes; requests that failed when recorded do not count"},
     POLICY_FIELDS,
-    {"device.used_by_others_bytes", BYTES, NO, NOTHING, "--used-by-others; part of the capacity"},
+    {"device.used_by_others_bytes", BYTES, NO, NOTHING,
+     "--used-by-others, plus the context of the card; part of the capacity"},
+    {"device.page_bytes", BYTES, NO, NOTHING, "page of the device"},
+    {"device.address_rule", TEXT_OR_NULL, NO, NOTHING, "--address-rule"},
+    {"device.fail_call", COUNT_OR_NULL, NO, NOTHING, "--fail-call"},
+    {"device.gpu", TEXT_OR_NULL, NO, NOTHING, "name of the card of --gpu"},
+    {"device.gpu_digest", TEXT_OR_NULL, NO, NOTHING, "XXH3-128 of the content of its description"},
     {"capacity_bytes", BYTES_OR_NULL, LESS, NOTHING,
      "the least capacity, in whole pages, with which every request is served; null: none is "
      "enough"},
     {"is_monotone", FLAG, NO, NOTHING, "false: some larger capacity fails again"},
     {"failing_above_bytes", BYTES_OR_NULL, LESS, NOTHING,
      "when not monotone: the largest capacity that fails"},
-    {"enough_bytes", BYTES, LESS, NOTHING, "from this capacity on, no device call is refused"},
+    {"enough_bytes", BYTES_OR_NULL, LESS, NOTHING,
+     "from this capacity on, no device call is refused; null: none is"},
     {"runs", COUNT, NO, NOTHING, "replays that the search took"},
     {"bounds.peak_requested_bytes", BYTES, EQUAL, NOTHING,
      "lower bound of the peak of any policy that serves every request: the trace's peak of "
@@ -574,6 +581,11 @@ static const frag_row_field run_open_fields[] = {
     {.path = NULL},
 };
 
+static const frag_row_field min_capacity_open_fields[] = {
+    {"policy.options.*", TEXT_OR_NULL, NO, NOTHING, "every option of the policy with its value"},
+    {.path = NULL},
+};
+
 static const frag_row_field no_fields[] = {{.path = NULL}};
 
 static const frag_row_kind kinds[] = {
@@ -593,7 +605,7 @@ static const frag_row_kind kinds[] = {
      FRAG_SCHEMA_MIN_CAPACITY,
      "the smallest device on which one trace survives under one policy: min-capacity",
      min_capacity_fields,
-     no_fields,
+     min_capacity_open_fields,
      {"below"}},
     {"refused",
      FRAG_SCHEMA_REFUSED,

@@ -157,4 +157,7 @@ void frag_row_write(frag_json *row, FILE *stream);
  * none. */
 bool frag_row_find_unlisted(frag_json *row, char *path, size_t size);
 
+/* "lowest", "bump" ...: of a frag_address_rule. */
+const char *frag_address_rule_name(uint32_t rule);
+
 #endif

@@ -124,9 +124,9 @@ static void tell_plan(frag_text *out, const frag_workload *workload, uint64_t by
     frag_text_add(out,
                   "    %s %s: fits %d, %s, reserved %" PRIu64 ", %zu fixes, largest %" PRIu64
                   " and %" PRIu64 "\n",
-                  size, conf != NULL ? conf : "", (int)plan->verdict.fits, doubt != NULL ? doubt : "sure",
-                  plan->as_is.result.peak.reserved_bytes, plan->fix_count, plan->largest.batch,
-                  plan->largest.tokens);
+                  size, conf != NULL ? conf : "", (int)plan->verdict.fits,
+                  doubt != NULL ? doubt : "sure", plan->as_is.result.peak.reserved_bytes,
+                  plan->fix_count, plan->largest.batch, plan->largest.tokens);
     frag_text_stream *stream = frag_text_stream_open();
     frag_memory_plan_print(plan, frag_text_stream_file(stream));
     tell(out, "      words", stream);
