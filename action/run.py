@@ -38,7 +38,8 @@ def annotate(command: str, code: int, complaints: str) -> str:
         if found and os.path.isfile(found["file"]):
             return annotation(found["sentence"], found["file"], found["line"] or "1", found["column"] or "")
     last = f": {lines[-1]}" if lines else ""
-    return annotation(f"fraglab {command} ended with exit {code}{' (a finding)' if code == 1 else ''}{last}")
+    meaning = " (a finding)" if code == 1 else f" (signal {code - 128})" if code > 128 else ""
+    return annotation(f"fraglab {command} ended with exit {code}{meaning}{last}")
 
 
 def arguments(line: str) -> list:
@@ -58,7 +59,7 @@ def shown(command: str, code: int, output: str) -> str:
 
 
 def run(line: str) -> tuple:
-    """(exit code, stdout and stderr together, stderr)"""
+    """(exit code, of a command that a signal ended 128 and its number as in a shell; stdout and stderr together; stderr)"""
     try:
         words = arguments(line)
     except ValueError as error:
@@ -68,7 +69,7 @@ def run(line: str) -> tuple:
     except OSError as error:
         return 4, f"fraglab cannot be started ({error})", f"fraglab cannot be started ({error})"
     out, err = done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace")
-    return done.returncode, out + err, err
+    return done.returncode if done.returncode >= 0 else 128 - done.returncode, out + err, err
 
 
 def one(line: str, summary: str) -> int:

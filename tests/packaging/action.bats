@@ -72,6 +72,16 @@ compare new.jsonl new.jsonl"
     grep -qx '````text' summary
 }
 
+@test "a command that a signal ends fails the job, beside commands that end well" {
+    printf '#!/bin/sh\n[ "$1" != killed ] || kill -9 $$\n' >bin/fraglab2
+    chmod +x bin/fraglab2
+    ln -sf fraglab2 bin/fraglab
+    run action $'--version\nkilled x\n--version'
+    [ "$status" -eq 137 ]
+    [[ "$output" =~ "::error title=fraglab::fraglab killed x ended with exit 137 (signal 9)" ]]
+    grep -qx '#### exit 137: fraglab killed x' summary
+}
+
 @test "nothing of a shell is done" {
     run action 'run $(touch touched) `touch touched`; touch touched'
     [ "$status" -ne 0 ]
