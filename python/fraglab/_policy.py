@@ -5,6 +5,7 @@ import ctypes
 import itertools
 import threading
 from ctypes import POINTER, byref, c_int, c_uint32, c_uint64, c_void_p
+from typing import Any, Callable
 
 from fraglab import _native
 from fraglab._arguments import count, size, text
@@ -15,34 +16,54 @@ ALL_POOLS = 2**32 - 1
 
 
 class Device:
-    """The simulated device of one run, as a policy sees it: whole segments, and a capacity."""
+    """The simulated device of one run, as a policy sees it: whole segments, and a capacity.
 
-    __slots__ = ("_value",)
+    It is there for the methods of its policy, in the thread that calls them. Anywhere else, as after the run, its use is a UsageError.
+    """
+
+    __slots__ = ("_value", "_thread")
 
     def __init__(self, value: int) -> None:
         self._value = c_void_p(value)
+        self._thread: int | None = None  # that is in a method of the policy
+
+    def _now(self) -> c_void_p:
+        if self._thread != threading.get_ident():
+            raise UsageError("device: it is used outside the methods of its policy; expected a call while one runs, in its thread", where="device")
+        return self._value
+
+    def _lend(self, method: Callable[..., Any], *arguments: Any) -> Any:
+        """Calls a method of the policy, which may use the device until it returns. Methods nest: synchronize calls free."""
+        before, self._thread = self._thread, threading.get_ident()
+        try:
+            return method(*arguments)
+        finally:
+            self._thread = before
+
+    def __reduce__(self):
+        raise TypeError("a device cannot be copied")
 
     @property
     def capacity(self) -> int | None:
         """Bytes; None: no limit."""
-        capacity = library.device_capacity(self._value)
+        capacity = library.device_capacity(self._now())
         return None if capacity == UNLIMITED else capacity
 
     def malloc(self, bytes: int | str) -> int | None:
         """One cudaMalloc. The address of the segment; None: the device is full. (No address is 0.)"""
         address = c_uint64()
-        if library.device_malloc(self._value, size(bytes, "bytes"), byref(address)) != 0:
+        if library.device_malloc(self._now(), size(bytes, "bytes"), byref(address)) != 0:
             raise _Ends
         return address.value or None
 
     def free(self, address: int) -> None:
         """One cudaFree, of a whole segment without live blocks."""
-        if library.device_free(self._value, count(address, "address")) != 0:
+        if library.device_free(self._now(), count(address, "address")) != 0:
             raise _Ends
 
     def synchronize(self) -> None:
         """Wait for all streams: frees that wait for one arrive (``free`` is called) before it returns. What a policy does before it gives up."""
-        if library.device_synchronize(self._value) != 0:
+        if library.device_synchronize(self._now()) != 0:
             raise _Ends
 
 
@@ -64,7 +85,7 @@ class Policy:
 
         recording.run(Bump).peak.reserved_bytes
 
-    Each run makes an object of the class. ``device`` is a ``Device``: ``malloc``, ``free``, ``synchronize``, ``capacity``. Rows name the policy by ``name``,
+    Each run makes an object of the class. ``device`` is a ``Device``: ``malloc``, ``free``, ``synchronize``, ``capacity``; only the methods may use it. Rows name the policy by ``name``,
     or by the name of its class. It is slow, by the two calls of Python for each request: about a hundred times slower than one in C.
     Every answer is checked: a block that overlaps another, or lies in no segment, ends the run with a UsageError that says so; what a
     method raises ends it, too, and is raised. Streams: a free arrives once no stream uses the block any more.
@@ -124,18 +145,19 @@ class PolicyHandle(_native.Handle):
         name = kind.name if kind.name is not None else kind.__name__
         if not isinstance(name, str):
             raise TypeError(f"name of {kind.__name__} is {type(name).__name__}; expected str")
-        runs: dict[int, Policy] = {}
+        runs: dict[int, tuple[Policy, Device]] = {}
         numbers = itertools.count(1)
 
         def begin(user, device, run) -> int:
-            number = next(numbers)
-            runs[number] = kind(Device(device))
+            number, lent = next(numbers), Device(device)
+            runs[number] = lent._lend(kind, lent), lent
             run[0] = number
             return 0
 
         def alloc(run, request, grant) -> int:
             asked = request[0]
-            answer = runs[run].alloc(asked.bytes, asked.stream, asked.pool)
+            policy, device = runs[run]
+            answer = device._lend(policy.alloc, asked.bytes, asked.stream, asked.pool)
             if answer is None:
                 return _OUT_OF_MEMORY
             if isinstance(answer, tuple) and len(answer) == 2:
@@ -146,11 +168,13 @@ class PolicyHandle(_native.Handle):
             return _GRANTED
 
         def free(run, address, stream) -> int:
-            runs[run].free(address, stream)
+            policy, device = runs[run]
+            device._lend(policy.free, address, stream)
             return 0
 
         def empty_cache(run, pool) -> int:
-            runs[run].empty_cache(None if pool == ALL_POOLS else pool)
+            policy, device = runs[run]
+            device._lend(policy.empty_cache, None if pool == ALL_POOLS else pool)
             return 0
 
         self.functions = {"begin": _guarded(_BEGIN, begin), "alloc": _guarded(_ALLOC, alloc), "free": _guarded(_FREE, free), "empty_cache": _guarded(_EMPTY_CACHE, empty_cache)}

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Policies written in Python: python3 tests/python/test_policy.py (needs `make fraglab library` and a C compiler; no network)."""
+import copy
 import gc
 import os
 import pathlib
@@ -208,6 +209,39 @@ class Policies(unittest.TestCase):
 
         self.assertIsNotNone(recording.run(answering(calls)).oom)
         self.assertIsNone(recording.run("best-fit").oom)
+
+    def test_a_device_is_there_for_the_methods_alone(self):
+        kept = []
+
+        class Keeps(Cached):
+            def __init__(self, device):
+                super().__init__(device)
+                kept.append(device)
+                self.most = device.capacity
+
+            def alloc(self, bytes, stream, pool):
+                elsewhere = threading.Thread(target=refuse, args=(kept[-1],))
+                elsewhere.start()
+                elsewhere.join()
+                return super().alloc(bytes, stream, pool)
+
+        uses = (lambda device: device.capacity, lambda device: device.malloc(1), lambda device: device.free(0), lambda device: device.synchronize())
+        tried, refused = [], []
+
+        def refuse(device):
+            for use in uses:
+                tried.append(device)
+                try:
+                    use(device)
+                except fraglab.UsageError as error:
+                    refused.append(str(error))
+
+        two_blocks().run(Keeps).timeline()
+        for device in [*kept, fraglab.Device(1)]:
+            refuse(device)
+        self.assertEqual(refused, ["device: it is used outside the methods of its policy; expected a call while one runs, in its thread"] * len(tried))
+        self.assertGreater(len(kept), 1)
+        self.assertRaisesRegex(TypeError, "cannot be copied", copy.copy, kept[0])
 
     def test_several_threads_at_once(self):
         recording = fraglab.open(SAMPLES / "pr193400.pickle.zst")
