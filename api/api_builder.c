@@ -114,9 +114,13 @@ static bool set_work(void *arguments, frag_error *error)
 {
     builder_call *call = arguments;
     if (call->builder->has_begun)
-        return frag_fail(error, FRAG_E_USAGE, "facts come before the first event");
-    if (call->key[0] == '\0')
-        return frag_fail(error, FRAG_E_USAGE, "the name of a fact is empty");
+        return frag_fail_in(error, FRAG_E_USAGE, call->builder->name,
+                            "facts come before the first event");
+    if (call->key == NULL || call->key[0] == '\0')
+        return frag_fail_in(error, FRAG_E_USAGE, call->builder->name,
+                            "a fact has no name; expected one, such as torch.conf");
+    if (call->value == NULL)
+        return frag_fail_in(error, FRAG_E_USAGE, call->key, "the fact has no value");
     frag_builder_metadata(call->builder->below, call->key, call->value);
     return true;
 }

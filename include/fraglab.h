@@ -245,7 +245,8 @@ typedef struct fraglab_builder_options {
 int fraglab_builder_create(const fraglab_builder_options *options, fraglab_builder **builder,
                            fraglab_error *error);
 /* A fact about the program: "torch.conf" is what the policy pytorch:recorded takes, and
- * "torch.version_hint" ("2.9") the release. Before the first event. */
+ * "torch.version_hint" ("2.9") the release. Before the first event. FRAGLAB_E_USAGE: after it, or
+ * the key is NULL or empty, or the value is NULL. */
 int fraglab_builder_set(fraglab_builder *builder, const char *key, const char *value,
                         fraglab_error *error);
 /* Adds count events. FRAGLAB_E_INPUT names the first that makes no sense (an id that is live

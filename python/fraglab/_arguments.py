@@ -54,6 +54,13 @@ def text(value: str | None, what: str) -> bytes | None:
         raise UsageError(f"{what}: cannot be written as UTF-8", where=what) from None
 
 
+def given_text(value: str, what: str) -> bytes:
+    """As text, where None is none."""
+    if value is None:
+        raise TypeError(f"{what} is None; expected str")
+    return text(value, what)
+
+
 def path(value: str | bytes | os.PathLike, what: str = "path") -> bytes:
     try:
         encoded = os.fsencode(value)

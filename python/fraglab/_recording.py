@@ -11,7 +11,7 @@ from types import FrameType
 from typing import Any, Iterable, Mapping, Sequence
 
 from fraglab import _native
-from fraglab._arguments import count, flag, path, size, text
+from fraglab._arguments import count, flag, given_text, path, size, text
 from fraglab._native import UsageError, library
 from fraglab._pictures import show_bytes, table
 from fraglab._policy import Policy, python_policy
@@ -371,7 +371,7 @@ class Trace:
         self._stacks = bool(stacks)
         for key, value in (settings or {}).items():
             error = _native.new_error()
-            _native.check(library.builder_set(self._builder.value, text(key, "setting"), text(value, str(key)), byref(error)), error)
+            _native.check(library.builder_set(self._builder.value, given_text(key, "settings: a name"), given_text(value, f"settings: {key}"), byref(error)), error)
 
     def _open(self) -> _native.Handle:
         if self._builder is None:

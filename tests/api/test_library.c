@@ -100,6 +100,8 @@ static void builds_a_recording_of_own_events(void **state)
     const fraglab_event wrong[] = {{.op = FRAGLAB_FREE, .id = 8}, {.op = 99}};
     assert_int_equal(fraglab_builder_create(NULL, &builder, NULL), 0);
     assert_int_equal(fraglab_builder_set(builder, "torch.conf", "", NULL), 0);
+    assert_int_equal(fraglab_builder_set(builder, NULL, "", NULL), FRAGLAB_E_USAGE);
+    assert_int_equal(fraglab_builder_set(builder, "torch.conf", NULL, NULL), FRAGLAB_E_USAGE);
     assert_int_equal(fraglab_builder_add(builder, own_events, OWN_COUNT, &error), 0);
     assert_int_equal(fraglab_builder_add(builder, &own_events[0], 1, &error), FRAGLAB_E_INPUT);
     assert_string_equal(error.sentence, "event 7: the id is live already; free it first (7)");

@@ -335,6 +335,13 @@ class Failures(unittest.TestCase):
         trace.alloc("c", 10)
         self.assertEqual(trace.finish().facts().request_count, 2)
 
+    def test_facts_are_texts(self):
+        for wrong in ({"torch.conf": None}, {None: "x"}, {"torch.conf": 3}, {3: "x"}):
+            self.assertRaisesRegex(TypeError, "^settings: .* is (None|NoneType|int); expected str$", fraglab.Trace, "x", settings=wrong)
+        self.assertRaisesRegex(fraglab.UsageError, "^mine: a fact has no name", fraglab.Trace, "mine", settings={"": "x"})
+        trace = fraglab.Trace("x", settings={"torch.conf": "expandable_segments:True"})
+        self.assertIn("expandable_segments:True", json.dumps(trace.finish().to_dict()["metadata"]))
+
     def test_steps_and_stacks_of_ones_own_are_found(self):
         trace = fraglab.Trace("mine", stacks=True)
         for step in range(8):
