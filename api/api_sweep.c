@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "api/api_call.h"
+#include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "studies/sweep/sweep_ranks.h"
@@ -69,7 +70,7 @@ static bool open_output(const sweep_call *call, frag_sweep_file *file, frag_erro
     const char *path = call->options.output;
     if (path == NULL)
         return true;
-    if (strcmp(path, "-") != 0)
+    if (!frag_output_is_stdout(path))
         return frag_sweep_file_open(path, call->options.overwrite != 0, file, error);
     return frag_fail_in(error, FRAG_E_USAGE, "output", "rows are not printed; name a file");
 }

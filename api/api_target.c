@@ -24,6 +24,8 @@ bool frag_target_write(frag_target *target, frag_target_writer *write, void *sta
         target->bytes = frag_call_hand_out(frag_text_stream_close(stream, &target->count));
         return true;
     }
+    if (frag_output_is_stdout(target->path))
+        return frag_fail_in(error, FRAG_E_USAGE, "path", "nothing is printed here; name a file");
     if (exists(target))
         return frag_fail_in(error, FRAG_E_USAGE, target->path,
                             "the file exists; set overwrite to 1 to replace it");

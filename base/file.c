@@ -495,10 +495,15 @@ static void close_output(void *thing, size_t bytes)
         unlink(output->temporary);
 }
 
+bool frag_output_is_stdout(const char *path)
+{
+    return strcmp(path, "-") == 0 || strcmp(path, "/dev/stdout") == 0;
+}
+
 frag_output *frag_output_open(const char *path, bool may_overwrite, frag_error *error)
 {
     frag_output *output = frag_alloc(1, sizeof *output);
-    if (strcmp(path, "-") == 0 || strcmp(path, "/dev/stdout") == 0) {
+    if (frag_output_is_stdout(path)) {
         output->stream = stdout;
         return output;
     }
@@ -569,8 +574,8 @@ bool frag_output_finish(frag_output *output, frag_error *error)
 {
     bool is_stdout = output->stream == stdout;
     bool has_failed = ferror(output->stream) != 0;
-    bool ok = fflush(output->stream) == 0 && !has_failed &&
-              (!output->is_unnamed || name_unnamed(output));
+    bool ok =
+        fflush(output->stream) == 0 && !has_failed && (!output->is_unnamed || name_unnamed(output));
     if (has_failed)
         fail_again(output->stream);
     int problem = errno;

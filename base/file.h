@@ -63,6 +63,8 @@ const char *frag_input_plain_path(const frag_input *input);
 /* ---- output */
 typedef struct frag_output frag_output;
 
+/* Is it stdout and no file: "-", "/dev/stdout"? */
+bool frag_output_is_stdout(const char *path);
 /* Refuses to overwrite an existing file unless may_overwrite. A symbolic link is followed. NULL on
  * failure. */
 frag_output *frag_output_open(const char *path, bool may_overwrite, frag_error *error);

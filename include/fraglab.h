@@ -15,10 +15,10 @@
  *
  * Calls. A function that can fail returns FRAGLAB_OK or a code, and fills the error where one is
  * given (NULL: it is not wanted). What it makes is stored through a pointer, which is NULL after a
- * failure. No function prints, exits or aborts because of what a caller or a file does, and none
- * keeps anything of a call that failed. Host memory that runs out is FRAGLAB_E_MEMORY. (A broken
- * invariant of the library does abort: that is a bug, please report it. And a NULL where none is
- * allowed here crashes, as everywhere in C.)
+ * failure. No function prints, exits or aborts because of what a caller or a file does (an output
+ * to "-" or "/dev/stdout" is FRAGLAB_E_USAGE), and none keeps anything of a call that failed. Host
+ * memory that runs out is FRAGLAB_E_MEMORY. (A broken invariant of the library does abort: that is
+ * a bug, please report it. And a NULL where none is allowed here crashes, as everywhere in C.)
  *
  * Ownership. Whoever gets a handle gives it back with the function named beside its type, where
  * NULL is allowed. Handles do not depend on each other: a recording may be closed while its results
@@ -580,8 +580,7 @@ typedef struct fraglab_segment {
     uint32_t pool;
 } fraglab_segment;
 
-/* As fraglab_run; samples: at most so many levels are kept, every peak among them (0: 4000; >= 10)
- */
+/* As fraglab_run; samples: at most so many levels are kept, each peak too (0: 4000; >= 10). */
 int fraglab_history_record(const fraglab_context *context, const fraglab_recording *recording,
                            size_t trace, const fraglab_policy *policy,
                            const fraglab_run_options *options, size_t samples,
@@ -612,8 +611,7 @@ typedef struct fraglab_span {
     uint64_t requested_bytes; /* BLOCK */
 } fraglab_span;
 
-/* event FRAGLAB_UNLIMITED: at the end. Where memory runs out before, the layout is the one there.
- */
+/* event FRAGLAB_UNLIMITED: at the end. Where memory runs out before, it is the one there. */
 int fraglab_layout_at(const fraglab_context *context, const fraglab_recording *recording,
                       size_t trace, const fraglab_policy *policy,
                       const fraglab_run_options *options, uint64_t event, fraglab_layout **layout,

@@ -146,6 +146,38 @@ static void a_file_is_whole_or_as_it_was(void **state)
     destroy_subject(&of);
 }
 
+/* Of the process that the library is in. */
+static void nothing_goes_to_stdout(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"-", "/dev/stdout"};
+    static const char *const figure[] = {SMALL_SAMPLE};
+    subject of = make_subject(SMALL_SAMPLE, "best-fit");
+    const fraglab_report_options report = {.size = sizeof report,
+                                           .recordings =
+                                               (const fraglab_recording *const *)&of.recording,
+                                           .recording_count = 1};
+    const fraglab_drawing_options svg = {.size = sizeof svg, .format = "svg"};
+    for (size_t i = 0; i < 2; i++) {
+        const char *path = names[i];
+        fraglab_error errors[4] = {FRAGLAB_ERROR_INIT, FRAGLAB_ERROR_INIT, FRAGLAB_ERROR_INIT,
+                                   FRAGLAB_ERROR_INIT};
+        const int codes[4] = {
+            fraglab_recording_write(of.recording, "text", path, 1, &errors[0]),
+            fraglab_run_write(NULL, of.recording, 0, of.policy, NULL, "chrome", path, NULL,
+                              &errors[1]),
+            fraglab_report_write(NULL, NULL, 0, NULL, &report, path, &errors[2]),
+            fraglab_figure_draw(NULL, "timeline", figure, 1, NULL, NULL, &svg, path, &errors[3]),
+        };
+        for (size_t call = 0; call < 4; call++) {
+            assert_int_equal(codes[call], FRAGLAB_E_USAGE);
+            assert_string_equal(errors[call].where, "path");
+            assert_non_null(strstr(errors[call].sentence, "name a file"));
+        }
+    }
+    destroy_subject(&of);
+}
+
 static int call_snapshot(void *argument)
 {
     fraglab_run_file_options options = {.size = sizeof options, .at = "peak"};
@@ -730,6 +762,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(refuses_what_cannot_be_written),
         cmocka_unit_test(a_file_is_whole_or_as_it_was),
+        cmocka_unit_test(nothing_goes_to_stdout),
         cmocka_unit_test(adds_statistics_and_times_where_asked),
         cmocka_unit_test(concludes_what_a_recording_does_not_say),
         cmocka_unit_test(tells_the_first_difference),
