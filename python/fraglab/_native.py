@@ -2,9 +2,11 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 import threading
 import warnings
 from ctypes import POINTER, byref, c_char, c_char_p, c_int, c_int32, c_size_t, c_uint32, c_uint64, c_void_p, sizeof
+from typing import Sequence
 
 from fraglab._places import find_library
 
@@ -331,7 +333,7 @@ def take_bytes(stored: c_void_p, count: int) -> bytes:
 
 
 class Handle:
-    """What the library made. It is given back with the last reference, so a close during a call of another thread waits for it."""
+    """What the library made. It is given back with the last reference: after a close, when the calls of other threads that use it have ended."""
 
     __slots__ = ("value", "destroy")
 
@@ -451,7 +453,7 @@ _MAIN = threading.main_thread().ident
 
 
 class Listening:
-    """Context that collects what a person should know about an input."""
+    """Context that collects what a person should know about an input; what a call has stored is in a Handle before tell says it."""
 
     def __init__(self) -> None:
         self.sentences: list[str] = []
@@ -475,7 +477,18 @@ class Listening:
     def __exit__(self, *exception) -> None:
         _leave()
         library.context_destroy(self.handle)
+
+    def end(self, code: int, record: ErrorRecord) -> None:
+        """Raises what a signal handler has raised during the call, else what the code says."""
         if self.raised is not None:
             raise self.raised
-        for sentence in self.sentences:
-            warnings.warn(sentence, InputWarning, stacklevel=4)
+        check(code, record)
+
+
+def warn(sentences: Sequence[str]) -> None:
+    """InputWarnings at the line outside the package that has called it."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == __package__:
+        level, frame = level + 1, frame.f_back
+    for sentence in sentences:
+        warnings.warn(sentence, InputWarning, stacklevel=level)

@@ -306,6 +306,13 @@ def open(source: str | os.PathLike | bytes | bytearray | memoryview | Mapping[st
     the file. What a person should know about an input that was read all the same is an InputWarning and
     ``recording.warnings``.
     """
+    recording = open_silently(source, format=format, name=name, sites=sites)
+    _native.warn(recording.warnings)
+    return recording
+
+
+def open_silently(source: Any, *, format: str | None = None, name: str | None = None, sites: bool = True) -> Recording:
+    """As open, without warnings."""
     options = _native.OpenOptions(format=text(format, "format"), name=text(name, "name"), with_sites=flag(sites, "sites"))
     stored, error = c_void_p(), _native.new_error()
     if isinstance(source, (str, os.PathLike)):
@@ -316,8 +323,9 @@ def open(source: str | os.PathLike | bytes | bytearray | memoryview | Mapping[st
         data = _bytes_of(source)
         with _native.Listening() as listening:
             code = library.open_memory(listening.handle, data, len(data), byref(options), byref(stored), byref(error))
-    _native.check(code, error)
-    return Recording(_native.Handle(stored, library.recording_close), listening.sentences)
+    handle = _native.Handle(stored, library.recording_close)
+    listening.end(code, error)
+    return Recording(handle, listening.sentences)
 
 
 def _bytes_of(source: Any) -> bytes:

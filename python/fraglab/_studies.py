@@ -10,13 +10,13 @@ from fraglab import _native
 from fraglab._arguments import count, flag, path, size, text
 from fraglab._native import library
 from fraglab._pictures import grid, show_bytes, table
-from fraglab._recording import Recording, handles, open as open_recording, parse_policy, passed_options, stored_by, thread_count
+from fraglab._recording import Recording, handles, open as open_recording, open_silently, parse_policy, passed_options, stored_by, thread_count
 from fraglab._results import Fields, Result
 
 
 def is_recording(data: bytes) -> bool:
     try:
-        open_recording(data)
+        open_silently(data)
     except _native.Error:
         return False
     return True

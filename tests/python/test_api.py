@@ -19,6 +19,7 @@ import time
 import tracemalloc
 import unittest
 import warnings
+from unittest import mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "python"))
@@ -289,6 +290,23 @@ class Failures(unittest.TestCase):
         for wrong in (lambda: recording.run("nope"), lambda: recording.run(capacity="3G"), lambda: recording.run(gpu="nope"), lambda: recording.run(trace=7), lambda: recording.run("best-fit\0")):
             self.assertRaises(fraglab.Error, wrong)
         self.assertRaises(fraglab.UsageError, fraglab.open(SMALL, sites=False).verify)
+
+    def test_a_warning_names_the_line_of_the_caller_and_as_an_error_keeps_nothing(self):
+        odd = snapshot()
+        odd["device_traces"][0].append({"action": "alloc", "addr": 1 << 21, "size": 5, "stream": 0, "frames": []})
+        with tempfile.TemporaryDirectory() as folder:
+            for rank in range(2):
+                pathlib.Path(folder, f"rank{rank}.pickle").write_bytes(pickle.dumps(odd))
+            for function, argument in ((fraglab.open, odd), (fraglab.ranks, folder)):
+                with self.assertWarnsRegex(fraglab.InputWarning, "1 inconsistencies") as caught:
+                    function(argument)
+                self.assertEqual((caught.filename, caught.lineno), (__file__, sys._getframe().f_lineno - 1))
+        close = mock.Mock(wraps=fraglab.library.recording_close)
+        with mock.patch.object(fraglab.library, "recording_close", close), warnings.catch_warnings():
+            warnings.simplefilter("error")
+            self.assertRaises(fraglab.InputWarning, fraglab.open, odd)
+            gc.collect()
+        close.assert_called_once()
 
     def test_a_size_that_equals_a_right_one_is_refused_after_it_too(self):
         recording = small_trace()
