@@ -325,17 +325,12 @@ static void run_candidate(void *context, uint64_t index)
     candidate->spare_bytes = whole.spare_bytes;
 }
 
-static bool add_candidate(explain_run *state, const char *text, const trial *from,
-                          frag_error *error)
+static bool add_policy(explain_run *state, const frag_policy_spec *spec, const trial *from,
+                       frag_error *error)
 {
     frag_trace_explanation *explanation = state->explanation;
-    frag_policy_spec spec;
     frag_policy_spec resolved;
-    if (!frag_policy_spec_parse(text, &spec, error))
-        return false;
-    bool ok = frag_policy_resolve(state->context, &spec, explanation->recording, &resolved, error);
-    frag_policy_spec_destroy(&spec);
-    if (!ok)
+    if (!frag_policy_resolve(state->context, spec, explanation->recording, &resolved, error))
         return false;
     explanation->candidates = frag_realloc(
         explanation->candidates, explanation->candidate_count + 1, sizeof *explanation->candidates);
@@ -347,12 +342,25 @@ static bool add_candidate(explain_run *state, const char *text, const trial *fro
     return true;
 }
 
-static bool is_listed(const frag_trace_explanation *explanation, const char *text)
+static bool add_candidate(explain_run *state, const char *text, const trial *from,
+                          frag_error *error)
 {
-    for (size_t i = 0; i < explanation->candidate_count; i++)
-        if (explanation->candidates[i].fraction == NULL &&
-            strcmp(explanation->candidates[i].spec.text, text) == 0)
+    frag_policy_spec spec;
+    if (!frag_policy_spec_parse(text, &spec, error))
+        return false;
+    bool ok = add_policy(state, &spec, from, error);
+    frag_policy_spec_destroy(&spec);
+    return ok;
+}
+
+static bool is_listed(const frag_trace_explanation *explanation, const frag_policy_spec *spec)
+{
+    for (size_t i = 0; i < explanation->candidate_count; i++) {
+        const frag_candidate *listed = &explanation->candidates[i];
+        if (listed->fraction == NULL && listed->spec.ops == spec->ops &&
+            strcmp(listed->spec.text, spec->text) == 0)
             return true;
+    }
     return false;
 }
 
@@ -380,8 +388,8 @@ static bool list_candidates(explain_run *state, frag_error *error)
             return false;
     }
     for (size_t i = 0; i < state->options->extra.count; i++) {
-        const char *text = state->options->extra.specs[i].text;
-        if (!is_listed(explanation, text) && !add_candidate(state, text, NULL, error))
+        const frag_policy_spec *spec = &state->options->extra.specs[i];
+        if (!is_listed(explanation, spec) && !add_policy(state, spec, NULL, error))
             return false;
     }
     return true;

@@ -128,6 +128,43 @@ static void decides_where_requests_go(void **state)
     fraglab_result_destroy(result);
 }
 
+/* Two of one name, run at the same time: each is tried, and serves what PyTorch's cannot. */
+static void is_tried_when_memory_ran_out(void **state)
+{
+    (void)state;
+    direct_run directs[2] = {{.mistake = 0}, {.mistake = 0}};
+    fraglab_policy *policies[2] = {NULL};
+    fraglab_recording *recording = NULL;
+    fraglab_context *context = NULL;
+    char *explanation = NULL;
+    fraglab_error error = FRAGLAB_ERROR_INIT;
+    const fraglab_context_options given = {.size = sizeof given, .threads = 2};
+    assert_int_equal(open_trace(&recording), FRAGLAB_OK);
+    assert_int_equal(fraglab_context_create(&given, &context, NULL), FRAGLAB_OK);
+    for (size_t i = 0; i < 2; i++) {
+        const fraglab_policy_functions functions = functions_of(&directs[i]);
+        assert_int_equal(fraglab_policy_create(&functions, &policies[i], NULL), FRAGLAB_OK);
+    }
+    const fraglab_explain_options options = {
+        .size = sizeof options,
+        .capacity_bytes = 3 * SEGMENT_BYTES,
+        .policies = (const fraglab_policy *const *)policies,
+        .policy_count = 2,
+    };
+    if (fraglab_explain_recording(context, recording, &options, &explanation, &error) != FRAGLAB_OK)
+        fail_msg("%s: %s", error.where, error.sentence);
+    const char *first = strstr(explanation, "\"policy\":\"mine\"");
+    assert_non_null(first);
+    assert_non_null(strstr(first + 1, "\"policy\":\"mine\""));
+    assert_non_null(directs[0].device);
+    assert_non_null(directs[1].device);
+    fraglab_free(explanation);
+    fraglab_policy_destroy(policies[0]);
+    fraglab_policy_destroy(policies[1]);
+    fraglab_context_destroy(context);
+    fraglab_recording_close(recording);
+}
+
 static void ends_a_run_whose_answer_makes_no_sense(void **state)
 {
     (void)state;
@@ -193,6 +230,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(decides_where_requests_go),
+        cmocka_unit_test(is_tried_when_memory_ran_out),
         cmocka_unit_test(ends_a_run_whose_answer_makes_no_sense),
         cmocka_unit_test(refuses_functions_and_names_that_are_wrong),
         cmocka_unit_test(leaves_no_function_of_the_caller_when_host_memory_fails),
