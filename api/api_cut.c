@@ -22,8 +22,11 @@ static bool find_range(const frag_recording *recording, const frag_trace *trace,
     bool has_times = is_set(options->start_ns, options->end_ns);
     *range = (frag_cut_range){0, trace->event_count};
     if ((int)has_events + (int)has_times + (int)(options->first_mark != NULL) > 1)
-        return frag_fail(error, FRAG_E_USAGE,
-                         "the piece is named twice; expected events, times or marks");
+        return frag_fail_in(error, FRAG_E_USAGE, has_times ? "start_ns" : "first_mark",
+                            "the piece is named twice; expected events, times or marks");
+    if (options->first_mark == NULL && options->last_mark != NULL)
+        return frag_fail_in(error, FRAG_E_USAGE, "last_mark",
+                            "there is no first mark; give first_mark, where the piece begins");
     if (options->first_mark != NULL)
         return frag_cut_find_marks(recording, trace, options->first_mark, options->last_mark, range,
                                    error) ||
@@ -50,9 +53,10 @@ static bool cut_work(void *arguments, frag_error *error)
     const frag_trace *trace = frag_recording_trace_at(call->recording, call->number, error);
     if (trace == NULL ||
         !frag_call_read(call->given, &options, sizeof options, "fraglab_cut_options", error) ||
-        !find_range(recording, trace, &options, &range, error) ||
-        !frag_cut(recording, trace, range, &made->recording, error))
+        !find_range(recording, trace, &options, &range, error))
         return false;
+    if (!frag_cut(recording, trace, range, &made->recording, error))
+        return frag_error_in(error, error->code == FRAG_E_USAGE ? "first_event" : recording->name);
     made->has_columns = call->recording->has_columns;
     frag_recorded_by(&made->recording, made->recorded_by);
     made->scope = frag_scope_active();

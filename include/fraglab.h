@@ -197,7 +197,7 @@ int fraglab_recording_write(const fraglab_recording *recording, const char *form
 int fraglab_recording_write_memory(const fraglab_recording *recording, const char *format,
                                    void **bytes, size_t *count, fraglab_error *error);
 
-/* A piece of a trace: by events, by times, or by marks; all zero: the whole trace. */
+/* A piece of a trace: by events, by times, or from first_mark on; all zero: all of it. */
 typedef struct fraglab_cut_options {
     size_t size;
     uint64_t first_event;

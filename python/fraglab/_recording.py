@@ -272,7 +272,7 @@ class Recording:
         return _native.take_bytes(stored, length.value)
 
     def cut(self, first_event: int = 0, end_event: int = 0, *, trace: int | None = None, first_mark: str | None = None, last_mark: str | None = None) -> "Recording":
-        """A recording of a piece of a trace: events from first to before end (0: the end of the trace), or from mark to mark."""
+        """A recording of a piece of a trace: events from first to before end (0: the end of the trace), or from first_mark to the end of last_mark (None: of the first)."""
         handle = self._handle
         options = _native.CutOptions(first_event=count(first_event, "first_event"), end_event=count(end_event, "end_event"), first_mark=text(first_mark, "first_mark"), last_mark=text(last_mark, "last_mark"))
         return Recording(stored_by(library.recording_cut, library.recording_close, arguments=(handle.value, self._trace(handle, trace), byref(options))))

@@ -493,11 +493,19 @@ static void cuts_by_events_times_or_marks(void **state)
     fraglab_error error = FRAGLAB_ERROR_INIT;
     static const struct {
         fraglab_cut_options options;
-        uint64_t events; /* 0: refused */
+        uint64_t events;   /* 0: refused */
+        const char *where; /* of what is refused */
     } cases[] = {
-        {{.first_event = 2}, 3},      {{.start_ns = 2000, .end_ns = 3000}, 2},
-        {{.first_mark = "step"}, 3},  {{.first_event = 2, .first_mark = "step"}, 0},
-        {{.first_mark = "epoch"}, 0}, {{.first_event = 9}, 0},
+        {{.first_event = 2}, 3, NULL},
+        {{.start_ns = 2000, .end_ns = 3000}, 2, NULL},
+        {{.first_mark = "step"}, 3, NULL},
+        {{.first_event = 2, .first_mark = "step"}, 0, "first_mark"},
+        {{.first_event = 2, .end_ns = 3000}, 0, "start_ns"},
+        {{.first_mark = "epoch"}, 0, "first_mark"},
+        {{.last_mark = "step"}, 0, "last_mark"},
+        {{.first_event = 1, .last_mark = "step"}, 0, "last_mark"},
+        {{.first_event = 9}, 0, "first_event"},
+        {{.first_event = 5, .end_event = 3}, 0, "first_event"},
     };
     if (fraglab_open_memory(NULL, text, sizeof text - 1, &with_sites, &recording, &error) !=
         FRAGLAB_OK)
@@ -507,8 +515,10 @@ static void cuts_by_events_times_or_marks(void **state)
         options.size = sizeof options;
         int code = fraglab_recording_cut(recording, 0, &options, &piece, &error);
         assert_int_equal(code, cases[i].events > 0 ? FRAGLAB_OK : FRAGLAB_E_USAGE);
-        if (code != FRAGLAB_OK)
+        if (code != FRAGLAB_OK) {
+            assert_string_equal(error.where, cases[i].where);
             continue;
+        }
         assert_int_equal(fraglab_recording_trace_facts(piece, 0, &facts, NULL), FRAGLAB_OK);
         assert_int_equal(facts.event_count, cases[i].events + 1); /* with what was held */
         assert_int_equal(facts.initial_bytes, 1024);
