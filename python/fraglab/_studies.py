@@ -172,7 +172,7 @@ def ranks(recordings: Sequence[Recording] | str | os.PathLike, *, numbers: Seque
     handles_of = [_recording_handle(item) for item in opened]
     if numbers is not None and len(numbers) != len(opened):
         raise _native.UsageError(f"numbers: there are {len(numbers)} for {len(opened)} recordings", where="numbers")
-    given = None if numbers is None else (c_uint32 * len(opened))(*[count(number, "numbers") for number in numbers])
+    given = None if numbers is None else (c_uint32 * len(opened))(*[count(number, "numbers", 2**32 - 1) for number in numbers])
     names = _texts(stages, "stages")
     parsed = parse_policy(policy) if policy is not None else None
     run = passed_options(ranks, device)

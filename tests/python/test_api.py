@@ -153,6 +153,7 @@ class Answers(unittest.TestCase):
         self.assertRaisesRegex(fraglab.UsageError, "numbers are of several recordings", fraglab.ranks, opened[:1], numbers=[0])
         self.assertRaisesRegex(fraglab.UsageError, "are both rank 2", fraglab.ranks, opened, numbers=[2, 2])
         self.assertRaisesRegex(fraglab.UsageError, "there are 1 for 2 recordings", fraglab.ranks, opened, numbers=[2])
+        self.assertRaisesRegex(fraglab.UsageError, "^numbers: 4294967301 is out of range", fraglab.ranks, opened, numbers=[2**32 + 5, 1])
 
     def test_a_plan_is_that_of_the_command(self):
         model = os.path.join(ROOT, "tests", "workload", "models", "gpt2-tiny.json")
