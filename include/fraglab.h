@@ -770,7 +770,7 @@ typedef struct fraglab_diff_options {
 } fraglab_diff_options;
 
 /* Who holds the memory in each (two recordings, or one twice), which requests are equal, and the
- * peaks of replays: the JSON object that `fraglab diff --format jsonl` prints (fraglab_free). Call
+ * peaks of replays: the JSON object that `fraglab diff --format json` prints (fraglab_free). Call
  * sites are known where the recording was opened with sites. Of the run options those of the device
  * are used; both options may be NULL. FRAGLAB_E_USAGE: there is no such place or trace. */
 int fraglab_diff(const fraglab_context *context, const fraglab_recording *before,
@@ -788,7 +788,7 @@ typedef struct fraglab_leaks_options {
 } fraglab_leaks_options;
 
 /* What is live at the lowest point of each step, and rises until the end: the JSON object that
- * `fraglab leaks --format jsonl` prints (fraglab_free), with the step in which the device of the
+ * `fraglab leaks --format json` prints (fraglab_free), with the step in which the device of the
  * run options is full where they have a capacity. Call sites are known where the recording was
  * opened with sites. Both options may be NULL. FRAGLAB_E_USAGE: there are too few such marks;
  * FRAGLAB_E_INPUT: too few requests to find steps in. */
