@@ -3,11 +3,14 @@ from __future__ import annotations
 
 import ctypes
 import json
-from typing import Any, Iterator
+from typing import TYPE_CHECKING, Any, Callable, Iterator
 
 from fraglab import _native
 from fraglab._native import UNLIMITED, library
 from fraglab._pictures import boxes, fields, flatten, levels, show_bytes, spans, table
+
+if TYPE_CHECKING:
+    import pandas
 
 # A notebook shows pictures of runs up to this many events: they are replayed for it.
 MOST_DRAWN = 1_000_000
@@ -80,7 +83,7 @@ class Result:
             self._row = json.loads(self._line)
         return self._row
 
-    def to_pandas(self):
+    def to_pandas(self) -> pandas.DataFrame:
         """A pandas.DataFrame of this one row, with columns named by paths. Raises ImportError without pandas."""
         import pandas
 
@@ -174,7 +177,7 @@ class Columns:
     ``numpy.asarray(columns.address)`` copies nothing. Missing values ("never") are 2**64 - 1.
     """
 
-    def __init__(self, kind: type, fill) -> None:
+    def __init__(self, kind: Any, fill: Callable[[Any, int], int]) -> None:
         length = fill(None, 0)
         records = (kind * length)()
         fill(records, length)
@@ -194,7 +197,7 @@ class Columns:
         columns = [self.__dict__[name].tolist() for name in self._names]
         return [dict(zip(self._names, row)) for row in zip(*columns)]
 
-    def to_pandas(self):
+    def to_pandas(self) -> pandas.DataFrame:
         """A pandas.DataFrame with one column for each member. Raises ImportError without pandas."""
         import pandas
 
@@ -202,6 +205,28 @@ class Columns:
 
     def __repr__(self) -> str:
         return f"<fraglab.Columns {', '.join(self._names)}: {self._length} records>"
+
+
+class Placements(Columns):
+    """Where each request was placed."""
+
+    event: memoryview
+    free_event: memoryview
+    end_event: memoryview
+    address: memoryview
+    block_bytes: memoryview
+    rounded_bytes: memoryview
+
+
+class Segments(Columns):
+    """What was held."""
+
+    begin_event: memoryview
+    end_event: memoryview
+    address: memoryview
+    bytes: memoryview
+    stream: memoryview
+    pool: memoryview
 
 
 class Timeline(Columns):
@@ -212,10 +237,16 @@ class Timeline(Columns):
     ``bytes``, ``stream``, ``pool``). Each is Columns; 2**64 - 1 as an event: never.
     """
 
-    def __init__(self, handle) -> None:
+    event: memoryview
+    requested_bytes: memoryview
+    allocated_bytes: memoryview
+    active_bytes: memoryview
+    reserved_bytes: memoryview
+
+    def __init__(self, handle: _native.Handle) -> None:
         super().__init__(_native.Sample, lambda out, room: library.history_samples(handle.value, out, room))
-        self.placements = Columns(_native.Placement, lambda out, room: library.history_placements(handle.value, out, room))
-        self.segments = Columns(_native.Segment, lambda out, room: library.history_segments(handle.value, out, room))
+        self.placements = Placements(_native.Placement, lambda out, room: library.history_placements(handle.value, out, room))
+        self.segments = Segments(_native.Segment, lambda out, room: library.history_segments(handle.value, out, room))
 
     def _drawn(self) -> str:
         if not len(self):
@@ -240,8 +271,15 @@ class Layout(Columns):
     """
 
     SEGMENT, BLOCK, HOLE = 0, 1, 2
+    kind: memoryview
+    stream: memoryview
+    pool: memoryview
+    is_waiting: memoryview
+    address: memoryview
+    bytes: memoryview
+    requested_bytes: memoryview
 
-    def __init__(self, handle) -> None:
+    def __init__(self, handle: _native.Handle) -> None:
         super().__init__(_native.Span, lambda out, room: library.layout_spans(handle.value, out, room))
 
     def _of(self, kind: int) -> Iterator[int]:

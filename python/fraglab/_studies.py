@@ -4,7 +4,7 @@ from __future__ import annotations
 import json
 import os
 from ctypes import POINTER, byref, c_char_p, c_size_t, c_uint32, c_void_p, cast
-from typing import Any, Iterable, Mapping, Sequence
+from typing import Any, Iterable, Mapping, Sequence, overload
 
 from fraglab import _native
 from fraglab._arguments import count, flag, path, size, text
@@ -22,7 +22,13 @@ def is_recording(data: bytes) -> bool:
     return True
 
 
-def explain(source: str | bytes | os.PathLike | BaseException | Recording, **options: Any):
+@overload
+def explain(source: str | bytes | os.PathLike[str] | BaseException) -> dict[str, Any]: ...
+@overload
+def explain(source: Recording, **options: Any) -> list[dict[str, Any]]: ...
+
+
+def explain(source: str | bytes | os.PathLike[str] | BaseException | Recording, **options: Any) -> dict[str, Any] | list[dict[str, Any]]:
     """Explain why memory ran out.
 
     A str or bytes is the text of a log or a message, an exception its message, a PathLike a file of text: the answer is
@@ -98,6 +104,9 @@ class Tuned(Fields):
     """
 
     __slots__ = ("policy_text", "setting", "memory_fraction")
+    policy_text: str
+    setting: str
+    memory_fraction: str | None
 
     def __init__(self, line: str, policy_text: str, setting: str, memory_fraction: str | None) -> None:
         super().__init__(json.loads(line))

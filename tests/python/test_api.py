@@ -5,6 +5,7 @@ FRAGLAB_LIBRARY names another libfraglab.so.0, such as one with the address sani
 """
 import ctypes
 import gc
+import inspect
 import json
 import os
 import pathlib
@@ -629,6 +630,19 @@ class Behaviour(unittest.TestCase):
             self.assertTrue(callable(getattr(_native.library, name)))
         for name in fraglab.__all__:
             self.assertTrue(getattr(fraglab, name).__doc__, name)
+
+    def test_public_functions_and_arrays_have_types(self):
+        result = small_trace().run("best-fit")
+        timeline = result.timeline()
+        for columns in (timeline, timeline.placements, timeline.segments, result.layout()):
+            self.assertEqual(list(type(columns).__annotations__), columns._names)
+        for name in fraglab.__all__:
+            thing = getattr(fraglab, name)
+            members = vars(thing).items() if inspect.isclass(thing) else [(name, thing)]
+            for member, function in members:
+                if inspect.isfunction(function) and (member == "__init__" or not member.startswith("_")):
+                    untyped = {"return", *inspect.signature(function).parameters} - {"self", *function.__annotations__}
+                    self.assertEqual(untyped, set(), f"{name}.{member}")
 
 
 if __name__ == "__main__":
