@@ -108,10 +108,13 @@ class Tuned(Fields):
     setting: str
     memory_fraction: str | None
 
-    def __init__(self, line: str, policy_text: str, setting: str, memory_fraction: str | None) -> None:
-        super().__init__(json.loads(line))
+    def __init__(self, members: dict[str, Any], policy_text: str, setting: str, memory_fraction: str | None) -> None:
+        super().__init__(members)
         for name, value in (("policy_text", policy_text), ("setting", setting), ("memory_fraction", memory_fraction)):
             object.__setattr__(self, name, value)
+
+    def __reduce__(self):
+        return Tuned, (self._object, self.policy_text, self.setting, self.memory_fraction)
 
     def _repr_html_(self) -> str:
         return table([("policy", self.policy_text), ("setting", self.setting or "nothing tried is better"), ("memory fraction", self.memory_fraction)], "tuned")
@@ -138,7 +141,7 @@ def tune(recordings: Recording | Sequence[Recording], policy: str = "pytorch", *
     options.device = _native.ctypes.pointer(run)
     tuned = stored_by(library.tune, library.tuned_destroy, arguments=(handles(opened), len(opened), parse_policy(policy).value, byref(options)), threads=thread_count(threads))
     fraction = library.tuned_memory_fraction(tuned.value)
-    return Tuned(library.tuned_json(tuned.value).decode(), library.tuned_policy(tuned.value).decode(), library.tuned_setting(tuned.value).decode(), fraction.decode() if fraction else None)
+    return Tuned(json.loads(library.tuned_json(tuned.value)), library.tuned_policy(tuned.value).decode(), library.tuned_setting(tuned.value).decode(), fraction.decode() if fraction else None)
 
 
 def _recording_handle(item: Any) -> _native.Handle:

@@ -3,6 +3,7 @@
 
 FRAGLAB_LIBRARY names another libfraglab.so.0, such as one with the address sanitizer.
 """
+import copy
 import ctypes
 import gc
 import inspect
@@ -202,6 +203,9 @@ class Answers(unittest.TestCase):
         tuned = fraglab.tune(recording, "pytorch", settings=20)
         self.assertIsNone(recording.run(tuned.policy_text).oom)
         self.assertEqual(tuned.to_dict()["schema"].split("/")[0], "fraglab.tune")
+        for other in (pickle.loads(pickle.dumps(tuned)), copy.copy(tuned), copy.deepcopy(tuned)):
+            self.assertIs(type(other), fraglab.Tuned)
+            self.assertEqual((other, other.policy_text, other.setting, other.memory_fraction), (tuned, tuned.policy_text, tuned.setting, tuned.memory_fraction))
         base, now = (recording.run(policy, label="x") for policy in ("best-fit", "pytorch"))
         self.assertFalse(fraglab.compare(base, base).has_finding)
         self.assertTrue(fraglab.compare(base, now, metrics=["peak.reserved_bytes"], fail_above="0%").has_finding or now.peak.reserved_bytes <= base.peak.reserved_bytes)
