@@ -26,7 +26,7 @@ CARD = re.compile(r"(?!.*\.yaml)[A-Za-z0-9 ._-]+")
 KNOB = re.compile(r"[a-z_.]+=[A-Za-z0-9_,. +-]*")
 
 FILE = {"type": "string", "description": "a recording below the folders of this server: a pickle of PyTorch's memory snapshot, .fgt, or another format that fraglab reads"}
-CAPACITY = {"type": "string", "description": "memory of the device, such as 24GiB"}
+CAPACITY = {"type": "string", "description": "memory of the device that a recording is replayed on, such as 24GiB"}
 GPU = {"type": "string", "description": "a card, such as rtx4090; its memory is the capacity"}
 KNOBS = {"type": "string", "description": "a knob and its value, such as batch=4, tokens=2048 or checkpoint=full"}
 POLICIES = {"type": "string", "description": "an allocator, as after --policy: pytorch:expandable_segments=true, best-fit, ..."}
@@ -133,6 +133,7 @@ class Tools:
         if (file is None) == (text is None):
             raise Refused("explain: expected either 'file' or 'text'")
         if text is not None:
+            _refuse_capacity(capacity, "'text'")
             return fraglab.explain(str(text).encode("utf-8", "replace"))
         data = self._folders.read(str(file))
         try:
@@ -141,6 +142,7 @@ class Tools:
             found = fraglab.explain(data)  # a log
             if not found["source"]["messages"]:
                 raise error
+            _refuse_capacity(capacity, str(file))
             return found
         return recording.explain_text(capacity=capacity)
 
@@ -155,7 +157,7 @@ class Tools:
         import fraglab
 
         found = fraglab.tune(self._open(file), policy, settings=settings)
-        return {"setting": found.setting, "policy": found.policy_text, "memory_fraction": found.memory_fraction, **found.to_dict()}
+        return {"policy_text": found.policy_text, **found.to_dict()}
 
     def diff(self, before: str, after: str, by: str = "site") -> Any:
         import fraglab
@@ -181,6 +183,9 @@ class Tools:
         """What was opened is what is read: the library gets it as a file in memory."""
         import fraglab
 
+        values = dict(knob.split("=", 1) for knob in knobs or ())
+        for name in (name for name in ("model", "gpu", "conf") if name in values):
+            raise Refused(f"plan: '{name}' is not a knob; docs/workloads.md lists them")
         data = self._folders.read(file)
         memory = os.memfd_create("plan")
         try:
@@ -188,13 +193,18 @@ class Tools:
                 stream.write(data)
             place = f"/proc/self/fd/{memory}"
             try:
-                found = fraglab.plan(place, gpu=gpu, conf=conf, **dict(knob.split("=", 1) for knob in knobs or ()))
+                found = fraglab.plan(place, gpu=gpu, conf=conf, **values)
             except fraglab.Error as error:
                 raise Refused(str(error).replace(place, file)) from None
         finally:
             os.close(memory)
         found["model"]["name"] = os.path.basename(file)
         return found
+
+
+def _refuse_capacity(capacity: str | None, source: str) -> None:
+    if capacity is not None:
+        raise Refused(f"explain: 'capacity' is for a recording, and {source} is a message; leave it out")
 
 
 def _check(tool: str, key: str, schema: dict[str, Any], value: Any) -> None:

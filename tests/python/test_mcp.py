@@ -97,13 +97,18 @@ class Calls(Case):
         self.assertEqual(json.loads(self.call("explain", text=message)[1]), fraglab.explain(message))
         (self.folder / "train.log").write_text("step 1\n" + message + "\n")
         self.assertEqual(json.loads(self.call("explain", file="train.log")[1])["verdict"], fraglab.explain(message)["verdict"])
+        for source in ({"text": message}, {"file": "train.log"}):
+            self.assertRegex(self.call("explain", capacity="24GiB", **source)[1], "^explain: 'capacity' is for a recording, and .* is a message; leave it out$")
         (self.folder / "other.log").write_text("nothing went wrong\n")
         failed, text = self.call("explain", file="other.log")
         self.assertTrue(failed)
         self.assertIn("other.log", text)
         self.assertEqual(json.loads(self.call("run", file="a.pickle.zst", capacity="1MiB")[1])[0]["oom"]["event"], fraglab.open(str(SAMPLE)).run(capacity="1MiB").oom.event)
         self.assertEqual(json.loads(self.call("min_capacity", file="a.pickle.zst", policy="best-fit")[1])["capacity_bytes"], fraglab.open(str(SAMPLE)).min_capacity("best-fit").capacity_bytes)
-        self.assertIn("setting", json.loads(self.call("tune", file="a.pickle.zst", settings=3)[1]))
+        found = json.loads(self.call("tune", file="oom.pickle.zst", settings=30)[1])
+        tuned = fraglab.tune(fraglab.open(str(OOM), name="oom.pickle.zst"), settings=30)
+        self.assertEqual(found, {"policy_text": tuned.policy_text, **tuned.to_dict()})
+        self.assertNotEqual(found["policy_text"], "pytorch")
         self.assertEqual(json.loads(self.call("diff", before="a.pickle.zst", after="a.pickle.zst")[1])["kind"], "diff")
         self.assertEqual(json.loads(self.call("leaks", file="a.pickle.zst")[1])["kind"], "leaks")
         failed, text = self.call("leaks", file="a.pickle.zst", gpu="rtx4090")
@@ -130,7 +135,8 @@ class Calls(Case):
         self.assertTrue(text.startswith("broken.yaml:1:"), text)
         for arguments, sentence in (({"file": "model.yaml"}, "plan: 'gpu' is missing"), ({"file": "../model.yaml", "gpu": "12GiB"}, "is not below the folders"), ({"file": "model.yaml", "gpu": "12GiB", "knobs": ["batch"]}, "'batch' is not a knob"),
                                     ({"file": "model.yaml", "gpu": "12GiB", "knobs": ["model=../x"]}, "is not a knob"), ({"file": "model.yaml", "gpu": "../card.yaml"}, "descriptions of a file are not read here"),
-                                    ({"file": "model.yaml", "gpu": "12GiB", "knobs": ["nonesuch=1"]}, "nonesuch")):
+                                    ({"file": "model.yaml", "gpu": "12GiB", "knobs": ["nonesuch=1"]}, "nonesuch"),
+                                    *(({"file": "model.yaml", "gpu": "12GiB", "knobs": [f"{name}=x"]}, f"plan: '{name}' is not a knob") for name in ("model", "gpu", "conf"))):
             failed, text = self.call("plan", **arguments)
             self.assertTrue(failed)
             self.assertIn(sentence, text)
