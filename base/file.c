@@ -535,6 +535,8 @@ frag_output *frag_output_open(const char *path, bool may_overwrite, frag_error *
         output->is_unnamed = descriptor >= 0;
         if (descriptor < 0)
             descriptor = open_temporary(output->path, &output->temporary);
+        if (descriptor >= 0 && exists)
+            (void)!fchmod(descriptor, status.st_mode & 0777);
         if (descriptor >= 0)
             output->stream = fdopen(descriptor, "wb");
     }

@@ -65,8 +65,8 @@ typedef struct frag_output frag_output;
 
 /* Is it stdout and no file: "-", "/dev/stdout"? */
 bool frag_output_is_stdout(const char *path);
-/* Refuses to overwrite an existing file unless may_overwrite. A symbolic link is followed. NULL on
- * failure. */
+/* Refuses to overwrite an existing file unless may_overwrite; what takes its place has its
+ * permissions. A symbolic link is followed. NULL on failure. */
 frag_output *frag_output_open(const char *path, bool may_overwrite, frag_error *error);
 /* Where to print; errors are collected and reported by frag_output_finish. */
 FILE *frag_output_stream(frag_output *output);

@@ -271,6 +271,26 @@ static void output_appears_whole_or_not_at_all(void **state)
     /* The folder is empty again: remove_folder fails otherwise. */
 }
 
+static void a_file_that_is_replaced_keeps_its_permissions(void **state)
+{
+    (void)state;
+    static const mode_t modes[] = {0600, 0640, 0666, 0444};
+    frag_error error = {.code = FRAG_E_NONE};
+    for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
+        struct stat status;
+        write_file("out", "old", 3);
+        assert_int_equal(chmod(path_of("out"), modes[i]), 0);
+        frag_output *output = frag_output_open(path_of("out"), true, &error);
+        assert_non_null(output);
+        fprintf(frag_output_stream(output), "new");
+        assert_true(frag_output_finish(output, &error));
+        assert_content("out", "new");
+        assert_int_equal(stat(path_of("out"), &status), 0);
+        assert_int_equal(status.st_mode & 07777, modes[i]);
+        unlink(path_of("out"));
+    }
+}
+
 static bool is_folder_empty(void)
 {
     DIR *entries = opendir(folder);
@@ -374,6 +394,7 @@ int main(void)
         cmocka_unit_test(frames_that_do_not_tell_their_size_are_read),
         cmocka_unit_test(what_cannot_be_opened_is_named),
         cmocka_unit_test(output_appears_whole_or_not_at_all),
+        cmocka_unit_test(a_file_that_is_replaced_keeps_its_permissions),
         cmocka_unit_test(output_on_its_way_has_no_name),
         cmocka_unit_test(a_symbolic_link_is_followed),
         cmocka_unit_test(a_name_may_be_as_long_as_the_system_allows),
