@@ -32,6 +32,8 @@ def _write(file: str, snapshot: dict[str, Any]) -> None:
     beside = f"{file}.{os.getpid()}.tmp"
     try:
         with open(beside, "wb") as stream:
+            with contextlib.suppress(OSError):  # a file that is replaced keeps its permissions
+                os.fchmod(stream.fileno(), os.stat(file).st_mode & 0o777)
             pickle.dump(snapshot, stream)
         os.replace(beside, file)
     except OSError as error:

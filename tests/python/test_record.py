@@ -47,6 +47,13 @@ class Program(unittest.TestCase):
 
 
 class Recording(Program):
+    def test_a_file_that_is_replaced_keeps_its_permissions(self):
+        file = pathlib.Path(self.folder.name, "x.pickle")
+        file.touch(mode=0o600)
+        self.run_program('fraglab.record("x.pickle", quiet=True)(step)()')
+        self.assertEqual(file.stat().st_mode & 0o777, 0o600)
+        self.assertIn("segments", self.load("x.pickle"))
+
     def test_phases_and_steps_are_marked_and_their_peaks_printed(self):
         done = self.run_program("""
 with fraglab.record("x.pickle") as session:
