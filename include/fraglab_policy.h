@@ -34,8 +34,9 @@ enum {
 /* The functions run in the thread that runs the policy, in the locale "C"; they may call the
  * functions of the device below and nothing else of the library, and must return. A negative answer
  * (of begin, free and empty_cache: any but 0) says that the function itself has failed: the run
- * ends, with FRAGLAB_E_SYSTEM and a sentence. So does a run whose policy grants what is not its
- * own, or what overlaps a live block. Frees arrive once no stream uses the block any more. */
+ * ends, with FRAGLAB_E_SYSTEM and a sentence. With FRAGLAB_E_USAGE and a sentence ends the run of a
+ * policy that grants what is not its own, or what overlaps a live block, or asks the device for
+ * what makes no sense. Frees arrive once no stream uses the block any more. */
 typedef struct fraglab_policy_functions {
     size_t size;
     const char *name; /* of rows: "my-policy" */

@@ -183,6 +183,7 @@ struct frag_device {
      * words. */
     bool has_failed;
     char failure[256];
+    bool is_misused; /* and that is the mistake of who called: FRAG_E_USAGE, else FRAG_E_SYSTEM */
     /* ---- kept by the functions below for every device */
     frag_device_counts counts;
     frag_device_times times;

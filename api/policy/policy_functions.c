@@ -95,6 +95,7 @@ static void fail(frag_policy *policy, const char *what, uint64_t address, uint64
     if (device->has_failed)
         return;
     device->has_failed = true;
+    device->is_misused = true;
     device->has_changed = true; /* the engine looks there */
     snprintf(device->failure, sizeof device->failure,
              "the policy %s %s 0x%" PRIx64 ", %" PRIu64 " bytes; expected %s",
@@ -176,7 +177,7 @@ static frag_policy *functions_create(const frag_policy_setup *setup, frag_error 
     bool ok = functions->begin(functions->user, (fraglab_device *)policy, &policy->run) == 0;
     came_back(policy);
     if (!ok)
-        frag_fail(error, FRAG_E_USAGE, "the function begin of the policy %s failed",
+        frag_fail(error, FRAG_E_SYSTEM, "the function begin of the policy %s failed",
                   policy->table->ops.name);
     return ok ? policy : NULL;
 }

@@ -307,9 +307,7 @@ def check(code: int, record: ErrorRecord) -> None:
             raise raised
     text = ctypes.create_string_buffer(1024)
     library.error_text(byref(record), text, len(text))
-    # Of the simulated device a run is ended by the functions of a policy alone.
-    kind = UsageError if record.sentence.startswith(b"the run ended at event") else KINDS.get(code, Error)
-    raise kind(text.value.decode("utf-8", "replace"), code, record.where.decode("utf-8", "replace"), record.sentence.decode("utf-8", "replace"),
+    raise KINDS.get(code, Error)(text.value.decode("utf-8", "replace"), code, record.where.decode("utf-8", "replace"), record.sentence.decode("utf-8", "replace"),
                                  record.line or None, record.column or None, record.offset if record.has_offset else None)
 
 

@@ -589,8 +589,9 @@ static bool audit(const frag_replay *replay, frag_error *error)
 /* The device is of no use any more: the run has no result. */
 static bool fail_with_device(const frag_replay *replay, uint64_t event, frag_error *error)
 {
-    return frag_fail(error, FRAG_E_SYSTEM, "the run ended at event %llu: %s",
-                     (unsigned long long)event, replay->device->failure);
+    return frag_fail(error, replay->device->is_misused ? FRAG_E_USAGE : FRAG_E_SYSTEM,
+                     "the run ended at event %llu: %s", (unsigned long long)event,
+                     replay->device->failure);
 }
 
 bool frag_replay_start(frag_replay *replay, const frag_replay_options *options, frag_error *error)

@@ -144,14 +144,16 @@ class Policies(unittest.TestCase):
             (lambda policy, bytes: policy.segment, "overlaps no live block"),
             (lambda policy, bytes: (policy.segment, bytes - 1), "at least the bytes of the request"),
             (lambda policy, bytes: policy.segment + (64 << 20) - 1, "inside a segment that it holds"),
+            (0, "inside a segment that it holds"),
             (lambda policy, bytes: 512, "inside a segment that it holds"),
             (lambda policy, bytes: (policy.segment, 2**64 - 1), "inside a segment that it holds"),
             (lambda policy, bytes: policy.device.malloc(0), "1 to 2.56 - 1 bytes"),
             (lambda policy, bytes: policy.device.free(policy.segment + 1), "the address of a segment that it holds"),
             (lambda policy, bytes: (policy.device.free(policy.segment), policy.segment)[1], "inside a segment that it holds"),
         ):
-            with self.assertRaisesRegex(fraglab.UsageError, f"^the run ended at event [01]: the policy Answering .*{sentence}"):
+            with self.assertRaisesRegex(fraglab.UsageError, f"^the run ended at event [01]: the policy Answering .*{sentence}") as caught:
                 two_blocks().run(answering(answer))
+            self.assertEqual(caught.exception.code, 2)
 
         def frees_what_is_live(policy, bytes):
             if hasattr(policy, "given"):
