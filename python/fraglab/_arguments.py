@@ -5,7 +5,7 @@ import functools
 import os
 import re
 
-from fraglab._native import UNLIMITED, UsageError
+from fraglab._native import UNLIMITED, Error, InputError, SystemFailure, UsageError
 
 _UNITS = {"": 1, "B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40, "PiB": 2**50,
           "kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "PB": 10**15}
@@ -69,6 +69,24 @@ def path(value: str | bytes | os.PathLike, what: str = "path") -> bytes:
     if b"\0" in encoded:
         raise UsageError(f"{what}: holds a zero character", where=what)
     return encoded
+
+
+def unreadable(error: OSError, file: bytes, is_open: bool = False) -> Error:
+    """As the library says it of a file that it cannot open, or cannot read any further."""
+    name = os.fsdecode(file)
+    sentence = f"cannot be {'read' if is_open else 'opened'} ({error.strerror}); expected a readable file"
+    return SystemFailure(f"{name}: {sentence}", 4, name, sentence) if is_open else InputError(f"{name}: {sentence}", 3, name, sentence)
+
+
+def content(value: str | bytes | os.PathLike, what: str) -> bytes:
+    """Of a file."""
+    file = path(value, what)
+    stream = None
+    try:
+        with open(file, "rb") as stream:
+            return stream.read()
+    except OSError as error:
+        raise unreadable(error, file, stream is not None) from None
 
 
 def flag(value: bool, what: str) -> int:

@@ -7,7 +7,7 @@ from ctypes import POINTER, byref, c_char_p, c_size_t, c_uint32, c_void_p, cast
 from typing import Any, Iterable, Mapping, Sequence, overload
 
 from fraglab import _native
-from fraglab._arguments import count, flag, path, size, text
+from fraglab._arguments import content, count, flag, path, size, text, unreadable
 from fraglab._native import library
 from fraglab._pictures import grid, show_bytes, table
 from fraglab._recording import Recording, handles, open as open_recording, open_silently, parse_policy, passed_options, stored_by, thread_count
@@ -44,8 +44,7 @@ def explain(source: str | bytes | os.PathLike[str] | BaseException | Recording, 
     if isinstance(source, BaseException):
         source = str(source)
     if isinstance(source, os.PathLike):
-        with open(source, "rb") as file:
-            data = file.read()
+        data = content(source, "source")
         if b"\0" in data and is_recording(data):
             raise _native.UsageError(f"source: {os.fspath(source)!r} is a recording; expected fraglab.open({os.fspath(source)!r}).explain()", where="source")
         source = data
@@ -195,7 +194,11 @@ def ranks(recordings: Sequence[Recording] | str | os.PathLike, *, numbers: Seque
 def _folder(folder: str | os.PathLike) -> list[Recording]:
     if not os.path.isdir(folder):
         return [open_recording(folder)]
-    names = sorted(name for name in os.listdir(folder) if not name.startswith(".") and any(kind in name for kind in (".pickle", ".pkl", ".fgt")))
+    try:
+        found = os.listdir(folder)
+    except OSError as error:
+        raise unreadable(error, path(folder)) from None
+    names = sorted(name for name in found if not name.startswith(".") and any(kind in name for kind in (".pickle", ".pkl", ".fgt")))
     return [open_recording(os.path.join(folder, name)) for name in names]
 
 
@@ -279,8 +282,7 @@ def _rows(rows: Any, what: str) -> bytes:
     if isinstance(rows, (bytes, bytearray, memoryview)):
         return bytes(rows)
     if isinstance(rows, (str, os.PathLike)):
-        with open(rows, "rb") as file:
-            return file.read()
+        return content(rows, what)
     if isinstance(rows, Iterable) and not isinstance(rows, Mapping):
         rows = list(rows)
         if all(isinstance(row, Result) for row in rows):

@@ -288,6 +288,12 @@ class Failures(unittest.TestCase):
         with self.assertRaisesRegex(fraglab.InputError, "no/such/file: cannot be opened") as raised:
             fraglab.open("no/such/file")
         self.assertEqual((raised.exception.code, raised.exception.where), (3, "no/such/file"))
+        for function in (fraglab.open, fraglab.explain, lambda file: fraglab.compare(file, b""), fraglab.ranks):
+            for file, kind, code in (("/no/such/file", fraglab.InputError, 3), ("/proc/self/mem", fraglab.SystemFailure, 4)):
+                with self.assertRaisesRegex(kind, f"^{file}: cannot be (opened|read) [(].*[)]; expected a readable file$") as raised:
+                    function(pathlib.Path(file))
+                self.assertEqual((raised.exception.code, raised.exception.where), (code, file))
+        self.assertRaisesRegex(fraglab.InputError, "^/tmp: cannot be opened", fraglab.explain, pathlib.Path("/tmp"))
         with self.assertRaises(fraglab.InputError) as raised:
             fraglab.open(b"# fraglab trace 2\nnonsense\n")
         self.assertEqual(raised.exception.line, 2)
