@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import html
+import os
 from typing import Any
 
 from fraglab._pictures import levels, show_bytes
@@ -22,6 +23,18 @@ def _test(number: int, found: dict[str, Any]) -> str:
     if found["note"]:
         parts.append(f"<p>{html.escape(found['note'])}</p>")
     return "".join(parts)
+
+
+def problem(path: str) -> str | None:
+    """Why no page can be written there; None: it can."""
+    folder = os.path.dirname(path) or "."
+    if not os.path.isdir(folder):
+        return f"there is no folder {folder}; make it, or choose another"
+    if os.path.isdir(path):
+        return "it is a folder; name a file in it"
+    if not os.access(path if os.path.exists(path) else folder, os.W_OK):
+        return "it cannot be written; choose a writable place"
+    return None
 
 
 def write(path: str, tests: list[dict[str, Any]]) -> None:

@@ -35,6 +35,7 @@ class Plugin:
         device = setting(config, "device", "auto")
         if device not in ("auto", "dry", "gpu"):
             raise pytest.UsageError(f"fraglab_device: '{device}' is unknown; expected auto, dry or gpu")
+        self.check_report()
         try:
             self.records = baseline.load(self.path)
         except Error as error:
@@ -50,6 +51,20 @@ class Plugin:
             from fraglab._pytest_runner import Runner
 
             self.runner = Runner(config)
+
+    def report_path(self) -> str | None:
+        report = self.config.getoption("fraglab_report")
+        return None if report is None else os.path.join(self.config.invocation_params.dir, report)
+
+    def check_report(self) -> None:
+        path = self.report_path()
+        if path is None or hasattr(self.config, "workerinput"):
+            return
+        from fraglab._pytest_page import problem
+
+        found = problem(path)
+        if found is not None:
+            raise pytest.UsageError(f"--fraglab-report: {path}: {found}")
 
     def is_controller(self) -> bool:
         return not hasattr(self.config, "workerinput") and self.config.getoption("dist", "no") not in (None, "no")
@@ -101,11 +116,11 @@ class Plugin:
             new = [found for found in self.found.values() if found["wishes"]["baseline"]]
             if new:
                 baseline.save(self.path, self.records, new)
-        report = self.config.getoption("fraglab_report")
-        if report is not None:
+        path = self.report_path()
+        if path is not None:
             from fraglab._pytest_page import write
 
-            write(os.path.join(self.config.invocation_params.dir, report), list(self.found.values()))
+            write(path, list(self.found.values()))
 
     # ---- the end
 

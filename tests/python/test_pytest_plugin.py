@@ -424,6 +424,15 @@ def test_the_summary_and_the_page_show_the_figures(session, pytester):
     assert page.count("<svg") == 3 and "test_sizes[&lt;a&gt;]" in page and "test_it.py:5 test_sizes" in page and "http" not in page
 
 
+def test_a_page_that_cannot_be_written_is_said_before_any_test_runs(session, pytester):
+    (pytester.path / "folder").mkdir()
+    for place, words in (("nowhere/page.html", "there is no folder *nowhere; make it"), ("folder", "it is a folder; name a file in it"), ("/dev/null/page.html", "there is no folder /dev/null;")):
+        done = session("def test_runs(): open('ran', 'w')", "--fraglab-report", place)
+        assert done.ret == pytest.ExitCode.USAGE_ERROR
+        done.stderr.fnmatch_lines([f"ERROR: --fraglab-report: *{place}: {words}*"])
+        assert not (pytester.path / "ran").exists()
+
+
 def test_the_whole_session_may_run_in_a_dry_run(session, pytester, monkeypatch):
     """As on a GPU: tests run in the session's own process, one after the other."""
     pytester.makepyfile(test_it="import pytest, torch\n" + textwrap.dedent("""
