@@ -338,6 +338,9 @@ class Handle:
     def __init__(self, stored: c_void_p, destroy) -> None:
         self.value, self.destroy = stored.value, destroy
 
+    def __reduce__(self):
+        raise TypeError("a handle of the library cannot be copied")
+
     def __del__(self) -> None:
         # The collector may run in a function that the library has called, which may not call it back.
         if _busy and threading.get_ident() in _busy:

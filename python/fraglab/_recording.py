@@ -136,6 +136,9 @@ class Recording:
         """Give its memory back as soon as no call and no result needs it. Again is allowed."""
         self._open = None
 
+    def __reduce__(self):
+        raise TypeError("a recording cannot be copied or pickled; its write() makes a file, which open() reads")
+
     def __enter__(self) -> "Recording":
         return self
 
@@ -380,6 +383,9 @@ class Trace:
         for key, value in (settings or {}).items():
             error = _native.new_error()
             _native.check(library.builder_set(self._builder.value, given_text(key, "settings: a name"), given_text(value, f"settings: {key}"), byref(error)), error)
+
+    def __reduce__(self):
+        raise TypeError("a trace cannot be copied or pickled; its finish() makes a recording, of which write() makes a file")
 
     def _open(self) -> _native.Handle:
         if self._builder is None:

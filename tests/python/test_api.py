@@ -356,6 +356,15 @@ class Failures(unittest.TestCase):
         trace.finish()
         self.assertRaisesRegex(fraglab.UsageError, "finished", trace.alloc, 1, 1)
 
+    def test_recordings_and_traces_are_not_copied(self):
+        noise = []
+        with mock.patch.object(sys, "unraisablehook", noise.append):
+            for thing, name in ((small_trace(), "recording"), (fraglab.Trace("x"), "trace")):
+                for function in (copy.copy, copy.deepcopy, pickle.dumps):
+                    self.assertRaisesRegex(TypeError, f"^a {name} cannot be copied", function, thing)
+            gc.collect()
+        self.assertEqual(noise, [])
+
     def test_a_block_is_live_once(self):
         trace = fraglab.Trace()
         trace.alloc("a", 10)
