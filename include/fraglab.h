@@ -384,8 +384,8 @@ typedef struct fraglab_capacity {
     uint64_t below_requested_bytes;
 } fraglab_capacity;
 
-/* capacity_bytes and with_bounds of the options are not used; capacity->size tells what the caller
- * has room for. */
+/* Of the options those of the device are used, but capacity_bytes; capacity->size tells what the
+ * caller has room for. */
 int fraglab_min_capacity(const fraglab_context *context, const fraglab_recording *recording,
                          size_t trace, const fraglab_policy *policy,
                          const fraglab_run_options *options, fraglab_capacity *capacity,

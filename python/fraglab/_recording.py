@@ -49,7 +49,7 @@ def handles(items: Sequence[_native.Handle]):
 
 
 def run_options(capacity=None, gpu=None, used_by_others=None, label=None, latency=None, address_rule=None, fail_call=0, check_every=0, skip_oom=False, bounds=False, stats_at=None, timing=False, **unknown) -> _native.RunOptions:
-    """The structure of the options that run, timeline, min_capacity and tune share."""
+    """The structure of the options of run, of which those of the device are options of other functions, too."""
     if unknown:
         raise _unknown_option(next(iter(unknown)), _RUN_OPTIONS)
     options = _native.RunOptions()
@@ -92,11 +92,16 @@ def _unknown_option(name: str, known: Sequence[str]) -> TypeError:
     return TypeError(f"there is no option {name}; " + (f"did you mean {nearest[0]}?" if nearest else "expected one of " + ", ".join(known)))
 
 
-def passed_options(function: Any, options: dict[str, Any]) -> _native.RunOptions:
-    """Those of run_options that a function with options of its own takes beside them."""
-    for name in options:
+_DEVICE_OPTIONS = ("capacity", "gpu", "used_by_others", "latency", "address_rule", "fail_call")
+
+
+def device_options(function: Any, options: dict[str, Any], known: Sequence[str] = _DEVICE_OPTIONS) -> _native.RunOptions:
+    """Those of run_options that a function takes beside options of its own; others of run are refused where they are set."""
+    for name, value in options.items():
         if name not in _RUN_OPTIONS:
-            raise _unknown_option(name, tuple(dict.fromkeys((*function.__kwdefaults__, *_RUN_OPTIONS))))
+            raise _unknown_option(name, tuple(dict.fromkeys((*function.__kwdefaults__, *known))))
+        if name not in known and value:
+            raise TypeError(f"{function.__name__} has no option {name}")
     return run_options(**options)
 
 
@@ -200,18 +205,16 @@ class Recording:
         return Result(line, (handle, number, parsed, given))
 
     def min_capacity(self, policy: str | type[Policy] = "pytorch", *, trace: int | None = None, **options: Any) -> Fields:
-        """Find the least capacity with which no request fails. Options are those of ``run`` but capacity and bounds.
+        """Find the least capacity with which no request fails. Options are those of ``run`` for the device: gpu, used_by_others, latency, address_rule, fail_call.
 
         Fields: capacity_bytes (None: none is enough), failing_above_bytes (the largest capacity above it that fails;
         None: none), enough_bytes, runs, below_event and below_requested_bytes (of the failure with one page less).
         """
         handle = self._handle
-        for name in ("capacity", "bounds"):
-            if options.get(name):
-                raise TypeError(f"min_capacity has no option {name}")
+        given = device_options(Recording.min_capacity, options, _DEVICE_OPTIONS[1:])
         parsed = parse_policy(policy, takes_python=True)
         found = _native.Capacity()
-        _native.call(library.min_capacity, handle.value, self._trace(handle, trace), parsed.value, byref(run_options(**options)), byref(found))
+        _native.call(library.min_capacity, handle.value, self._trace(handle, trace), parsed.value, byref(given), byref(found))
         members = {name: getattr(found, name) for name, _ in found._fields_ if name != "size"}
         return Fields({name: None if value == _native.UNLIMITED else value for name, value in members.items()})
 
@@ -254,12 +257,12 @@ class Recording:
         """What is kept step after step, the fastest first; with capacity or gpu also the step in which the device is full.
 
         mark: steps begin at the marks of that name; None: they are found. policy: of the replays; None: pytorch, with the settings of
-        the recording where it holds some. device: options as of ``run``. Fields: ``leaks``, ``no_leaks`` (what only looks like one),
+        the recording where it holds some. device: capacity, gpu, used_by_others, latency, address_rule and fail_call as of ``run``. Fields: ``leaks``, ``no_leaks`` (what only looks like one),
         ``steps``, ``forecast`` (docs/leaks.md). Too few steps are an InputError.
         """
         handle = self._handle
         parsed = parse_policy(policy) if policy is not None else None
-        run = passed_options(Recording.leaks, device)
+        run = device_options(Recording.leaks, device)
         options = _native.LeaksOptions(mark=text(mark, "mark"), policy=parsed.value if parsed else None)
         return Fields(json.loads(stored_by(library.leaks, arguments=(handle.value, self._trace(handle, trace), byref(run), byref(options)), threads=1)))
 

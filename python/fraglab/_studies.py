@@ -10,7 +10,7 @@ from fraglab import _native
 from fraglab._arguments import content, count, flag, path, size, text, unreadable
 from fraglab._native import library
 from fraglab._pictures import grid, show_bytes, table
-from fraglab._recording import Recording, handles, open as open_recording, open_silently, parse_policy, passed_options, stored_by, thread_count
+from fraglab._recording import Recording, handles, open as open_recording, open_silently, parse_policy, device_options, stored_by, thread_count
 from fraglab._results import Fields, Result
 
 
@@ -124,7 +124,7 @@ def tune(recordings: Recording | Sequence[Recording], policy: str = "pytorch", *
     """Search the options of a policy for the least memory on every trace of the recordings.
 
     goal: "peak" (of reserved bytes) or "min-capacity". held_out: reported, but not searched on. settings: to try
-    (0: 400; at most 10000). max_seconds: then the result depends on the machine. device: options as of ``run``.
+    (0: 400; at most 10000). max_seconds: then the result depends on the machine. device: capacity, gpu, used_by_others, latency, address_rule and fail_call as of ``run``.
     """
     goals = {"peak": 0, "min-capacity": 1}
     if goal not in goals:
@@ -133,7 +133,7 @@ def tune(recordings: Recording | Sequence[Recording], policy: str = "pytorch", *
     others = [_recording_handle(item) for item in held_out]
     if not opened:
         raise _native.UsageError("recordings: there is none; expected at least one", where="recordings")
-    run = passed_options(tune, device)
+    run = device_options(tune, device)
     other_handles = handles(others)
     options = _native.TuneOptions(held_out=other_handles, held_out_count=len(others), goal=goals[goal], with_bounds=flag(bounds, "bounds"), settings=count(settings, "settings"),
                                   max_seconds=count(max_seconds, "max_seconds"), seed=count(seed, "seed"))
@@ -156,13 +156,13 @@ def diff(before: Recording, after: Recording, *, by: str = "site", at: str | Non
     by: what blocks are added up by: "site", "stack", "purpose" or "size". at: what is looked at, as after ``--at``: "peak"
     (default), "end", an event "120", "A..B", a mark "step 3" or "NAME[N]"; at_after: of the second, where it is another place.
     policy: what both are replayed with; None: pytorch, with the settings of the recording where it holds some. replays=False:
-    nothing is replayed. device: options as of ``run``.
+    nothing is replayed. device: capacity, gpu, used_by_others, latency, address_rule and fail_call as of ``run``.
     Fields: ``sides`` (two, in bytes and events), ``requests`` and ``groups``, the largest change of live bytes first.
     """
     handles_of = [_recording_handle(before), _recording_handle(after)]
     numbers = [item._trace(handle, number) for item, handle, number in zip((before, after), handles_of, (before_trace, after_trace))]
     parsed = parse_policy(policy) if policy is not None else None
-    run = passed_options(diff, device)
+    run = device_options(diff, device)
     options = _native.DiffOptions(by=text(by, "by"), at_before=text(at, "at"), at_after=text(at_after if at_after is not None else at, "at_after"), policy=parsed.value if parsed else None,
                                   without_replays=flag(not flag(replays, "replays"), "replays"))
     arguments = (handles_of[0].value, numbers[0], handles_of[1].value, numbers[1], byref(run), byref(options))
@@ -174,7 +174,7 @@ def ranks(recordings: Sequence[Recording] | str | os.PathLike, *, numbers: Seque
 
     recordings: open ones, or a folder of .pickle, .pkl and .fgt files, or the path of one recording of several devices. numbers: of the ranks; None: those in the names of the
     recordings, else their order. stages: ranks that are to be alike, as those of a pipeline stage ("0-3,8"); those in none are one
-    too. policy: of the replays; None: pytorch, with the settings of each recording where it holds some. device: options as of ``run``.
+    too. policy: of the replays; None: pytorch, with the settings of each recording where it holds some. device: capacity, gpu, used_by_others, latency, address_rule and fail_call as of ``run``.
     Fields: ``ranks``, ``stages`` (``requested_bytes`` and ``peak``: least, mean, most, ``imbalance_ratio``; ``sites``: what the rank
     with the highest peak holds and the one with the lowest does not) and ``first_oom_rank``. settings: try the usual ones on all ranks,
     too: ``tried``, and ``best_policy``, with which none runs out of memory.
@@ -186,7 +186,7 @@ def ranks(recordings: Sequence[Recording] | str | os.PathLike, *, numbers: Seque
     given = None if numbers is None else (c_uint32 * len(opened))(*[count(number, "numbers", 2**32 - 1) for number in numbers])
     names = _texts(stages, "stages")
     parsed = parse_policy(policy) if policy is not None else None
-    run = passed_options(ranks, device)
+    run = device_options(ranks, device)
     options = _native.RanksOptions(numbers=given, stages=names, stage_count=len(names) - 1, policy=parsed.value if parsed else None, tries_settings=flag(settings, "settings"))
     return Fields(json.loads(stored_by(library.ranks, arguments=(handles(handles_of), len(opened), byref(run), byref(options)), threads=1)))
 

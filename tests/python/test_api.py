@@ -335,15 +335,20 @@ class Failures(unittest.TestCase):
             recording.run("pytorch", capactiy=1)
         with self.assertRaisesRegex(TypeError, "^there is no option zzz; expected one of capacity, gpu, .*, timing$"):
             recording.run("pytorch", zzz=1)
-        with self.assertRaisesRegex(TypeError, "^there is no option runs; expected one of goal, held_out, settings, .*, capacity, gpu, .*, timing$"):
+        with self.assertRaisesRegex(TypeError, "^there is no option runs; expected one of goal, held_out, settings, .*, capacity, gpu, .*, fail_call$"):
             fraglab.tune(recording, runs=1)
         with self.assertRaisesRegex(TypeError, "^there is no option stage; did you mean stages[?]$"):
             fraglab.ranks([recording, recording], numbers=[0, 1], stage=["0-1"])
 
-    def test_the_least_capacity_takes_no_capacity(self):
-        for option in ({"capacity": "1GiB"}, {"bounds": True}):
-            with self.assertRaisesRegex(TypeError, "^min_capacity has no option "):
-                small_trace().min_capacity("best-fit", **option)
+    def test_an_option_that_would_not_be_used_is_refused(self):
+        recording = small_trace()
+        others = {"label": "x", "check_every": 3, "skip_oom": True, "stats_at": "peak", "timing": True}
+        for function, more in ((recording.min_capacity, {"capacity": "1GiB", "bounds": True}), (recording.leaks, {"bounds": True}), (lambda **option: fraglab.tune(recording, **option), {}),
+                               (lambda **option: fraglab.diff(recording, recording, **option), {"bounds": True}), (lambda **option: fraglab.ranks([recording, recording], **option), {"bounds": True})):
+            for name, value in {**others, **more}.items():
+                with self.assertRaisesRegex(TypeError, f"^[a-z_]+ has no option {name}$"):
+                    function(**{name: value})
+        self.assertEqual(recording.min_capacity("best-fit", label=None, skip_oom=False), recording.min_capacity("best-fit"))
 
     def test_closed_recordings_say_so_and_results_live_on(self):
         recording = fraglab.open(SMALL)
