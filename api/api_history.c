@@ -41,8 +41,9 @@ static bool record_levels(history_call *call, frag_error *error)
     frag_run_options run = replay->run;
     frag_run_result result;
     if (wanted < FRAG_TIMELINE_SAMPLES_MIN)
-        return frag_fail(error, FRAG_E_USAGE, "%zu samples lose the peaks; ask for %u or more",
-                         wanted, FRAG_TIMELINE_SAMPLES_MIN);
+        return frag_fail_in(error, FRAG_E_USAGE, "samples",
+                            "%zu samples lose the peaks; ask for %u or more", wanted,
+                            FRAG_TIMELINE_SAMPLES_MIN);
     frag_timeline *timeline = frag_timeline_create(replay->trace->event_count, wanted);
     run.observer = frag_timeline_observe;
     run.observer_context = timeline;
@@ -195,9 +196,9 @@ static bool layout_work(void *arguments, frag_error *error)
     if (!frag_replay_call_begin(replay, error))
         return false;
     if (call->event != FRAGLAB_UNLIMITED && call->event >= replay->trace->event_count)
-        return frag_fail(error, FRAG_E_USAGE, "there is no event %llu; the trace has %llu",
-                         (unsigned long long)call->event,
-                         (unsigned long long)replay->trace->event_count);
+        return frag_fail_in(
+            error, FRAG_E_USAGE, "event", "there is no event %llu; the trace has %llu",
+            (unsigned long long)call->event, (unsigned long long)replay->trace->event_count);
     frag_replay_options options = {
         .is_oom_skipped = replay->run.is_oom_skipped,
         .stop_after = call->event == FRAGLAB_UNLIMITED ? FRAG_UNLIMITED : call->event + 1,

@@ -36,9 +36,10 @@ static bool measure_devices(ranks_call *call, const frag_world_options *wanted, 
     return frag_world_rank_measure_devices(wanted, &call->recordings[0]->recording, &call->ranks,
                                            &call->rank_count, error) &&
            (call->rank_count > 1 ||
-            frag_fail(error, FRAG_E_USAGE,
-                      "there is one recording, of one device; expected the recordings of several "
-                      "ranks, or one of several devices"));
+            frag_fail_in(
+                error, FRAG_E_USAGE, "recordings",
+                "there is one recording, of one device; expected the recordings of several "
+                "ranks, or one of several devices"));
 }
 
 static bool measure(ranks_call *call, frag_error *error)
@@ -58,7 +59,7 @@ static bool measure(ranks_call *call, frag_error *error)
         const frag_recording *recording = &call->recordings[i]->recording;
         const frag_trace *trace = frag_recording_main_trace(recording);
         if (trace == NULL)
-            ok = frag_fail(error, FRAG_E_INPUT, "the recording holds no trace");
+            ok = frag_fail_in(error, FRAG_E_INPUT, recording->name, "the recording holds no trace");
         else
             ok = frag_world_rank_measure(&wanted, recording, trace, numbers[i],
                                          &call->ranks[call->rank_count++], error);
@@ -80,9 +81,9 @@ static bool list_tries(ranks_call *call, frag_error *error)
         *capacity = recorded < *capacity ? recorded : *capacity;
     }
     if (*capacity == FRAG_UNLIMITED)
-        return frag_fail(error, FRAG_E_USAGE,
-                         "tries_settings: no rank ran out of memory on a device whose size is "
-                         "recorded; give a capacity");
+        return frag_fail_in(error, FRAG_E_USAGE, "tries_settings",
+                            "no rank ran out of memory on a device whose size is "
+                            "recorded; give a capacity");
     return frag_world_list_tries(NULL, &call->tried, error);
 }
 
@@ -99,12 +100,21 @@ static bool read_stages(ranks_call *call, frag_error *error)
     return true;
 }
 
+/* What makes no world, of ranks in order: two of one number, else a stage. */
+static const char *wrong_place(const ranks_call *call)
+{
+    for (size_t i = 1; i < call->rank_count; i++)
+        if (call->ranks[i - 1].number == call->ranks[i].number)
+            return "numbers";
+    return "stages";
+}
+
 static bool conclude(ranks_call *call, frag_error *error)
 {
     frag_world world;
     if (!frag_world_make(call->ranks, call->rank_count, call->stages, call->options.stage_count,
                          &world, error))
-        return false;
+        return frag_error_in(error, wrong_place(call));
     frag_text_stream *stream = frag_text_stream_open();
     frag_world_print_json(frag_text_stream_file(stream), &world,
                           call->options.tries_settings != 0 ? &call->tried : NULL,
@@ -121,11 +131,11 @@ static bool ranks_work(void *arguments, frag_error *error)
                         error))
         return false;
     if (call->count == 0)
-        return frag_fail(error, FRAG_E_USAGE,
-                         "there is no recording; expected the recordings of several ranks");
+        return frag_fail_in(error, FRAG_E_USAGE, "recordings",
+                            "there is no recording; expected the recordings of several ranks");
     if (call->count == 1 && call->options.numbers != NULL)
-        return frag_fail(error, FRAG_E_USAGE,
-                         "numbers are of several recordings; one has those of its devices");
+        return frag_fail_in(error, FRAG_E_USAGE, "numbers",
+                            "numbers are of several recordings; one has those of its devices");
     if (!frag_replay_call_device(&call->replay, error) || !read_stages(call, error) ||
         !list_tries(call, error))
         return false;

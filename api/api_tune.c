@@ -115,6 +115,9 @@ static bool tune_work(void *arguments, frag_error *error)
     if (!frag_call_read(call->given, &call->options, sizeof call->options, "fraglab_tune_options",
                         error))
         return false;
+    if (call->count == 0)
+        return frag_fail_in(error, FRAG_E_USAGE, "recordings",
+                            "there is none; expected at least one");
     call->replay.given = call->options.device;
     if (!frag_replay_call_device(&call->replay, error) || !take_options(call, error))
         return false;

@@ -725,8 +725,8 @@ typedef struct fraglab_tune_options {
 typedef struct fraglab_tuned fraglab_tuned; /* fraglab_tuned_destroy */
 
 /* Searches the options of the policy on every trace of the recordings; those that the policy was
- * given stay as they are. FRAGLAB_E_USAGE: a policy whose settings come from the recording or the
- * environment. */
+ * given stay as they are. FRAGLAB_E_USAGE: count is 0, or a policy whose settings come from the
+ * recording or the environment. */
 int fraglab_tune(const fraglab_context *context, const fraglab_recording *const *recordings,
                  size_t count, const fraglab_policy *policy, const fraglab_tune_options *options,
                  fraglab_tuned **tuned, fraglab_error *error);

@@ -171,6 +171,7 @@ static void gives_histories_and_layouts(void **state)
     fraglab_history *history = NULL;
     fraglab_layout *layout = NULL;
     fraglab_result *result = NULL;
+    fraglab_error error = FRAGLAB_ERROR_INIT;
     uint64_t reserved = 0;
     assert_int_equal(fraglab_run(NULL, recording, 0, policy, NULL, &result, NULL), 0);
     fraglab_result_u64(result, "peak.reserved_bytes", &reserved, NULL);
@@ -206,8 +207,9 @@ static void gives_histories_and_layouts(void **state)
     assert_int_equal(segments, inside);
     free(spans);
     fraglab_layout_destroy(layout);
-    assert_int_equal(fraglab_layout_at(NULL, recording, 0, policy, NULL, 1u << 30, &layout, NULL),
+    assert_int_equal(fraglab_layout_at(NULL, recording, 0, policy, NULL, 1u << 30, &layout, &error),
                      FRAGLAB_E_USAGE);
+    assert_string_equal(error.where, "event");
     fraglab_policy_destroy(policy);
     fraglab_recording_close(recording);
 }

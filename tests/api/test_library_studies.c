@@ -446,8 +446,8 @@ static void refuses_what_cannot_be_tuned(void **state)
                      FRAGLAB_E_USAGE);
     expect_error(fraglab_tune(NULL, recordings, 1, recorded, NULL, &tuned, &error), FRAGLAB_E_USAGE,
                  &error, "policy", "takes settings from elsewhere");
-    expect_error(fraglab_tune(NULL, NULL, 0, policy, NULL, &tuned, &error), FRAGLAB_E_INPUT, &error,
-                 "", "no trace to search on");
+    expect_error(fraglab_tune(NULL, NULL, 0, policy, NULL, &tuned, &error), FRAGLAB_E_USAGE, &error,
+                 "recordings", "expected at least one");
     assert_null(tuned);
     fraglab_policy_destroy(recorded);
     fraglab_policy_destroy(policy);
