@@ -52,8 +52,9 @@ typedef struct fraglab_policy_functions {
 int fraglab_policy_create(const fraglab_policy_functions *functions, fraglab_policy **policy,
                           fraglab_error *error);
 
-/* One cudaMalloc and one cudaFree, of a whole segment. *address 0: the device is full.
- * FRAGLAB_E_USAGE: what is asked makes no sense, and the run will end. */
+/* One cudaMalloc and one cudaFree, of a whole segment. *address 0: the device is full. A policy may
+ * hold one segment for each request of the trace and 4096 more at a time. FRAGLAB_E_USAGE: what is
+ * asked makes no sense, or it is one segment more, and the run will end. */
 int fraglab_device_malloc(fraglab_device *device, uint64_t bytes, uint64_t *address);
 int fraglab_device_free(fraglab_device *device, uint64_t address);
 /* Waits for all streams: frees that wait for one arrive (the function free is called) before it

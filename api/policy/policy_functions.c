@@ -87,30 +87,43 @@ static bool meets(const pieces *in, uint64_t address, uint64_t bytes)
 
 /* ---- answers of the functions */
 
-/* The run ends with this sentence. */
+/* The run ends, with a sentence that the caller of this writes; false: it ends already. */
+static bool end_run(frag_device *device, bool is_misused)
+{
+    if (device->has_failed)
+        return false;
+    device->has_failed = true;
+    device->is_misused = is_misused;
+    device->has_changed = true; /* the engine looks there */
+    return true;
+}
+
 static void fail(frag_policy *policy, const char *what, uint64_t address, uint64_t bytes,
                  const char *expected)
 {
     frag_device *device = policy->device;
-    if (device->has_failed)
-        return;
-    device->has_failed = true;
-    device->is_misused = true;
-    device->has_changed = true; /* the engine looks there */
-    snprintf(device->failure, sizeof device->failure,
-             "the policy %s %s 0x%" PRIx64 ", %" PRIu64 " bytes; expected %s",
-             policy->table->ops.name, what, address, bytes, expected);
+    if (end_run(device, true))
+        snprintf(device->failure, sizeof device->failure,
+                 "the policy %s %s 0x%" PRIx64 ", %" PRIu64 " bytes; expected %s",
+                 policy->table->ops.name, what, address, bytes, expected);
+}
+
+static void fail_segments(frag_policy *policy)
+{
+    frag_device *device = policy->device;
+    if (end_run(device, true))
+        snprintf(device->failure, sizeof device->failure,
+                 "the policy %s asks for more than %zu segments at a time; expected at most one "
+                 "for each request of the trace and %d more",
+                 policy->table->ops.name, policy->segments.most, SEGMENTS_MORE);
 }
 
 static void fail_call(frag_policy *policy, const char *function)
 {
     frag_device *device = policy->device;
-    if (device->has_failed)
-        return;
-    device->has_failed = true;
-    device->has_changed = true;
-    snprintf(device->failure, sizeof device->failure, "the function %s of the policy %s failed",
-             function, policy->table->ops.name);
+    if (end_run(device, false))
+        snprintf(device->failure, sizeof device->failure, "the function %s of the policy %s failed",
+                 function, policy->table->ops.name);
 }
 
 /* Behind each function: host memory may have run out in a device call of it. */
@@ -176,10 +189,12 @@ static frag_policy *functions_create(const frag_policy_setup *setup, frag_error 
     const fraglab_policy_functions *functions = &policy->table->functions;
     bool ok = functions->begin(functions->user, (fraglab_device *)policy, &policy->run) == 0;
     came_back(policy);
-    if (!ok)
-        frag_fail(error, FRAG_E_SYSTEM, "the function begin of the policy %s failed",
-                  policy->table->ops.name);
-    return ok ? policy : NULL;
+    if (ok)
+        return policy;
+    fail_call(policy, "begin");
+    frag_fail(error, setup->device->is_misused ? FRAG_E_USAGE : FRAG_E_SYSTEM, "%s",
+              setup->device->failure);
+    return NULL;
 }
 
 static bool functions_alloc(frag_policy *policy, const frag_request *request, frag_grant *grant)
@@ -306,8 +321,7 @@ int fraglab_device_malloc(fraglab_device *device, uint64_t bytes, uint64_t *addr
         return FRAGLAB_E_USAGE;
     }
     if (call.policy->segments.count == call.policy->segments.most) {
-        fail(call.policy, "asks for one segment more at", 0, bytes,
-             "fewer segments than requests of the trace");
+        fail_segments(call.policy);
         return FRAGLAB_E_USAGE;
     }
     /* Host memory that runs out must not jump over frames of the caller: came_back goes on. */

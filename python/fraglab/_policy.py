@@ -50,7 +50,7 @@ class Device:
         return None if capacity == UNLIMITED else capacity
 
     def malloc(self, bytes: int | str) -> int | None:
-        """One cudaMalloc. The address of the segment; None: the device is full. (No address is 0.)"""
+        """One cudaMalloc. The address of the segment; None: the device is full. (No address is 0.) At most one for each request of the trace and 4096 more at a time."""
         address = c_uint64()
         if library.device_malloc(self._now(), size(bytes, "bytes"), byref(address)) != 0:
             raise _Ends

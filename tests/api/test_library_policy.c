@@ -31,6 +31,8 @@ static int begin(void *user, fraglab_device *device, void **run)
     direct->device = device;
     direct->segment = 0;
     *run = direct;
+    if (direct->mistake == 8)
+        return fraglab_device_free(device, 1) == FRAGLAB_OK ? 0 : -1;
     return direct->mistake == 1 ? -1 : 0;
 }
 
@@ -38,6 +40,11 @@ static int answer(direct_run *direct, const fraglab_policy_request *request,
                   fraglab_policy_grant *grant)
 {
     uint64_t address = 0;
+    for (int more = 0; direct->mistake == 9; more++)
+        if (fraglab_device_malloc(direct->device, 1, &address) != FRAGLAB_OK) {
+            assert_int_equal(more, 3 + 4096);
+            return -1;
+        }
     if (fraglab_device_malloc(direct->device, direct->mistake == 2 ? 0 : request->bytes,
                               &address) != FRAGLAB_OK)
         return -1;
@@ -176,8 +183,11 @@ static void ends_a_run_whose_answer_makes_no_sense(void **state)
         "expected at least the bytes of the request",
         "expected the address of a segment that it holds",
         "the function free of the policy mine failed",
+        "expected the address of a segment that it holds",
+        "more than 4099 segments at a time; expected at most one for each request of the trace and "
+        "4096 more",
     };
-    for (int i = 0; i < 7; i++) {
+    for (int i = 0; i < 9; i++) {
         direct_run direct = {.mistake = i + 1};
         fraglab_error error = FRAGLAB_ERROR_INIT;
         fraglab_result *result = NULL;

@@ -185,7 +185,12 @@ class Policies(unittest.TestCase):
             def alloc(self, bytes, stream, pool):
                 return self.device.malloc(bytes)
 
+        class NoSense(Cached):
+            def __init__(self, device):
+                device.malloc(0)
+
         self.assertRaisesRegex(OSError, "no begin", two_blocks().run, NoBegin)
+        self.assertRaisesRegex(fraglab.UsageError, "the policy NoSense asks the device for a segment .*expected 1 to", two_blocks().run, NoSense)
         self.assertRaises(NotImplementedError, two_blocks().run, NoFree)
         self.assertRaisesRegex(NotImplementedError, "Empty has no method alloc", two_blocks().run, type("Empty", (fraglab.Policy,), {}))
 
