@@ -50,6 +50,7 @@ static void warn_of_findings(const frag_context *context, const fraglab_recordin
 static bool open_work(void *arguments, frag_error *error)
 {
     open_call *call = arguments;
+    const frag_context *below = frag_call_context(call->context);
     fraglab_open_options options;
     frag_load_options load = {.format = FRAG_FORMAT_AUTO};
     fraglab_recording *made = frag_alloc(1, sizeof *made);
@@ -60,8 +61,11 @@ static bool open_work(void *arguments, frag_error *error)
     frag_input *input = open_input(call, &options, error);
     if (input == NULL)
         return false;
+    frag_input_stop_by(input, below);
     bool ok = frag_recording_load_input(input, &load, &made->recording, &made->findings, error);
     frag_input_close(input);
+    if (!frag_call_goes_on(below, error))
+        return false;
     if (!ok)
         return frag_error_in(error, call->path != NULL ? call->path : "memory");
     if (options.name != NULL) {
@@ -71,7 +75,7 @@ static bool open_work(void *arguments, frag_error *error)
     }
     made->has_columns = load.with_columns;
     frag_recorded_by(&made->recording, made->recorded_by);
-    warn_of_findings(frag_call_context(call->context), made);
+    warn_of_findings(below, made);
     made->scope = frag_scope_active();
     *call->made = made;
     return true;

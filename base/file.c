@@ -42,6 +42,7 @@ struct frag_input {
     uint64_t offset;
     uint64_t raw_offset;
     uint64_t raw_bytes;
+    const frag_context *context; /* NULL: nobody stops it */
 };
 
 /* Reads up to count raw bytes; *got 0 at the end. */
@@ -232,12 +233,19 @@ void frag_input_close(frag_input *input)
     frag_free(input);
 }
 
+void frag_input_stop_by(frag_input *input, const frag_context *context)
+{
+    input->context = context;
+}
+
 /* Adds bytes to the window; *grew false: the input is at its end. */
 static bool fill_window(frag_input *input, bool *grew, frag_error *error)
 {
     unsigned char *out = input->window + input->window_end;
     size_t room = input->window_capacity - input->window_end;
     *grew = false;
+    if (frag_is_cancelled(input->context))
+        return frag_fail(error, FRAG_E_SYSTEM, "reading was cancelled");
     if (input->decoder == NULL) {
         size_t got = 0;
         if (!read_raw(input, out, room, &got, error))

@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "base/context.h"
 #include "base/error.h"
 
 /* ---- input */
@@ -24,6 +25,8 @@ frag_input *frag_input_from_descriptor(int descriptor, const char *name, frag_er
 /* The bytes are the caller's and outlive the input. They are decompressed like a file's. */
 frag_input *frag_input_from_memory(const void *bytes, size_t count, const char *name);
 void frag_input_close(frag_input *input);
+/* Reading fails from when the context is cancelled on. */
+void frag_input_stop_by(frag_input *input, const frag_context *context);
 
 /* Makes at least wanted unread bytes visible at *bytes if the input still has them; *count is how
  * many are visible (less than wanted: the end is near). false: read or decompression failed. The

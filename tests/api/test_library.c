@@ -303,6 +303,27 @@ static int count_down(void *user)
     return *left == 0 || --*left == 0;
 }
 
+/* In the middle of a long file, and at the beginning. */
+static void expect_opening_ends(const fraglab_context *context, int *left)
+{
+    enum { LINES = 1 << 16, LINE_BYTES = 24 };
+    char *text = malloc(LINES * LINE_BYTES);
+    size_t count = (size_t)sprintf(text, "# fraglab trace 2\n");
+    for (int line = 0; line + 1 < LINES; line++)
+        count += (size_t)sprintf(text + count, "alloc %d 512\n", line);
+    fraglab_error error = FRAGLAB_ERROR_INIT;
+    fraglab_recording *opened = NULL;
+    *left = 2;
+    assert_int_equal(fraglab_open_memory(context, text, count, NULL, &opened, &error),
+                     FRAGLAB_E_CANCELLED);
+    assert_null(opened);
+    assert_string_equal(error.sentence, "the call was cancelled");
+    *left = 1;
+    assert_int_equal(fraglab_open_path(context, LARGE_SAMPLE, NULL, &opened, NULL),
+                     FRAGLAB_E_CANCELLED);
+    free(text);
+}
+
 static void ends_when_it_is_told_to(void **state)
 {
     (void)state;
@@ -321,6 +342,7 @@ static void ends_when_it_is_told_to(void **state)
     left = 5;
     assert_int_equal(fraglab_min_capacity(context, recording, 0, policy, NULL, &capacity, NULL),
                      FRAGLAB_E_CANCELLED);
+    expect_opening_ends(context, &left);
     left = -1; /* not again */
     assert_int_equal(fraglab_run(context, recording, 0, policy, NULL, &result, NULL), FRAGLAB_OK);
     fraglab_result_destroy(result);
