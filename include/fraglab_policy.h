@@ -1,10 +1,11 @@
 /* A policy whose decisions are functions of the program that uses the library, for teaching and for
  * trying an idea out. It is used as one that fraglab_policy_parse made. Every answer of the
  * functions is checked and costs a search, so it is slower than a policy in C behind sim/policy.h
- * (docs/adding-a-policy.md). What holds for all calls, fraglab.h says, which is
- * included before. */
+ * (docs/adding-a-policy.md). What holds for all calls, fraglab.h says. */
 #ifndef FRAG_INCLUDE_FRAGLAB_POLICY_H
 #define FRAG_INCLUDE_FRAGLAB_POLICY_H
+
+#include "fraglab.h"
 
 #ifdef __cplusplus
 extern "C" {

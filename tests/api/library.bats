@@ -95,6 +95,13 @@ build() { ${CC:-cc} -std=c11 -Wall -Wextra -Werror $(pkg-config --cflags fraglab
     "$out/static" | grep -q 'pytorch: '
 }
 
+@test "each header is enough alone" {
+    for header in fraglab fraglab_policy; do
+        printf '#include <%s.h>\n' "$header" >"$out/$header.c"
+        ${CC:-cc} -std=c11 -Wall -Wextra -Werror $(pkg-config --cflags fraglab) -fsyntax-only "$out/$header.c"
+    done
+}
+
 @test "the header is one of C++ too" {
     command -v g++ >/dev/null || skip "no g++"
     printf '#include <fraglab.h>\n#include <cstdio>\nint main() { fraglab_error error = FRAGLAB_ERROR_INIT; fraglab_policy *policy = nullptr;\n    if (fraglab_policy_parse("tlsf", &policy, &error) != FRAGLAB_OK) return 1;\n    std::puts(fraglab_policy_name(policy)); fraglab_policy_destroy(policy); }\n' >"$out/main.cpp"

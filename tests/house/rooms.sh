@@ -21,7 +21,7 @@ done | awk -F: '
         return level[name] = most + 0
     }
     {
-        from = room($1); split($0, part, "\""); to = room(part[2])
+        from = room($1); split($0, part, "\""); to = part[2] ~ "/" ? room(part[2]) : from
         rooms[from] = 1; rooms[to] = 1
         if (from != to) uses[from, to] = 1
         folder = $1; sub("/[^/]*$", "", folder)

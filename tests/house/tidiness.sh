@@ -44,6 +44,7 @@ if rule include-direction; then
             may["viewer"] = "base include viewer"
             may["cluster"] = "base sim cluster"
             may["examples"] = "base sim include"
+            may["include"] = "include"
             may["gpu_replay/device"] = "base sim gpu_replay/device"
             may["gpu_replay/software"] = "base sim gpu_replay/device gpu_replay/software"
             may["gpu_replay/recorder"] = "base sim gpu_replay/device gpu_replay/recorder"
@@ -51,6 +52,7 @@ if rule include-direction; then
         }
         {
             file = $1; split($0, part, "\""); target = part[2]
+            if (file ~ /^include\// && target !~ /\//) target = "include/" target # installed, they lie in one folder
             from = room(file); to = room(target)
             ok = from == "tests" || index(" " may[from] " ", " " to " ") > 0
             if (target ~ /\.\./ || target !~ /\// || (getline line < target) < 0) ok = 0
