@@ -378,7 +378,7 @@ typedef struct fraglab_capacity {
     uint64_t capacity_bytes;      /* FRAGLAB_UNLIMITED: none is enough */
     uint64_t failing_above_bytes; /* the largest capacity that fails; FRAGLAB_UNLIMITED: none does
                                      above the least */
-    uint64_t enough_bytes;        /* from here on no call of the policy ever fails */
+    uint64_t enough_bytes;        /* from here on none of its calls fails; 0: unknown */
     uint64_t runs;                /* replays it took */
     uint64_t below_event;         /* of the OOM with one page less; FRAGLAB_UNLIMITED: none */
     uint64_t below_requested_bytes;

@@ -26,6 +26,7 @@ typedef struct capacity_search {
     uint64_t border_events; /* these two are of frag_find_border_capacity */
     uint64_t border_parts;
     uint64_t enough_requests; /* served with no limit */
+    bool is_ample_read;       /* the policy asked for the capacity of a device without end */
     uint64_t give_up_bytes;
     frag_capacity_result *result;
 } capacity_search;
@@ -177,7 +178,7 @@ static bool search_capacity(capacity_search *search, frag_error *error)
         return false;
     result->peak = run.replay.peak;
     search->enough_requests = run.replay.requests;
-    result->is_capacity_read = run.is_capacity_read;
+    result->is_capacity_read = search->is_ample_read = run.is_capacity_read;
     if (run.replay.oom.has_happened || run.replay.is_interrupted)
         return true; /* fails with any capacity: a limit of the policy, not of the device */
     /* The most an unlimited device was asked to hold. */
@@ -236,6 +237,8 @@ static bool find(capacity_search *search, frag_capacity_result *result, frag_err
                                 .repeats = search->repeats};
     search->runs = frag_capacity_runs_create(&search->setup, &options);
     bool ok = search_capacity(search, error);
+    if (search->is_ample_read) /* what such a device was asked to hold says nothing of others */
+        result->enough_bytes = 0;
     frag_capacity_runs_destroy(search->runs);
     frag_arena_spare_destroy(spare);
     frag_policy_plan_destroy(search->setup.ops, plan);

@@ -208,7 +208,7 @@ class Recording:
         """Find the least capacity with which no request fails. Options are those of ``run`` for the device: gpu, used_by_others, latency, address_rule, fail_call.
 
         Fields: capacity_bytes (None: none is enough), failing_above_bytes (the largest capacity above it that fails;
-        None: none), enough_bytes, runs, below_event and below_requested_bytes (of the failure with one page less).
+        None: none), enough_bytes (0: unknown), runs, below_event and below_requested_bytes (of the failure with one page less).
         """
         handle = self._handle
         given = device_options(Recording.min_capacity, options, _DEVICE_OPTIONS[1:])

@@ -541,7 +541,7 @@ static const frag_row_field min_capacity_fields[] = {
     {"failing_above_bytes", BYTES_OR_NULL, LESS, NOTHING,
      "when not monotone: the largest capacity that fails"},
     {"enough_bytes", BYTES_OR_NULL, LESS, NOTHING,
-     "from this capacity on, no device call is refused; null: none is"},
+     "from this capacity on, no device call is refused; null: not known"},
     {"runs", COUNT, NO, NOTHING, "replays that the search took"},
     {"bounds.peak_requested_bytes", BYTES, EQUAL, NOTHING,
      "lower bound of the peak of any policy that serves every request: the trace's peak of "

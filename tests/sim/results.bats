@@ -295,3 +295,9 @@ ADDS_UP='{
     [[ "$output" != *nan* ]]
     [[ "$output" == *"best-fit"*"0 B"*"–"* ]]
 }
+
+@test "what is enough is not known of a policy that asks for the capacity" {
+    printf '# fraglab trace 2\nlimit 0.1 ratio\nalloc 0 20971520\nalloc 1 20971520\nfree 0\nfree 1\n' >"$BATS_TEST_TMPDIR/share.txt"
+    ./fraglab min-capacity "$BATS_TEST_TMPDIR/share.txt" --policy gmlake --format jsonl | grep -q '"capacity_bytes":419430400,.*"enough_bytes":null,'
+    ./fraglab min-capacity "$BATS_TEST_TMPDIR/share.txt" --policy pytorch --format jsonl | grep -q '"capacity_bytes":419430400,.*"enough_bytes":419430400,'
+}
