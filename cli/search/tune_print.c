@@ -86,7 +86,8 @@ static void print_traces(FILE *stream, const frag_tuned *tuned)
         frag_text_table_add(&table, "max_split_size_mb:128");
         frag_text_table_add(&table, "change");
     }
-    frag_text_table_add(&table, tuned->others_bytes > 0 ? "peak requested + others" : "peak requested");
+    frag_text_table_add(&table,
+                        tuned->others_bytes > 0 ? "peak requested + others" : "peak requested");
     if (tuned->has_bounds) {
         frag_text_table_add(&table, "tuned over it");
         frag_text_table_add(&table, "offline packing");

@@ -184,8 +184,8 @@ static void ends_a_run_whose_answer_makes_no_sense(void **state)
         "expected the address of a segment that it holds",
         "the function free of the policy mine failed",
         "expected the address of a segment that it holds",
-        "more than 4099 segments at a time; expected at most one for each request of the trace and "
-        "4096 more",
+        ("more than 4099 segments at a time; expected at most one for each request of the trace "
+         "and 4096 more"),
     };
     for (int i = 0; i < 9; i++) {
         direct_run direct = {.mistake = i + 1};
