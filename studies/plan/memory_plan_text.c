@@ -41,11 +41,29 @@ static bool is_parallel(const frag_memory_plan *plan)
     return plan->base.setting.workload.parallel != FRAG_PARALLEL_NONE;
 }
 
+/* transformers 5 loads weights in the type that they are stored in, where no other is asked for. */
+static void print_stored(const frag_workload *workload, FILE *stream)
+{
+    bool is_wide =
+        workload->precision == FRAG_PRECISION_FP32 || workload->precision == FRAG_PRECISION_TF32;
+    if (is_wide && workload->stored != FRAG_PRECISION_FP32)
+        fprintf(stream,
+                "         its weights are stored in %s, in which transformers 5 loads them unless "
+                "another dtype is given: --precision %s\n",
+                workload->stored == FRAG_PRECISION_BF16 ? "bfloat16" : "float16",
+                workload->stored == FRAG_PRECISION_BF16 ? "bf16" : "fp16");
+}
+
 static void print_question(const frag_memory_plan *plan, FILE *stream)
 {
     const frag_workload *workload = &plan->base.setting.workload;
-    fprintf(stream, "model    %s · %s · batch %s", plan->name,
-            frag_families[workload->network.family].name, FRAG_COUNT(workload->batch));
+    frag_text precision = {0};
+    fprintf(stream, "model    %s · %s · %s · batch %s", plan->name,
+            frag_families[workload->network.family].name,
+            frag_choices_name(frag_field_find(frag_knobs, "precision")->choices,
+                              workload->precision, &precision),
+            FRAG_COUNT(workload->batch));
+    frag_text_destroy(&precision);
     if (workload->accumulate > 1)
         fprintf(stream, ", %s accumulated", FRAG_COUNT(workload->accumulate));
     print_batch(workload, stream);
@@ -58,6 +76,7 @@ static void print_question(const frag_memory_plan *plan, FILE *stream)
         frag_text_destroy(&name);
     }
     fprintf(stream, " · PyTorch %s\n", FRAG_PLAN_TORCH);
+    print_stored(workload, stream);
     fprintf(stream, "card     %s%s · %s, %s of them for PyTorch\n", plan->gpu.card.name,
             frag_device_description_mark(&plan->gpu.card),
             FRAG_BYTES(plan->gpu.memory.capacity_bytes), FRAG_BYTES(plan->usable_bytes));

@@ -361,3 +361,12 @@ END
     [ "$(field '[f["fix"] for f in p["cheapest"]["fixes"]]' <<<"$output")" = "['lora']" ]
     [ "$(field '(p["cheapest"]["fits"], p["cheapest"]["is_sure"])' <<<"$output")" = '(True, False)' ]
 }
+
+@test "the type that weights are stored in is named where another one is planned" {
+    printf '{"model_type": "llama", "hidden_size": 64, "num_hidden_layers": 1, "num_attention_heads": 4, "torch_dtype": "bfloat16"}' >"$out/stored.json"
+    run ./fraglab plan "$out/stored.json" --gpu t4
+    [[ "${lines[0]}" = "model    stored.json · llama · fp32 · "* ]]
+    [ "${lines[1]}" = "         its weights are stored in bfloat16, in which transformers 5 loads them unless another dtype is given: --precision bf16" ]
+    run ./fraglab plan "$out/stored.json" --gpu a100 --precision bf16
+    [[ "${lines[1]}" = "card "* ]]
+}

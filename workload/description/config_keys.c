@@ -24,6 +24,17 @@ static bool check_head(const frag_json *json, frag_error *error)
     return true;
 }
 
+/* ---- dtype, which was torch_dtype before transformers 5 */
+static void read_stored(const frag_json *json, frag_workload *workload)
+{
+    const char *type = "";
+    if (!frag_json_find_text(json, "dtype", &type))
+        (void)frag_json_find_text(json, "torch_dtype", &type);
+    workload->stored = strcmp(type, "bfloat16") == 0  ? FRAG_PRECISION_BF16
+                       : strcmp(type, "float16") == 0 ? FRAG_PRECISION_FP16
+                                                      : FRAG_PRECISION_FP32;
+}
+
 /* ---- quantization_config */
 static bool read_flag(const frag_json *json, const char *path)
 {
@@ -144,6 +155,7 @@ static bool read_layer_types(const frag_json *json, frag_network *of, frag_error
 
 bool frag_config_read_keys(const frag_json *json, frag_workload *workload, frag_error *error)
 {
+    read_stored(json, workload);
     return check_head(json, error) && read_quantised(json, workload, error) &&
            read_layer_types(json, &workload->network, error);
 }

@@ -417,6 +417,7 @@ typedef struct frag_draw {
 
 typedef struct frag_workload {
     frag_network network;
+    frag_precision stored; /* in which config.json says that weights are stored; FP32: or nothing */
     uint64_t task;
     uint64_t batch;
     frag_lengths tokens;
