@@ -118,7 +118,7 @@ refuse() { # sentence, arguments
     [ "$(field '(p["run"]["image"], p["run"]["longest_tokens"], p["largest"]["as_is"]["tokens"])' <<<"$output")" = '(224, None, None)' ]
     [ "$(field '[f["fix"] for f in p["fixes"] if f["fix"] in ("checkpoint", "tokens", "lora")]' <<<"$output")" = '[]' ]
     ./fraglab plan $models/vit-base.yaml --gpu rtx3060 >"$out/vit.txt"
-    grep -q '^model    vit-base.yaml · vit · batch 32 · 224 x 224 pixels · PyTorch ' "$out/vit.txt"
+    grep -q '^model    vit-base.yaml · vit · amp-bf16 · batch 32 · 224 x 224 pixels · PyTorch ' "$out/vit.txt"
     grep -q '^checkpoint  *every block ' "$out/vit.txt"
     batch=$(sed -n 's/^as it is: batch \([0-9]*\)$/\1/p' "$out/vit.txt")
     ./fraglab plan $models/vit-base.yaml --gpu rtx3060 --batch "$batch" >/dev/null
