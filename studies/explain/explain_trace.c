@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/threads.h"
 #include "sim/policy_engine.h"
+#include "studies/explain/explain_peak.h"
 #include "traces/load.h"
 
 /* What a candidate is made of. conf is a literal settings string. */
@@ -500,6 +501,17 @@ static void run_halved(explain_run *state)
     explanation->halved.fits = explanation->rest == FRAG_REST_HERE && explanation->halved.gets_past;
 }
 
+/* The failure is only the first of a program that needs more later. */
+static void weigh_peak(explain_run *state, uint64_t allowed_bytes)
+{
+    frag_trace_explanation *explanation = state->explanation;
+    const frag_explain_peak peak = {.live_bytes = state->ideals.demand_bytes,
+                                    .capacity_bytes = explanation->capacity_bytes,
+                                    .allowed_bytes = allowed_bytes,
+                                    .is_whole = explanation->rest != FRAG_REST_UNKNOWN};
+    frag_explain_peak_diagnose(&peak, &explanation->diagnosis);
+}
+
 /* Without a message of its own the recording shows which settings are in force. */
 static void advise(frag_trace_explanation *explanation)
 {
@@ -694,7 +706,6 @@ static bool try_all(explain_run *state, frag_error *error)
     frag_trace_explanation *explanation = state->explanation;
     if (!explanation->start.is_too_large)
         frag_policy_spec_copy(&explanation->candidates[0].spec, &explanation->halved.spec);
-    begin_ideals(state);
     frag_for_each(frag_context_threads(state->context),
                   TRIAL_FIRST_CANDIDATE + explanation->candidate_count, try_one, state);
     frag_ideals_end(&state->ideals);
@@ -720,11 +731,13 @@ static bool explain(explain_run *state, frag_error *error)
     uint64_t allowed = limit_of(state->fraction, explanation->capacity_bytes);
     frag_explain_start_find(explanation->trace, explanation->oom.event, allowed,
                             &explanation->start);
+    begin_ideals(state);
     if (explanation->start.is_too_large) {
         explain_start(explanation, allowed);
     } else {
         fill_message(state);
         frag_diagnose(&explanation->message, &explanation->diagnosis);
+        weigh_peak(state, allowed);
         advise(explanation);
     }
     bool ok = try_all(state, error);

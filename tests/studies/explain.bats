@@ -226,6 +226,35 @@ broken_up() {
     grep -q 'a device of 100.00 MiB is the least on which the recorded settings fit: 10.00 MiB more$' "$out/text"
 }
 
+# At 90 MiB the first failure is the 40 MiB that its holes could hold; 165 MiB are live at once later on.
+@test "a program that needs more than the device at its peak lacks memory, whatever its first failure shows" {
+    broken_up "$out/trace"
+    printf '%s\n' 'alloc 3 89128960' >>"$out/trace"
+    ./fraglab explain "$out/trace" --capacity 90MiB >"$out/text"
+    grep -q '^verdict    shortage (clear)' "$out/text"
+    grep -q 'At its peak the program has 165.00 MiB in use at once, and the device has 90.00 MiB' "$out/text"
+    grep -q 'at least 75.00 MiB must go' "$out/text"
+    # what the peak leaves is still a matter of pieces
+    ./fraglab explain "$out/trace" --capacity 170MiB | grep -q '^verdict    fragmentation'
+    # the device would do, but not what the program allowed itself
+    printf '%s\n' '# fraglab trace 1' 'alloc 0 78643200' 'alloc 1 78643200' 'free 0' 'free 1' 'alloc 0 47185920' 'alloc 1 47185920' \
+        'alloc 2 57671680' 'alloc 3 52428800' >"$out/limited"
+    ./fraglab explain "$out/limited" --capacity 200MiB --memory-fraction 0.95 --format jsonl |
+        grep -q '"verdict":"limit","confidence":"high","because":"At its peak .* 195.00 MiB .*190.00 MiB is allowed: at least 5.00 MiB short'
+    ./fraglab explain "$out/limited" --capacity 150MiB --memory-fraction 0.9 --format jsonl |
+        grep -q '"verdict":"shortage",.*the device has 150.00 MiB, of which 135.00 MiB is allowed: at least 60.00 MiB short'
+    # nothing is known behind a request that failed when recorded, which itself is counted
+    printf '%s\n' 'alloc - 10485760 failed' >>"$out/trace"
+    ./fraglab explain "$out/trace" --capacity 90MiB --format jsonl |
+        grep -q '"verdict":"shortage",.*Up to the request that failed when recorded the program has 175.00 MiB'
+    # and the other recording says how much the rest needs
+    broken_up "$out/whole"
+    sed 's/^alloc 2 41943040/alloc - 41943040 failed/' "$out/whole" >"$out/cut"
+    printf '%s\n' 'alloc 3 89128960' >>"$out/whole"
+    ./fraglab explain "$out/cut" --capacity 90MiB | grep -q '^verdict    fragmentation'
+    ./fraglab explain "$out/cut" --with "$out/whole" --capacity 90MiB | grep -q '^verdict    shortage (clear)'
+}
+
 @test "policies of one's own are tried too" {
     ./fraglab explain $S/gpt-varlen-oom.pickle.zst -p buddy -p pytorch:max_split_size_mb=256 >"$out/text"
     grep -q '^  buddy ' "$out/text"
