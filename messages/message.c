@@ -1,5 +1,6 @@
 #include "messages/message.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -35,6 +36,7 @@ typedef struct reader {
     bool is_cut;   /* begun by a field */
     bool has_hint;
     size_t hint_at;
+    size_t loading_count; /* messages before the last sign that the model was being loaded */
 } reader;
 
 /* ---- messages in the making */
@@ -392,6 +394,41 @@ static void take_field(reader *state, const frag_wording *wording, const frag_wo
     take_facts(state, wording, found, at + found->bytes);
 }
 
+/* "100%|####|4/4[00:07<00:00]": the share, behind it the rest of the bar. Its later lines lack the
+ * name where it was taken for the prefix of a logger. */
+static bool is_bar_full(const frag_message_text *text, size_t at)
+{
+    uint64_t percent = 0;
+    at += text->bytes[at] == ':';
+    for (const char *bar = text->bytes + at; *bar >= '0' && *bar <= '9'; bar = text->bytes + at) {
+        char *end = NULL;
+        uint64_t share = strtoull(bar, &end, 10);
+        if (*end != '%')
+            break;
+        percent = share;
+        at = frag_message_text_line_end(text, at, REST_REACH);
+        at += text->bytes[at] == '\n';
+    }
+    return percent == 100;
+}
+
+/* Loading is over when its bar is full or a step of the training is told. A message between them
+ * had told of the loading already. */
+static void take_scene(reader *state, const frag_wording *wording, const frag_wording_match *found)
+{
+    frag_messages *messages = state->messages;
+    bool is_bar = strcmp(wording->pattern, "loadingcheckpointshards") == 0;
+    bool is_over = wording->scene == FRAG_SCENE_TRAINING ||
+                   (is_bar && is_bar_full(&state->text, found->at + found->bytes));
+    if (is_over && messages->count == state->loading_count)
+        messages->scenes &= ~(uint32_t)FRAG_SCENE_LOADING;
+    if (is_over)
+        return;
+    messages->scenes |= wording->scene;
+    if (wording->scene == FRAG_SCENE_LOADING)
+        state->loading_count = messages->count;
+}
+
 static void take(reader *state, const frag_wording_match *found)
 {
     const frag_wording *wording = found->wording;
@@ -432,7 +469,7 @@ static void take(reader *state, const frag_wording_match *found)
             state->current->release = wording->release;
         break;
     case FRAG_WORDING_SCENE:
-        state->messages->scenes |= wording->scene;
+        take_scene(state, wording, found);
         break;
     case FRAG_WORDING_SETTING:
         if (!state->has_hint || at - state->hint_at > HINT_REACH)

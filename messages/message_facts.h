@@ -112,8 +112,9 @@ enum {
     FRAG_SCENE_GRAPHICS = 64,   /* an interface that draws */
     FRAG_SCENE_METAL = 128,     /* a computer of Apple */
     FRAG_SCENE_TPU = 256,
-    FRAG_SCENE_EMPTY = 512,  /* there is no text */
-    FRAG_SCENE_BINARY = 1024 /* zero bytes: a program, an archive or numbers */
+    FRAG_SCENE_EMPTY = 512,    /* there is no text */
+    FRAG_SCENE_BINARY = 1024,  /* zero bytes: a program, an archive or numbers */
+    FRAG_SCENE_TRAINING = 2048 /* a step or an epoch of it: what was loaded before is in place */
 };
 
 /* What a wording says besides its figures. */
