@@ -122,6 +122,9 @@ static void complete(const frag_message *message, frag_diagnosis *diagnosis)
 /* No device has so much: 8 TiB. */
 #define CORRUPT_BYTES ((uint64_t)1 << 43)
 
+/* In use where a message leaves figures out: then it is likely a shortage. */
+enum { NEARLY_FULL_PERCENT = 85 };
+
 typedef struct case_file {
     const frag_message *message;
     frag_diagnosis *diagnosis;
@@ -220,7 +223,7 @@ static void decide_without_request(const case_file *file)
     bool knows_free = knows(file, FRAG_FIGURE_FREE);
     if (knows_free && file->free < file->total / 20 && file->outside > file->total / 2)
         decide(file, FRAG_OOM_VERDICT_OTHER_MEMORY, FRAG_CONFIDENCE_MEDIUM);
-    else if (allocated >= file->total / 100 * 85)
+    else if (allocated >= file->total / 100 * NEARLY_FULL_PERCENT)
         decide(file, FRAG_OOM_VERDICT_SHORTAGE, FRAG_CONFIDENCE_MEDIUM);
     else if (knows_free && file->free < file->total / 20 && file->idle > file->total / 5)
         decide(file, FRAG_OOM_VERDICT_FRAGMENTATION, FRAG_CONFIDENCE_LOW);
@@ -445,31 +448,63 @@ static bool decide_others(const case_file *file)
     return true;
 }
 
+/* Free by the message, or else at most: what nobody is known to hold. */
+static uint64_t most_free(const case_file *file)
+{
+    const frag_amount *process = &file->figures[FRAG_FIGURE_PROCESS];
+    uint64_t held = process->is_known && process->bytes > file->held ? process->bytes : file->held;
+    return knows(file, FRAG_FIGURE_FREE)
+               ? file->free
+               : less(file->total, more(held, file->figures[FRAG_FIGURE_OTHERS].bytes));
+}
+
+/* The message does not say how much was free, and it may have been enough. */
+static void decide_unsure_shortage(const case_file *file, uint64_t free)
+{
+    frag_text *because = &file->diagnosis->because;
+    bool is_nearly_full =
+        file->figures[FRAG_FIGURE_ALLOCATED].bytes >= file->total / 100 * NEARLY_FULL_PERCENT;
+    decide(file, FRAG_OOM_VERDICT_SHORTAGE,
+           is_nearly_full ? FRAG_CONFIDENCE_MEDIUM : FRAG_CONFIDENCE_LOW);
+    frag_text_add(because, "%s were asked for. How much was free, it does not say: at most %s",
+                  FRAG_BYTES(file->requested), FRAG_BYTES(free));
+    if (file->idle > 0)
+        frag_text_add(because, ", beside %s idle in the cache", FRAG_BYTES(file->idle));
+    frag_text_add(because, ".");
+}
+
 static void decide_shortage(const case_file *file)
 {
     frag_text *because = &file->diagnosis->because;
-    uint64_t reach = more(file->idle, file->free);
+    bool is_exact = knows(file, FRAG_FIGURE_FREE);
+    uint64_t free = most_free(file);
+    uint64_t reach = more(file->idle, free);
     uint64_t private = file->figures[FRAG_FIGURE_PRIVATE].bytes;
-    file->diagnosis->missing = known(less(file->requested, reach), 0);
-    if (knows(file, FRAG_FIGURE_PRIVATE) && more(reach, private) >= file->requested) {
+    if (knows(file, FRAG_FIGURE_PRIVATE) &&
+        more(more(file->idle, file->free), private) >= file->requested) {
         decide(file, FRAG_OOM_VERDICT_CACHE_HELD, FRAG_CONFIDENCE_MEDIUM);
         frag_text_add(because,
                       "%s lie free in the private pools of CUDA graphs, where other requests "
                       "may not use them; with them the %s asked would fit.",
                       FRAG_BYTES(private), FRAG_BYTES(file->requested));
+        if (is_exact)
+            file->diagnosis->missing = known(less(file->requested, reach), 0);
+        return;
+    }
+    if (!is_exact && reach >= file->requested) {
+        decide_unsure_shortage(file, free);
         return;
     }
     uint64_t short_by = less(file->requested, reach);
     bool is_near = short_by < file->requested / 20;
+    file->diagnosis->missing = known(short_by, 0);
     decide(file, FRAG_OOM_VERDICT_SHORTAGE,
            is_near ? FRAG_CONFIDENCE_MEDIUM : FRAG_CONFIDENCE_HIGH);
+    frag_text_add(because, "%s%s free", is_exact || free == 0 ? "" : "At most ", FRAG_BYTES(free));
     if (knows(file, FRAG_FIGURE_IDLE))
-        frag_text_add(because, "%s free + %s idle in the cache is less than the %s asked",
-                      FRAG_BYTES(file->free), FRAG_BYTES(file->idle), FRAG_BYTES(file->requested));
-    else
-        frag_text_add(because, "%s free is less than the %s asked", FRAG_BYTES(file->free),
-                      FRAG_BYTES(file->requested));
-    frag_text_add(because, ": %s short.", FRAG_BYTES(short_by));
+        frag_text_add(because, " + %s idle in the cache", FRAG_BYTES(file->idle));
+    frag_text_add(because, " is less than the %s asked: %s%s short.", FRAG_BYTES(file->requested),
+                  is_exact || free == 0 ? "" : "at least ", FRAG_BYTES(short_by));
 }
 
 static void decide_by_figures(const case_file *file)

@@ -310,6 +310,23 @@ broken_up() {
     ! ./fraglab explain "$full" | grep -q 'while a model was put' || false
 }
 
+@test "memory that a message does not call free is not taken for none" {
+    xpu='torch.OutOfMemoryError: XPU out of memory. Tried to allocate 4.00 GiB. GPU 0 has a total capacity of 15.91 GiB. Of the allocated memory 11.45 GiB is allocated by PyTorch, and 1.25 GiB is reserved by PyTorch but unallocated.'
+    # 3.21 GiB may be free, and with 1.25 GiB idle that may even be enough
+    ./fraglab explain --format jsonl "$xpu" >"$out/row"
+    grep -q '"verdict":"shortage","confidence":"low","because":"4.00 GiB were asked for. How much was free, it does not say: at most 3.21 GiB, beside 1.25 GiB idle' "$out/row"
+    grep -q '"missing_bytes":null' "$out/row"
+    # where nearly all is in use, that is less likely
+    full=${xpu/11.45/13.95}
+    ./fraglab explain --format jsonl "${full/4.00/1.80}" | grep -q '"verdict":"shortage","confidence":"medium",.*at most 727.04 MiB'
+    # 5 GiB are too much, whatever is free
+    ./fraglab explain --format jsonl "${xpu/4.00/5.00}" >"$out/row"
+    grep -q '"verdict":"shortage","confidence":"high","because":"At most 3.21 GiB free + 1.25 GiB idle in the cache is less than the 5.00 GiB asked: at least 552.96 MiB short' "$out/row"
+    grep -q '"missing_bytes":579820[0-9]*' "$out/row"
+    # and what the process or others hold besides is not free
+    ./fraglab explain --format jsonl "$xpu This process has 14.70 GiB memory in use." | grep -q '"confidence":"high","because":"At most 1.21 GiB free'
+}
+
 @test "a program that nobody knows is read, and said to be guessed" {
     ./fraglab explain --format jsonl 'FooEngine: ERROR: could not allocate 3,221,291,008 bytes of GPU memory (free: 1.50 GiB, total: 8.00 GiB)' >"$out/row"
     [ "$(verdict <"$out/row")" = shortage ]
