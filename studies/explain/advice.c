@@ -55,8 +55,10 @@ static frag_amount gain_of(frag_gain_source source, const frag_diagnosis *diagno
     switch (source) {
     case FRAG_GAIN_IDLE:
         return diagnosis->figures[FRAG_FIGURE_IDLE];
-    case FRAG_GAIN_OUTSIDE:
-        return diagnosis->outside;
+    case FRAG_GAIN_OTHERS:
+        return frag_advice_others(diagnosis);
+    case FRAG_GAIN_CONTEXT:
+        return diagnosis->context;
     case FRAG_GAIN_FREE:
         return diagnosis->figures[FRAG_FIGURE_FREE];
     case FRAG_GAIN_PRIVATE:

@@ -38,7 +38,8 @@ enum {
     SPILLING,
     UNSURE,
     REQUEST,
-    OUTSIDE,
+    OTHERS, /* hold something that is worth looking for */
+    OWN,    /* this process does, beside its allocator */
     IDLE,
     EXPANDING,
     LOADING, /* the model was being put on the device, and fills it: no setting makes room for it */
@@ -72,6 +73,19 @@ static bool can_expand(const frag_messages *messages, const frag_message *messag
            !frag_advice_has_release(message, "PyTorch 1.10 to 2.0");
 }
 
+/* The message names them; or else what is neither free nor this process's, as far as that is known.
+ */
+frag_amount frag_advice_others(const frag_diagnosis *diagnosis)
+{
+    const frag_amount *others = &diagnosis->figures[FRAG_FIGURE_OTHERS];
+    frag_amount left = diagnosis->outside;
+    if (left.is_known && others->is_known && others->bytes > 0)
+        return *others;
+    if (left.is_known && diagnosis->context.is_known)
+        left.bytes -= diagnosis->context.bytes < left.bytes ? diagnosis->context.bytes : left.bytes;
+    return left;
+}
+
 uint32_t frag_advice_facts(const frag_messages *messages, const frag_message *message,
                            const frag_diagnosis *diagnosis)
 {
@@ -96,7 +110,8 @@ uint32_t frag_advice_facts(const frag_messages *messages, const frag_message *me
             total.is_known && allocated.bytes > total.bytes && (says & FRAG_SAYS_GUESS) == 0,
         [UNSURE] = diagnosis->confidence != FRAG_CONFIDENCE_HIGH,
         [REQUEST] = requested.is_known,
-        [OUTSIDE] = diagnosis->outside.is_known && diagnosis->outside.bytes >= FRAG_GIB / 2,
+        [OTHERS] = frag_advice_others(diagnosis).bytes >= FRAG_GIB / 2,
+        [OWN] = diagnosis->is_own,
         [IDLE] = idle.is_known && idle.bytes >= requested.bytes / 2 && idle.bytes > 64 * FRAG_MIB,
         [EXPANDING] = messages->is_on[FRAG_SETTING_EXPANDABLE],
         [LOADING] = (messages->scenes & FRAG_SCENE_LOADING) != 0 &&
@@ -197,7 +212,18 @@ const frag_advice_rule frag_advice_rules[] = {
     {FOR(OTHER_MEMORY), BIT(VLLM), "lower-utilisation", .when = IF(MOSTLY_FREE),
      .make_setting = make_utilisation, .gain = FRAG_GAIN_FREE,
      .text = "Lower gpu_memory_utilization to what is free: @", .with_gain = " is %s"},
-    {FOR(OTHER_MEMORY), ALL & ~BIT(PYTORCH_MPS), "find-others", .gain = FRAG_GAIN_OUTSIDE,
+    {FOR(OTHER_MEMORY), ALL & ~BIT(PYTORCH_MPS), "own-process", .when = IF(OWN),
+     .gain = FRAG_GAIN_CONTEXT,
+     .text = "Look what else in this process takes memory of the device: another framework or a "
+             "second copy of this one, buffers of NCCL, CUDA graphs, a library that allocates by "
+             "itself",
+     .with_gain = "; up to %s, less what the driver needs"},
+    {FOR(OTHER_MEMORY), ALL & ~BIT(PYTORCH_MPS), "find-others", .when = IF(OWN) | IF(OTHERS),
+     .gain = FRAG_GAIN_OTHERS,
+     .text = "Look with < who else holds the device, and end what should not be there",
+     .with_gain = "; up to %s"},
+    {FOR(OTHER_MEMORY), ALL & ~BIT(PYTORCH_MPS), "find-others", .unless = IF(OWN),
+     .gain = FRAG_GAIN_OTHERS,
      .text = "Look with < who holds the device, dead processes and notebooks among them, and end "
              "those that should not be there",
      .with_gain = "; up to %s"},
@@ -205,7 +231,7 @@ const frag_advice_rule frag_advice_rules[] = {
      .text = "Much of it is not PyTorch's: compiled graphs and libraries that use Metal in the "
              "same process. Start the process anew, let shapes repeat (each compiles a graph that "
              "is kept), and close other programs, with which the GPU shares memory"},
-    {FOR(OTHER_MEMORY), ALL & ~BIT(PYTORCH_MPS), "other-device", .unless = IF(RANKS),
+    {FOR(OTHER_MEMORY), ALL & ~BIT(PYTORCH_MPS), "other-device", .unless = IF(RANKS) | IF(OWN),
      .text = "Take another device: start the program with >=N, N the number of one that < shows "
              "to be free"},
     {FOR(OTHER_MEMORY), BIT(VLLM), "lower-utilisation", .unless = IF(MOSTLY_FREE),
@@ -288,7 +314,7 @@ const frag_advice_rule frag_advice_rules[] = {
      .text = "Check that the device is the one meant (an integrated GPU?), the limits of the "
              "container or partition, host memory and swap, and update the driver"},
     {FOR(PLATFORM), ALL & ~BIT(PYTORCH_MPS), "find-others", .unless = IF(BLOCK_MAX),
-     .gain = FRAG_GAIN_OUTSIDE,
+     .gain = FRAG_GAIN_OTHERS,
      .text = "Look with < who else holds the device: others may have held at that moment what was "
              "free when the message was written"},
 
@@ -353,8 +379,8 @@ const frag_advice_rule frag_advice_rules[] = {
      .unless_set = FRAG_SETTING_EXPANDABLE, .conf_setting = expandable_segments,
      .gain = FRAG_GAIN_IDLE, .text = "@ helps a little",
      .with_gain = ": at most the %s idle now, which is not enough alone"},
-    {FOR(SHORTAGE), ALL & ~BIT(PYTORCH_MPS), "find-others", .when = IF(OUTSIDE),
-     .gain = FRAG_GAIN_OUTSIDE,
+    {FOR(SHORTAGE), ALL & ~BIT(PYTORCH_MPS), "find-others", .when = IF(OTHERS),
+     .gain = FRAG_GAIN_OTHERS,
      .text = "Free what others hold on the device (desktop, notebooks, other jobs)",
      .with_gain = "; up to %s, less what the driver needs"},
     {FOR(SHORTAGE) | FOR(OTHER_MEMORY), BIT(PYTORCH_MPS), "mps-watermark",

@@ -8,7 +8,8 @@
 typedef enum frag_gain_source {
     FRAG_GAIN_UNKNOWN,
     FRAG_GAIN_IDLE,
-    FRAG_GAIN_OUTSIDE,
+    FRAG_GAIN_OTHERS,
+    FRAG_GAIN_CONTEXT,
     FRAG_GAIN_FREE,
     FRAG_GAIN_PRIVATE,
     FRAG_GAIN_MISSING /* not a gain, but what must be gained */
@@ -38,6 +39,9 @@ typedef struct frag_advice_rule {
     const char *text; /* '@': the setting, '<': what lists processes, '>': what picks devices */
     const char *with_gain; /* goes on after the text; one %s for the bytes */
 } frag_advice_rule;
+
+/* What others hold of the device at most. */
+frag_amount frag_advice_others(const frag_diagnosis *diagnosis);
 
 /* In the order in which they are worth trying. */
 extern const frag_advice_rule frag_advice_rules[];

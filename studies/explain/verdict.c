@@ -12,6 +12,7 @@ const char *frag_diagnosis_meaning(const frag_diagnosis *diagnosis)
 {
     static const char *const meanings[] = {FRAG_OOM_VERDICTS(FRAG_THIRD_OF_3)};
     return diagnosis->is_survived ? "memory ran out, but the program went on without it"
+           : diagnosis->is_own    ? "this process holds the memory, but not in its allocator"
                                   : meanings[diagnosis->verdict];
 }
 
@@ -411,13 +412,28 @@ static bool decide_fragmentation(const case_file *file)
     return true;
 }
 
+/* Do others hold so much, by the message, that the request would fit without them? */
+static bool are_others_named(const case_file *file)
+{
+    uint64_t others = file->figures[FRAG_FIGURE_OTHERS].bytes;
+    uint64_t reach = more(file->idle, file->free);
+    return others >= file->total / 5 && more(others, reach) >= file->requested;
+}
+
+/* Is most of what lies outside the allocator this process's? */
+static bool is_own(const case_file *file)
+{
+    const frag_amount *context = &file->diagnosis->context;
+    return !are_others_named(file) && file->outside > 0 && context->is_known &&
+           context->bytes >= file->outside / 2;
+}
+
 /* Memory of others: so much that it is neither a context nor a desktop. */
 static bool decide_others(const case_file *file)
 {
     frag_text *because = &file->diagnosis->because;
     const frag_diagnosis *diagnosis = file->diagnosis;
     uint64_t reach = more(file->idle, file->free);
-    uint64_t others = file->figures[FRAG_FIGURE_OTHERS].bytes;
     bool is_async = file->message->framework == FRAG_FRAMEWORK_PYTORCH_ASYNC;
     if (!diagnosis->outside.is_known || more(file->outside, reach) < file->requested)
         return false;
@@ -425,16 +441,16 @@ static bool decide_others(const case_file *file)
     if (much < 2 * FRAG_GIB + FRAG_GIB / 2)
         much = 2 * FRAG_GIB + FRAG_GIB / 2;
     bool is_much = file->outside >= file->total / 10 * 3 || (!is_async && file->outside >= much);
-    bool is_named = others >= file->total / 5 && more(others, reach) >= file->requested;
+    bool is_named = are_others_named(file);
     if (!is_much && !is_named)
         return false;
     bool is_most = file->outside > file->total / 2 || is_named;
     decide(file, FRAG_OOM_VERDICT_OTHER_MEMORY,
            is_most ? FRAG_CONFIDENCE_HIGH : FRAG_CONFIDENCE_MEDIUM);
     if (is_named)
-        frag_text_add(because, "Other programs hold %s of %s.", FRAG_BYTES(others),
-                      FRAG_BYTES(file->total));
-    else if (diagnosis->context.is_known && diagnosis->context.bytes >= file->outside / 2)
+        frag_text_add(because, "Other programs hold %s of %s.",
+                      FRAG_BYTES(file->figures[FRAG_FIGURE_OTHERS].bytes), FRAG_BYTES(file->total));
+    else if (is_own(file))
         frag_text_add(because,
                       "This process holds %s beside the %s of its allocator: another library "
                       "in it, or another copy of the framework.",
@@ -682,8 +698,10 @@ void frag_diagnose(const frag_message *message, frag_diagnosis *diagnosis)
         .idle = figures[FRAG_FIGURE_IDLE].bytes,
         .outside = diagnosis->outside.bytes,
     };
-    if (!decide_by_words(&file))
+    if (!decide_by_words(&file)) {
         decide_by_figures(&file);
+        diagnosis->is_own = diagnosis->verdict == FRAG_OOM_VERDICT_OTHER_MEMORY && is_own(&file);
+    }
     if ((message->says & FRAG_SAYS_GUESS) != 0)
         doubt(message, diagnosis);
 }

@@ -48,6 +48,7 @@ typedef struct frag_diagnosis {
     frag_amount context; /* of the process: not the allocator's */
     frag_amount missing; /* how much more would have been needed */
     bool is_survived;    /* memory ran out, and the program went on without it */
+    bool is_own;         /* other memory, but of this process: beside its allocator */
     frag_text because;   /* the arithmetic, in a sentence or two */
 } frag_diagnosis;
 

@@ -327,6 +327,25 @@ broken_up() {
     ./fraglab explain --format jsonl "$xpu This process has 14.70 GiB memory in use." | grep -q '"confidence":"high","because":"At most 1.21 GiB free'
 }
 
+@test "of what is not the allocator's no more than others hold is to be gained from them" {
+    head='torch.OutOfMemoryError: CUDA out of memory. Tried to allocate'
+    tail='is allocated by PyTorch, and 40.00 MiB is reserved by PyTorch but unallocated.'
+    others='Process 11 has 1.00 GiB memory in use. Process 12 has 2.00 GiB memory in use. Including non-PyTorch memory, this process has 1.25 GiB memory in use.'
+    ./fraglab explain --format jsonl "$head 1.00 GiB. GPU 0 has a total capacity of 4.75 GiB of which 512.00 MiB is free. $others Of the allocated memory 900.00 MiB $tail" >"$out/row"
+    grep -q '"verdict":"other-memory",.*"others_bytes":3221225472,.*"action":"find-others","setting":null,"gain_bytes":3221225472,' "$out/row"
+    # what this process holds beside its allocator is not somebody else's
+    own='Process 99 has 2.00 GiB memory in use. Including non-PyTorch memory, this process has 20.35 GiB memory in use.'
+    text="$head 2.00 GiB. GPU 0 has a total capacity of 23.65 GiB of which 1.30 GiB is free. $own Of the allocated memory 17.50 GiB $tail"
+    ./fraglab explain "$text" | tr -s '\n ' ' ' >"$out/own"
+    grep -q '^verdict other-memory (likely): this process holds the memory, but not in its allocator' "$out/own"
+    grep -q ' 1. Look what else in this process takes .*; up to 2.81 GiB, less what the driver needs. 2. Look with nvidia-smi who else holds .*; up to 2.00 GiB. 3' "$out/own"
+    ! grep -q 'CUDA_VISIBLE_DEVICES' "$out/own" || false
+    # where the driver counts all of it to this process, there are no others
+    alone="$head 138.00 MiB. GPU 0 has a total capacity of 23.64 GiB of which 67.06 MiB is free. Including non-PyTorch memory, this process has 23.57 GiB memory in use. Of the allocated memory 22.70 GiB $tail"
+    [ "$(./fraglab explain --format jsonl "$alone" | verdict)" = shortage ]
+    ! ./fraglab explain --format jsonl "$alone" | grep -q 'find-others' || false
+}
+
 @test "a program that nobody knows is read, and said to be guessed" {
     ./fraglab explain --format jsonl 'FooEngine: ERROR: could not allocate 3,221,291,008 bytes of GPU memory (free: 1.50 GiB, total: 8.00 GiB)' >"$out/row"
     [ "$(verdict <"$out/row")" = shortage ]
