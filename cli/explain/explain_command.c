@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/bytes.h"
 #include "base/file.h"
@@ -87,6 +88,38 @@ static bool is_recording(frag_input *input, bool *is_one, frag_error *error)
     if (!frag_input_peek(input, FRAG_FORMAT_LOOK_BYTES, &bytes, &count, error))
         return frag_error_in(error, frag_input_name(input));
     *is_one = frag_trace_format_detect(bytes, count, &format);
+    return true;
+}
+
+/* A file of text that is no recording; what comes through a pipe can be read only once. */
+static bool is_log(const char *operand)
+{
+    struct stat what;
+    frag_error error = {0};
+    const unsigned char *bytes = NULL;
+    size_t count = 0;
+    bool is_one = true;
+    bool is_file = stat(operand, &what) == 0 && S_ISREG(what.st_mode);
+    frag_input *input = is_file ? frag_input_open(operand, &error) : NULL;
+    bool is_text = input != NULL && is_recording(input, &is_one, &error) && !is_one &&
+                   frag_input_peek(input, FRAG_FORMAT_LOOK_BYTES, &bytes, &count, &error) &&
+                   count > 0 && memchr(bytes, 0, count) == NULL;
+    frag_input_close(input);
+    return is_text;
+}
+
+/* Beside a log nothing else is used: that is said of a recording, and another log is refused. */
+static bool refuse_logs(const frag_arguments *arguments, const request *given, frag_error *error)
+{
+    size_t count = frag_arguments_operand_count(arguments);
+    for (size_t i = frag_explain_is_job(arguments) ? 0 : 1;
+         i < count && given->format == FRAG_FORMAT_AUTO; i++) {
+        const char *operand = frag_arguments_operand(arguments, i);
+        if (is_log(operand))
+            return frag_fail_in(error, FRAG_E_INPUT, operand,
+                                "it is text, and logs are explained one at a time; for several: "
+                                "cat FILE... | fraglab explain -");
+    }
     return true;
 }
 
@@ -220,7 +253,7 @@ static int explain_command(const frag_arguments *arguments)
     request given = {.is_json = frag_arguments_is(arguments, "format", "jsonl")};
     frag_output *output = NULL;
     int code = 0;
-    if (!read_options(arguments, &given, &error) ||
+    if (!read_options(arguments, &given, &error) || !refuse_logs(arguments, &given, &error) ||
         (output = frag_inputs_output(arguments, &error)) == NULL) {
         code = frag_report(&error);
     } else {

@@ -59,7 +59,8 @@ char **frag_job_folder(const char *folder, size_t *count, frag_error *error)
     else if (*count == 0)
         frag_fail(error, FRAG_E_INPUT,
                   "no recording is in the folder; expected files with .pickle, .pkl or .fgt in "
-                  "their names");
+                  "their names (logs are explained one at a time; for several: cat FILE... | "
+                  "fraglab explain -)");
     if (paths == NULL || *count == 0) {
         frag_folder_names_destroy(paths, *count);
         frag_error_in(error, folder);

@@ -87,6 +87,23 @@ broken_up() {
     [ -z "$stderr" ]
 }
 
+@test "several logs are refused with what to do, and one may begin with a date in brackets" {
+    mkdir "$out/logs"
+    for i in 0 1 2; do printf '[2026-01-02 12:00:00] step 1\n%s\n' "$message" >"$out/logs/rank$i.log"; done
+    [ "$(./fraglab explain --format jsonl "$out/logs/rank0.log" | verdict)" = fragmentation ]
+    for files in "rank0.log rank1.log" "rank0.log rank1.log rank2.log"; do
+        run -3 ./fraglab explain $(printf "$out/logs/%s " $files)
+        [[ $output == *'.log: it is text, and logs are explained one at a time; for several: cat FILE... | fraglab explain -'* ]]
+    done
+    run -3 ./fraglab explain $S/gpt-varlen-oom.pickle.zst "$out/logs/rank0.log"
+    [[ $output == *"rank0.log: it is text, and logs are explained one at a time"* ]]
+    run -3 ./fraglab explain "$out/logs"
+    [[ $output == *"no recording is in the folder;"*"(logs are explained one at a time; for several: cat FILE... |"* ]]
+    [ "$(cat "$out"/logs/*.log | ./fraglab explain --format jsonl - | verdict)" = fragmentation ]
+    run -3 ./fraglab run "$out/logs/rank0.log"
+    [[ $output == *"the format is not known"* ]]
+}
+
 @test "a file that is not there is told from a message" {
     run ./fraglab explain "$out/nothing.log"
     [ "$status" = 3 ]
