@@ -101,6 +101,9 @@ const frag_wording frag_wordings[] = {
     {OPENS(PYTORCH, "cudaruntimeerror(2):outofmemory")},
     {OPENS(PYTORCH, "thcudacheckfail*error=2:outofmemory")},
     {OPENS(PYTORCH, "cudaerror:outofmemory")},
+    {OPENS(PYTORCH, "noexecutablebatchsizefound,reachedzero"),
+     .place =
+         FRAG_WORDING_AT_START | FRAG_WORDING_AS_CODE}, /* accelerate, after an OOM at each size */
     {OPENS(PYTORCH, "cudadrivererror:outofmemory")},
     {OPENS(PYTORCH, "acceleratorerror:cudaerror:outofmemory")},
     {OPENS(PYTORCH_HIP, "hiperror:outofmemory")},

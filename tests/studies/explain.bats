@@ -363,6 +363,14 @@ broken_up() {
     ! ./fraglab explain --format jsonl "$alone" | grep -q 'find-others' || false
 }
 
+@test "an error that only an out of memory leads to is one without figures" {
+    zero='RuntimeError: No executable batch size found, reached zero.'
+    ./fraglab explain --format jsonl "$zero" | grep -q '"verdict":"no-figures","confidence":"high",.*"framework":"pytorch"'
+    # the message before it says more
+    [ "$(printf '%s\n\n%s\n' "$message" "$zero" | ./fraglab explain --format jsonl - | verdict)" = fragmentation ]
+    [ "$(./fraglab explain --format jsonl '    if batch_size == 0: raise RuntimeError("No executable batch size found, reached zero.")' | verdict)" = not-an-oom ]
+}
+
 @test "a program that nobody knows is read, and said to be guessed" {
     ./fraglab explain --format jsonl 'FooEngine: ERROR: could not allocate 3,221,291,008 bytes of GPU memory (free: 1.50 GiB, total: 8.00 GiB)' >"$out/row"
     [ "$(verdict <"$out/row")" = shortage ]
