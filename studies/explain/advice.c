@@ -50,6 +50,16 @@ static tools tools_of(const frag_messages *messages, const frag_message *message
     }
 }
 
+/* What the share of make_utilisation is, which is below what is free. */
+static frag_amount share_of(const frag_diagnosis *diagnosis)
+{
+    frag_amount total = diagnosis->figures[FRAG_FIGURE_TOTAL];
+    unsigned share = frag_advice_share(diagnosis);
+    uint64_t bytes = total.bytes / 100 * share + total.bytes % 100 * share / 100;
+    return (frag_amount){
+        .is_known = share > 0, .bytes = bytes, .slack_bytes = total.slack_bytes * share / 100};
+}
+
 static frag_amount gain_of(frag_gain_source source, const frag_diagnosis *diagnosis)
 {
     switch (source) {
@@ -61,6 +71,8 @@ static frag_amount gain_of(frag_gain_source source, const frag_diagnosis *diagno
         return diagnosis->context;
     case FRAG_GAIN_FREE:
         return diagnosis->figures[FRAG_FIGURE_FREE];
+    case FRAG_GAIN_SHARE:
+        return share_of(diagnosis);
     case FRAG_GAIN_PRIVATE:
         return diagnosis->figures[FRAG_FIGURE_PRIVATE];
     case FRAG_GAIN_MISSING:

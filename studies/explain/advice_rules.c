@@ -137,14 +137,19 @@ uint32_t frag_advice_facts(const frag_messages *messages, const frag_message *me
 
 /* ---- settings with a number */
 
-/* What is free, as a share of the card, in hundredths and rounded down. */
+unsigned frag_advice_share(const frag_diagnosis *diagnosis)
+{
+    frag_amount free = diagnosis->figures[FRAG_FIGURE_FREE];
+    uint64_t hundredth = diagnosis->figures[FRAG_FIGURE_TOTAL].bytes / 100;
+    uint64_t share = hundredth > 0 && free.is_known ? free.bytes / hundredth : 0;
+    return share < 100 ? (unsigned)share : 0;
+}
+
 static void make_utilisation(const frag_diagnosis *diagnosis, frag_text *setting)
 {
-    uint64_t hundredth = diagnosis->figures[FRAG_FIGURE_TOTAL].bytes / 100;
-    uint64_t free = diagnosis->figures[FRAG_FIGURE_FREE].bytes;
-    uint64_t share = hundredth > 0 ? free / hundredth : 0;
-    if (diagnosis->figures[FRAG_FIGURE_FREE].is_known && share > 0 && share < 100)
-        frag_text_add(setting, "--gpu-memory-utilization 0.%02u", (unsigned)share);
+    unsigned share = frag_advice_share(diagnosis);
+    if (share > 0)
+        frag_text_add(setting, "--gpu-memory-utilization 0.%02u", share);
 }
 
 /* In the order in which they are worth trying. Sources: docs/explain.md, "Advice". */
@@ -210,7 +215,7 @@ const frag_advice_rule frag_advice_rules[] = {
 
     /* somebody else */
     {FOR(OTHER_MEMORY), BIT(VLLM), "lower-utilisation", .when = IF(MOSTLY_FREE),
-     .make_setting = make_utilisation, .gain = FRAG_GAIN_FREE,
+     .make_setting = make_utilisation, .gain = FRAG_GAIN_SHARE,
      .text = "Lower gpu_memory_utilization to what is free: @", .with_gain = " is %s"},
     {FOR(OTHER_MEMORY), ALL & ~BIT(PYTORCH_MPS), "own-process", .when = IF(OWN),
      .gain = FRAG_GAIN_CONTEXT,
@@ -235,7 +240,7 @@ const frag_advice_rule frag_advice_rules[] = {
      .text = "Take another device: start the program with >=N, N the number of one that < shows "
              "to be free"},
     {FOR(OTHER_MEMORY), BIT(VLLM), "lower-utilisation", .unless = IF(MOSTLY_FREE),
-     .make_setting = make_utilisation, .gain = FRAG_GAIN_FREE,
+     .make_setting = make_utilisation, .gain = FRAG_GAIN_SHARE,
      .text = "Or lower gpu_memory_utilization to what is free: @", .with_gain = " is %s"},
     {FOR(OTHER_MEMORY), ALL & ~(BIT(GGML) | BIT(OLLAMA)), "smaller-batch", .when = IF(UNSURE),
      .gain = FRAG_GAIN_MISSING,

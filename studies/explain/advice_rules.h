@@ -11,6 +11,7 @@ typedef enum frag_gain_source {
     FRAG_GAIN_OTHERS,
     FRAG_GAIN_CONTEXT,
     FRAG_GAIN_FREE,
+    FRAG_GAIN_SHARE, /* of the device, what is free in whole hundredths */
     FRAG_GAIN_PRIVATE,
     FRAG_GAIN_MISSING /* not a gain, but what must be gained */
 } frag_gain_source;
@@ -42,6 +43,9 @@ typedef struct frag_advice_rule {
 
 /* What others hold of the device at most. */
 frag_amount frag_advice_others(const frag_diagnosis *diagnosis);
+
+/* What is free, as a share of the device in hundredths and rounded down; 0: that is not known. */
+unsigned frag_advice_share(const frag_diagnosis *diagnosis);
 
 /* In the order in which they are worth trying. */
 extern const frag_advice_rule frag_advice_rules[];

@@ -309,7 +309,10 @@ broken_up() {
 
 @test "a share of the card is advised as the number to type" {
     ./fraglab explain 'ValueError: Free memory on device (35.6/39.6 GiB) on startup is less than desired GPU memory utilization (0.95, 37.6 GiB). Decrease GPU memory utilization' >"$out/text"
-    grep -q -- '--gpu-memory-utilization 0.89 is 35.60 GiB' "$out/text"
+    grep -q -- '--gpu-memory-utilization 0.89 is 35.24 GiB' "$out/text"
+    # the share itself, not what is free
+    ./fraglab explain --format jsonl 'ValueError: Free memory on device (17.95/23.64 GiB) on startup is less than desired GPU memory utilization (0.9, 21.28 GiB).' |
+        grep -q '"setting":"--gpu-memory-utilization 0.75","gain_bytes":190374[0-9]*,"text":"[^"]*0.75 is 17.73 GiB'
 }
 
 @test "several ranks on one device are not sent to another device" {
