@@ -266,6 +266,10 @@ const frag_wording frag_wordings[] = {
     {OTHER(HARMLESS, "skippingtactic*duetoinsufficientmemoryonrequestedsizeof#"), .figures = {R}},
     {OTHER(HARMLESS, "skippingtactic*duetooommemory")},
     {OPENS(TENSORRT_LLM, "cudaruntimeerrorin*:outofmemory(/")},
+    {OPENS(TENSORRT_LLM, "cudaruntimeerrorincudamallocasync(*:outofmemory")},
+    {OPENS(TENSORRT_LLM, "cudaruntimeerrorin::cudamallocasync(*:outofmemory")},
+    {OPENS(TENSORRT_LLM, "cudaruntimeerrorincudamalloc(*:outofmemory")},
+    {OPENS(TENSORRT_LLM, "cudaruntimeerrorin::cudamalloc(*:outofmemory")},
     {HOST(PINNED, "cudaruntimeerrorin::cudahostalloc*:outofmemory(/")},
     {HOST(PINNED, "cudaruntimeerrorin::cudamallochost*:outofmemory(/")},
 
@@ -301,7 +305,8 @@ const frag_wording frag_wordings[] = {
     {OPENS(UNKNOWN, "failedtoallocate*(#bytes)fromdevice:hip_error_outofmemory"), .figures = {R}},
     {OPENS(UNKNOWN, "failedtoallocate%fromdevice:cuda_error_out_of_memory"), .figures = {R}},
     {OPENS(UNKNOWN, "failedtoallocate%fromdevice:hip"), .figures = {R}},
-    {OPENS(UNKNOWN, "memoryallocationerroronworker#:"), .figures = {NOT}},
+    {OPENS(UNKNOWN, "memoryallocationerroronworker#:"), .figures = {NOT}}, /* XGBoost */
+    {OPENS(UNKNOWN, "memoryallocationerroronworker#:std::bad_alloc:cudaerror"), .figures = {NOT}},
     {OPENS(UNKNOWN, "failedtoallocateamemoryregionof#bytes"), .figures = {R}}, /* Kaldi */
     {FIELD("memoryinfo:free:%,used:%,total:%"), .figures = {F, NOT, T}},
     {OPENS(UNKNOWN, "memoryerror:allocationof%failedon*.used:%"), .figures = {R, A}}, /* tinygrad */

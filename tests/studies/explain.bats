@@ -374,6 +374,16 @@ broken_up() {
     [ "$(./fraglab explain --format jsonl '    if batch_size == 0: raise RuntimeError("No executable batch size found, reached zero.")' | verdict)" = not-an-oom ]
 }
 
+@test "words of one program that others use, too, are of the one that prints them" {
+    framework() { ./fraglab explain --format jsonl "$1" | grep -o '"framework":"[a-z-]*","release' | cut -d'"' -f4; }
+    for call in cudaMallocAsync ::cudaMallocAsync; do
+        [ "$(framework "[TensorRT-LLM][ERROR] CUDA runtime error in $call(ptr, n, mMemPool->getPool(), mCudaStream->get()): out of memory")" = tensorrt-llm ]
+    done
+    worker='/workspace/src/common/device_helpers.cuh:428: Memory allocation error on worker 0: std::bad_alloc: cudaErrorMemoryAllocation: out of memory'
+    [ "$(framework "$worker")" = unknown ]
+    [ "$(framework "MemoryError: std::bad_alloc: out_of_memory: RMM failure at: pool.hpp:123: Maximum pool size exceeded")" = rmm ]
+}
+
 @test "a program that nobody knows is read, and said to be guessed" {
     ./fraglab explain --format jsonl 'FooEngine: ERROR: could not allocate 3,221,291,008 bytes of GPU memory (free: 1.50 GiB, total: 8.00 GiB)' >"$out/row"
     [ "$(verdict <"$out/row")" = shortage ]
