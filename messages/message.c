@@ -242,6 +242,8 @@ static void set_figure(frag_message *message, signed char figure, const frag_amo
     if (figure == FRAG_CAPTURE_PROCESS_ID) {
         if (message->process_count < FRAG_MESSAGE_PROCESSES)
             message->process_ids[message->process_count] = amount->bytes;
+    } else if (figure == FRAG_CAPTURE_TOKENS) {
+        message->tokens = amount->bytes;
     } else if (figure == FRAG_CAPTURE_DEVICE) {
         message->has_device = true;
         message->device = amount->bytes;

@@ -157,6 +157,7 @@ typedef struct frag_message {
     uint64_t owner;      /* of its lines, see message_text.h; 0: they do not say */
     uint32_t says;       /* FRAG_SAYS_* */
     bool is_bare;        /* no wording named a figure: what is known stands in its lines */
+    uint64_t tokens;     /* of context that the message says to fit; 0: it does not */
     const char *release; /* "PyTorch 2.1", as the wording tells; NULL: it does not */
     bool has_device;
     uint64_t device;

@@ -14,6 +14,7 @@
 #define X FRAG_FIGURE_EXCESS
 #define NOT FRAG_CAPTURE_NOTHING
 #define GPU FRAG_CAPTURE_DEVICE
+#define TOKENS FRAG_CAPTURE_TOKENS
 
 #define OPENS(framework_, pattern_)                                                                \
     .pattern = pattern_, .role = FRAG_WORDING_OPENS, .framework = FRAG_FRAMEWORK_##framework_
@@ -248,6 +249,10 @@ const frag_wording frag_wordings[] = {
      .figures = {R, F}, .says = FRAG_SAYS_POOL_FULL},
     {OPENS(VLLM, "islargerthanthemaximumnumberoftokensthatcanbestoredinkvcache"),
      .says = FRAG_SAYS_POOL_FULL},
+    {OPENS(VLLM, "islargerthanthemaximumnumberoftokensthatcanbestoredinkvcache(#)"),
+     .figures = {TOKENS}, .says = FRAG_SAYS_POOL_FULL},
+    {FIELD("estimatedmaximummodellengthis#"), .framework = FRAG_FRAMEWORK_VLLM,
+     .figures = {TOKENS}},
     {OPENS(SGLANG, "notenoughmemory.pleasetrytoincrease--mem-fraction-static"),
      .says = FRAG_SAYS_POOL_FULL},
     {OPENS(SGLANG, "notenoughmemory.pleasetryincreasing--mem-fraction-static"),

@@ -50,7 +50,8 @@ enum {
     FRAG_CAPTURE_DEVICE = -2,  /* the device's number */
     FRAG_CAPTURE_PROCESS = -3, /* memory of one process by its number */
     FRAG_CAPTURE_CACHED = -4,  /* idle where it says "cached" */
-    FRAG_CAPTURE_PROCESS_ID = -5
+    FRAG_CAPTURE_PROCESS_ID = -5,
+    FRAG_CAPTURE_TOKENS = -6 /* how long a context the memory has room for */
 };
 
 extern const frag_wording frag_wordings[];

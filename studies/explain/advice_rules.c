@@ -1,5 +1,6 @@
 #include "studies/explain/advice_rules.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/bytes.h"
@@ -48,7 +49,8 @@ enum {
     BLOCK_MAX,
     LIBRARY,
     POOL_FULL,
-    WHOLE, /* the figures are of a compiled program, before it took anything */
+    TOKENS, /* the message says how long a context fits */
+    WHOLE,  /* the figures are of a compiled program, before it took anything */
     /* what else than a device's memory ran out */
     ON_CHIP,
     SHM,
@@ -122,6 +124,7 @@ uint32_t frag_advice_facts(const frag_messages *messages, const frag_message *me
         [BLOCK_MAX] = (says & FRAG_SAYS_BLOCK_MAX) != 0,
         [LIBRARY] = (says & FRAG_SAYS_LIBRARY) != 0,
         [POOL_FULL] = (says & FRAG_SAYS_POOL_FULL) != 0,
+        [TOKENS] = diagnosis->tokens > 0,
         [WHOLE] = (says & FRAG_SAYS_WHOLE) != 0,
         [ON_CHIP] = of_host == FRAG_SAYS_ON_CHIP,
         [SHM] = of_host == FRAG_SAYS_SHM,
@@ -150,6 +153,12 @@ static void make_utilisation(const frag_diagnosis *diagnosis, frag_text *setting
     unsigned share = frag_advice_share(diagnosis);
     if (share > 0)
         frag_text_add(setting, "--gpu-memory-utilization 0.%02u", share);
+}
+
+static void make_context(const frag_diagnosis *diagnosis, frag_text *setting)
+{
+    if (diagnosis->tokens > 0)
+        frag_text_add(setting, "--max-model-len %" PRIu64, diagnosis->tokens);
 }
 
 /* In the order in which they are worth trying. Sources: docs/explain.md, "Advice". */
@@ -265,7 +274,11 @@ const frag_advice_rule frag_advice_rules[] = {
     {FOR(LIMIT), BIT(ONNXRUNTIME), "raise-limit",
      .text = "Raise gpu_mem_limit of the execution provider, or set arena_extend_strategy to "
              "kSameAsRequested"},
-    {FOR(LIMIT), BIT(VLLM), "shorter-context", .when = IF(REQUEST), .gain = FRAG_GAIN_MISSING,
+    {FOR(LIMIT), BIT(VLLM), "shorter-context", .make_setting = make_context,
+     .text = "Set @, the longest context that the cache has room for by the message, or keep it in "
+             "8 bits (kv_cache_dtype)"},
+    {FOR(LIMIT), BIT(VLLM), "shorter-context", .when = IF(REQUEST), .unless = IF(TOKENS),
+     .gain = FRAG_GAIN_MISSING,
      .text = "Lower max_model_len, which the cache is sized for, or keep it in 8 bits "
              "(kv_cache_dtype)",
      .with_gain = "; at least %s must go"},

@@ -683,6 +683,7 @@ void frag_diagnose(const frag_message *message, frag_diagnosis *diagnosis)
     }
     for (size_t i = 0; i < FRAG_FIGURE_COUNT; i++)
         diagnosis->figures[i] = message->figures[i];
+    diagnosis->tokens = message->tokens;
     complete(message, diagnosis);
     const frag_amount *figures = diagnosis->figures;
     case_file file = {

@@ -47,6 +47,7 @@ typedef struct frag_diagnosis {
     frag_amount outside; /* of the device: neither free nor the allocator's */
     frag_amount context; /* of the process: not the allocator's */
     frag_amount missing; /* how much more would have been needed */
+    uint64_t tokens;     /* of context for which the message says that there is room; 0: none */
     bool is_survived;    /* memory ran out, and the program went on without it */
     bool is_own;         /* other memory, but of this process: beside its allocator */
     frag_text because;   /* the arithmetic, in a sentence or two */

@@ -315,6 +315,16 @@ broken_up() {
         grep -q '"setting":"--gpu-memory-utilization 0.75","gain_bytes":190374[0-9]*,"text":"[^"]*0.75 is 17.73 GiB'
 }
 
+@test "the longest context that vLLM names is advised as the number to type" {
+    longest() { ./fraglab explain --format jsonl "ValueError: $1" | grep -o '"action":"shorter-context","setting":[^,]*'; }
+    needed='(4.00 GiB KV cache is needed, which is larger than the available KV cache memory (1.35 GiB).'
+    [ "$(longest "$needed Based on the available memory, the estimated maximum model length is 11040. Try")" = '"action":"shorter-context","setting":"--max-model-len 11040"' ]
+    [ "$(longest "$needed Try")" = '"action":"shorter-context","setting":null' ]
+    stored="The model's max seq len (32768) is larger than the maximum number of tokens that can be stored in KV cache"
+    [ "$(longest "$stored (18432). Try")" = '"action":"shorter-context","setting":"--max-model-len 18432"' ]
+    [ -z "$(longest "$stored. Try")" ]
+}
+
 @test "several ranks on one device are not sent to another device" {
     other='CUDA out of memory. Tried to allocate 40.00 MiB. GPU 0 has a total capacity of 22.07 GiB of which 20.62 MiB is free. Process 157 has 7.00 GiB memory in use. Process 451 has 7.16 GiB memory in use. Including non-PyTorch memory, this process has 7.12 GiB memory in use. Of the allocated memory 6.00 GiB is allocated by PyTorch, and 20.00 MiB is reserved by PyTorch but unallocated.'
     ./fraglab explain "[rank1]: torch.OutOfMemoryError: $other" >"$out/ranks"
