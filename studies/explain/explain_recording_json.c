@@ -155,7 +155,7 @@ void frag_explain_print_trace_json(FILE *stream, const frag_trace_explanation *e
         }
     } else {
         frag_json_null(json, "oom");
-        frag_json_array(json, "candidates");
+        add_candidates(json, explanation); /* the recorded settings, which need no other */
     }
     frag_explain_add_advice(json, &explanation->advice);
     frag_json_write(json, stream, false);

@@ -672,6 +672,7 @@ static void say_nothing_failed(frag_trace_explanation *explanation)
 {
     explanation->diagnosis = (frag_diagnosis){.verdict = FRAG_OOM_VERDICT_NOT_AN_OOM,
                                               .confidence = FRAG_CONFIDENCE_HIGH};
+    explanation->candidates[0].fits = explanation->rest != FRAG_REST_UNKNOWN;
     frag_text_add(&explanation->diagnosis.because,
                   "On a device of %s %s with these settings; at most %s are reserved.%s",
                   FRAG_BYTES(explanation->capacity_bytes),

@@ -232,6 +232,14 @@ broken_up() {
     [ "$(./fraglab explain $S/gpt-varlen.pickle.zst --capacity 80GiB --format jsonl | verdict)" = not-an-oom ]
 }
 
+@test "where nothing fails, what the recorded settings reserve is told in bytes" {
+    broken_up "$out/trace"
+    ./fraglab explain "$out/trace" --capacity 200MiB --format jsonl >"$out/row"
+    grep -q '"verdict":"not-an-oom",.*"oom":null,"candidates":\[{"policy":"pytorch",[^]]*"is_recorded":true,"gets_past":true,"fits":true,"peak_reserved_bytes":104857600,"spare_bytes":104857600,"oom":null}\]' "$out/row"
+    printf '%s\n' '# fraglab trace 1' 'alloc 0 4194304' 'alloc - 8388608 failed' >"$out/ends"
+    ./fraglab explain "$out/ends" --capacity 64MiB --format jsonl | grep -q '"gets_past":true,"fits":null,"peak_reserved_bytes":'
+}
+
 @test "a text trace of a few events is explained" {
     broken_up "$out/trace"
     ./fraglab explain "$out/trace" --capacity 90MiB >"$out/text"
