@@ -21,6 +21,8 @@ set yrange [y_least:y_most]
 if (exists("left_edge")) set lmargin at screen left_edge; set rmargin at screen right_edge; set bmargin at screen low_edge; set tmargin at screen high_edge
 set ytics ('≤ 0.1' 0.1, '1' 1, '10' 10, '100' 100, '1000' 1000)
 set format x '%g'
+# A range of less than two decades has too few powers of ten to read it by.
+if (x_most < 100 * x_least) set xtics (1); do for [power = -6:15] { do for [step in '1 2 5'] { tic = step * 10.0 ** power; set xtics add (sprintf('%g', tic) tic) } }
 set mxtics 1
 set mytics 1
 if (packing_bytes == 0) unset key
