@@ -49,6 +49,7 @@ typedef struct frag_option_value {
 
 /* ---- requests and grants */
 typedef uint32_t frag_handle; /* a policy's name for a live block; dense and small */
+#define FRAG_HANDLE_LIMIT ((frag_handle)1 << 28) /* all are below it */
 
 typedef struct frag_request {
     uint64_t bytes;  /* 1 to FRAG_REQUEST_BYTES_MAX */

@@ -31,7 +31,7 @@ bool frag_checkpoint_keep(frag_checkpoint *checkpoint, const frag_replay *replay
     frag_image *image = &checkpoint->image;
     frag_image_empty(image);
     if (frag_policy_engine_of(replay->ops)->replay == NULL || replay->notes != NULL ||
-        !frag_image_add_arena(image, &replay->arena))
+        replay->audit != NULL || !frag_image_add_arena(image, &replay->arena))
         return false;
     frag_image_add(image, replay, sizeof *replay);
     frag_image_add(image, replay->large, replay->large_count * sizeof *replay->large);

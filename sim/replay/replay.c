@@ -558,6 +558,7 @@ void frag_replay_destroy(frag_replay *replay)
     frag_policy_plan_destroy(replay->ops, replay->own_plan);
     replay->device->watch.on_synchronize = NULL;
     frag_notes_end(replay);
+    frag_audit_destroy(replay->audit);
     frag_use_destroy(replay->uses);
     frag_arena_destroy(&replay->arena);
     frag_free(replay->waiting);
@@ -565,25 +566,6 @@ void frag_replay_destroy(frag_replay *replay)
     frag_free(replay->large);
     frag_free(replay->places);
     frag_free(replay);
-}
-
-/* The policy's own audit, and its layout against what the engine has counted. */
-static bool audit(const frag_replay *replay, frag_error *error)
-{
-    if (replay->ops->check != NULL && !replay->ops->check(replay->policy, error))
-        return false;
-    frag_decomposition parts;
-    frag_replay_decompose(replay, &parts);
-    if (parts.reserved_bytes != replay->device->reserved_bytes)
-        return frag_fail(error, FRAG_E_INPUT, "the layout holds %llu bytes; the device gave %llu",
-                         (unsigned long long)parts.reserved_bytes,
-                         (unsigned long long)replay->device->reserved_bytes);
-    if (parts.requested_bytes != replay->level.requested_bytes)
-        return frag_fail(error, FRAG_E_INPUT,
-                         "the layout serves %llu requested bytes; %llu were requested",
-                         (unsigned long long)parts.requested_bytes,
-                         (unsigned long long)replay->level.requested_bytes);
-    return true;
 }
 
 /* The device is of no use any more: the run has no result. */
@@ -594,17 +576,26 @@ static bool fail_with_device(const frag_replay *replay, uint64_t event, frag_err
                      replay->device->failure);
 }
 
+static bool is_audit_due(const frag_replay *replay)
+{
+    uint64_t every = replay->options.check_every;
+    return every > 0 && (replay->since_check >= every || frag_audit_has_failed(replay));
+}
+
 bool frag_replay_start(frag_replay *replay, const frag_replay_options *options, frag_error *error)
 {
     replay->options = *options;
     replay->is_oom_skipped = options->is_oom_skipped;
     replay->is_attempt_kept = options->is_attempt_kept;
+    replay->audit = options->check_every > 0 ? frag_audit_create() : NULL;
     frag_notes_begin(replay, options);
     const frag_policy_statistics *statistics = frag_policy_engine_of(replay->ops)->statistics;
     if (options->keeps_stats && statistics != NULL)
         statistics->keep(replay->policy);
     if (!frag_replay_begin(replay, error))
         return false;
+    if (is_audit_due(replay))
+        return frag_audit_run(replay, error);
     if (replay->device->has_failed)
         return fail_with_device(replay, frag_replay_event(replay), error);
     uint64_t end = replay->trace->event_count;
@@ -633,10 +624,10 @@ bool frag_replay_advance(frag_replay *replay, uint64_t until, frag_error *error)
             options->observer(options->observer_context, replay, start, &replay->level);
         }
         replay->since_check += stop - start;
-        if (options->check_every > 0 && replay->since_check >= options->check_every) {
+        if (is_audit_due(replay)) {
             replay->since_check = 0;
-            if (!audit(replay, error))
-                return frag_error_in(error, "--check");
+            if (!frag_audit_run(replay, error))
+                return false;
         }
         if (frag_is_cancelled(options->context)) {
             replay->result.is_interrupted = true;

@@ -61,6 +61,7 @@ static void tell_block(frag_replay *replay, frag_note_kind kind, uint32_t handle
 
 static void keep_block(frag_note_keeper *notes, uint32_t handle, noted_block block)
 {
+    FRAG_ASSERT(handle < FRAG_HANDLE_LIMIT);
     if (handle >= notes->block_count)
         notes->blocks = frag_grow(notes->blocks, &notes->block_count, (size_t)handle + 1,
                                   sizeof *notes->blocks);
@@ -190,6 +191,8 @@ bool frag_notes_alloc(frag_replay *replay, const frag_request *request, frag_gra
     bool is_served = replay->ops->alloc(replay->policy, request, grant);
     if (replay->on_grant != NULL)
         replay->on_grant(replay->on_grant_context, request, is_served ? grant : NULL);
+    if (is_served && replay->audit != NULL)
+        frag_audit_note(replay, request->bytes, grant);
     if (is_served && replay->places != NULL)
         frag_places_note(replay, grant->address);
     if (is_served && replay->notes != NULL) {
@@ -225,8 +228,8 @@ void frag_notes_begin(frag_replay *replay, const frag_replay_options *options)
 {
     replay->on_grant = options->on_grant;
     replay->on_grant_context = options->on_grant_context;
-    replay->is_watched =
-        options->on_grant != NULL || options->on_note != NULL || replay->places != NULL;
+    replay->is_watched = options->on_grant != NULL || options->on_note != NULL ||
+                         replay->places != NULL || replay->audit != NULL;
     if (options->on_note == NULL)
         return;
     replay->notes = frag_alloc(1, sizeof *replay->notes);

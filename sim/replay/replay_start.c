@@ -128,6 +128,10 @@ static uint64_t adopt_segment(frag_replay *replay, uint64_t first, uint64_t end,
         const frag_event *event = &trace->events[i];
         if (event->op == FRAG_OP_ALLOC) {
             hold_initial(replay, event, blocks[count].block_bytes, blocks[count].handle);
+            if (replay->audit != NULL)
+                frag_audit_note(replay, event->bytes,
+                                &(frag_grant){blocks[count].address, blocks[count].block_bytes,
+                                              blocks[count].handle});
             if (replay->notes != NULL)
                 frag_note_adopted(replay, blocks[count].handle, blocks[count].address,
                                   blocks[count].block_bytes, i);

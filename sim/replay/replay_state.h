@@ -63,6 +63,7 @@ typedef struct frag_again_run {
 typedef struct frag_note_keeper frag_note_keeper;   /* replay_notes.c */
 typedef struct frag_use_keeper frag_use_keeper;     /* replay_use.c */
 typedef struct frag_place_keeper frag_place_keeper; /* replay_places.c */
+typedef struct frag_audit_keeper frag_audit_keeper; /* replay_audit.c */
 
 struct frag_replay {
     const frag_recording *recording;
@@ -76,6 +77,7 @@ struct frag_replay {
     frag_note_keeper *notes;   /* NULL: nobody takes notes */
     frag_use_keeper *uses;     /* NULL: no block was used by another stream so far */
     frag_place_keeper *places; /* NULL: no request names its place, or the policy does not care */
+    frag_audit_keeper *audit;  /* NULL: the policy is not checked */
     frag_device *device;
     frag_arena arena;
     frag_slot *slots;
@@ -140,6 +142,14 @@ static inline void frag_slot_fill(frag_replay *replay, uint32_t number, uint64_t
     replay->slots[number] = (frag_slot){requested, (uint32_t)surplus, handle};
     if (FRAG_UNLIKELY(surplus >= FRAG_SURPLUS_ELSEWHERE))
         frag_slot_keep_large(replay, number, surplus);
+}
+
+/* Is a block held for this slot? Slots that were never used are zero, which is no one's handle 0.
+ */
+static inline bool frag_slot_is_held(const frag_replay *replay, uint32_t number)
+{
+    const frag_slot *at = &replay->slots[number];
+    return at->handle != FRAG_HANDLE_NONE && (at->requested_bytes & ~FRAG_SLOT_WAITING) != 0;
 }
 
 /* The request of a slot has failed. */
@@ -212,6 +222,17 @@ void frag_places_return(frag_replay *replay, frag_image *image);
 void frag_replay_do_again(frag_replay *replay, const frag_event *event);
 /* Events up to end, at once (replay.c). */
 void frag_replay_run_batch(frag_replay *replay, uint64_t end);
+
+/* ---- replay_audit.c: does the policy keep its contract? */
+
+frag_audit_keeper *frag_audit_create(void);
+void frag_audit_destroy(frag_audit_keeper *audit); /* NULL is allowed */
+/* All are of a replay that is checked. A request was answered, or a block taken over. */
+void frag_audit_note(frag_replay *replay, uint64_t requested_bytes, const frag_grant *grant);
+/* Was one of these answers against the rules? */
+bool frag_audit_has_failed(const frag_replay *replay);
+/* Examines the policy as it is now. false: what it was found to break, and after which event. */
+bool frag_audit_run(const frag_replay *replay, frag_error *error);
 
 /* ---- replay_notes.c: notes of everything that happens */
 

@@ -138,6 +138,7 @@ static uint32_t take_held(frag_use_keeper *uses, frag_held record)
     uses->held[index] = record;
     size_t old = uses->handle_count;
     if (record.handle >= old) {
+        FRAG_ASSERT(record.handle < FRAG_HANDLE_LIMIT);
         uses->held_of = frag_grow(uses->held_of, &uses->handle_count, (size_t)record.handle + 1,
                                   sizeof *uses->held_of);
         memset(uses->held_of + old, 0xff, (uses->handle_count - old) * sizeof *uses->held_of);

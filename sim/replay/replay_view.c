@@ -36,14 +36,6 @@ static void visit_span(void *context, const frag_span *span)
     state->visit(state->context, span, &block);
 }
 
-/* Is a block held for this slot? Slots that were never used are zero, which is no one's handle 0.
- */
-static bool is_held(const frag_replay *replay, uint32_t number)
-{
-    const frag_slot *at = &replay->slots[number];
-    return at->handle != FRAG_HANDLE_NONE && (at->requested_bytes & ~FRAG_SLOT_WAITING) != 0;
-}
-
 void frag_replay_walk(const frag_replay *replay, frag_layout_visitor *visit, void *context)
 {
     walk_state state = {.replay = replay, .visit = visit, .context = context};
@@ -51,12 +43,13 @@ void frag_replay_walk(const frag_replay *replay, frag_layout_visitor *visit, voi
     /* One more than the trace's: the slot of a request that failed when recorded. */
     uint32_t slot_count = replay->trace->slot_count + 1;
     for (uint32_t i = 0; i < slot_count; i++)
-        if (is_held(replay, i) && replay->slots[i].handle >= state.handle_count)
+        if (frag_slot_is_held(replay, i) && replay->slots[i].handle >= state.handle_count)
             state.handle_count = replay->slots[i].handle + 1;
+    FRAG_ASSERT(state.handle_count <= FRAG_HANDLE_LIMIT);
     state.slot_of = frag_alloc(state.handle_count, sizeof *state.slot_of);
     memset(state.slot_of, 0xff, (size_t)state.handle_count * sizeof *state.slot_of);
     for (uint32_t i = 0; i < slot_count; i++)
-        if (is_held(replay, i))
+        if (frag_slot_is_held(replay, i))
             state.slot_of[replay->slots[i].handle] = i;
     replay->ops->walk(replay->policy, visit_span, &state);
     frag_free(state.slot_of);

@@ -1,4 +1,5 @@
 # A policy in a shared object: built as docs/adding-a-policy.md says, loaded, or refused with a reason.
+bats_require_minimum_version 1.5.0
 
 RECORDING=traces/samples/pr193400.pickle.zst
 WARNINGS="-Wpedantic -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Werror"
@@ -76,6 +77,31 @@ setup() {
     [[ "$output" == *"a block is smaller than the rounded request"* ]]
     run build/release/tests/test_conformance "$X" no-number
     [ "$status" -eq 2 ]
+}
+
+# breaks SENTENCE SED...: the example, changed so, is told of under --check 1, by name and event.
+breaks() {
+    local sentence=$1
+    sed "${@:2}" examples/my_policy.c >"$BATS_TEST_TMPDIR/broken.c"
+    build "$BATS_TEST_TMPDIR/broken.c" "$X" -I.
+    run -3 --separate-stderr ./fraglab run "$RECORDING" --policy "$X" --check 1
+    [ -z "$output" ]
+    echo "$stderr"
+    [[ "$stderr" =~ ": --check after event "[0-9]+": the policy my-policy breaks its contract: "$sentence ]]
+}
+
+@test "--check finds blocks that are not as granted, too small, in one place or of one handle" {
+    breaks "the walk shows another block than was granted" 's/block_bytes = bytes,/block_bytes = bytes * 2,/'
+    breaks "a block is smaller than its request" 's/block_bytes = bytes,/block_bytes = request->bytes - 1,/'
+    breaks "the walk shows another block than was granted" 's/address = policy->segments\[id\]/address = policy->segments[0]/'
+    breaks "two live blocks have one handle" 's/\.handle = id}/.handle = id \& ~1u}/'
+    breaks "the handle of a block is not below 2\^28" 's/\.handle = id}/.handle = 0xfffffff0}/'
+    breaks "the walk shows a block that is not live, or twice" 's/span.handle = id;/span.handle = id + 1;/'
+    breaks "the walk shows 0 blocks; 1 are live" 's/at->state == SEGMENT_UNUSED)/at->state != SEGMENT_CACHED)/'
+    breaks "the walk leaves a gap" '/span.handle = id;/s/^/span.address += 8;/'
+    breaks "blocks and holes do not fill their segment" '/span.handle = id;/s/^/span.bytes -= at->state == SEGMENT_CACHED ? 8 : 0;/'
+    breaks "the layout holds [0-9]+ bytes; the device gave [0-9]+" 's/at->state == SEGMENT_UNUSED)/at->state != SEGMENT_GRANTED)/'
+    breaks "its own check fails, and does not say why" 's/^    uint32_t listed = 0;/return false;&/'
 }
 
 @test "it finds the least capacity" {
