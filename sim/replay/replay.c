@@ -531,6 +531,11 @@ frag_replay *frag_replay_create_planned(const frag_run_setup *of, const frag_pol
     setup.on_complete_context = replay;
     replay->policy = ops->create(&setup, error);
     if (replay->policy == NULL) {
+        if (error != NULL && error->code == FRAG_E_NONE)
+            frag_fail(
+                error, FRAG_E_INPUT,
+                "create of the policy %s returned nothing, and no error; expected one of both",
+                ops->name);
         frag_replay_destroy(replay);
         return NULL;
     }

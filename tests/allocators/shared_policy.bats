@@ -104,6 +104,20 @@ breaks() {
     breaks "its own check fails, and does not say why" 's/^    uint32_t listed = 0;/return false;&/'
 }
 
+@test "a policy that is not created is told of by its name, whatever runs it" {
+    sed 's/^    frag_policy \*policy = frag_arena_take/    if (align > 0)\n        return NULL;\n&/' examples/my_policy.c >"$BATS_TEST_TMPDIR/none.c"
+    build "$BATS_TEST_TMPDIR/none.c" "$X" -I.
+    sentence="create of the policy my-policy returned nothing, and no error; expected one of both"
+    refuses 3 "$sentence" "$X"
+    run -3 --separate-stderr ./fraglab run "$RECORDING" --policy tlsf --policy "$X"
+    [[ "$stderr" == *"$sentence"* ]]
+    run -3 --separate-stderr ./fraglab min-capacity "$RECORDING" --policy "$X"
+    [[ "$stderr" == *"$sentence"* ]]
+    printf 'traces: [%s]\npolicies: [%s]\n' "$PWD/$RECORDING" "$X" >"$BATS_TEST_TMPDIR/sweep.yaml"
+    run ./fraglab sweep "$BATS_TEST_TMPDIR/sweep.yaml" -o "$BATS_TEST_TMPDIR/rows"
+    grep -F '"problem":"' "$BATS_TEST_TMPDIR/rows" | grep -qF "$sentence"
+}
+
 @test "it finds the least capacity" {
     build examples/my_policy.c "$X" -I.
     ./fraglab min-capacity "$RECORDING" --policy "$X" --format jsonl | grep -q '"capacity_bytes":[0-9]'
