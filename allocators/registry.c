@@ -4,6 +4,7 @@
 #include "allocators/registry.h"
 
 #include <dlfcn.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/bytes.h"
@@ -408,6 +409,85 @@ static void show_to_policies(void)
         dlclose(object);
 }
 
+/* ---- a table from outside the tree: is all in it that other code reads without a question? */
+
+typedef struct needed_field {
+    const char *name;
+    bool is_there;
+} needed_field;
+
+static bool has_fields(const needed_field *fields, size_t count, const char *where,
+                       frag_error *error)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!fields[i].is_there)
+            return frag_fail(error, FRAG_E_INPUT,
+                             "the table of its policy has no %s%s; docs/adding-a-policy.md says "
+                             "what it needs",
+                             where, fields[i].name);
+    return true;
+}
+
+static bool is_text(const char *text)
+{
+    return text != NULL && text[0] != '\0';
+}
+
+static bool has_option(const frag_policy_ops *ops, const char *key)
+{
+    uint32_t i = frag_policy_option_count(ops);
+    while (i > 0 && strcmp(ops->options[i - 1].key, key) != 0)
+        i--;
+    return i > 0;
+}
+
+static bool check_rules(const frag_policy_rules *rules, frag_error *error)
+{
+    const needed_field fields[] = {
+        {"rounding", rules->rounding != NULL}, {"takes", rules->takes != NULL},
+        {"cuts", rules->cuts != NULL},         {"joins", rules->joins != NULL},
+        {"grows", rules->grows != NULL},       {"streams", rules->streams != NULL},
+    };
+    return has_fields(fields, sizeof fields / sizeof fields[0], ".rules->", error);
+}
+
+static bool check_option(const frag_option *option, frag_error *error)
+{
+    const needed_field fields[] = {
+        {".default_text", option->default_text != NULL},
+        {".choices", option->type != FRAG_OPTION_ENUM || option->choices != NULL},
+        {".help", option->help != NULL},
+        {".type that there is", option->type <= FRAG_OPTION_TEXT},
+    };
+    char where[128];
+    snprintf(where, sizeof where, "option '%s' with ", option->key);
+    return has_fields(fields, sizeof fields / sizeof fields[0], where, error);
+}
+
+static bool check_table(const frag_policy_ops *ops, frag_error *error)
+{
+    const needed_field fields[] = {
+        {".name", is_text(ops->name)},
+        {".summary", ops->summary != NULL},
+        {".source", ops->source != NULL},
+        {".bound", ops->bound != NULL},
+        {".arena_bytes", ops->arena_bytes != NULL},
+        {".create", ops->create != NULL},
+        {".alloc", ops->alloc != NULL},
+        {".free", ops->free != NULL},
+        {".walk", ops->walk != NULL},
+        {"option that .conf_option names",
+         ops->conf_option == NULL || has_option(ops, ops->conf_option)},
+        {"option that .fraction_option names",
+         ops->fraction_option == NULL || has_option(ops, ops->fraction_option)},
+    };
+    bool ok = has_fields(fields, sizeof fields / sizeof fields[0], "", error) &&
+              (ops->rules == NULL || check_rules(ops->rules, error));
+    for (uint32_t i = 0; ok && i < frag_policy_option_count(ops); i++)
+        ok = check_option(&ops->options[i], error);
+    return ok;
+}
+
 /* A policy from outside the tree. The object stays loaded: its tables are used until the program
  * ends. */
 static const frag_policy_ops *load_shared_object(const char *path, frag_error *error)
@@ -434,6 +514,10 @@ static const frag_policy_ops *load_shared_object(const char *path, frag_error *e
                   (unsigned)FRAG_POLICY_ABI);
         return NULL;
     }
+    if (export->ops == NULL) {
+        frag_fail(error, FRAG_E_INPUT, "exports no table");
+        return NULL;
+    }
     if (export->ops_bytes != sizeof(frag_policy_ops)) {
         frag_fail(
             error, FRAG_E_INPUT,
@@ -441,7 +525,7 @@ static const frag_policy_ops *load_shared_object(const char *path, frag_error *e
             export->ops_bytes, sizeof(frag_policy_ops));
         return NULL;
     }
-    return export->ops;
+    return check_table(export->ops, error) ? export->ops : NULL;
 }
 
 const frag_policy_ops *frag_policy_find_or_load(const char *name, frag_error *error)

@@ -138,6 +138,24 @@ breaks() {
     refuses 3 "was built for policy ABI $((abi + 1)); this fraglab has $abi: build it anew" "$X"
 }
 
+@test "a table that lacks what is needed is refused, and the field is named" {
+    for field in name summary source bound arena_bytes create alloc free walk; do
+        sed "/^    \.$field = .*,\$/d" examples/my_policy.c >"$BATS_TEST_TMPDIR/lacks.c"
+        build "$BATS_TEST_TMPDIR/lacks.c" "$X" -I. -Wno-unused-function
+        refuses 3 "the table of its policy has no .$field; docs/adding-a-policy.md says what it needs" "$X"
+        run -3 --separate-stderr ./fraglab policies "$X"
+    done
+    sed 's/\.bound = "",/&.conf_option = "conf",/' examples/my_policy.c >"$BATS_TEST_TMPDIR/lacks.c"
+    build "$BATS_TEST_TMPDIR/lacks.c" "$X" -I.
+    refuses 3 "has no option that .conf_option names;" "$X"
+    sed '/\.cuts = /d' examples/my_policy.c >"$BATS_TEST_TMPDIR/lacks.c"
+    build "$BATS_TEST_TMPDIR/lacks.c" "$X" -I.
+    refuses 3 "has no .rules->cuts;" "$X"
+    sed 's/FRAG_OPTION_BYTES, "2MiB"/FRAG_OPTION_ENUM, "2MiB"/' examples/my_policy.c >"$BATS_TEST_TMPDIR/lacks.c"
+    build "$BATS_TEST_TMPDIR/lacks.c" "$X" -I.
+    refuses 3 "has no option 'align' with .choices;" "$X"
+}
+
 @test "an object without the export, or no object, is refused" {
     echo 'extern int nothing; int nothing;' >"$BATS_TEST_TMPDIR/nothing.c"
     build "$BATS_TEST_TMPDIR/nothing.c" "$X"
