@@ -101,11 +101,26 @@ void frag_error_text(const frag_error *error, char *text, uint64_t text_bytes)
              position, error->sentence);
 }
 
+static _Thread_local const char *blamed; /* the policy; NULL: ours */
+
+const char *frag_assert_blame(const char *policy)
+{
+    const char *before = blamed;
+    blamed = policy;
+    return before;
+}
+
 _Noreturn void frag_assert_failed(const char *file, int line, const char *condition)
 {
-    fprintf(stderr,
-            "fraglab: bug at %s:%d: '%s' does not hold; please report it with the output of "
-            "'fraglab doctor'\n",
-            file, line, condition);
+    if (blamed != NULL)
+        fprintf(stderr,
+                "fraglab: the policy %s breaks its contract, as seen at %s:%d: '%s' does not hold; "
+                "'fraglab run --check 1' may say more, and docs/adding-a-policy.md has the rules\n",
+                blamed, file, line, condition);
+    else
+        fprintf(stderr,
+                "fraglab: bug at %s:%d: '%s' does not hold; please report it with the output of "
+                "'fraglab doctor'\n",
+                file, line, condition);
     abort();
 }

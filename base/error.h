@@ -72,4 +72,8 @@ _Noreturn void frag_assert_failed(const char *file, int line, const char *condit
 
 #pragma GCC visibility pop
 
+/* From now on an assertion that fails on this thread blames this policy, which is not ours. NULL:
+ * it is a bug of ours. Returns whom it blamed before. The text is not copied. */
+const char *frag_assert_blame(const char *policy);
+
 #endif

@@ -1,9 +1,11 @@
 #include "sim/replay/replay.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/system/object_path.h"
 #include "sim/policy_engine.h"
 #include "sim/replay/replay_loop.h"
 #include "sim/replay/replay_state.h"
@@ -496,6 +498,14 @@ const char *frag_recorded_version(const frag_recording *recording)
     return version != NULL ? version : "";
 }
 
+static void name_policy(frag_replay *replay)
+{
+    const char *path = frag_object_path(replay->ops);
+    replay->is_foreign = path != NULL;
+    snprintf(replay->named, sizeof replay->named, "%s%s%s", replay->ops->name,
+             path != NULL ? " of " : "", path != NULL ? path : "");
+}
+
 frag_replay *frag_replay_create_planned(const frag_run_setup *of, const frag_policy_plan *plan,
                                         frag_arena_spare *spare, frag_device *device,
                                         frag_error *error)
@@ -529,7 +539,10 @@ frag_replay *frag_replay_create_planned(const frag_run_setup *of, const frag_pol
     device->watch.on_synchronize_context = replay;
     setup.on_complete = frag_use_complete;
     setup.on_complete_context = replay;
+    name_policy(replay);
+    const char *before = frag_replay_blame(replay);
     replay->policy = ops->create(&setup, error);
+    frag_assert_blame(before);
     if (replay->policy == NULL) {
         if (error != NULL && error->code == FRAG_E_NONE)
             frag_fail(
@@ -587,7 +600,7 @@ static bool is_audit_due(const frag_replay *replay)
     return every > 0 && (replay->since_check >= every || frag_audit_has_failed(replay));
 }
 
-bool frag_replay_start(frag_replay *replay, const frag_replay_options *options, frag_error *error)
+static bool start(frag_replay *replay, const frag_replay_options *options, frag_error *error)
 {
     replay->options = *options;
     replay->is_oom_skipped = options->is_oom_skipped;
@@ -608,7 +621,15 @@ bool frag_replay_start(frag_replay *replay, const frag_replay_options *options, 
     return true;
 }
 
-bool frag_replay_advance(frag_replay *replay, uint64_t until, frag_error *error)
+bool frag_replay_start(frag_replay *replay, const frag_replay_options *options, frag_error *error)
+{
+    const char *before = frag_replay_blame(replay);
+    bool ok = start(replay, options, error);
+    frag_assert_blame(before);
+    return ok;
+}
+
+static bool advance(frag_replay *replay, uint64_t until, frag_error *error)
 {
     const frag_replay_options *options = &replay->options;
     uint64_t end = until < replay->end ? until : replay->end;
@@ -643,6 +664,14 @@ bool frag_replay_advance(frag_replay *replay, uint64_t until, frag_error *error)
     if (replay->now == first && frag_is_cancelled(options->context))
         replay->result.is_interrupted = true;
     return true;
+}
+
+bool frag_replay_advance(frag_replay *replay, uint64_t until, frag_error *error)
+{
+    const char *before = frag_replay_blame(replay);
+    bool ok = advance(replay, until, error);
+    frag_assert_blame(before);
+    return ok;
 }
 
 void frag_replay_finish(frag_replay *replay, frag_replay_result *result)

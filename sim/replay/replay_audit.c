@@ -238,5 +238,5 @@ bool frag_audit_run(const frag_replay *replay, frag_error *error)
     return find_broken(replay, &found) ||
            frag_fail(error, FRAG_E_INPUT,
                      "--check after event %llu: the policy %s breaks its contract: %s",
-                     (unsigned long long)last_event(replay), replay->ops->name, found.sentence);
+                     (unsigned long long)last_event(replay), replay->named, found.sentence);
 }

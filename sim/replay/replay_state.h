@@ -107,7 +107,15 @@ struct frag_replay {
     frag_replay_result result;
     frag_replay_options options;
     char oom_message[FRAG_OOM_MESSAGE_BYTES]; /* of the last OOM, where notes are taken */
+    char named[256];                          /* the policy, and of which shared object */
+    bool is_foreign;                          /* it is of one */
 };
+
+/* Around what calls the policy: an assertion that fails there blames one that is not ours. */
+static inline const char *frag_replay_blame(const frag_replay *replay)
+{
+    return frag_assert_blame(replay->is_foreign ? replay->named : NULL);
+}
 
 /* The number of the event being replayed. */
 static inline uint64_t frag_replay_event(const frag_replay *replay)

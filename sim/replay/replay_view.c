@@ -51,13 +51,15 @@ void frag_replay_walk(const frag_replay *replay, frag_layout_visitor *visit, voi
     for (uint32_t i = 0; i < slot_count; i++)
         if (frag_slot_is_held(replay, i))
             state.slot_of[replay->slots[i].handle] = i;
-    replay->ops->walk(replay->policy, visit_span, &state);
+    frag_replay_walk_spans(replay, visit_span, &state);
     frag_free(state.slot_of);
 }
 
 void frag_replay_walk_spans(const frag_replay *replay, frag_span_visitor *visit, void *context)
 {
+    const char *before = frag_replay_blame(replay);
     replay->ops->walk(replay->policy, visit, context);
+    frag_assert_blame(before);
 }
 
 typedef struct decomposition_walk {

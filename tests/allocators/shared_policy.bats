@@ -87,7 +87,7 @@ breaks() {
     run -3 --separate-stderr ./fraglab run "$RECORDING" --policy "$X" --check 1
     [ -z "$output" ]
     echo "$stderr"
-    [[ "$stderr" =~ ": --check after event "[0-9]+": the policy my-policy breaks its contract: "$sentence ]]
+    [[ "$stderr" =~ ": --check after event "[0-9]+": the policy my-policy of $X breaks its contract: "$sentence ]]
 }
 
 @test "--check finds blocks that are not as granted, too small, in one place or of one handle" {
@@ -102,6 +102,23 @@ breaks() {
     breaks "blocks and holes do not fill their segment" '/span.handle = id;/s/^/span.bytes -= at->state == SEGMENT_CACHED ? 8 : 0;/'
     breaks "the layout holds [0-9]+ bytes; the device gave [0-9]+" 's/at->state == SEGMENT_UNUSED)/at->state != SEGMENT_GRANTED)/'
     breaks "its own check fails, and does not say why" 's/^    uint32_t listed = 0;/return false;&/'
+}
+
+# ends SED...: the example, changed so, ends in an assertion, which says whose mistake it is.
+ends() {
+    sed "$@" examples/my_policy.c >"$BATS_TEST_TMPDIR/broken.c"
+    build "$BATS_TEST_TMPDIR/broken.c" "$X" -I.
+    run -134 --separate-stderr ./fraglab run "$RECORDING" --policy "$X"
+    echo "$stderr"
+    [[ "$stderr" == *"fraglab: the policy my-policy of $X breaks its contract, as seen at "*".c:"*"' does not hold;"* ]]
+    [[ "$stderr" != *"please report"* ]]
+}
+
+@test "an assertion that fails in a run of it blames it, not fraglab" {
+    ends 's/span.handle = id;/span.handle = id + 7;/'
+    ends 's/^    return sizeof(frag_policy) + .*;/    (void)record_max(limits); return 64;/'
+    ends 's/^    at->state = SEGMENT_CACHED;/&(void)frag_device_free(policy->device, at->address + 512, at->bytes);/'
+    ends 's/FRAG_ASSERT(at->state == SEGMENT_GRANTED)/FRAG_ASSERT(at->state == SEGMENT_CACHED)/'
 }
 
 @test "a policy that is not created is told of by its name, whatever runs it" {

@@ -521,12 +521,8 @@ static void what_a_policy_finds_out_about_itself_ends_the_run(void **state)
                            &options, &result, &error);
         assert_int_equal(ok, every == 0 || every == 3);
         if (!ok) {
-            char expected[128];
-            snprintf(expected, sizeof expected,
-                     "--check after event %llu: the policy greedy breaks its contract: "
-                     "two blocks overlap",
-                     (unsigned long long)every - 1);
-            assert_string_equal(error.sentence, expected);
+            assert_non_null(strstr(error.sentence, "contract: two blocks overlap"));
+            assert_int_equal(atoi(error.sentence + strlen("--check after event ")), every - 1);
         }
         frag_recording_destroy(&recording);
     }
