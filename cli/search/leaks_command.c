@@ -51,7 +51,16 @@ static void add_rate(frag_text *text, double bytes)
         frag_text_add(text, "%.2f B", bytes);
 }
 
-static void add_leak(frag_text_table *table, const frag_leak *leak)
+/* A step from 0, and its mark where that has another number. */
+static void add_step(frag_text *text, const frag_steps *steps, uint64_t step)
+{
+    const char *mark = frag_steps_mark(steps, step);
+    frag_text_add(text, "%" PRIu64, step + 1);
+    if (mark != NULL)
+        frag_text_add(text, " ('%s')", mark);
+}
+
+static void add_leak(frag_text_table *table, const frag_steps *steps, const frag_leak *leak)
 {
     const frag_use_name *name = leak->name;
     frag_text *text = frag_text_table_cell(table);
@@ -65,7 +74,7 @@ static void add_leak(frag_text_table *table, const frag_leak *leak)
     add_rate(frag_text_table_cell(table), leak->bytes_per_step);
     frag_text_add(frag_text_table_cell(table), "%.3g", leak->blocks_per_step);
     frag_text_table_add(table, FRAG_BYTES(leak->end_bytes));
-    frag_text_add(frag_text_table_cell(table), "%" PRIu64, leak->first_step + 1);
+    add_step(frag_text_table_cell(table), steps, leak->first_step);
     frag_text_table_add(table, leak->is_sure ? "sure" : "likely");
     frag_text_table_add(table, frag_leak_kind_name(leak->kind));
 }
@@ -89,7 +98,7 @@ static void print_leaks(FILE *stream, const frag_leaks *leaks)
     frag_text_table table = {.columns = sizeof titles / sizeof *titles, .is_last_text = true};
     frag_text_table_add_line(&table, titles);
     for (size_t i = 0; i < leaks->count && i < ROWS_SHOWN; i++)
-        add_leak(&table, &leaks->leaks[i]);
+        add_leak(&table, &leaks->steps, &leaks->leaks[i]);
     fputc('\n', stream);
     frag_text_table_print(&table, false, stream);
     if (leaks->count > ROWS_SHOWN)
@@ -104,10 +113,13 @@ static void print_lookalikes(FILE *stream, const frag_leaks *leaks)
         fprintf(stream, "\nno leaks:\n");
     for (size_t i = 0; i < leaks->lookalike_count && i < LOOKALIKES_SHOWN; i++) {
         const frag_leak_lookalike *at = &leaks->lookalikes[i];
-        fprintf(stream, "  %s%s%s: %s, %s %" PRIu64 "\n", at->name->caller,
+        frag_text step = {0};
+        add_step(&step, &leaks->steps, at->step);
+        fprintf(stream, "  %s%s%s: %s, %s %s\n", at->name->caller,
                 at->name->inner[0] != '\0' ? ", " : "", at->name->inner, FRAG_BYTES(at->bytes),
                 at->levels_off ? "levels off; its last rise is in step" : "once, in step",
-                at->step + 1);
+                step.bytes);
+        frag_text_destroy(&step);
     }
     if (leaks->lookalike_count > LOOKALIKES_SHOWN)
         fprintf(stream, "  and %zu more\n", leaks->lookalike_count - LOOKALIKES_SHOWN);

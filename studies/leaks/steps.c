@@ -78,6 +78,68 @@ static const mark_name *choose_mark(const mark_names *names, const char *wanted,
     return best;
 }
 
+/* Fills spans with the events at which marks of that name begin and end, in turn. Returns their
+ * number; 0: they are not in turn. */
+static size_t list_spans(const frag_trace *trace, const mark_names *names, const mark_name *chosen,
+                         uint64_t *spans)
+{
+    size_t count = 0;
+    for (uint64_t i = 0; i < trace->event_count; i++) {
+        const frag_event *event = &trace->events[i];
+        uint32_t name = event->op == FRAG_OP_MARK ? names->of_string[event->slot] : 0;
+        if (name == 0 || &names->items[name - 1] != chosen)
+            continue;
+        if (is_begin(event) != (count % 2 == 0))
+            return 0;
+        spans[count++] = i;
+    }
+    return count;
+}
+
+static bool has_demand(const frag_trace *trace, uint64_t first, uint64_t end)
+{
+    while (first < end && trace->events[first].op != FRAG_OP_ALLOC &&
+           trace->events[first].op != FRAG_OP_FREE)
+        first++;
+    return first < end;
+}
+
+/* Where the last step ends, if its mark does, and all the marks before hold whole steps: nothing is
+ * requested or freed between one and the next. 0: that is not known. */
+static uint64_t find_last_end(const frag_trace *trace, const mark_names *names,
+                              const mark_name *chosen)
+{
+    uint64_t *spans = frag_alloc(2 * (size_t)chosen->count + 1, sizeof *spans);
+    size_t count = list_spans(trace, names, chosen, spans);
+    bool is_known = count > 0 && count == 2 * chosen->count;
+    for (size_t i = 2; is_known && i < count; i += 2)
+        is_known = !has_demand(trace, spans[i - 1] + 1, spans[i]);
+    uint64_t end = is_known ? spans[count - 1] + 1 : 0;
+    frag_free(spans);
+    return end;
+}
+
+static void keep_marks(const frag_recording *recording, const frag_trace *trace,
+                       const mark_names *names, const mark_name *chosen, frag_steps *steps)
+{
+    size_t most = (size_t)chosen->count + 1;
+    uint64_t last_end = find_last_end(trace, names, chosen);
+    steps->by = FRAG_STEPS_BY_MARKS;
+    steps->name = frag_copy_text(chosen->name);
+    steps->begin = frag_alloc(most, sizeof *steps->begin);
+    steps->marks = frag_alloc(most, sizeof *steps->marks);
+    for (uint64_t i = 0; i < trace->event_count; i++) {
+        const frag_event *event = &trace->events[i];
+        if (!is_begin(event) || &names->items[names->of_string[event->slot] - 1] != chosen)
+            continue;
+        steps->marks[steps->count] = frag_strings_get(&recording->strings, event->slot);
+        steps->begin[steps->count++] = i;
+    }
+    steps->has_ended = last_end > 0;
+    if (steps->has_ended)
+        steps->begin[steps->count++] = last_end;
+}
+
 static bool find_marks(const frag_recording *recording, const frag_trace *trace, const char *mark,
                        size_t least, frag_steps *steps, frag_error *error)
 {
@@ -93,15 +155,8 @@ static bool find_marks(const frag_recording *recording, const frag_trace *trace,
                   "there are %" PRIu64 " marks '%s'; expected %d or more ('fraglab trace info' "
                   "lists them)",
                   chosen != NULL ? chosen->count : 0, mark, FRAG_STEPS_MIN);
-    if (ok) {
-        steps->by = FRAG_STEPS_BY_MARKS;
-        steps->name = frag_copy_text(chosen->name);
-        steps->begin = frag_alloc((size_t)chosen->count + 1, sizeof *steps->begin);
-        for (uint64_t i = 0; i < trace->event_count; i++)
-            if (is_begin(&trace->events[i]) &&
-                &names.items[names.of_string[trace->events[i].slot] - 1] == chosen)
-                steps->begin[steps->count++] = i;
-    }
+    if (ok)
+        keep_marks(recording, trace, &names, chosen, steps);
     for (size_t i = 0; i < names.count; i++)
         frag_free(names.items[i].name);
     frag_free(names.items);
@@ -353,9 +408,24 @@ bool frag_steps_find_few(const frag_recording *recording, const frag_trace *trac
     return true;
 }
 
+const char *frag_steps_mark(const frag_steps *steps, uint64_t step)
+{
+    const char *mark = steps->marks != NULL && step <= steps->count ? steps->marks[step] : NULL;
+    bool has_number = false;
+    for (const char *at = mark; at != NULL && *at != '\0';) {
+        size_t digits = strspn(at, "0123456789");
+        if (digits > 0 && strtoull(at, NULL, 10) == step + 1)
+            return NULL;
+        has_number = has_number || digits > 0;
+        at += digits > 0 ? digits : 1;
+    }
+    return has_number ? mark : NULL;
+}
+
 void frag_steps_destroy(frag_steps *steps)
 {
     frag_free(steps->name);
+    frag_free(steps->marks);
     frag_free(steps->begin);
     *steps = (frag_steps){.by = FRAG_STEPS_BY_PARTS};
 }

@@ -21,6 +21,8 @@ typedef struct frag_steps {
     uint64_t *begin; /* the event at which each step begins, count + 1: the last is where the last
                         whole step ends */
     size_t count;    /* of whole steps */
+    bool has_ended;  /* a mark ends the last whole step; otherwise another one begins there */
+    const char **marks; /* of each step, in the recording; NULL: steps are not by marks */
 } frag_steps;
 
 /* mark: the name of the marks at which steps begin ("step", or "step #" for "step 1", "step 2");
@@ -33,6 +35,9 @@ bool frag_steps_find(const frag_recording *recording, const frag_trace *trace,
  * a recording of three steps, and there are no parts. false: no steps are found. */
 bool frag_steps_find_few(const frag_recording *recording, const frag_trace *trace,
                          const frag_use_groups *groups, frag_steps *steps);
+/* The mark of a step (from 0), where it has another number than the step, which is counted from 1.
+ * NULL: it says nothing more. */
+const char *frag_steps_mark(const frag_steps *steps, uint64_t step);
 void frag_steps_destroy(frag_steps *steps);
 
 #endif

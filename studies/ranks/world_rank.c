@@ -95,10 +95,12 @@ static bool try_all(const frag_world_options *options, const frag_recording *rec
     return true;
 }
 
+/* What comes after the last step is told as of it, where its mark says that it has ended. */
 static uint64_t step_of(const frag_steps *steps, uint64_t event)
 {
     uint64_t step = 0;
-    while (step <= steps->count && steps->begin[step] <= event)
+    uint64_t last = steps->count + (steps->has_ended ? 0 : 1);
+    while (step < last && steps->begin[step] <= event)
         step++;
     return step;
 }

@@ -77,6 +77,43 @@ static void marks_of_one_name_but_for_numbers_are_steps(void **state)
     expect_marks("a", 5, "step", 6, "b", "");
 }
 
+/* Steps with ends of their marks; between two of them comes what is told. */
+static void expect_ends(const char *between, const char *behind, const char *expected)
+{
+    frag_text text = {0};
+    for (unsigned i = 0; i < 5; i++)
+        frag_text_add(&text, "mark \"step %u\" begin\nalloc %u 512\nmark \"step %u\" end\n%s", i, i,
+                      i, i < 4 ? between : behind);
+    assert_string_equal(steps_of(&text, NULL), expected);
+    frag_text_destroy(&text);
+}
+
+static void the_last_step_is_whole_where_marks_hold_whole_steps(void **state)
+{
+    (void)state;
+    expect_ends("", "", "0 step # 5: 0 3 6 9 12 15");
+    expect_ends("sync\n", "", "0 step # 5: 0 4 8 12 16 19");
+    expect_ends("", "alloc 9 1024\nfree 9\n", "0 step # 5: 0 3 6 9 12 15");
+    /* They may hold but a part of each. */
+    expect_ends("alloc 9 1024\nfree 9\n", "", "0 step # 4: 0 5 10 15 20");
+    expect_ends("", "mark \"step 5\" begin\n", "0 step # 5: 0 3 6 9 12 15");
+    expect_ends("mark \"step 0\" end\n", "", "0 step # 4: 0 4 8 12 16");
+}
+
+static void a_step_is_told_by_its_mark_where_numbers_differ(void **state)
+{
+    (void)state;
+    const char *marks[] = {"step 0 of 2", "step 2 of 9", "step", "step 4 of 5"};
+    frag_steps steps = {.marks = marks, .count = 3};
+    assert_string_equal(frag_steps_mark(&steps, 0), "step 0 of 2");
+    assert_null(frag_steps_mark(&steps, 1));
+    assert_null(frag_steps_mark(&steps, 2));
+    assert_null(frag_steps_mark(&steps, 3));
+    assert_null(frag_steps_mark(&steps, 4));
+    steps.marks = NULL;
+    assert_null(frag_steps_mark(&steps, 0));
+}
+
 /* A request with a size of its own begins each of the steps, in which others live for a while. */
 static void expect_repeats(unsigned steps, unsigned inner, unsigned behind, const char *expected)
 {
@@ -172,6 +209,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(marks_of_one_name_but_for_numbers_are_steps),
+        cmocka_unit_test(the_last_step_is_whole_where_marks_hold_whole_steps),
+        cmocka_unit_test(a_step_is_told_by_its_mark_where_numbers_differ),
         cmocka_unit_test(a_request_that_comes_again_begins_steps),
         cmocka_unit_test(steps_begin_where_little_is_live),
         cmocka_unit_test(parts_need_ten_requests_each),

@@ -117,6 +117,16 @@ print(json.dumps(value))' "$1" "$2"; }
     [ "$(field "$output" leaks.0.first_step)" = 17 ]
 }
 
+@test "a step that its mark ends is whole, and steps are told by their marks" {
+    awk 'BEGIN { print "# fraglab trace 2"; for (step = 0; step < 10; step++)
+        printf "mark \"step %d\" begin\nalloc %d 52428800\nalloc 99 1048576\nfree 99\nmark \"step %d\" end\n", step, step, step }' >"$trace"
+    run ./fraglab leaks "$trace"
+    echo "$output"
+    [ "$status" -eq 1 ]
+    [ "${lines[0]}" = "10 steps, by the marks 'step #'" ]
+    [[ "$output" == *" 450.00 MiB   2 ('step 1') "* ]]
+}
+
 @test "what rises once, fills or comes and goes is none, and is listed apart" {
     for kind in plain once fills ring; do
         loop "$kind" 30 marks
