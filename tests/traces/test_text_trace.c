@@ -8,6 +8,7 @@
 
 #include "base/memory.h"
 #include "tests/support/sample_recording.h"
+#include "tests/support/text_recording.h"
 #include "traces/fgt/fgt.h"
 #include "traces/text/text_trace.h"
 
@@ -195,6 +196,16 @@ static void refuses_mistakes_with_their_place(void **state)
         {"limit 0x1p-1 ratio\n", 2, 7},
         {"limit 2 note=\" ratio \" ratio\n", 2, 7},
         {"limit 0.5 ratio bytes=1\n", 2, 17},
+        {"alloc 0 9 stream=1 stream=2\n", 2, 20},
+        {"alloc 0 9 addr=1 time=1 addr=1\n", 2, 25},
+        {"alloc 0 9 time=1 time=1\n", 2, 18},
+        {"alloc 0 9 pool=1 pool=1\n", 2, 18},
+        {"alloc 0 9 site=0 site=0\n", 2, 18},
+        {"alloc 0 9 block=9 block=9 initial\n", 2, 19},
+        {"alloc 0 9 note=\"\" note=\"\"\n", 2, 19},
+        {"alloc 0 9\nfree 0 bytes=1 bytes=1\n", 3, 16},
+        {"oom 1 free=2 addr=3\n", 2, 14},
+        {"mark \"x\" end end\n", 2, 14},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         frag_recording recording;
@@ -209,6 +220,58 @@ static void refuses_mistakes_with_their_place(void **state)
         assert_int_equal(error.code, FRAG_E_INPUT);
         assert_string_equal(error.where, "dir/sample");
     }
+}
+
+/* Lines that say what cannot be, though each can be read, are read, and told. */
+static void expect_found(const char *lines, const char *kind, uint64_t count)
+{
+    frag_recording recording;
+    frag_findings findings;
+    char text[512];
+    snprintf(text, sizeof text, FRAG_TEXT_FIRST_LINE "\n%s", lines);
+    frag_test_load_well(text, &recording, &findings);
+    assert_int_equal(findings.count, count > 0 ? 1 : 0);
+    assert_int_equal(frag_test_found(&findings, kind), count);
+    frag_recording_destroy(&recording);
+}
+
+static void tells_of_lines_that_do_not_fit_together(void **state)
+{
+    (void)state;
+    static const char served[] = "address-served-again", given[] = "segment-given-again";
+    static const char pool[] = "pool-not-begun", capture[] = "capture-out-of-turn";
+    expect_found("alloc 0 5 addr=9\nalloc 1 5 addr=9\n", served, 1);
+    expect_found("alloc 0 5 addr=9\nfree 0\nalloc 1 5 addr=9\nfree 1\nalloc 0 5 addr=9\n", served,
+                 0);
+    /* Of two at one address the second is what is there. */
+    expect_found("alloc 0 5 addr=9\nalloc 1 5 addr=9\nfree 0\nalloc 0 5 addr=9\n", served, 2);
+    expect_found("alloc 0 5 addr=9\nalloc 1 5 addr=9\nfree 1\nalloc 1 5 addr=9\n", served, 1);
+    expect_found("alloc 0 5\nalloc 1 5\nalloc - 5 failed addr=9\nalloc 2 5 addr=9\n", served, 0);
+    expect_found("alloc 0 5 addr=9\ndevice 1\nalloc 0 5 addr=9\n", served, 0);
+    expect_found("segment_alloc 5 addr=9\nsegment_alloc 5 addr=9\n", given, 1);
+    expect_found("segment_alloc 5 addr=9\nsegment_free 5 addr=9\nsegment_alloc 5 addr=9\n", given,
+                 0);
+    expect_found("segment_alloc 5\nsegment_alloc 5\nalloc 0 5 addr=9\nsegment_alloc 9 addr=9\n",
+                 given, 0);
+    const char *end = "end-beyond-addresses";
+    expect_found("alloc 0 5 addr=0xfffffffffffffffb\n", end, 0);
+    expect_found("alloc 0 5 addr=0xfffffffffffffffc\nalloc - 5 failed addr=0xfffffffffffffffc\n",
+                 end, 1);
+    expect_found("alloc 0 1 block=5 initial addr=0xfffffffffffffffc\n", end, 1);
+    expect_found("segment_alloc 4194304 addr=0xfffffffffff00000\nsegment_free 4194304 "
+                 "addr=0xfffffffffff00000\n"
+                 "segment_map 4194304 addr=0xfffffffffff00000\nsegment_unmap 4194304 "
+                 "addr=0xfffffffffff00000\n",
+                 end, 4);
+    expect_found("oom 4194304 free=0xfffffffffff00000\nsegment_free 0 addr=0xffffffffffffffff\n",
+                 end, 0);
+    expect_found("pool_end 5\npool_release 5\n", pool, 2);
+    expect_found("pool_begin 5\npool_create 6\npool_end 5\npool_release 5\npool_release 6\n", pool,
+                 0);
+    expect_found("capture_end\n", capture, 1);
+    expect_found("capture_begin\ncapture_begin\ncapture_end\ncapture_end\n", capture, 2);
+    expect_found("capture_begin\ncapture_end\ncapture_begin\n", capture, 0);
+    expect_found("sync time=2\nsync time=1\nsync\nsync time=1\nsync time=2\n", "time-goes-back", 1);
 }
 
 /* What was found is named up to 40 characters. */
@@ -335,6 +398,7 @@ int main(void)
         cmocka_unit_test(keeps_every_digit_of_a_share),
         cmocka_unit_test(writes_no_more_than_has_to_be_said),
         cmocka_unit_test(refuses_mistakes_with_their_place),
+        cmocka_unit_test(tells_of_lines_that_do_not_fit_together),
         cmocka_unit_test(names_the_word_that_is_wrong),
         cmocka_unit_test(refuses_other_versions_and_formats),
         cmocka_unit_test(stands_any_damage),

@@ -9,6 +9,7 @@
 #include "traces/format_look.h"
 #include "traces/formats.h"
 #include "traces/text/text_trace.h"
+#include "traces/text/text_trace_notes.h"
 
 #define LINE_BYTES_MAX ((size_t)8 << 20)
 #define SLOT_SLACK 65536 /* as in frag_trace_check */
@@ -27,6 +28,10 @@ typedef struct line_cursor {
     size_t at;
     uint64_t number;
 } line_cursor;
+
+/* The attributes of a line so far, each of which comes once. */
+enum { SEEN_STREAM = 1, SEEN_ADDRESS = 2, SEEN_TIME = 4, SEEN_BLOCK = 8, SEEN_BYTES = 16 };
+enum { SEEN_POOL = 32, SEEN_NOTE = 64, SEEN_SITE = 128 };
 
 typedef struct text_reader {
     frag_input *input;
@@ -50,6 +55,7 @@ typedef struct text_reader {
     slot_record *slots;
     size_t slot_capacity;
     size_t slot_count;
+    frag_text_notes notes;
 } text_reader;
 
 /* ---- words */
@@ -265,6 +271,7 @@ static void begin_device(text_reader *reader, uint32_t device)
     reader->event_count = 0;
     reader->is_past_prologue = false;
     reader->slot_count = 0;
+    frag_text_notes_begin(&reader->notes, device);
 }
 
 static bool read_device(text_reader *reader)
@@ -393,51 +400,73 @@ static bool take_pool(text_reader *reader, uint32_t *pool)
     return true;
 }
 
-static bool take_attribute(text_reader *reader, const char *key, size_t length, size_t at,
-                           frag_build_event *event, bool *has_stream)
+static bool is_first(text_reader *reader, uint32_t *seen, uint32_t what, size_t at)
+{
+    bool is_again = (*seen & what) != 0;
+    *seen |= what;
+    return !is_again || fail_here(reader, at, "expected each attribute once");
+}
+
+static bool take_site(text_reader *reader, uint32_t *site)
 {
     uint64_t number = 0;
-    if (is_word(key, length, "stream=")) {
-        *has_stream = true;
+    size_t at = reader->line.at;
+    if (!take_number(reader, UINT32_MAX, "expected the number of a call site", &number))
+        return false;
+    if (number >= reader->recording->site_count)
+        return fail_here(reader, at,
+                         "expected the number of a call site defined above (the first is 1)");
+    *site = (uint32_t)number;
+    return true;
+}
+
+static bool take_flag(text_reader *reader, const char *word, size_t length, size_t at,
+                      frag_build_event *event)
+{
+    for (uint32_t flag = 1; flag < 256; flag *= 2) {
+        if (!is_word(word, length, frag_text_flag_name((uint8_t)flag)))
+            continue;
+        if ((event->flags & flag) != 0)
+            return fail_here(reader, at, "expected each word once");
+        event->flags |= (uint8_t)flag;
+        return (frag_op_flags(event->op) & flag) != 0 ||
+               fail_here(reader, at, "expected no such word with this op");
+    }
+    return fail_here(reader, at,
+                     "expected stream=, addr=, time=, site=, pool=, note=, block=, bytes= or a "
+                     "word such as initial or deferred");
+}
+
+static bool take_attribute(text_reader *reader, const char *key, size_t length, size_t at,
+                           frag_build_event *event, uint32_t *seen)
+{
+    if (is_word(key, length, "stream="))
         return (frag_op_has_stream(event->op) ||
                 fail_here(reader, at, "expected no stream with this op")) &&
-               take_stream(reader, event);
-    }
+               is_first(reader, seen, SEEN_STREAM, at) && take_stream(reader, event);
     if (is_word(key, length, "addr=") || is_word(key, length, "free="))
-        return take_number(reader, UINT64_MAX, "expected an address or bytes", &event->address);
+        return is_first(reader, seen, SEEN_ADDRESS, at) &&
+               take_number(reader, UINT64_MAX, "expected an address or bytes", &event->address);
     if (is_word(key, length, "time="))
-        return take_number(reader, UINT64_MAX, "expected nanoseconds", &event->time_ns);
+        return is_first(reader, seen, SEEN_TIME, at) &&
+               take_number(reader, UINT64_MAX, "expected nanoseconds", &event->time_ns);
     if (is_word(key, length, "block="))
-        return take_number(reader, UINT64_MAX, "expected bytes", &event->block_bytes);
+        return is_first(reader, seen, SEEN_BLOCK, at) &&
+               take_number(reader, UINT64_MAX, "expected bytes", &event->block_bytes);
     if (is_word(key, length, "bytes=")) {
         frag_text_shape shape = frag_text_shape_of(event->op);
         if (shape == FRAG_TEXT_BYTES || shape == FRAG_TEXT_SLOT_BYTES || shape == FRAG_TEXT_LIMIT)
             return fail_here(reader, at, "expected the bytes right after the op, and once");
-        return take_number(reader, UINT64_MAX, "expected bytes", &event->bytes);
+        return is_first(reader, seen, SEEN_BYTES, at) &&
+               take_number(reader, UINT64_MAX, "expected bytes", &event->bytes);
     }
     if (is_word(key, length, "pool="))
-        return take_pool(reader, &event->pool);
+        return is_first(reader, seen, SEEN_POOL, at) && take_pool(reader, &event->pool);
     if (is_word(key, length, "note="))
-        return take_string(reader, &event->note);
-    if (is_word(key, length, "site=")) {
-        size_t value_at = reader->line.at;
-        if (!take_number(reader, UINT32_MAX, "expected the number of a call site", &number))
-            return false;
-        if (number >= reader->recording->site_count)
-            return fail_here(reader, value_at,
-                             "expected the number of a call site defined above (the first is 1)");
-        event->site = (uint32_t)number;
-        return true;
-    }
-    for (uint32_t flag = 1; flag < 256; flag *= 2)
-        if (is_word(key, length, frag_text_flag_name((uint8_t)flag))) {
-            event->flags |= (uint8_t)flag;
-            return (frag_op_flags(event->op) & flag) != 0 ||
-                   fail_here(reader, at, "expected no such word with this op");
-        }
-    return fail_here(reader, at,
-                     "expected stream=, addr=, time=, site=, pool=, note=, block=, bytes= or a "
-                     "word such as initial or deferred");
+        return is_first(reader, seen, SEEN_NOTE, at) && take_string(reader, &event->note);
+    if (is_word(key, length, "site="))
+        return is_first(reader, seen, SEEN_SITE, at) && take_site(reader, &event->site);
+    return take_flag(reader, key, length, at, event);
 }
 
 static bool take_slot(text_reader *reader, frag_build_event *event)
@@ -573,7 +602,7 @@ static bool read_event(text_reader *reader, frag_op op)
     event.is_stream_all = op == FRAG_OP_SYNC || op == FRAG_OP_POOL_BEGIN;
     if (reader->has_streams && reader->stream_count > 0)
         event.stream = reader->streams[0];
-    bool has_stream = false;
+    uint32_t seen = 0;
     skip_blanks(&reader->line);
     size_t shape_at = reader->line.at;
     if (!take_shape(reader, &event))
@@ -582,7 +611,7 @@ static bool read_event(text_reader *reader, frag_op op)
         const char *key = NULL;
         size_t at = reader->line.at;
         size_t length = take_word(&reader->line, &key);
-        if (!take_attribute(reader, key, length, at, &event, &has_stream))
+        if (!take_attribute(reader, key, length, at, &event, &seen))
             return false;
     }
     if (op == FRAG_OP_LIMIT && !take_limit(reader, shape_at, &event))
@@ -594,7 +623,8 @@ static bool read_event(text_reader *reader, frag_op op)
     if (is_initial && reader->is_past_prologue)
         return fail_here(reader, 0, "expected all initial events before any other");
     reader->is_past_prologue = !is_initial;
-    keep_slot(reader, &event, has_stream);
+    keep_slot(reader, &event, (seen & SEEN_STREAM) != 0);
+    frag_text_notes_take(&reader->notes, &event, reader->line.number);
     frag_builder_add(reader->builder, &event);
     reader->event_count++;
     return true;
@@ -701,14 +731,18 @@ static bool read_text(frag_input *input, const frag_load_options *options,
     /* Everything is read, so that the digest is that of the file; the caller drops what it does not
      * want. */
     (void)options;
-    (void)findings;
     *recording = (frag_recording){0};
-    text_reader reader = {.input = input, .recording = recording, .error = error, .pool_count = 1};
+    text_reader reader = {.input = input,
+                          .recording = recording,
+                          .error = error,
+                          .pool_count = 1,
+                          .notes.findings = findings};
     reader.builder = frag_builder_create(recording);
     bool ok = frag_builder_end(reader.builder, read_lines(&reader), input, error);
     frag_text_destroy(&reader.string);
     frag_free(reader.streams);
     frag_free(reader.slots);
+    frag_text_notes_destroy(&reader.notes);
     return ok || frag_error_in(error, frag_input_name(input));
 }
 
