@@ -256,6 +256,22 @@ bool frag_inputs_places(const frag_arguments *arguments, bool uses_stdout, frag_
     return true;
 }
 
+bool frag_inputs_beside(const frag_arguments *arguments, const char *path, const char *writes,
+                        frag_error *error)
+{
+    if (!frag_inputs_spare(arguments, path, error))
+        return false;
+    const frag_command_option *option = frag_arguments_command(arguments)->options;
+    for (; option->name != NULL; option++) {
+        const char *place = place_of(arguments, option, false);
+        if (place != NULL && is_same_place(place, path))
+            return frag_fail(error, FRAG_E_USAGE,
+                             "the %s and the %s cannot both go to %s; name a file for one", writes,
+                             option->writes, path);
+    }
+    return true;
+}
+
 frag_output *frag_inputs_output(const frag_arguments *arguments, frag_error *error)
 {
     const char *path = frag_arguments_value(arguments, "output");

@@ -54,6 +54,10 @@ bool frag_inputs_format(const frag_arguments *arguments, frag_trace_format *form
  * of an option that names a file to read. With -f or without. */
 bool frag_inputs_spare_one(const char *input, const char *path, frag_error *error);
 bool frag_inputs_spare(const frag_arguments *arguments, const char *path, frag_error *error);
+/* For a file that no option names, as it comes beside another: false when it is an input, or where
+ * another output goes. writes: what is written there. */
+bool frag_inputs_beside(const frag_arguments *arguments, const char *path, const char *writes,
+                        frag_error *error);
 
 /* Of the options of the command that name files to write: false when one of them is an input, or
  * two go to one place, where they would be mixed or the last take the place of the other.

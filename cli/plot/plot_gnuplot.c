@@ -111,7 +111,8 @@ static FILE *open_picture(void *user, frag_plot *plot, frag_error *error)
         }
         frag_text path = {0};
         frag_text_add(&path, "%s" FRAG_PLOT_PICTURE_ENDING, name);
-        drawing->kept_picture = frag_output_open(path.bytes, may_overwrite, error);
+        if (frag_inputs_beside(drawing->arguments, path.bytes, "picture of the script", error))
+            drawing->kept_picture = frag_output_open(path.bytes, may_overwrite, error);
         frag_text_destroy(&path);
         if (drawing->kept_picture == NULL)
             return NULL;

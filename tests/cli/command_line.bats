@@ -309,6 +309,11 @@ fails() {
     refuses "$both" plot timeline mine.trace -o same --format svg --data same
     refuses "$both" plot timeline mine.trace -o same --format svg --script same
     refuses "$both" dryrun -o same --report same -- python3 train.py
+    # A picture beside a script is named by no option.
+    cp mine.trace s.gp.rgb
+    md5sum s.gp.rgb >>sums
+    refuses "$lost" plot map s.gp.rgb -f --script s.gp
+    refuses "cannot both go to s.gp.rgb; name a file for one" plot map mine.trace -f --script s.gp --format svg -o s.gp.rgb
     refuses "cannot both go to stdout" plot timeline mine.trace --format svg --data -
     [ ! -e same ]
 }
