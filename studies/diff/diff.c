@@ -25,19 +25,7 @@ static bool find_range(frag_diff_side *side, frag_error *error)
 
 /* ---- what each side holds */
 
-static void collect(frag_diff_side *side, frag_use_grouping grouping)
-{
-    frag_site_uses_collect(side->source.recording, side->source.trace, grouping, side->range,
-                           &side->uses);
-    for (size_t i = 0; i < side->uses.count; i++) {
-        side->requested_bytes += side->uses.items[i].live_bytes;
-        side->request_count += side->uses.items[i].request_count;
-    }
-}
-
-/* ---- where the requests part */
-
-/* The next request from *event on in the side's range; FRAG_UNLIMITED: there is none. */
+/* The next request from event on in the side's range; FRAG_UNLIMITED: there is none. */
 static uint64_t next_request(const frag_diff_side *side, uint64_t event)
 {
     const frag_trace *trace = side->source.trace;
@@ -47,6 +35,19 @@ static uint64_t next_request(const frag_diff_side *side, uint64_t event)
             return event;
     return FRAG_UNLIMITED;
 }
+
+static void collect(frag_diff_side *side, frag_use_grouping grouping)
+{
+    frag_site_uses_collect(side->source.recording, side->source.trace, grouping, side->range,
+                           &side->uses);
+    for (size_t i = 0; i < side->uses.count; i++)
+        side->requested_bytes += side->uses.items[i].live_bytes;
+    for (uint64_t event = next_request(side, side->range.first); event != FRAG_UNLIMITED;
+         event = next_request(side, event + 1))
+        side->request_count++;
+}
+
+/* ---- where the requests part */
 
 static bool is_same_request(const frag_diff *diff, const uint64_t events[2])
 {

@@ -30,7 +30,7 @@ typedef struct frag_diff_side {
     frag_diff_source source;
     frag_use_range range;
     uint64_t requested_bytes; /* live at the moment of the range */
-    uint64_t request_count;   /* in the range */
+    uint64_t request_count;   /* in the range, those that failed too */
     frag_site_uses uses;
     char *policy;        /* what it was replayed with; NULL: nothing */
     frag_run_result run; /* of the whole trace */

@@ -313,3 +313,12 @@ trace() {
     [[ "$output" == *"'sleep'"* ]]
     [[ "$output" != *"has no marks"* ]]
 }
+
+@test "requests that failed are counted alike above and below, as by trace info" {
+    printf '# fraglab trace 2\nalloc 0 512\nalloc - 4096 failed\nalloc 1 1\n' >"$out/failed.txt"
+    run ./fraglab diff "$out/failed.txt" "$out/failed.txt"
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"requests "*" 3 "*" 3 "* ]]
+    [[ "$output" == *"all requests are equal one by one, in size and stream: 3"* ]]
+}
