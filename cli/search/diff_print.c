@@ -124,8 +124,9 @@ static void print_request(FILE *stream, const frag_diff *diff, size_t side)
         return;
     }
     uint32_t frame = trace->sites != NULL ? frag_site_frame(recording, trace->sites[event]) : 0;
-    fprintf(stream, "  %-6s  event %s, %s bytes", side_names[side], FRAG_COUNT(event),
-            FRAG_COUNT(trace->events[event].bytes));
+    uint64_t bytes = trace->events[event].bytes;
+    fprintf(stream, "  %-6s  event %s, %s byte%s", side_names[side], FRAG_COUNT(event),
+            FRAG_COUNT(bytes), bytes == 1 ? "" : "s");
     if (frame != 0) {
         frag_text site = {0};
         frag_frame_text(recording, frame - 1, 80, &site);

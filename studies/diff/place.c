@@ -73,8 +73,9 @@ static bool find_nth_mark(const frag_place_source *source, const char *text, fra
             range->end = i;
     }
     if (seen < wanted)
-        frag_fail(error, FRAG_E_USAGE, "there are %" PRIu64 " marks '%.*s', and no %s", seen,
-                  (int)(open - text), text, open);
+        frag_fail(error, FRAG_E_USAGE, "there %s %" PRIu64 " mark%s '%.*s', and no %s",
+                  seen == 1 ? "is" : "are", seen, seen == 1 ? "" : "s", (int)(open - text), text,
+                  open);
     return true;
 }
 

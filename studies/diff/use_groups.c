@@ -218,8 +218,8 @@ static void group_sizes(frag_use_groups *groups)
     groups->of_size = frag_alloc(groups->count, sizeof *groups->of_size);
     for (size_t i = 0; i < groups->count; i++) {
         frag_text name = {0};
-        frag_text_add(&name, "blocks of %s (%s bytes)", FRAG_BYTES(groups->sizes[i]),
-                      FRAG_COUNT(groups->sizes[i]));
+        frag_text_add(&name, "blocks of %s (%s byte%s)", FRAG_BYTES(groups->sizes[i]),
+                      FRAG_COUNT(groups->sizes[i]), groups->sizes[i] == 1 ? "" : "s");
         groups->names[i] = (frag_use_name){name.bytes, frag_copy_text(""), (uint32_t)i, true};
     }
     qsort(groups->names, groups->count, sizeof *groups->names, compare_names);

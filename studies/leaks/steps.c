@@ -150,11 +150,12 @@ static bool find_marks(const frag_recording *recording, const frag_trace *trace,
     char *wanted = mark != NULL ? without_numbers(mark) : NULL;
     const mark_name *chosen = choose_mark(&names, wanted, least);
     bool ok = chosen != NULL && (mark == NULL || chosen->count >= least);
+    uint64_t count = chosen != NULL ? chosen->count : 0;
     if (mark != NULL && !ok)
         frag_fail(error, FRAG_E_USAGE,
-                  "there are %" PRIu64 " marks '%s'; expected %d or more ('fraglab trace info' "
+                  "there %s %" PRIu64 " mark%s '%s'; expected %d or more ('fraglab trace info' "
                   "lists them)",
-                  chosen != NULL ? chosen->count : 0, mark, FRAG_STEPS_MIN);
+                  count == 1 ? "is" : "are", count, count == 1 ? "" : "s", mark, FRAG_STEPS_MIN);
     if (ok)
         keep_marks(recording, trace, &names, chosen, steps);
     for (size_t i = 0; i < names.count; i++)
@@ -367,9 +368,10 @@ static bool make_parts(const frag_trace *trace, const frag_use_groups *groups, f
     uint64_t first = frag_trace_start(trace);
     uint64_t count = trace->event_count - first;
     if (trace->stats.request_count < 10 * FRAG_STEPS_PARTS)
-        return frag_fail(error, FRAG_E_INPUT,
-                         "%" PRIu64 " requests without marks are too few to find steps in",
-                         trace->stats.request_count);
+        return frag_fail(
+            error, FRAG_E_INPUT, "%" PRIu64 " %s without marks %s too few to find steps in",
+            trace->stats.request_count, trace->stats.request_count == 1 ? "request" : "requests",
+            trace->stats.request_count == 1 ? "is" : "are");
     if (!is_going_round(trace, first) || !is_of_one_kind(trace, groups, first))
         return frag_fail(error, FRAG_E_INPUT,
                          "no steps were found: there are not %d marks or repetitions, and the "

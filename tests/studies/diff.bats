@@ -321,4 +321,9 @@ trace() {
     [ "$status" -eq 0 ]
     [[ "$output" == *"requests "*" 3 "*" 3 "* ]]
     [[ "$output" == *"all requests are equal one by one, in size and stream: 3"* ]]
+    printf '# fraglab trace 2\nalloc 0 512\nalloc 1 3\n' >"$out/other.txt"
+    run ./fraglab diff "$out/other.txt" "$out/failed.txt"
+    echo "$output"
+    [[ "$output" == *"event 1, 3 bytes"*"event 1, 4,096 bytes"* ]]
+    [[ "$output" == *"blocks of 1 B (1 byte) "* ]]
 }

@@ -191,6 +191,9 @@ END
     run ./fraglab leaks "$trace"
     [ "$status" -eq 3 ]
     [[ "$output" == *"too few to find steps in"* ]]
+    printf '# fraglab trace 2\nalloc 0 1\n' >"$trace"
+    run ./fraglab leaks "$trace"
+    [[ "$output" == *": 1 request without marks is too few to find steps in" ]]
     # A model that is loaded is no leak.
     { echo "# fraglab trace 2"; for i in $(seq 0 199); do echo "alloc $i $((1000000 + i))"; done; } >"$trace"
     run ./fraglab leaks "$trace"

@@ -50,7 +50,7 @@ static void places_are_found_or_refused(void **state)
         {"step[2]", NULL, 6, 10, 7},
         {"step[3]", "there are 2 marks 'step', and no [3]", 0, 0, 0},
         {"steps[1]", NULL, 3, 10, 4},
-        {"steps[2]", "there are 1 marks 'steps', and no [2]", 0, 0, 0},
+        {"steps[2]", "there is 1 mark 'steps', and no [2]", 0, 0, 0},
         {"step[0]", "", 0, 0, 0},
         {"[1]", "", 0, 0, 0},
         {"ste[1]", "there are 0 marks 'ste', and no [1]", 0, 0, 0},
