@@ -38,6 +38,9 @@ static bool is_like(uint32_t format, bool has_magic, const unsigned char *bytes,
 
 bool frag_trace_format_detect(const unsigned char *bytes, size_t count, frag_trace_format *format)
 {
+    size_t mark = frag_look_mark_bytes(bytes, count);
+    bytes += mark;
+    count -= mark;
     for (uint32_t i = 0; i < 2 * FRAG_FORMAT_COUNT; i++)
         if (is_like(i % FRAG_FORMAT_COUNT, i < FRAG_FORMAT_COUNT, bytes, count)) {
             *format = (frag_trace_format)(i % FRAG_FORMAT_COUNT);
@@ -46,13 +49,18 @@ bool frag_trace_format_detect(const unsigned char *bytes, size_t count, frag_tra
     return false;
 }
 
-/* "[2026-01-02 12:00:00]" begins a log. */
-static bool is_json(const unsigned char *bytes, size_t count)
+/* Of compressed files whose codec is not read: its name. NULL: it is none of them. */
+static const char *foreign_codec(const unsigned char *bytes, size_t count)
 {
-    size_t first = frag_look_past_space(bytes, count, 1);
-    return frag_look_starts(bytes, count, "{") ||
-           (frag_look_starts(bytes, count, "[") &&
-            (first == count || strchr("{[\"]", bytes[first]) != NULL));
+    static const char *const codecs[][2] = {{"\xfd"
+                                             "7zXZ",
+                                             "xz"},
+                                            {"BZh", "bzip2"},
+                                            {"\x04\x22\x4d\x18", "lz4"}};
+    for (size_t i = 0; i < sizeof codecs / sizeof codecs[0]; i++)
+        if (frag_look_starts(bytes, count, codecs[i][0]))
+            return codecs[i][1];
+    return NULL;
 }
 
 static bool fail_unknown(const unsigned char *bytes, size_t count, frag_error *error)
@@ -66,7 +74,13 @@ static bool fail_unknown(const unsigned char *bytes, size_t count, frag_error *e
         if (lack != NULL)
             return frag_fail_at(error, 0, "%s", lack);
     }
-    if (is_json(bytes, count))
+    const char *codec = foreign_codec(bytes, count);
+    if (codec != NULL)
+        return frag_fail_at(error, 0,
+                            "the file is compressed with %s; only gzip and zstd are read: "
+                            "decompress it first",
+                            codec);
+    if (frag_look_starts(bytes, count, "{") || frag_look_starts(bytes, count, "["))
         return frag_fail_at(
             error, 0,
             "the file is JSON, but its first 64 KiB show no snapshot and no trace of a profiler; "

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "sim/replay/lifetimes.h"
 #include "traces/cut.h"
+#include "traces/format_look.h"
 
 #define PROBLEM_PAGE_BYTES_MAX 512u
 
@@ -102,6 +103,17 @@ static bool take_window(frag_recording *recording, const frag_window *window, fr
     return ok;
 }
 
+/* Some editors begin a text with a mark, which says nothing here. */
+static bool skip_mark(frag_input *input, frag_error *error)
+{
+    const unsigned char *bytes = NULL;
+    size_t count = 0;
+    if (!frag_input_peek(input, 3, &bytes, &count, error))
+        return false;
+    frag_input_skip(input, frag_look_mark_bytes(bytes, count));
+    return true;
+}
+
 bool frag_recording_load_input(frag_input *input, const frag_load_options *options,
                                frag_recording *recording, frag_findings *findings,
                                frag_error *error)
@@ -115,6 +127,7 @@ bool frag_recording_load_input(frag_input *input, const frag_load_options *optio
         whole.figures_only = false;
     }
     bool ok =
+        skip_mark(input, error) &&
         (format != FRAG_FORMAT_AUTO || frag_trace_format_detect_input(input, &format, error)) &&
         frag_trace_format_table(format)->read(input, &whole, recording, findings, error) &&
         (options->window == NULL || take_window(recording, options->window, error));

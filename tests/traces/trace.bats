@@ -153,6 +153,23 @@ setup() {
     done
 }
 
+@test "a text may begin with a mark of its editor; other compressions than ours are named" {
+    printf '\xef\xbb\xbf# fraglab trace 2\nalloc 0 512\n' >"$BATS_TEST_TMPDIR/marked.txt"
+    ./fraglab trace check "$BATS_TEST_TMPDIR/marked.txt" | grep -q ': ok, 1 events'
+    ./fraglab trace check --from text "$BATS_TEST_TMPDIR/marked.txt" | grep -q ': ok, 1 events'
+    gzip -k "$BATS_TEST_TMPDIR/marked.txt"
+    ./fraglab trace check "$BATS_TEST_TMPDIR/marked.txt.gz" | grep -q ': ok, 1 events'
+    ./fraglab explain "$BATS_TEST_TMPDIR/marked.txt" 2>&1 | grep -qv 'shows no error'
+    printf '\xef\xbb\xbfThread,Time,Action,Pointer,Size,Stream\n' >"$BATS_TEST_TMPDIR/rmm.csv"
+    ./fraglab trace check "$BATS_TEST_TMPDIR/rmm.csv"
+    for start in 'xz \xfd7zXZ\x00' 'bzip2 BZh9' 'lz4 \x04\x22\x4d\x18'; do
+        printf "${start#* }rest" >"$BATS_TEST_TMPDIR/packed"
+        run ./fraglab trace check "$BATS_TEST_TMPDIR/packed"
+        [ "$status" -eq 3 ]
+        [[ "$output" == *"is compressed with ${start%% *}; only gzip and zstd are read: decompress it first" ]]
+    done
+}
+
 @test "findings name their first entry" {
     # Histories are undone from the end: the first of two equal findings is found last.
     run ./fraglab trace check tests/data/snapshots/twice-freed.pickle -v
