@@ -135,6 +135,14 @@ ADDS_UP='{
     done
 }
 
+@test "they do so where what is held at the start is the most" {
+    ./fraglab trace cut traces/samples/truncated.pickle.zst --events 1210..1211 --to text -o "$BATS_TEST_TMPDIR/cut.txt"
+    ./fraglab run "$BATS_TEST_TMPDIR/cut.txt" --policy all --format csv >"$BATS_TEST_TMPDIR/rows.csv"
+    check "$ADDS_UP" "$BATS_TEST_TMPDIR/rows.csv"
+    # The free behind the 190 events of the start is not where the peak is.
+    ./fraglab run "$BATS_TEST_TMPDIR/cut.txt" --policy direct --format jsonl | grep -q '"reserved_at_event":189[,}]'
+}
+
 @test "no row contradicts itself" {
     check '{
         if (value("peak.requested_bytes") + 0 > value("peak.allocated_bytes") + 0) print name ": requested > allocated"
