@@ -49,6 +49,15 @@ bool frag_trace_format_detect(const unsigned char *bytes, size_t count, frag_tra
     return false;
 }
 
+/* "[2026-01-02 12:00:00]" begins a log. */
+static bool is_json(const unsigned char *bytes, size_t count)
+{
+    size_t first = frag_look_past_space(bytes, count, 1);
+    return frag_look_starts(bytes, count, "{") ||
+           (frag_look_starts(bytes, count, "[") &&
+            (first == count || strchr("{[\"]", bytes[first]) != NULL));
+}
+
 /* Of compressed files whose codec is not read: its name. NULL: it is none of them. */
 static const char *foreign_codec(const unsigned char *bytes, size_t count)
 {
@@ -80,7 +89,7 @@ static bool fail_unknown(const unsigned char *bytes, size_t count, frag_error *e
                             "the file is compressed with %s; only gzip and zstd are read: "
                             "decompress it first",
                             codec);
-    if (frag_look_starts(bytes, count, "{") || frag_look_starts(bytes, count, "["))
+    if (is_json(bytes, count))
         return frag_fail_at(
             error, 0,
             "the file is JSON, but its first 64 KiB show no snapshot and no trace of a profiler; "
