@@ -145,6 +145,10 @@ void frag_replay_note_reserved(frag_replay *replay)
         if (ratio > result->external_ratio_max)
             result->external_ratio_max = ratio;
     }
+    if (replay->is_peak_of_start && reserved < result->peak.reserved_bytes &&
+        result->reserved_at_event == frag_replay_event(replay))
+        result->reserved_at_event--;
+    replay->is_peak_of_start = false;
     replay->reserved_seen = reserved;
     replay->device->has_changed = false;
     replay->reserved_since = frag_replay_event(replay);

@@ -199,8 +199,6 @@ bool frag_replay_begin(frag_replay *replay, frag_error *error)
     replay->device->has_changed = false;
     replay->level.reserved_bytes = replay->device->reserved_bytes;
     frag_replay_note_peak(replay);
-    /* What is held at the start is so after its last event, not after the one that comes next. */
-    if (!replay->has_stopped && result->reserved_at_event > 0)
-        result->reserved_at_event--;
+    replay->is_peak_of_start = !replay->has_stopped && result->reserved_at_event > 0;
     return true;
 }

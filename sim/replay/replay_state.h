@@ -98,6 +98,9 @@ struct frag_replay {
     uint64_t attempt_bytes;  /* of the block of a request that failed when recorded, while held */
     uint64_t reserved_seen;  /* device->reserved_bytes then */
     uint64_t reserved_since; /* the event from which it has been so */
+    /* The peak is what is held at the start, and nothing has changed since. It is told at the first
+     * event, as it is there behind it, unless that gives some of it back. */
+    bool is_peak_of_start;
     bool is_oom_skipped;
     bool is_attempt_kept;
     uint64_t end; /* events to replay */
