@@ -96,7 +96,7 @@ static void put_nested(frag_json *json, const frag_row_kind *kind, const char *a
 }
 
 /* What no table of fields has: objects whose members depend on policy and release. */
-static void put_open_objects(frag_json *json, const char *at)
+static void put_policy_options(frag_json *json, const char *at)
 {
     char policy[PATH_BYTES];
     char path[PATH_BYTES];
@@ -109,6 +109,12 @@ static void put_open_objects(frag_json *json, const char *at)
     join(key, path, "additionalProperties.type");
     for (size_t i = 0; i < sizeof values / sizeof values[0]; i++)
         frag_json_append_text(json, key, values[i]);
+}
+
+static void put_statistics(frag_json *json, const char *at)
+{
+    char path[PATH_BYTES];
+    char key[PATH_BYTES];
     join(path, at, "properties.memory_stats_event");
     put_type(json, path, "integer", true);
     frag_json_number(json, join(key, path, "minimum"), 0);
@@ -133,8 +139,10 @@ static void put_kind(frag_json *json, const frag_row_kind *kind)
         else
             put_nested(json, kind, at, field, dot);
     }
+    if (kind->open_fields[0].path != NULL)
+        put_policy_options(json, at);
     if (kind == frag_row_kind_run)
-        put_open_objects(json, at);
+        put_statistics(json, at);
 }
 
 void frag_row_schema_write(FILE *stream)

@@ -435,7 +435,7 @@ static void add_table(frag_text *page, const frag_row_kind *kind)
     frag_text_add(page, "| field | type | better | meaning |\n| --- | --- | --- | --- |\n");
     for (const frag_row_field *field = kind->fields; field->path != NULL; field++) {
         add_field(page, kind, field);
-        if (kind == frag_row_kind_run && strcmp(field->path, "policy.label") == 0)
+        if (kind->open_fields[0].path != NULL && strcmp(field->path, "policy.label") == 0)
             add_open(page, &kind->open_fields[0]);
     }
     for (size_t i = 1; kind == frag_row_kind_run && kind->open_fields[i].path != NULL; i++)
