@@ -245,6 +245,7 @@ const frag_wording frag_wordings[] = {
     {OPENS(VLLM, "onstartupislessthandesiredgpumemoryutilization"), .says = FRAG_SAYS_UTILISATION},
     {FIELD("(0.#,%)"), .framework = FRAG_FRAMEWORK_VLLM, .figures = {NOT, R}},
     {OPENS(VLLM, "noavailablememoryforthecacheblocks"), .says = FRAG_SAYS_POOL_FULL},
+    {OPENS(VLLM, "availablekvcachememory:-%"), .figures = {X}, .says = FRAG_SAYS_POOL_FULL},
     {OPENS(VLLM, "%kvcacheisneeded,whichislargerthantheavailablekvcachememory(%)"),
      .figures = {R, F}, .says = FRAG_SAYS_POOL_FULL},
     {OPENS(VLLM, "islargerthanthemaximumnumberoftokensthatcanbestoredinkvcache"),
