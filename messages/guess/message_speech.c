@@ -40,16 +40,13 @@ static bool is_doubted(const frag_message_split_line *read, size_t from, size_t 
     return false;
 }
 
-/* "Does it OOM on 8 GB?", but not "Is it normal that I get OOM?" */
-static bool is_asked(const frag_message_split_line *read, size_t i, frag_word_range sentence)
+/* "Does it OOM on 8 GB?" */
+static bool is_asked(const frag_message_split_line *read, frag_word_range sentence)
 {
     static frag_word_list openers = {"is",    "does",   "do",   "will", "would", "can",
                                      "could", "has",    "did",  "are",  "why",   "how",
                                      "what",  "should", "have", NULL};
-    static frag_word_list me = {"i", "we", NULL};
-    bool is_mine = frag_message_line_is(read, sentence.from, "is") && i > sentence.from &&
-                   frag_message_line_is_any(read, i - 1, me);
-    return frag_message_line_is_any(read, sentence.from, openers) && !is_mine &&
+    return frag_message_line_is_any(read, sentence.from, openers) &&
            read->text->bytes[read->words[sentence.to - 1].end] == '?';
 }
 
@@ -81,6 +78,19 @@ static bool is_mine(const frag_message_split_line *read, frag_word_range sentenc
     return frag_message_line_has_any(read, sentence.from, sentence.to, people);
 }
 
+/* "then we OOM.", "rank 3 OOM, the others do not" */
+static bool is_of_somebody(const frag_message_split_line *read, size_t i, frag_word_range sentence)
+{
+    static frag_word_list me = {"i", "we", NULL};
+    static frag_word_list ranks = {"rank", "gpu", "worker", "device", "node", NULL};
+    bool is_end = i + 1 == sentence.to || read->text->bytes[read->words[i].end] == ',';
+    if (!is_end || i == sentence.from || !frag_message_line_is(read, i, "oom"))
+        return false;
+    return frag_message_line_is_any(read, i - 1, me) ||
+           (i > sentence.from + 1 && frag_message_line_has(read, i - 1, FRAG_WORD_NUMBER) &&
+            frag_message_line_is_any(read, i - 2, ranks));
+}
+
 /* "It OOMs at step 20", "OOM'd after ten minutes", "keeps OOMing"; "fewer OOMs" are only counted.
  */
 static bool is_verb(const frag_message_split_line *read, size_t i, frag_word_range sentence)
@@ -106,16 +116,6 @@ static bool is_verb(const frag_message_split_line *read, size_t i, frag_word_ran
         read->words[i + 1].at == read->words[i].end + 1)
         return true;
     bool is_behind = i > sentence.from;
-    char mark = read->text->bytes[read->words[i].end];
-    bool is_end = i + 1 == sentence.to || (mark == ',' && frag_message_line_is(read, i, "oom"));
-    static frag_word_list me = {"i", "we", NULL};
-    static frag_word_list ranks = {"rank", "gpu", "worker", "device", "node", NULL};
-    /* "then we OOM.", "rank 3 OOM, the others do not" */
-    if (is_end && is_behind && frag_message_line_is(read, i, "oom") &&
-        (frag_message_line_is_any(read, i - 1, me) ||
-         (i > sentence.from + 1 && frag_message_line_has(read, i - 1, FRAG_WORD_NUMBER) &&
-          frag_message_line_is_any(read, i - 2, ranks))))
-        return true;
     bool is_split = frag_message_line_is(read, i, "oom") &&
                     frag_message_line_is(read, i + 1, "s") &&
                     read->words[i + 1].at == read->words[i].end + 1; /* "OOM's" */
@@ -553,7 +553,8 @@ frag_message_failure frag_message_find_speech(const frag_message_split_line *rea
     for (size_t i = 0; i < read->count; i++) {
         if (i >= sentence.to)
             sentence = frag_message_line_sentence(read, i, ".?!;");
-        bool is_said = (is_verb(read, i, sentence) && !is_doubted(read, sentence.from, i)) ||
+        bool is_said = ((is_verb(read, i, sentence) || is_of_somebody(read, i, sentence)) &&
+                        !is_doubted(read, sentence.from, i)) ||
                        goes_out(read, i, sentence) || is_reported(read, i, sentence) ||
                        is_agreement(read, i, sentence) || is_killed(read, i, sentence) ||
                        is_without_space(read, i, sentence) || is_outgrown(read, i, sentence) ||
@@ -562,7 +563,7 @@ frag_message_failure frag_message_find_speech(const frag_message_split_line *rea
                        is_unfit(read, i, sentence) || is_above_mine(read, i, sentence) ||
                        is_larger(read, i, sentence) || is_headline(read, i, sentence) ||
                        is_at_limit(read, i, sentence) || is_answer(read, i);
-        if (is_said && !is_asked(read, i, sentence))
+        if (is_said && !is_asked(read, sentence))
             return (frag_message_failure){.is_found = true, .at = i};
     }
     return (frag_message_failure){.is_found = false};
