@@ -552,9 +552,9 @@ frag_tensor frag_family_loss(frag_tape *tape, frag_tensor logits, const frag_bat
 /* Logits of a pooled state, which is used up by then, and their loss. */
 frag_tensor frag_family_classify(frag_tape *tape, const frag_linear *head, frag_tensor pooled,
                                  const frag_batch *batch);
-/* The next operator saves x, if a gradient is wanted of it. */
 /* The halves of each row. */
 void frag_family_halve(frag_tape *tape, frag_tensor both, frag_tensor parts[2]);
+/* The next operator saves x, if a gradient is wanted of it. */
 void frag_family_will_save(frag_tape *tape, frag_tensor x);
 frag_tensor frag_family_activate(frag_tape *tape, frag_tensor x, frag_activation activation);
 /* torch.arange(tokens) + past, as int64. */
