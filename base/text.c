@@ -81,6 +81,12 @@ size_t frag_path_folder_bytes(const char *path)
     return slash != NULL ? (size_t)(slash - path) + 1 : 0;
 }
 
+size_t frag_text_mark_bytes(const void *bytes, size_t count)
+{
+    static const char mark[] = {'\xef', '\xbb', '\xbf'};
+    return count >= sizeof mark && memcmp(bytes, mark, sizeof mark) == 0 ? sizeof mark : 0;
+}
+
 size_t frag_text_sequence(const unsigned char *bytes, size_t count)
 {
     size_t length = bytes[0] < 0x80   ? 1

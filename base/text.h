@@ -36,6 +36,8 @@ size_t frag_path_folder_bytes(const char *path);
 
 /* The length of the UTF-8 sequence that bytes begin with, 0 when there is none. */
 size_t frag_text_sequence(const unsigned char *bytes, size_t count);
+/* The bytes of the mark with which some editors begin a text in UTF-8; 0: there is none. */
+size_t frag_text_mark_bytes(const void *bytes, size_t count);
 
 /* A CSV field (RFC 4180), quoted where it must be. */
 void frag_text_write_csv(FILE *stream, const char *field);

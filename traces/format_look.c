@@ -23,12 +23,6 @@ bool frag_look_contains(const unsigned char *bytes, size_t count, const char *te
     return false;
 }
 
-size_t frag_look_mark_bytes(const unsigned char *bytes, size_t count)
-{
-    static const char mark[] = "\xef\xbb\xbf";
-    return frag_look_starts(bytes, count, mark) ? sizeof mark - 1 : 0;
-}
-
 size_t frag_look_past_space(const unsigned char *bytes, size_t count, size_t at)
 {
     while (at < count &&

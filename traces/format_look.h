@@ -11,8 +11,6 @@ bool frag_look_starts(const unsigned char *bytes, size_t count, const char *star
 bool frag_look_begins(const unsigned char *bytes, size_t count, const char *letters);
 /* Is the text anywhere in the bytes? */
 bool frag_look_contains(const unsigned char *bytes, size_t count, const char *text);
-/* The bytes of the mark with which some editors begin a text in UTF-8; 0: there is none. */
-size_t frag_look_mark_bytes(const unsigned char *bytes, size_t count);
 /* The first place from at on that is no white space of JSON; count: there is none. */
 size_t frag_look_past_space(const unsigned char *bytes, size_t count, size_t at);
 

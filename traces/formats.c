@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/text.h"
 #include "traces/format_look.h"
 #include "traces/text/text_trace.h"
 
@@ -38,7 +39,7 @@ static bool is_like(uint32_t format, bool has_magic, const unsigned char *bytes,
 
 bool frag_trace_format_detect(const unsigned char *bytes, size_t count, frag_trace_format *format)
 {
-    size_t mark = frag_look_mark_bytes(bytes, count);
+    size_t mark = frag_text_mark_bytes(bytes, count);
     bytes += mark;
     count -= mark;
     for (uint32_t i = 0; i < 2 * FRAG_FORMAT_COUNT; i++)

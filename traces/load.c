@@ -8,7 +8,6 @@
 #include "base/text.h"
 #include "sim/replay/lifetimes.h"
 #include "traces/cut.h"
-#include "traces/format_look.h"
 
 #define PROBLEM_PAGE_BYTES_MAX 512u
 
@@ -110,7 +109,7 @@ static bool skip_mark(frag_input *input, frag_error *error)
     size_t count = 0;
     if (!frag_input_peek(input, 3, &bytes, &count, error))
         return false;
-    frag_input_skip(input, frag_look_mark_bytes(bytes, count));
+    frag_input_skip(input, frag_text_mark_bytes(bytes, count));
     return true;
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "base/text.h"
 #include "workload/description/config_keys.h"
 #include "workload/description/field_values.h"
 #include "workload/description/statistical.h"
@@ -645,12 +646,11 @@ static bool read_config(const frag_json *json, frag_workload *workload, frag_err
 bool frag_workload_parse(const char *bytes, size_t length, frag_workload *workload,
                          frag_statistical *statistical, frag_error *error)
 {
-    /* Editors of Windows mark a file so. */
-    bool has_mark = length >= 3 && memcmp(bytes, "\xef\xbb\xbf", 3) == 0;
+    size_t mark = frag_text_mark_bytes(bytes, length);
     if (length >= 2 && (memcmp(bytes, "\xff\xfe", 2) == 0 || memcmp(bytes, "\xfe\xff", 2) == 0))
         return frag_fail(error, FRAG_E_INPUT, "is UTF-16; expected UTF-8");
-    bytes += has_mark ? 3 : 0;
-    length -= has_mark ? 3 : 0;
+    bytes += mark;
+    length -= mark;
     size_t blank = 0;
     while (blank < length && strchr(" \t\r\n", bytes[blank]) != NULL && bytes[blank] != '\0')
         blank++;
