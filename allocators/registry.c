@@ -68,6 +68,15 @@ uint32_t frag_policy_option_count(const frag_policy_ops *ops)
     return count;
 }
 
+uint32_t frag_policy_option_find(const frag_policy_ops *ops, const char *key)
+{
+    uint32_t count = frag_policy_option_count(ops);
+    for (uint32_t i = 0; i < count; i++)
+        if (strcmp(ops->options[i].key, key) == 0)
+            return i;
+    return count;
+}
+
 static bool parse_flag(const char *text, uint64_t *number, frag_error *error)
 {
     static const char *const words[] = {"false", "true", "False", "True", "0",
@@ -170,20 +179,23 @@ void frag_policy_spec_destroy(frag_policy_spec *spec)
 static frag_option_value *find_value(frag_policy_spec *spec, const char *key,
                                      const frag_option **option)
 {
-    for (uint32_t i = 0; i < spec->value_count; i++)
-        if (strcmp(spec->ops->options[i].key, key) == 0) {
-            *option = &spec->ops->options[i];
-            return &spec->values[i];
-        }
-    return NULL;
+    uint32_t i = frag_policy_option_find(spec->ops, key);
+    if (i >= spec->value_count)
+        return NULL;
+    *option = &spec->ops->options[i];
+    return &spec->values[i];
+}
+
+const frag_option_value *frag_policy_spec_value(const frag_policy_spec *spec, const char *key)
+{
+    uint32_t i = frag_policy_option_find(spec->ops, key);
+    return i < spec->value_count ? &spec->values[i] : NULL;
 }
 
 const char *frag_policy_spec_text(const frag_policy_spec *spec, const char *key)
 {
-    for (uint32_t i = 0; i < spec->value_count; i++)
-        if (strcmp(spec->ops->options[i].key, key) == 0)
-            return spec->values[i].text;
-    return NULL;
+    const frag_option_value *value = frag_policy_spec_value(spec, key);
+    return value != NULL ? value->text : NULL;
 }
 
 static bool has_conf(const frag_policy_spec *spec)
@@ -435,10 +447,7 @@ static bool is_text(const char *text)
 
 static bool has_option(const frag_policy_ops *ops, const char *key)
 {
-    uint32_t i = frag_policy_option_count(ops);
-    while (i > 0 && strcmp(ops->options[i - 1].key, key) != 0)
-        i--;
-    return i > 0;
+    return frag_policy_option_find(ops, key) < frag_policy_option_count(ops);
 }
 
 static bool check_rules(const frag_policy_rules *rules, frag_error *error)

@@ -16,6 +16,8 @@ const frag_policy_ops *frag_policy_find(const char *name);
  * name, or FRAG_E_INPUT when the file is no policy. */
 const frag_policy_ops *frag_policy_find_or_load(const char *name, frag_error *error);
 uint32_t frag_policy_option_count(const frag_policy_ops *ops);
+/* The place of an option in the table of the policy; their count: there is no such option. */
+uint32_t frag_policy_option_find(const frag_policy_ops *ops, const char *key);
 
 /* A policy with the value of every option. */
 typedef struct frag_policy_spec {
@@ -41,7 +43,8 @@ void frag_policy_spec_label(frag_policy_spec *spec, const char *label);
 bool frag_policy_spec_apply(frag_policy_spec *spec, const char *options, frag_error *error);
 bool frag_policy_spec_set(frag_policy_spec *spec, const char *key, const char *value,
                           frag_error *error);
-/* The text of one option's value. NULL: there is no such option. */
+/* The value of one option, and its text. NULL: there is no such option. */
+const frag_option_value *frag_policy_spec_value(const frag_policy_spec *spec, const char *key);
 const char *frag_policy_spec_text(const frag_policy_spec *spec, const char *key);
 /* Takes a whole settings string that was found somewhere (a recording, the environment); what the
  * user wrote wins over it. The policy must have a conf_option. */

@@ -180,10 +180,8 @@ static void say_plan(const frag_run_state *state, const frag_row *row)
 /* Was the option given, as a share above 0? */
 static bool is_set(const frag_policy_spec *spec, const char *key)
 {
-    for (uint32_t i = 0; i < spec->value_count; i++)
-        if (strcmp(spec->ops->options[i].key, key) == 0)
-            return spec->values[i].is_given && spec->values[i].ratio > 0;
-    return false;
+    const frag_option_value *value = frag_policy_spec_value(spec, key);
+    return value != NULL && value->is_given && value->ratio > 0;
 }
 
 /* PyTorch collects only below a memory limit; without one the setting looks as if it were useless.

@@ -205,11 +205,9 @@ static void end_axis(frag_tune_space *space)
 
 static void add_known_axis(frag_tune_space *space, const known_axis *known)
 {
-    const frag_option *options = space->base->ops->options;
-    uint32_t option = 0;
-    while (options[option].key != NULL && strcmp(options[option].key, known->key) != 0)
-        option++;
-    if (options[option].key == NULL || is_fixed(space->base, option))
+    const frag_policy_ops *ops = space->base->ops;
+    uint32_t option = frag_policy_option_find(ops, known->key);
+    if (option == frag_policy_option_count(ops) || is_fixed(space->base, option))
         return;
     frag_tune_axis *axis = begin_axis(space, option);
     for (size_t i = 0; known->values[i] != NULL; i++)

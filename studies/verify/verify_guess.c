@@ -1,7 +1,6 @@
 #include "studies/verify/verify_guess.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "base/bytes.h"
 
@@ -13,14 +12,6 @@ const char *const frag_guess_keys[FRAG_GUESS_KEYS] = {
     [FRAG_GUESS_MAX_SPLIT] = "max_split_size_mb",
     [FRAG_GUESS_SLACK] = "max_non_split_rounding_mb",
 };
-
-const frag_option_value *frag_guess_option(const frag_policy_spec *spec, const char *key)
-{
-    for (uint32_t i = 0; i < spec->value_count; i++)
-        if (strcmp(spec->ops->options[i].key, key) == 0)
-            return &spec->values[i];
-    return NULL;
-}
 
 void frag_guess_set_rounding(frag_guess *tried, const frag_rounding *rounding)
 {

@@ -65,9 +65,6 @@ typedef struct frag_guessing {
     frag_verify_result best_result;
 } frag_guessing;
 
-/* The value of an option; NULL: the policy has none of that name. */
-const frag_option_value *frag_guess_option(const frag_policy_spec *spec, const char *key);
-
 /* Sets the option of a guess to how sizes were rounded. */
 void frag_guess_set_rounding(frag_guess *tried, const frag_rounding *rounding);
 

@@ -16,7 +16,7 @@
 /* Are settings that are not given known to be the defaults? */
 static bool knows_settings(const frag_guessing *search)
 {
-    const frag_option_value *conf = frag_guess_option(search->spec, "conf");
+    const frag_option_value *conf = frag_policy_spec_value(search->spec, "conf");
     return frag_recording_get(search->recording, "torch.conf") != NULL ||
            (conf != NULL && conf->is_given);
 }
@@ -25,12 +25,12 @@ static void see_what_is_free(frag_guessing *search, uint64_t capacity)
 {
     bool is_known = knows_settings(search);
     for (uint32_t i = 0; i < FRAG_GUESS_KEYS; i++) {
-        const frag_option_value *option = frag_guess_option(search->spec, frag_guess_keys[i]);
+        const frag_option_value *option = frag_policy_spec_value(search->spec, frag_guess_keys[i]);
         search->is_free[i] =
             option != NULL && !option->is_given && (i == FRAG_GUESS_VERSION || !is_known);
     }
     const frag_option_value *threshold =
-        frag_guess_option(search->spec, "garbage_collection_threshold");
+        frag_policy_spec_value(search->spec, "garbage_collection_threshold");
     bool is_threshold_known =
         is_known || (threshold != NULL && threshold->is_given) || search->given.gc_threshold > 0;
     bool is_limit_known =

@@ -142,8 +142,8 @@ static void options_are_found_by_name(void **state)
     frag_policy_spec spec;
     frag_error error = {0};
     assert_true(frag_policy_spec_parse("pytorch:max_split_size_mb=40", &spec, &error));
-    assert_non_null(frag_guess_option(&spec, frag_guess_keys[FRAG_GUESS_MAX_SPLIT]));
-    assert_null(frag_guess_option(&spec, "max_split"));
+    assert_non_null(frag_policy_spec_value(&spec, frag_guess_keys[FRAG_GUESS_MAX_SPLIT]));
+    assert_null(frag_policy_spec_value(&spec, "max_split"));
     frag_policy_spec_destroy(&spec);
 }
 
