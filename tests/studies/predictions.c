@@ -7,12 +7,18 @@
 #include "allocators/pytorch/pytorch_options.h"
 #include "allocators/registry.h"
 #include "base/bytes.h"
+#include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "sim/run.h"
 #include "traces/load.h"
 
-enum { TEXT_COLUMNS = 4, COLUMNS = TEXT_COLUMNS + 2 + FRAG_OUTCOME_FIELDS, LINE_MAX_BYTES = 4096 };
+enum {
+    TEXT_COLUMNS = 4,
+    COLUMNS = TEXT_COLUMNS + 2 + FRAG_OUTCOME_FIELDS,
+    LINE_MAX_BYTES = 4096,
+    TABLE_BYTES_MAX = 1 << 20
+};
 
 static const char *const head_names[TEXT_COLUMNS + 2] = {
     "recording", "settings", "version", "memory_fraction", "capacity_bytes", "device",
@@ -120,11 +126,19 @@ static bool check_header(char *line, frag_error *error)
 bool frag_predictions_read(const char *path, frag_predictions *predictions, frag_error *error)
 {
     *predictions = (frag_predictions){0};
-    FILE *stream = fopen(path, "r");
-    if (stream == NULL) {
-        frag_fail(error, FRAG_E_SYSTEM, "cannot be opened");
+    const unsigned char *bytes = NULL;
+    size_t count = 0;
+    frag_input *input = frag_input_open(path, error);
+    if (input == NULL)
+        return false;
+    if (!frag_input_peek(input, TABLE_BYTES_MAX, &bytes, &count, error)) {
+        frag_input_close(input);
         return frag_error_in(error, path);
     }
+    char *table = frag_alloc(count + 1, 1);
+    memcpy(table, bytes, count);
+    frag_input_close(input);
+    FILE *stream = fmemopen(table, count, "r");
     char line[LINE_MAX_BYTES];
     bool ok = true;
     for (error->line = 1; ok && fgets(line, sizeof line, stream) != NULL; error->line++) {
@@ -134,6 +148,7 @@ bool frag_predictions_read(const char *path, frag_predictions *predictions, frag
             break;
     }
     fclose(stream);
+    frag_free(table);
     if (!ok)
         frag_predictions_destroy(predictions);
     return ok || frag_error_in(error, path);

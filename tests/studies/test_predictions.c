@@ -15,7 +15,7 @@
 #include "tests/studies/predictions.h"
 
 #define FOLDER "tests/data/predictions"
-#define TABLE FOLDER "/predictions.csv"
+#define TABLE FOLDER "/predictions.csv.zst"
 
 static void a_recording_predicts_the_other_runs_of_its_program(void **state)
 {
