@@ -106,6 +106,13 @@ frag_tensor frag_aten_addmm(frag_tape *tape, frag_tensor bias, frag_tensor x, fr
     return shaped;
 }
 
+/* A turned matrix has gaps unless it is one row or one column. */
+static void mark_turned(frag_tape *tape, frag_tensor turned, uint64_t columns)
+{
+    if (columns > 1 && frag_tape_count(tape, turned) > columns)
+        frag_tape_set_strided(tape, turned);
+}
+
 frag_tensor frag_aten_linear(frag_tape *tape, frag_tensor x, frag_tensor weight, frag_tensor bias,
                              uint64_t columns)
 {
@@ -125,7 +132,7 @@ frag_tensor frag_aten_linear_turned(frag_tape *tape, frag_tensor x, const frag_t
     frag_tensor flat = frag_aten_view(tape, typed);
     if (bias != 0)
         turned = frag_aten_view(tape, typed_weight);
-    frag_tape_set_strided(tape, turned);
+    mark_turned(tape, turned, columns);
     if (bias != 0 && frag_tape_is_strided(tape, typed))
         frag_tape_set_strided(tape, flat);
     frag_tensor made = bias != 0 ? addmm(tape, typed_bias, flat, turned, columns, images == 1)
@@ -150,8 +157,7 @@ frag_tensor frag_aten_linear_flat(frag_tape *tape, frag_tensor x, const frag_ten
     frag_tensor weight = frag_tape_cast(tape, of[0]);
     frag_tensor typed = frag_tape_cast(tape, x);
     frag_tensor turned = frag_aten_view(tape, weight);
-    if (columns > 1)
-        frag_tape_set_strided(tape, turned);
+    mark_turned(tape, turned, columns);
     frag_tensor made = bias != 0 ? addmm(tape, bias, typed, turned, columns, false)
                                  : mm(tape, typed, turned, columns);
     frag_tape_drop(tape, turned);
@@ -174,7 +180,7 @@ frag_tensor frag_aten_linear_apart(frag_tape *tape, frag_tensor x, const frag_te
     if (!is_folded && frag_tape_is_strided(tape, x))
         frag_tape_set_strided(tape, flat);
     frag_tensor turned = frag_aten_view(tape, weight);
-    frag_tape_set_strided(tape, turned);
+    mark_turned(tape, turned, columns);
     frag_tensor made = frag_aten_unsafe_view(tape, mm(tape, flat, turned, columns));
     frag_tape_drop(tape, turned);
     frag_tape_drop(tape, flat);
