@@ -51,6 +51,9 @@
         {"checkpoint-every", "N", .help = "so of every N-th block only, the first among them"},    \
         {"offload", "WHAT", .choices = "none|activations",                                         \
          .help = "saved activations are in pinned memory of the host until needed"},               \
+        {"head", "TASK", .choices = FRAG_HEADS,                                                    \
+         .help = "what the model ends in, as transformers names it; lm: words"},                   \
+        {"labels", "N", .help = "classes of another head than lm; 1: a number (regression)"},      \
         {"loss", "HOW", .choices = "full|chunked",                                                 \
          .help = "chunked: logits of some tokens at a time, made anew in backward"},               \
         {"loss-chunk", "N", .help = "so of N tokens at a time"},                                   \

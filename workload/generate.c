@@ -388,6 +388,7 @@ static uint32_t find_names(const program *running, frag_tensor *names)
         running->loss,
         batch->ids,
         batch->labels != batch->ids ? batch->labels : 0,
+        batch->ends,
         batch->numbers,
         batch->offsets,
         batch->links,

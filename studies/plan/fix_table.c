@@ -367,7 +367,7 @@ static uint32_t count_checkpoint(const frag_fix_base *base)
 /* ---- LoRA */
 enum { LORA_RANK = 16 };
 
-/* Beside the layers that peft takes where none are named, or else beside all. */
+/* Beside the layers that peft takes where none are named, or else beside all, or all by name. */
 static bool add_adapters(frag_workload *workload)
 {
     workload->lora_rank = LORA_RANK;
@@ -376,6 +376,9 @@ static bool add_adapters(frag_workload *workload)
     /* Of a mixture of experts attention alone. */
     uint64_t there = frag_families[workload->network.family].lora_targets;
     workload->lora_targets = workload->network.experts > 0 ? there : FRAG_LORA_ALL;
+    if (frag_workload_check(workload, NULL))
+        return true;
+    workload->lora_targets = there;
     return frag_workload_check(workload, NULL);
 }
 
@@ -411,11 +414,17 @@ static void add_targets(uint64_t targets, frag_text *text)
 
 static void add_lora_config(const frag_workload *workload, frag_text *text)
 {
+    static const char *const ends[FRAG_HEAD_COUNT] = {
+        [FRAG_HEAD_LM] = "",
+        [FRAG_HEAD_SEQUENCE] = ", task_type=\"SEQ_CLS\"",
+        [FRAG_HEAD_TOKEN] = ", task_type=\"TOKEN_CLS\"",
+        [FRAG_HEAD_ANSWER] = ", task_type=\"QUESTION_ANS\""};
     bool is_saved = workload->network.family == FRAG_FAMILY_VIT;
     bool has_default = !frag_families[workload->network.family].is_diffusion; /* in peft */
     frag_text_add(text, "LoraConfig(r=%" PRIu64, workload->lora_rank);
     add_targets(has_default ? workload->lora_targets : frag_workload_lora_targets(workload), text);
-    frag_text_add(text, "%s)", is_saved ? ", modules_to_save=[\"classifier\"]" : "");
+    frag_text_add(text, "%s)",
+                  is_saved ? ", modules_to_save=[\"classifier\"]" : ends[workload->head]);
 }
 
 static void line_lora(const frag_fix_base *base, const frag_fit_setting *setting,

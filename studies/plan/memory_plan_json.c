@@ -186,6 +186,9 @@ static void add_question(frag_json *json, const frag_memory_plan *plan)
     frag_json_number(json, "run.accumulate", workload->accumulate);
     add_choice(json, "task", workload->task);
     add_choice(json, "precision", workload->precision);
+    add_choice(json, "head", workload->head);
+    frag_json_number(json, "run.labels",
+                     workload->head != FRAG_HEAD_LM ? workload->labels : FRAG_UNLIMITED);
     add_choice(json, "parallel", workload->parallel);
     frag_json_number(json, "run.devices",
                      workload->parallel != FRAG_PARALLEL_NONE ? workload->devices : 1);

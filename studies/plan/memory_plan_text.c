@@ -54,12 +54,36 @@ static void print_stored(const frag_workload *workload, FILE *stream)
                 workload->stored == FRAG_PRECISION_BF16 ? "bf16" : "fp16");
 }
 
+/* An encoder is pretrained with a head for masked words, and trained with another. */
+static void print_pretrained(const frag_workload *workload, FILE *stream)
+{
+    const frag_family_fields *family = &frag_families[workload->network.family];
+    bool has_others = family->is_encoder && frag_family_has_head(family, FRAG_HEAD_SEQUENCE);
+    if (has_others && workload->head == FRAG_HEAD_LM && workload->task == FRAG_TASK_TRAIN)
+        fprintf(stream, "         with its head for masked words, as it is pretrained; to train "
+                        "classes, which needs less: --head sequence-classification --labels N\n");
+}
+
+static void print_head(const frag_workload *workload, FILE *stream)
+{
+    frag_text name = {0};
+    if (workload->head == FRAG_HEAD_LM)
+        return;
+    fprintf(stream, " · %s",
+            frag_choices_name(frag_workload_knob("head")->choices, workload->head, &name));
+    if (workload->head != FRAG_HEAD_ANSWER)
+        fprintf(stream, ", %s label%s", FRAG_COUNT(workload->labels),
+                workload->labels == 1 ? "" : "s");
+    frag_text_destroy(&name);
+}
+
 static void print_question(const frag_memory_plan *plan, FILE *stream)
 {
     const frag_workload *workload = &plan->base.setting.workload;
     frag_text precision = {0};
-    fprintf(stream, "model    %s · %s · %s · batch %s", plan->name,
-            frag_families[workload->network.family].name,
+    fprintf(stream, "model    %s · %s", plan->name, frag_families[workload->network.family].name);
+    print_head(workload, stream);
+    fprintf(stream, " · %s · batch %s",
             frag_choices_name(frag_field_find(frag_knobs, "precision")->choices,
                               workload->precision, &precision),
             FRAG_COUNT(workload->batch));
@@ -77,6 +101,7 @@ static void print_question(const frag_memory_plan *plan, FILE *stream)
     }
     fprintf(stream, " · PyTorch %s\n", FRAG_PLAN_TORCH);
     print_stored(workload, stream);
+    print_pretrained(workload, stream);
     fprintf(stream, "card     %s%s · %s, %s of them for PyTorch\n", plan->gpu.card.name,
             frag_device_description_mark(&plan->gpu.card),
             FRAG_BYTES(plan->gpu.memory.capacity_bytes), FRAG_BYTES(plan->usable_bytes));

@@ -3,7 +3,7 @@
     drawn.py FRAGLAB FOLDER COUNT [SEED [FAMILY...]]
 
 prints COUNT cases as tests/workload/cases has them, of models written to FOLDER, of each family one before any has two. Families that are named are
-drawn with windows of attention, any number of key heads, and adapters and autocast beside several devices. Of each model there are
+drawn with a head for classes or answers where +head stands behind the name (bert+head), and with windows of attention, any number of key heads, and adapters and autocast beside several devices. Of each model there are
 four: knobs that are drawn, and three times these with one changed. What `fraglab trace generate` refuses is drawn anew."""
 import json
 import os
@@ -239,6 +239,10 @@ KNOBS = [
 LATER_KNOBS = [[{"parallel": "fsdp", "precision": "mixed-bf16"}, {"parallel": "fsdp", "precision": "mixed-bf16", "checkpoint": "blocks"}]]
 
 
+# Of a family with +head behind its name.
+HEADS = [{"head": "sequence-classification", "labels": labels} for labels in ("1", "2", "7")] + [{"head": "token-classification", "labels": "9"}, {"head": "question-answering"}]
+
+
 def draw_knobs(draw, count, is_wide):
     return [draw.choice(theme) for theme in draw.sample(KNOBS + LATER_KNOBS if is_wide else KNOBS, count)]
 
@@ -259,9 +263,10 @@ def draw_cases(draw, fraglab, folder, count, named):
     made, left, families, is_wide = 0, [], named or FAMILIES, bool(named)
     while made < count:
         left = left or draw.sample(families, len(families))
-        family = left.pop()
+        family, _, head = left.pop().partition("+")
         model = draw_model(draw, folder, family, is_wide)
         card, reads, base = draw.choice(CARDS), {"steps": "2"} | draw_reads(draw, family), {}
+        reads |= draw.choice(HEADS) if head else {}
         if not is_accepted(fraglab, model, card, reads, folder):
             continue
         for more in draw_knobs(draw, draw.randint(0, 4), is_wide):
@@ -283,7 +288,7 @@ if __name__ == "__main__":
     fraglab, folder, count, *rest = sys.argv[1:]
     named = [{"gemma3": "gemma3_text"}.get(name, name) for name in rest[1:]]
     known = [*FAMILIES, *LATER, *LATER_DECODERS, *LATER_ENCODERS, *LATER_IMAGES, *LATER_DIFFUSION]
-    unknown = [name for name in named if name not in known]
+    unknown = [name for name in named if name.removesuffix("+head") not in known]
     if unknown:
         sys.exit(f"drawn.py: {unknown[0]} is no family that is drawn; expected some of {', '.join(known)}")
     draw_cases(random.Random(int(rest[0]) if rest else 1), fraglab, folder, int(count), named)

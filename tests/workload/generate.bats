@@ -49,7 +49,29 @@ options() {
         [ "$output" = "$sum" ]
         count=$((count + 1))
     done <tests/data/workloads/sums.txt
-    [ "$count" -ge 290 ]
+    [ "$count" -ge 350 ]
+}
+
+@test "the head of a config.json is what its architecture and labels say, and options go before" {
+    local base='"model_type": "bert", "num_hidden_layers": 2, "hidden_size": 64, "intermediate_size": 128, "num_attention_heads": 2, "vocab_size": 1000'
+    sum() { # CONFIG OPTION...
+        echo "$1" >"$out/config.json"
+        ./fraglab trace generate "$out/config.json" "${@:2}" --to text -f -o "$out/made.txt" && python3 "$here/compare.py" sum "$out/made.txt"
+    }
+    [ "$(sum "{$base, \"architectures\": [\"BertForSequenceClassification\"]}")" = "$(sum "{$base}" --head sequence-classification)" ]
+    [ "$(sum "{$base, \"architectures\": [\"BertForMaskedLM\"]}")" = "$(sum "{$base}")" ]
+    [ "$(sum "{$base, \"architectures\": [\"BertForTokenClassification\"], \"id2label\": {\"0\": \"a\", \"1\": \"b\", \"2\": \"c\"}}")" = \
+        "$(sum "{$base}" --head token-classification --labels 3)" ]
+    [ "$(sum "{$base, \"architectures\": [\"BertForSequenceClassification\"], \"num_labels\": 5, \"id2label\": {\"0\": \"a\"}}" )" = \
+        "$(sum "{$base}" --head sequence-classification --labels 5)" ]
+    [ "$(sum "{$base, \"architectures\": [\"BertForQuestionAnswering\"], \"id2label\": {\"0\": \"a\", \"1\": \"b\", \"2\": \"c\"}}")" = \
+        "$(sum "{$base}" --head question-answering)" ]
+    [ "$(sum "{$base, \"architectures\": [\"BertForSequenceClassification\"], \"num_labels\": 5}" --head lm)" = "$(sum "{$base}")" ]
+    [ "$(sum "{$base, \"architectures\": [\"BertForSequenceClassification\"], \"num_labels\": 5}" --labels 7)" = \
+        "$(sum "{$base}" --head sequence-classification --labels 7)" ]
+    [ "$(sum "{$base, \"classifier_dropout\": 0}" --head token-classification)" != "$(sum "{$base, \"classifier_dropout\": null}" --head token-classification)" ]
+    [ "$(sum "{$base, \"classifier_dropout\": 0}" --head token-classification)" = \
+        "$(sum "{$base, \"classifier_dropout\": 0}" --head token-classification --task train)" ]
 }
 
 @test "chunks of a loss need no gradient where nothing does" {
@@ -303,8 +325,33 @@ targets+=", q_lin, k_lin, v_lin, out_lin, lin1, lin2, query_key_value, dense_h_t
     printf '{"model_type": "nemotron", "head_dim": 5}' | refuse ": head_width is 5; expected an even number"
     printf '{"model_type": "deepseek_v3", "n_group": 7}' | refuse ": router_groups is 7, experts 256; expected groups of two or more experts, as many in each, and no more router_groups_chosen"
     printf '\xff\xfe{\x00' | refuse ": is UTF-16; expected UTF-8"
-    printf '{"model_type": "bert", "architectures": ["BertForSequenceClassification"]}' |
-        refuse ": 'architectures' is BertForSequenceClassification, whose head is not described; without that key the model has the head of a language model, which needs more"
+    printf '{"model_type": "bert", "architectures": ["BertForMultipleChoice"]}' |
+        refuse ": 'architectures' is BertForMultipleChoice, whose head is not described; without that key the model has the head of a language model, which needs more"
+    printf '{"model_type": "granite", "architectures": ["GraniteForSequenceClassification"]}' |
+        refuse ": 'architectures' is GraniteForSequenceClassification, whose head is not described; without that key the model has the head of a language model, which needs more"
+    printf '{"model_type": "llama", "architectures": ["LlamaForTokenClassification"]}' |
+        refuse ": 'architectures' is LlamaForTokenClassification, whose head is not described; without that key the model has the head of a language model, which needs more"
+    printf '{"model_type": "bert", "architectures": ["BertForSequenceClassification"], "num_labels": 0}' |
+        refuse ": 'num_labels' is 0; expected a whole number 1 to 1048576"
+    printf 'model: {family: resnet}\nrun: {head: sequence-classification}\n' | refuse ": head is for classes, and resnet has none that is described; expected lm"
+    printf 'model: {family: llama}\nrun: {head: question-answering}\n' |
+        refuse ": head is for classes, and llama has none that is described; expected lm or sequence-classification"
+    printf 'model: {family: gpt2}\nrun: {head: sequence-classification, task: generate}\n' |
+        refuse ": head is for classes, and the task adds words; expected task train or evaluate, or head lm"
+    printf 'model: {family: bert}\nrun: {head: question-answering, labels: 3}\n' |
+        refuse ": labels is 3 and head question-answering; expected 2, for where an answer begins and ends"
+    printf 'model: {family: bert}\nrun: {head: question-answering, leak: outputs}\n' |
+        refuse ": leak is outputs and head question-answering, which has two kinds of logits; expected keep_outputs, or another head"
+    for head in 'bert}\nrun: {head: token-classification' 'electra}\nrun: {head: question-answering' 'distilbert}\nrun: {head: sequence-classification'; do
+        printf "model: {family: $head, lora_rank: 8, lora_targets: all-linear}\n" |
+            refuse ": lora_targets is all-linear, with which peft fails here: it would adapt a layer of the head and train a copy of it; expected layers by name"
+    done
+    printf 'model: {family: roberta}\nrun: {head: sequence-classification, lora_rank: 8, quantize: nf4, precision: amp-bf16}\n' |
+        refuse ": quantize is given beside lora_rank and a head for classes, with which peft fails for roberta: transformers quantises the head too, of which a copy would be trained; expected quantize none, or head lm"
+    printf 'model: {family: llama}\nrun: {head: sequence-classification, parallel: pipeline, batch: 2}\n' |
+        refuse ": parallel is given with a head for classes; expected ddp, zero1 or fsdp, or head lm"
+    printf 'model: {family: gpt2}\nrun: {head: sequence-classification, loss: chunked}\n' |
+        refuse ": loss is chunked, which is described for decoders without a logit_cap, logit_scale or scales, in task train and evaluate"
     printf '{"model_type": "llama", "quantization_config": {"quant_method": "gptq", "bits": 4}}' |
         refuse ": 'quantization_config.quant_method' is gptq, whose weights are not described; expected bitsandbytes, or no 'quantization_config' for weights that are not quantised"
     printf '{"model_type": "llama", "quantization_config": {"quant_method": "bitsandbytes", "load_in_4bit": true}}' |
@@ -509,6 +556,7 @@ targets+=", q_lin, k_lin, v_lin, out_lin, lin1, lin2, query_key_value, dense_h_t
     refuse "this gemma3 has head_norms, whose gradients would differ from device to device" $here/models/gemma3-tiny.json --parallel tensor
     refuse "this llama has attention_bias" <(sed 's/heads: 32/heads: 32\n  attention_bias: true/' "$llama") --parallel tensor
     refuse "this llama has inner_bias" <(sed 's/heads: 32/heads: 32\n  inner_bias: true/' "$llama") --parallel tensor
+    refuse "parallel is fsdp with an optimizer of bitsandbytes, with which it fails: its operators take no shards (DTensor); expected one of torch.optim" "$llama" --parallel fsdp --optimizer adamw-8bit
     refuse "adapters of down_proj, of which PyTorch never gives back sums over devices" "$llama" --parallel tensor --precision bf16 --checkpoint blocks --lora-rank 8 --lora-targets all-linear
     refuse "without keep_gradients" "$llama" --parallel tensor --precision bf16 --keep-gradients true
     refuse "GradScaler refuses parts of layers beside whole ones; expected amp-bf16" "$llama" --parallel tensor --precision amp-fp16

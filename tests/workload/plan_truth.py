@@ -3,7 +3,7 @@
     python plan_truth.py FRAGLAB PYTHON [PAIRS [SEED [FAMILY...]]]
 
 PYTHON has torch 2.9.1, torchvision, transformers, diffusers, peft, bitsandbytes and torch_geometric. Each pair is a model of one of the families
-named, or else of any that drawn.py has, and its knobs, some with a fix of `fraglab plan` applied, or answers that are learnt from, or two devices;
+named (bert+head: with a head for classes or answers), or else of any that drawn.py has, and its knobs, some with a fix of `fraglab plan` applied, or answers that are learnt from, or two devices;
 and a card. A third of the pairs are what people ask: a card of the table and a batch. A third have a card and the largest batch that the
 plan says fits, or one more; a third a size 1 to 512 MiB above or below what the plan says is needed. What the plan refuses is drawn anew. Prints a row for
 each, and how many of both answers agree, for each third; what the plan is not sure about is counted apart; and the longest that a plan took. Exits 1 when
@@ -44,8 +44,8 @@ def draw_model():
         name = draw.choice(list(STORED))
         lengths, batches = STORED[name]
         return name, f"{here}/models/{name}", {"batch": str(draw.choice(batches)), "tokens": str(draw.choice(lengths))}
-    family = draw.choice(chosen or drawn.FAMILIES)
-    return family, drawn.draw_model(draw, scratch, family), drawn.draw_reads(draw, family)
+    family, _, head = draw.choice(chosen or drawn.FAMILIES).partition("+")
+    return family, drawn.draw_model(draw, scratch, family), drawn.draw_reads(draw, family) | (draw.choice(drawn.HEADS) if head else {})
 
 
 def plan(model, knobs, gpu):

@@ -14,7 +14,8 @@ from torch.nn.functional import cross_entropy, pad
 from torch.utils.checkpoint import checkpoint
 from transformers import initialization as init
 from transformers.modeling_layers import GradientCheckpointingLayer
-from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, AutoModelForImageClassification, AutoModelForMaskedLM, AutoModelForSeq2SeqLM, AutoModelForSpeechSeq2Seq, DynamicCache
+from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, AutoModelForImageClassification, AutoModelForMaskedLM, AutoModelForQuestionAnswering
+from transformers import AutoModelForSeq2SeqLM, AutoModelForSequenceClassification, AutoModelForSpeechSeq2Seq, AutoModelForTokenClassification, DynamicCache
 from transformers.cache_utils import DynamicLayer
 from transformers.masking_utils import create_causal_mask, create_sliding_window_causal_mask
 
@@ -37,6 +38,12 @@ kind = AutoModelForMaskedLM if config.model_type in ("bert", "roberta", "xlm-rob
 kind = AutoModelForImageClassification if has_images else kind
 kind = AutoModelForSeq2SeqLM if not is_diffused and not is_plain and config.is_encoder_decoder else kind
 kind = AutoModelForSpeechSeq2Seq if config.model_type == "whisper" else kind
+purpose = knobs.get("head", "lm")
+tasks = {"sequence-classification": (AutoModelForSequenceClassification, "SEQ_CLS"), "token-classification": (AutoModelForTokenClassification, "TOKEN_CLS"), "question-answering": (AutoModelForQuestionAnswering, "QUESTION_ANS")}
+kind, adapted = tasks.get(purpose, (kind, None))
+if purpose != "lm":
+    config.num_labels = int(knobs.get("labels", 2))
+    config.pad_token_id = 0 if config.pad_token_id is None else config.pad_token_id
 parallel = knobs.get("parallel", "none")
 if parallel not in ("none", "dp"):
     torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
@@ -102,7 +109,7 @@ if int(knobs.get("lora_rank", 0)) > 0:
     dropout = float(knobs.get("lora_dropout", 0))
     saved = ["classifier"] if config.model_type == "vit" else None
     dora = knobs.get("lora_dora") == "true"
-    model = get_peft_model(model, LoraConfig(r=int(knobs["lora_rank"]), target_modules=targets, lora_dropout=dropout, use_dora=dora, modules_to_save=saved))
+    model = get_peft_model(model, LoraConfig(task_type=adapted, r=int(knobs["lora_rank"]), target_modules=targets, lora_dropout=dropout, use_dora=dora, modules_to_save=saved))
 
 
 def casting():
@@ -538,11 +545,30 @@ def forward():
     ids = torch.randint(0, config.vocab_size, (int(knobs.get("batch", 1)), lengths[drawn % len(lengths)])).cuda()
     drawn += 1
     targets = ids
+    if purpose != "lm":
+        return forward_head()
     if config.is_encoder_decoder:
         length = int(knobs.get("target_tokens", ids.shape[1]))
         targets = labels = torch.randint(0, config.vocab_size, (ids.shape[0], length)).cuda()
     with offloading(), casting():
         loss = chunked_loss(ids) if chunk > 0 else take_loss(model(input_ids=ids, labels=targets))
+
+
+def forward_head():
+    """Classes of sequences or of tokens, a number of a sequence where there is one class, or where answers begin and end."""
+    global labels, begins, finishes, loss
+    count, rows = config.num_labels, ids.shape[:1]
+    if purpose == "question-answering":
+        begins = torch.randint(0, ids.shape[1], rows).cuda()
+        finishes = torch.randint(0, ids.shape[1], rows).cuda()
+        targets = {"start_positions": begins, "end_positions": finishes}
+    else:
+        is_whole = purpose == "sequence-classification"
+        shape = rows if is_whole else ids.shape
+        labels = (torch.rand(shape).to(weights) if is_whole and count == 1 else torch.randint(0, count, shape)).cuda()
+        targets = {"labels": labels}
+    with offloading(), casting():
+        loss = take_loss(model(input_ids=ids, **targets))
 
 
 def run_schedule():

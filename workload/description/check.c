@@ -110,6 +110,16 @@ static bool check_transformer(const frag_network *of, frag_error *error)
     return true;
 }
 
+bool frag_family_has_head(const frag_family_fields *family, uint64_t head)
+{
+    bool has_others = family->has_pairs || family->has_sounds || family->has_images ||
+                      family->has_samples || family->has_graphs || family->is_diffusion;
+    if (head == FRAG_HEAD_LM)
+        return true;
+    return !has_others && !family->has_no_classes &&
+           (head == FRAG_HEAD_SEQUENCE || family->is_encoder);
+}
+
 static bool has_loss(const frag_workload *workload)
 {
     return workload->task == FRAG_TASK_TRAIN || workload->task == FRAG_TASK_EVALUATE;
@@ -674,8 +684,9 @@ static bool check_chunks(const frag_workload *workload, frag_error *error)
                frag_fail(error, FRAG_E_INPUT,
                          "loss_chunk is %" PRIu64 "; expected loss chunked with it",
                          workload->loss_chunk);
-    if (!has_loss(workload) || family->is_encoder || family->has_pairs || family->has_images ||
-        of->logit_cap > 0 || of->has_logit_scale || of->has_scales)
+    if (!has_loss(workload) || workload->head != FRAG_HEAD_LM || family->is_encoder ||
+        family->has_pairs || family->has_images || of->logit_cap > 0 || of->has_logit_scale ||
+        of->has_scales)
         return frag_fail(error, FRAG_E_INPUT,
                          "loss is chunked, which is described for decoders without a logit_cap, "
                          "logit_scale or scales, in task train and evaluate");
@@ -685,6 +696,45 @@ static bool check_chunks(const frag_workload *workload, frag_error *error)
                          "loss is chunked; expected no offload, and no keep_outputs or leak "
                          "outputs, as there are no logits to keep");
     return true;
+}
+
+/* A head for classes, and what cannot be done with it. */
+static bool check_head(const frag_workload *workload, frag_error *error)
+{
+    const frag_family_fields *family = &frag_families[workload->network.family];
+    const uint64_t head = workload->head;
+    if (head == FRAG_HEAD_LM)
+        return true;
+    if (!frag_family_has_head(family, head))
+        return frag_fail(
+            error, FRAG_E_INPUT,
+            "head is for classes, and %s has none that is described; expected lm%s", family->name,
+            frag_family_has_head(family, FRAG_HEAD_SEQUENCE) ? " or sequence-classification" : "");
+    if (!has_loss(workload))
+        return frag_fail(error, FRAG_E_INPUT,
+                         "head is for classes, and the task adds words; expected task train or "
+                         "evaluate, or head lm");
+    if (head == FRAG_HEAD_ANSWER && workload->labels != FRAG_LABELS_INITIAL)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "labels is %" PRIu64 " and head question-answering; expected 2, for where "
+                         "an answer begins and ends",
+                         workload->labels);
+    bool is_all = (frag_workload_lora_targets(workload) & FRAG_LORA_ALL) != 0;
+    bool is_hit = head != FRAG_HEAD_SEQUENCE || workload->network.family == FRAG_FAMILY_DISTILBERT;
+    if (workload->lora_rank > 0 && is_all && is_hit)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "lora_targets is all-linear, with which peft fails here: it would adapt a "
+                         "layer of the head and train a copy of it; expected layers by name");
+    if (workload->lora_rank > 0 && workload->quantize != FRAG_QUANTIZE_NONE && family->is_encoder)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "quantize is given beside lora_rank and a head for classes, with which "
+                         "peft fails for %s: transformers quantises the head too, of which a copy "
+                         "would be trained; expected quantize none, or head lm",
+                         family->name);
+    return head != FRAG_HEAD_ANSWER || workload->leak != FRAG_LEAK_OUTPUTS ||
+           frag_fail(error, FRAG_E_INPUT,
+                     "leak is outputs and head question-answering, which has two kinds of logits; "
+                     "expected keep_outputs, or another head");
 }
 
 /* What the program does with names and activations of a pass. */
@@ -782,7 +832,8 @@ bool frag_workload_check(const frag_workload *workload, frag_error *error)
 {
     if (!check_float8(workload, error) || !check_experts(workload, error) ||
         !check_rlhf(workload, error) || !check_dependent(workload, error) ||
-        !check_chunks(workload, error) || !check_names(workload, error))
+        !check_chunks(workload, error) || !check_head(workload, error) ||
+        !check_names(workload, error))
         return false;
     const frag_network *of = &workload->network;
     const frag_lengths *tokens = &workload->tokens;

@@ -156,6 +156,11 @@ static bool check_shards(const frag_workload *workload, frag_error *error)
     if (frag_workload_has_autocast(workload) || workload->optimizer == FRAG_OPTIMIZER_ADAFACTOR)
         return frag_fail(error, FRAG_E_INPUT,
                          "parallel is fsdp; it is described without autocast and adafactor");
+    if (workload->optimizer >= FRAG_OPTIMIZER_ADAMW_8BIT &&
+        workload->optimizer <= FRAG_OPTIMIZER_PAGED_ADAMW_8BIT)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "parallel is fsdp with an optimizer of bitsandbytes, with which it fails: "
+                         "its operators take no shards (DTensor); expected one of torch.optim");
     return true;
 }
 
@@ -175,6 +180,18 @@ static bool check_kind(const frag_workload *workload, frag_error *error)
     }
 }
 
+/* Those that run a part of the model on each device run the words' head themselves. */
+static bool check_classes(const frag_workload *workload, frag_error *error)
+{
+    bool is_whole = workload->parallel == FRAG_PARALLEL_DDP ||
+                    workload->parallel == FRAG_PARALLEL_ZERO1 ||
+                    workload->parallel == FRAG_PARALLEL_FSDP;
+    return is_whole || workload->head == FRAG_HEAD_LM ||
+           frag_fail(error, FRAG_E_INPUT,
+                     "parallel is given with a head for classes; expected ddp, zero1 or fsdp, or "
+                     "head lm");
+}
+
 /* Tasks and knobs that the wrapped model is described with. */
 static bool check_pass(const frag_workload *workload, frag_error *error)
 {
@@ -192,6 +209,8 @@ static bool check_pass(const frag_workload *workload, frag_error *error)
     if (workload->quantize != FRAG_QUANTIZE_NONE && !is_whole)
         return frag_fail(error, FRAG_E_INPUT,
                          "parallel is given with quantize; expected ddp, or quantize none");
+    if (!check_classes(workload, error))
+        return false;
     if (workload->loss != FRAG_LOSS_FULL)
         return frag_fail(error, FRAG_E_INPUT,
                          "parallel is given with loss chunked; expected loss full");

@@ -4,23 +4,38 @@
 #include <string.h>
 
 /* ---- architectures */
-/* A head that transformers would load with the model, and that is not the one described. */
-static bool check_head(const frag_json *json, frag_error *error)
+/* The head that transformers would load with the model, if it is described. */
+static bool read_head(const frag_json *json, frag_workload *workload, frag_error *error)
 {
-    static const char *const heads[] = {"ForSequenceClassification", "ForTokenClassification",
-                                        "ForQuestionAnswering", "ForMultipleChoice",
-                                        "ForNextSentencePrediction"};
+    static const struct {
+        const char *name;
+        uint64_t head; /* FRAG_HEAD_COUNT: not described */
+    } heads[] = {
+        {"ForSequenceClassification", FRAG_HEAD_SEQUENCE},
+        {"ForTokenClassification", FRAG_HEAD_TOKEN},
+        {"ForQuestionAnswering", FRAG_HEAD_ANSWER},
+        {"ForMultipleChoice", FRAG_HEAD_COUNT},
+        {"ForNextSentencePrediction", FRAG_HEAD_COUNT},
+    };
     const frag_json_value *list = frag_json_at(json, "architectures");
     const char *name = NULL;
     if (list == NULL || !frag_json_is_array(list) || frag_json_count(list) == 0 ||
         !frag_json_read_text(frag_json_item(list, 0), &name))
         return true;
-    for (size_t i = 0; i < sizeof heads / sizeof *heads; i++)
-        if (strstr(name, heads[i]) != NULL)
+    const frag_family_fields *family = &frag_families[workload->network.family];
+    for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
+        if (strstr(name, heads[i].name) == NULL)
+            continue;
+        if (heads[i].head == FRAG_HEAD_COUNT || !frag_family_has_head(family, heads[i].head))
             return frag_fail(error, FRAG_E_INPUT,
                              "'architectures' is %s, whose head is not described; without that key "
                              "the model has the head of a language model, which needs more",
                              name);
+        workload->head = heads[i].head;
+        if (heads[i].head != FRAG_HEAD_ANSWER &&
+            !frag_config_read_field(json, frag_workload_knob("labels"), workload, error))
+            return false;
+    }
     return true;
 }
 
@@ -156,6 +171,6 @@ static bool read_layer_types(const frag_json *json, frag_network *of, frag_error
 bool frag_config_read_keys(const frag_json *json, frag_workload *workload, frag_error *error)
 {
     read_stored(json, workload);
-    return check_head(json, error) && read_quantised(json, workload, error) &&
+    return read_head(json, workload, error) && read_quantised(json, workload, error) &&
            read_layer_types(json, &workload->network, error);
 }

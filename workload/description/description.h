@@ -250,6 +250,10 @@ typedef struct frag_network {
     double embedding_dropout;
     double attention_dropout;
     double residual_dropout;
+    double head_dropout;       /* of a head for classes; below 0: as residual_dropout */
+    double pooler_dropout;     /* before its first layer (DeBERTa) */
+    double answer_dropout;     /* of a head for answers (DistilBERT) */
+    uint64_t pooling;          /* frag_pooling (ModernBERT) */
     double activation_dropout; /* within the feed-forward part */
     double alpha;              /* all channels are so many times as many (MnasNet, MobileNets) */
     double drop_path;          /* of the last layer: it is left out for so many images (ConvNeXt) */
@@ -299,6 +303,19 @@ typedef enum frag_optimizer_loop {
     FRAG_LOOP_FUSED,
     FRAG_LOOP_SINGLE,
 } frag_optimizer_loop;
+
+/* Of which tokens ModernBERT classifies a sequence. */
+typedef enum frag_pooling { FRAG_POOLING_CLS, FRAG_POOLING_MEAN } frag_pooling;
+
+/* What stands on the hidden states of a model over text; in the order of their numbers. */
+#define FRAG_HEADS "lm|sequence-classification|token-classification|question-answering"
+typedef enum frag_head {
+    FRAG_HEAD_LM,       /* words: the next ones, or those that are masked */
+    FRAG_HEAD_SEQUENCE, /* classes of a sequence; one class: a number */
+    FRAG_HEAD_TOKEN,    /* classes of each token */
+    FRAG_HEAD_ANSWER,   /* where an answer begins and ends */
+    FRAG_HEAD_COUNT
+} frag_head;
 
 /* Linear layers that adapters stand beside, as bits; names as transformers has them. */
 typedef enum frag_lora_target {
@@ -363,6 +380,7 @@ typedef enum frag_leak { FRAG_LEAK_NONE, FRAG_LEAK_LOSSES, FRAG_LEAK_OUTPUTS } f
 enum {
     FRAG_LOSS_CHUNK_INITIAL = 1024,
     FRAG_GALORE_RANK_INITIAL = 128,
+    FRAG_LABELS_INITIAL = 2,
     FRAG_GALORE_GAP_INITIAL = 200
 };
 
@@ -447,6 +465,8 @@ typedef struct frag_workload {
     uint64_t checkpoint;
     uint64_t offload;          /* frag_offload */
     uint64_t checkpoint_every; /* of blocks, the first among them */
+    uint64_t head;             /* frag_head */
+    uint64_t labels;           /* classes of one that is none of words */
     uint64_t loss;             /* frag_loss */
     uint64_t loss_chunk;       /* tokens of a chunk */
     uint64_t leak;             /* frag_leak */
@@ -524,6 +544,7 @@ typedef struct frag_family_fields {
     bool has_graphs;       /* batches are parts of a graph */
     bool has_no_blocks;    /* nothing that transformers can checkpoint */
     bool has_two_masks;    /* one for layers with a window beside one for those without */
+    bool has_no_classes;   /* transformers has no head for classes of sequences */
     bool has_no_cache;     /* a loss is made without keys and values that are handed back */
     bool has_no_offload;   /* what comes back from the host lies in another order than it did */
     bool has_no_quantised; /* weights of 4 and 8 bits are not described */
@@ -538,6 +559,9 @@ uint64_t frag_stages_at(const frag_stages *stages, uint64_t index);
 /* The length with a number, from 0; of a range the one that the next random number says. */
 uint64_t frag_lengths_at(const frag_lengths *lengths, uint64_t index, uint64_t *random);
 uint64_t frag_lengths_largest(const frag_lengths *lengths);
+
+/* May it end in that head (frag_head)? Encoders of one sequence in all, decoders in two. */
+bool frag_family_has_head(const frag_family_fields *family, uint64_t head);
 
 /* Are batches sequences of tokens? */
 bool frag_workload_has_tokens(const frag_workload *workload);

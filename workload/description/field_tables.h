@@ -48,6 +48,11 @@
 #define RESIDUAL_DROPOUT(name, initial)                                                            \
     "residual_dropout", name, FRAG_FIELD_RATIO, NETWORK(residual_dropout), initial, 0, 1, NULL,    \
         "0 to 1"
+/* What a head's dropout is where nothing is said: residual_dropout. */
+#define FRAG_AS_RESIDUAL (-1)
+#define HEAD_DROPOUT(name, initial)                                                                \
+    "head_dropout", name, FRAG_FIELD_RATIO, NETWORK(head_dropout), initial, 0, 1, NULL,            \
+        "0 to 1, of a head for classes"
 #define IMAGE(name, initial)                                                                       \
     "image", name, FRAG_FIELD_COUNT, NETWORK(image), initial, 1, 1 << 14, NULL,                    \
         "pixels along a side"
@@ -57,6 +62,17 @@
 #define CLASSES(name, initial)                                                                     \
     "classes", name, FRAG_FIELD_COUNT, NETWORK(classes), initial, 1, FRAG_FIELD_COUNT_MAX, NULL,   \
         "that images belong to"
+
+/* Of encoders over text (fields_encoders.c). */
+extern const frag_field frag_bert_fields[];
+extern const frag_field_default frag_roberta_defaults[];
+extern const frag_field_default frag_xlm_roberta_defaults[];
+extern const frag_field frag_electra_fields[];
+extern const frag_field frag_albert_fields[];
+extern const frag_field frag_mpnet_fields[];
+extern const frag_field frag_deberta_fields[];
+extern const frag_field frag_modernbert_fields[];
+extern const frag_field frag_distilbert_fields[];
 
 /* Of llama and of the families that have other defaults (fields_llama.c). */
 extern const frag_field frag_llama_fields[];

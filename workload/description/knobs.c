@@ -79,6 +79,13 @@ const frag_field frag_knobs[] = {
      "with checkpoint blocks: every so many of them, the first among them"},
     {"offload", NULL, FRAG_FIELD_CHOICE, WORKLOAD(offload), FRAG_OFFLOAD_NONE, 0, 0,
      "none|activations", "what autograd saves is in pinned memory of the host until it is needed"},
+    {"head", NULL, FRAG_FIELD_CHOICE, WORKLOAD(head), FRAG_HEAD_LM, 0, 0, FRAG_HEADS,
+     "what a model over text ends in, as transformers names its tasks: lm has a score for each "
+     "word, "
+     "of the next or of masked ones"},
+    {"labels", "num_labels|id2label", FRAG_FIELD_COUNT, WORKLOAD(labels), FRAG_LABELS_INITIAL, 1,
+     1 << 20, NULL,
+     "classes of another head than lm; 1: a sequence has a number, learnt by its squared error"},
     {"loss", NULL, FRAG_FIELD_CHOICE, WORKLOAD(loss), FRAG_LOSS_FULL, 0, 0, "full|chunked",
      "chunked: logits of some tokens at a time, made anew in backward"},
     {"loss_chunk", NULL, FRAG_FIELD_COUNT, WORKLOAD(loss_chunk), FRAG_LOSS_CHUNK_INITIAL, 1,
@@ -148,6 +155,11 @@ static bool may_drop(const frag_workload *workload)
     return workload->lora_rank > 0 || workload->lora_dropout <= 0;
 }
 
+static bool has_classes(const frag_workload *workload)
+{
+    return workload->head != FRAG_HEAD_LM;
+}
+
 static bool adds_tokens(const frag_workload *workload)
 {
     return workload->task == FRAG_TASK_GENERATE || workload->task == FRAG_TASK_SERVE ||
@@ -169,6 +181,7 @@ bool frag_workload_check_knob(const frag_workload *workload, const char *key, fr
         {"devices", has_devices, "parallel is none; expected parallel ddp or another"},
         {"lora_targets", has_adapters, "lora_rank is 0; expected lora_rank"},
         {"lora_dropout", may_drop, "lora_rank is 0; expected lora_rank"},
+        {"labels", has_classes, "head is lm; expected head sequence-classification or another"},
         {"new_tokens", adds_tokens, "no tokens are added; expected task generate"},
         {"arrival_rate", serves, "nothing is served; expected task serve"},
         {"arrivals", serves, "nothing is served; expected task serve"},

@@ -81,6 +81,8 @@ static void complete(frag_network *network)
         network->expert_inner = network->inner;
     if (network->shared_inner == 0)
         network->shared_inner = network->shared_experts * network->expert_inner;
+    if (network->head_dropout < 0)
+        network->head_dropout = network->residual_dropout;
     if (!network->has_window)
         network->window = 0;
     if (network->patch > 0) /* a token for each patch, and one for the class */
@@ -402,8 +404,8 @@ static void say_wanted(const frag_field *field, frag_text *text)
                       field->max);
 }
 
-static bool read_member(const frag_json *json, const frag_field *field, void *base,
-                        frag_error *error)
+bool frag_config_read_field(const frag_json *json, const frag_field *field, void *base,
+                            frag_error *error)
 {
     char key[64];
     char found[FRAG_JSON_FOUND_MAX];
@@ -413,7 +415,7 @@ static bool read_member(const frag_json *json, const frag_field *field, void *ba
     if (frag_json_is_null(value)) {
         /* None: as many as follow from the rest, no window or no cap. */
         if ((field->kind == FRAG_FIELD_COUNT || field->kind == FRAG_FIELD_RATIO) && field->min == 0)
-            frag_field_set_number(field, base, 0);
+            frag_field_set_number(field, base, field->initial < 0 ? field->initial : 0);
         return true;
     }
     if (read_value(value, field, base))
@@ -637,7 +639,7 @@ static bool read_config(const frag_json *json, frag_workload *workload, frag_err
     const frag_field *fields = frag_families[network->family].fields;
     set_defaults(network);
     for (const frag_field *field = fields; field->key != NULL; field++)
-        if (field->hf_key != NULL && !read_member(json, field, network, error))
+        if (field->hf_key != NULL && !frag_config_read_field(json, field, network, error))
             return false;
     return check_config(json, network, error);
 }

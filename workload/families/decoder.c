@@ -168,6 +168,22 @@ static frag_tensor lay_rows(frag_tape *tape, frag_tensor x, frag_tensor weight)
     return frag_aten_unsafe_view(tape, frag_aten_contiguous(tape, x));
 }
 
+void frag_decoder_walk_head(frag_walk *at, const frag_network *of)
+{
+    const frag_stage *stage = &at->model->stage;
+    const frag_workload *workload = at->workload;
+    if (!stage->is_last)
+        return;
+    if (workload->head != FRAG_HEAD_LM) {
+        (void)frag_walk_classes(at, (frag_shape){workload->labels, of->embedding_width}, false);
+        return;
+    }
+    if (!(of->is_tied && stage->is_first))
+        (void)frag_walk_parameter(at, (frag_shape){of->vocabulary, of->embedding_width});
+    if (of->has_head_bias)
+        (void)frag_walk_parameter(at, (frag_shape){0, of->vocabulary});
+}
+
 static frag_tensor run_head(frag_tape *tape, const frag_model *model, frag_tensor hidden)
 {
     const frag_network *of = &model->workload->network;
@@ -268,6 +284,41 @@ static frag_tensor compute_chunks(frag_tape *tape, const frag_model *model, cons
     return total;
 }
 
+/* ---- classes of a sequence (GenericForSequenceClassification) */
+/* places: (arange(tokens) * (ids != pad)).argmax(-1), the last token that is no padding, then what
+ * it was made of. */
+static void find_last(frag_tape *tape, const frag_batch *batch, frag_tensor places[3])
+{
+    const uint64_t count = batch->count * batch->tokens;
+    frag_tensor is_word = frag_tape_empty(tape, count, FRAG_BOOL);
+    places[1] = frag_tape_empty(tape, count, FRAG_I32);
+    frag_tape_drop(tape, is_word);
+    places[2] = frag_tape_empty(tape, batch->tokens, FRAG_I32);
+    frag_tensor masked = frag_tape_empty(tape, count, FRAG_I32);
+    places[0] = frag_tape_empty(tape, batch->count, FRAG_I64);
+    frag_aten_reduce_buffers(tape, &(frag_reduction){.outputs = batch->count,
+                                                     .inputs = batch->tokens,
+                                                     .is_fastest = true,
+                                                     .bytes = 16});
+    frag_tape_drop(tape, masked);
+}
+
+/* The score of every token, of which that of the last one counts. */
+static frag_tensor classify(frag_tape *tape, const frag_model *model, const frag_batch *batch,
+                            frag_tensor hidden)
+{
+    const uint64_t labels = model->workload->labels;
+    frag_tensor score = model->parameters[model->parameter_count - 1];
+    frag_tensor logits = frag_aten_linear(tape, hidden, score, 0, labels);
+    frag_tensor places[3];
+    find_last(tape, batch, places);
+    frag_tensor pooled = frag_aten_pick_rows(tape, logits, places[0], labels);
+    frag_tensor loss = frag_family_class_loss(tape, model, pooled, batch);
+    frag_tape_drop_all(tape, places, 3);
+    frag_tape_drop(tape, logits);
+    return loss;
+}
+
 frag_tensor frag_decoder_loss(frag_tape *tape, const frag_family *family, const frag_model *model,
                               const frag_batch *batch)
 {
@@ -281,9 +332,12 @@ frag_tensor frag_decoder_loss(frag_tape *tape, const frag_family *family, const 
         frag_tape_drop(tape, hidden);
         return total;
     }
-    frag_tensor logits = run_head(tape, model, hidden);
-    frag_tensor loss = frag_family_causal_loss(tape, logits, batch);
-    frag_family_return(tape, batch, logits);
+    bool is_lm = model->workload->head == FRAG_HEAD_LM;
+    frag_tensor logits = is_lm ? run_head(tape, model, hidden) : 0;
+    frag_tensor loss =
+        is_lm ? frag_family_causal_loss(tape, logits, batch) : classify(tape, model, batch, hidden);
+    if (is_lm)
+        frag_family_return(tape, batch, logits);
     for (uint64_t i = 0; i < past.layer_count; i++) {
         frag_family_return(tape, batch, past.layers[i].keys);
         frag_family_return(tape, batch, past.layers[i].values);

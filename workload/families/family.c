@@ -85,9 +85,20 @@ static bool is_pipelined(const frag_model *model)
 
 void frag_family_load_tokens(frag_tape *tape, const frag_model *model, frag_batch *batch)
 {
-    (void)model;
-    frag_tape_set(tape, &batch->ids, frag_tape_empty(tape, batch->count * batch->tokens, FRAG_I64));
-    batch->labels = batch->ids;
+    const frag_workload *workload = model->workload;
+    const uint64_t head = workload->head;
+    const uint64_t tokens = batch->count * batch->tokens;
+    bool is_number = head == FRAG_HEAD_SEQUENCE && workload->labels == 1;
+    frag_tape_set(tape, &batch->ids, frag_tape_empty(tape, tokens, FRAG_I64));
+    if (head == FRAG_HEAD_LM) {
+        batch->labels = batch->ids;
+        return;
+    }
+    frag_tape_set(tape, &batch->labels,
+                  frag_tape_empty(tape, head == FRAG_HEAD_TOKEN ? tokens : batch->count,
+                                  is_number ? model->dtype : FRAG_I64));
+    if (head == FRAG_HEAD_ANSWER)
+        frag_tape_set(tape, &batch->ends, frag_tape_empty(tape, batch->count, FRAG_I64));
 }
 
 void frag_family_load_pairs(frag_tape *tape, const frag_model *model, frag_batch *batch)
@@ -98,6 +109,17 @@ void frag_family_load_pairs(frag_tape *tape, const frag_model *model, frag_batch
     frag_tape_set(
         tape, &batch->labels,
         frag_tape_empty(tape, batch->count * (tokens > 0 ? tokens : batch->tokens), FRAG_I64));
+}
+
+void frag_family_look_for_padding(frag_tape *tape, const frag_batch *batch)
+{
+    enum { ENDS = 2 };
+    frag_tensor ends = frag_tape_empty(tape, ENDS, FRAG_I64);
+    frag_tape_set(tape, &ends, frag_tape_empty(tape, ENDS * batch->count, FRAG_I64));
+    frag_tensor is_padding = frag_tape_empty(tape, ENDS * batch->count, FRAG_BOOL);
+    frag_tape_drop(tape, frag_tape_empty(tape, 1, FRAG_BOOL));
+    frag_tape_drop(tape, is_padding);
+    frag_tape_drop(tape, ends);
 }
 
 frag_tensor frag_family_shift(frag_tape *tape, const frag_batch *batch)
@@ -147,6 +169,22 @@ frag_tensor frag_family_loss(frag_tape *tape, frag_tensor logits, const frag_bat
     frag_tensor flat = frag_aten_view(tape, logits);
     frag_tensor loss = frag_aten_cross_entropy(tape, flat, batch->labels);
     frag_family_return(tape, batch, logits);
+    frag_tape_drop(tape, flat);
+    frag_tape_drop(tape, logits);
+    return loss;
+}
+
+frag_tensor frag_family_class_loss(frag_tape *tape, const frag_model *model, frag_tensor logits,
+                                   const frag_batch *batch)
+{
+    if (model->workload->labels > 1 || model->workload->head != FRAG_HEAD_SEQUENCE)
+        return frag_family_loss(tape, logits, batch);
+    bool is_cast = frag_tape_autocast(tape) != FRAG_F32;
+    frag_tensor flat = frag_aten_view(tape, logits);
+    frag_tensor wide = is_cast ? frag_tape_to(tape, flat, FRAG_F32) : frag_tape_keep(tape, flat);
+    frag_tensor loss = frag_aten_mse_loss(tape, wide, batch->labels);
+    frag_family_return(tape, batch, logits);
+    frag_tape_drop(tape, wide);
     frag_tape_drop(tape, flat);
     frag_tape_drop(tape, logits);
     return loss;

@@ -28,6 +28,7 @@ typedef enum frag_parameter_role {
     FRAG_PARAMETER_PACKED, /* in 4 bits */
     FRAG_PARAMETER_ADAPTER,
     FRAG_PARAMETER_EXACT_ADAPTER, /* beside a layer that stays in fp32 */
+    FRAG_PARAMETER_SAVED,         /* the trained copy of a layer, which comes behind adapters */
     FRAG_PARAMETER_ROWS,          /* each device has some of its rows: outputs of a layer */
     FRAG_PARAMETER_COLUMNS,       /* or of its columns: inputs */
 } frag_parameter_role;
@@ -81,6 +82,7 @@ typedef struct frag_batch {
     uint64_t number;       /* of forward passes so far */
     frag_tensor ids;       /* what the program made of it: token ids, or images and their labels */
     frag_tensor labels;    /* the same tensor where the task has no others */
+    frag_tensor ends;      /* of answers, of which labels are the begins */
     frag_tensor hidden;    /* what a stage of a pipeline gets in the place of ids */
     frag_tensor numbers;   /* of a recommender: what samples have besides indices, */
     frag_tensor offsets;   /* and where the indices of each begin */
@@ -205,9 +207,11 @@ frag_tensor frag_walk_frozen(frag_walk *at, frag_shape shape);
 void frag_walk_buffer(frag_walk *at, uint64_t count, frag_dtype dtype);
 /* target: FRAG_LORA_Q, ...; a layer that is none is named 0. */
 frag_linear frag_walk_linear(frag_walk *at, frag_shape shape, bool has_bias, uint64_t target);
-/* With a bias: a copy of the layer that is trained beside adapters, and without one of its own
- * (modules_to_save); the layer stays. */
-frag_linear frag_walk_saved_linear(frag_walk *at, frag_shape shape);
+/* Of the copy of a layer that is trained beside adapters (modules_to_save). */
+frag_tensor frag_walk_saved(frag_walk *at, frag_shape shape);
+/* The layer whose outputs are classes. Beside adapters a copy of it is trained, without an adapter
+ * of its own; the layer stays. */
+frag_linear frag_walk_classes(frag_walk *at, frag_shape shape, bool has_bias);
 /* Without a bias; where others are quantised, it stays in fp32 (_keep_in_fp32_modules). */
 frag_linear frag_walk_exact_linear(frag_walk *at, frag_shape shape, uint64_t target);
 /* transformers' Conv1D, a linear layer with a bias whose weight has a row for each input. */
@@ -294,6 +298,8 @@ void frag_cache_pass_block(frag_tape *tape, const frag_model *model, frag_cache 
 frag_tensor frag_decoder_loss(frag_tape *tape, const frag_family *family, const frag_model *model,
                               const frag_batch *batch);
 /* What a stage of a pipeline makes: hidden states, or behind the last logits. */
+/* What a decoder ends in: the words turned around where they are not shared, or classes. */
+void frag_decoder_walk_head(frag_walk *at, const frag_network *of);
 frag_tensor frag_decoder_stage(frag_tape *tape, const frag_family *family, const frag_model *model,
                                const frag_batch *batch);
 /* What a copy of the model makes, which has no cache: logits, and their loss. */
@@ -371,6 +377,29 @@ typedef struct frag_encoder_layer {
     frag_linear qkv[3], out, feed, back;
     frag_pair first, second;
 } frag_encoder_layer;
+
+/* ---- heads for classes and answers on an encoder (heads.c) */
+typedef struct frag_class_head {
+    frag_linear dense; /* no weight: there is none */
+    frag_pair last;
+    frag_linear classes;
+} frag_class_head;
+
+frag_class_head frag_walk_class_head(frag_walk *at, const frag_network *of);
+/* What BERT and ALBERT make of the first token while their names are still there; 0: the family
+ * does so behind them, or the head is another. */
+frag_tensor frag_class_head_pool(frag_tape *tape, const frag_model *model,
+                                 const frag_class_head *at, const frag_batch *batch,
+                                 frag_tensor hidden);
+/* What a model returns to its head, which keeps it until it is through. */
+typedef struct frag_class_input {
+    frag_tensor hidden;
+    frag_tensor pooled; /* 0: not there */
+} frag_class_input;
+/* Both are used up. */
+frag_tensor frag_class_head_loss(frag_tape *tape, const frag_model *model,
+                                 const frag_class_head *at, const frag_batch *batch,
+                                 const frag_class_input *from);
 
 /* How far tokens are apart (DeBERTa): which they see, a number for each pair, and what the numbers
  * mean. */
@@ -538,6 +567,8 @@ void frag_model_find_packed(frag_tape *tape, const frag_model *model, const frag
 void frag_family_load_tokens(frag_tape *tape, const frag_model *model, frag_batch *batch);
 /* The same for a source and a target, of which the labels are. */
 void frag_family_load_pairs(frag_tape *tape, const frag_model *model, frag_batch *batch);
+/* warn_if_padding_and_no_attention_mask: is the first or the last of the ids padding? */
+void frag_family_look_for_padding(frag_tape *tape, const frag_batch *batch);
 /* shift_tokens_right: what a decoder reads, the labels moved by one. */
 frag_tensor frag_family_shift(frag_tape *tape, const frag_batch *batch);
 /* Images of the model's type and their classes; a transformer over them has as many tokens as
@@ -549,6 +580,9 @@ void frag_family_return(frag_tape *tape, const frag_batch *batch, frag_tensor ma
 frag_tensor frag_family_causal_loss(frag_tape *tape, frag_tensor logits, const frag_batch *batch);
 /* The loss of logits, which a model returns as well; they are used up. */
 frag_tensor frag_family_loss(frag_tape *tape, frag_tensor logits, const frag_batch *batch);
+/* Of a head for classes: cross entropy, or the squared error of one number; logits are used up. */
+frag_tensor frag_family_class_loss(frag_tape *tape, const frag_model *model, frag_tensor logits,
+                                   const frag_batch *batch);
 /* Logits of a pooled state, which is used up by then, and their loss. */
 frag_tensor frag_family_classify(frag_tape *tape, const frag_linear *head, frag_tensor pooled,
                                  const frag_batch *batch);

@@ -248,20 +248,27 @@ frag_linear frag_walk_linear(frag_walk *at, frag_shape shape, bool has_bias, uin
     return next;
 }
 
-static frag_tensor walk_saved(frag_walk *at, frag_shape shape)
+frag_tensor frag_walk_saved(frag_walk *at, frag_shape shape)
 {
     frag_model *model = at->model;
-    return model != NULL
-               ? add_typed(at->tape, model, form_of(shape), model->dtype, model->is_frozen)
-               : *at->at++;
+    if (model == NULL)
+        return *at->at++;
+    if (!is_quantised(model))
+        return add_typed(at->tape, model, form_of(shape), model->dtype, model->is_frozen);
+    model->parameters[add_place(model, shape, FRAG_PARAMETER_SAVED)] = 0;
+    return 0;
 }
 
-frag_linear frag_walk_saved_linear(frag_walk *at, frag_shape shape)
+frag_linear frag_walk_classes(frag_walk *at, frag_shape shape, bool has_bias)
 {
+    /* Quantised with the others where its bias, not its weight, is the last of all parameters. */
+    if (at->workload->lora_rank == 0)
+        return frag_walk_linear(at, shape, has_bias, has_bias ? FRAG_LORA_REST : 0);
     (void)frag_walk_parameter(at, shape);
-    (void)frag_walk_parameter(at, (frag_shape){0, shape.rows});
-    frag_linear next = {.weight = walk_saved(at, shape), .columns = shape.rows};
-    next.bias = walk_saved(at, (frag_shape){0, shape.rows});
+    if (has_bias)
+        (void)frag_walk_parameter(at, (frag_shape){0, shape.rows});
+    frag_linear next = {.weight = frag_walk_saved(at, shape), .columns = shape.rows};
+    next.bias = has_bias ? frag_walk_saved(at, (frag_shape){0, shape.rows}) : 0;
     return next;
 }
 
@@ -300,7 +307,7 @@ static bool is_adapter(const frag_model *model, uint32_t i)
            model->roles[i] == FRAG_PARAMETER_EXACT_ADAPTER;
 }
 
-static frag_tensor make_adapter(frag_tape *tape, const frag_model *model, uint32_t i)
+static frag_tensor make_trained(frag_tape *tape, const frag_model *model, uint32_t i)
 {
     return frag_tape_parameter(tape, count_elements(model->forms[i].shape), FRAG_F32, false);
 }
@@ -320,12 +327,15 @@ void frag_model_prepare(frag_tape *tape, frag_model *model)
         if (is_adapter(model, i))
             model->parameters[i] =
                 is_int8 || model->roles[i] == FRAG_PARAMETER_EXACT_ADAPTER
-                    ? make_adapter(tape, model, i)
+                    ? make_trained(tape, model, i)
                     : frag_tape_empty(tape, count_elements(model->forms[i].shape),
                                       model->product_dtype);
+    for (uint32_t i = 0; i < model->parameter_count; i++)
+        if (model->roles[i] == FRAG_PARAMETER_SAVED)
+            model->parameters[i] = make_trained(tape, model, i);
     for (uint32_t i = 0; i < model->parameter_count && !is_int8; i++)
         if (model->roles[i] == FRAG_PARAMETER_ADAPTER)
-            frag_tape_set(tape, &model->parameters[i], make_adapter(tape, model, i));
+            frag_tape_set(tape, &model->parameters[i], make_trained(tape, model, i));
 }
 
 /* ---- parts of layers (torch/distributed/tensor/parallel/style.py) */

@@ -129,6 +129,7 @@ typedef struct frag_aten_packed {
     frag_dtype dtype;  /* that products are made in */
     bool is_int8;      /* with 8 bits; else with 4 */
     bool is_nested;    /* the scales of blocks of 4 bits are quantised too */
+    bool is_flat;      /* the input is a matrix, whose rows may lie apart */
     frag_tensor *bias; /* NULL: none; the first product brings it into its type */
 } frag_aten_packed;
 
@@ -393,6 +394,9 @@ typedef struct frag_nonzero {
 frag_tensor frag_aten_nonzero(frag_tape *tape, const frag_nonzero *of);
 /* self[rows, columns, None] of a matrix; index: one of both. */
 frag_tensor frag_aten_pick(frag_tape *tape, frag_tensor self, frag_tensor index);
+/* self[arange(matrices), columns] of matrices with rows of that width; a column for each. */
+frag_tensor frag_aten_pick_rows(frag_tape *tape, frag_tensor self, frag_tensor columns,
+                                uint64_t width);
 /* self[:, rows, columns] of matrices, the numbers of so many places on the host. */
 frag_tensor frag_aten_pick_places(frag_tape *tape, frag_tensor self, uint64_t matrices,
                                   uint64_t places);

@@ -100,6 +100,21 @@ frag_tensor frag_aten_pick(frag_tape *tape, frag_tensor self, frag_tensor index)
     return made;
 }
 
+frag_tensor frag_aten_pick_rows(frag_tape *tape, frag_tensor self, frag_tensor columns,
+                                uint64_t width)
+{
+    const uint64_t matrices = frag_tape_count(tape, columns);
+    frag_tensor range = frag_tape_empty(tape, matrices, FRAG_I64);
+    frag_tensor made = frag_tape_empty(tape, matrices * width, frag_tape_dtype(tape, self));
+    frag_node *node = frag_tape_record(tape, gather_backward, &self, 1, &made, 1);
+    frag_tape_save(tape, node, columns);
+    frag_tape_save(tape, node, range);
+    node->numbers[0] = frag_tape_count(tape, self);
+    node->numbers[1] = 2;
+    frag_tape_drop(tape, range);
+    return made;
+}
+
 /* Zeros, into which gradients are put: the numbers are copied to the device and sorted. */
 static void pick_places_backward(frag_tape *tape, frag_node *node, const frag_tensor *in,
                                  frag_tensor *out)

@@ -498,17 +498,18 @@ frag_tensor frag_aten_binary_cross_entropy(frag_tape *tape, frag_tensor logits, 
 static void mse_backward(frag_tape *tape, frag_node *node, const frag_tensor *in, frag_tensor *out)
 {
     (void)in;
-    out[0] = frag_tape_empty(tape, node->numbers[0], FRAG_F32);
+    out[0] = frag_tape_empty(tape, node->numbers[0], frag_tape_dtype(tape, node->saved[0]));
 }
 
 frag_tensor frag_aten_mse_loss(frag_tape *tape, frag_tensor self, frag_tensor target)
 {
     /* The loss lies where there is room for the square of each difference. */
     uint64_t count = frag_tape_count(tape, self);
-    frag_tensor room = frag_tape_empty(tape, count, FRAG_F32);
+    frag_dtype dtype = frag_tape_dtype(tape, self);
+    frag_tensor room = frag_tape_empty(tape, count, dtype);
     frag_tensor loss = frag_tape_alias(tape, room, 1);
     frag_tape_drop(tape, room);
-    frag_tensor squares = frag_tape_empty(tape, count, FRAG_F32);
+    frag_tensor squares = frag_tape_empty(tape, count, dtype);
     frag_aten_reduce_buffers(tape, &(frag_reduction){1, count, true, 0});
     frag_tape_drop(tape, squares);
     frag_node *node = frag_tape_record(tape, mse_backward, &self, 1, &loss, 1);

@@ -36,8 +36,13 @@ static frag_tensor multiply(frag_tape *tape, frag_tensor x, const frag_aten_pack
 {
     frag_dtype dtype = frag_tape_dtype(tape, x);
     uint64_t rows = frag_tape_count(tape, x) / of->columns;
-    if (frag_aten_has_packed_kernel(tape, dtype, rows, (frag_packed_shape){of->rows, of->columns}))
-        return frag_tape_empty(tape, rows * of->rows, dtype);
+    if (frag_aten_has_packed_kernel(tape, dtype, rows,
+                                    (frag_packed_shape){of->rows, of->columns})) {
+        frag_tensor laid = frag_tape_is_strided(tape, x) ? frag_tape_empty_like(tape, x) : 0;
+        frag_tensor product = frag_tape_empty(tape, rows * of->rows, dtype);
+        frag_tape_drop(tape, laid);
+        return product;
+    }
     frag_tensor scales = make_scales(tape, of);
     frag_tensor moved = make_scales(tape, of); /* their mean is added */
     frag_tensor weight = frag_tape_empty(tape, of->rows * of->columns, dtype);
@@ -128,8 +133,8 @@ static frag_tensor linear_int8(frag_tape *tape, frag_tensor x, const frag_aten_p
 {
     turn_bias(tape, of->bias, frag_tape_dtype(tape, x));
     bool was_recording = frag_tape_set_recording(tape, false);
-    frag_tensor rows =
-        frag_tape_is_strided(tape, x) ? frag_tape_empty_like(tape, x) : frag_tape_keep(tape, x);
+    bool is_laid = frag_tape_is_strided(tape, x) && !of->is_flat;
+    frag_tensor rows = is_laid ? frag_tape_empty_like(tape, x) : frag_tape_keep(tape, x);
     frag_tensor made = multiply_int8(tape, rows, of);
     frag_tape_set_recording(tape, was_recording);
     frag_node *node = frag_tape_record(tape, int8_backward, &x, 1, &made, 1);

@@ -55,8 +55,7 @@ static void build(frag_walk *at, const frag_network *of)
     }
     frag_model_mark_block(at->model);
     (void)walk_norm(at, of);
-    if (!of->is_tied)
-        (void)frag_walk_parameter(at, (frag_shape){of->vocabulary, of->width});
+    frag_decoder_walk_head(at, of);
 }
 
 typedef struct block_call {

@@ -47,8 +47,7 @@ static void build(frag_walk *at, const frag_network *of)
     (void)frag_walk_norm(at, of->width);
     for (uint32_t i = 0; i < 2; i++)
         frag_walk_buffer(at, of->head_width / 2, FRAG_F32);
-    if (!of->is_tied)
-        (void)frag_walk_parameter(at, (frag_shape){of->vocabulary, of->width});
+    frag_decoder_walk_head(at, of);
 }
 
 typedef struct block_call {

@@ -33,8 +33,7 @@ static void build(frag_walk *at, const frag_network *of)
     frag_model_mark_block(at->model);
     if (stage->is_last)
         (void)frag_walk_norm(at, of->width);
-    if (stage->is_last && !(of->is_tied && stage->is_first))
-        (void)frag_walk_parameter(at, (frag_shape){of->vocabulary, of->width});
+    frag_decoder_walk_head(at, of);
 }
 
 static frag_tensor attend(frag_tape *tape, const frag_model *model, const block *at, frag_tensor x,
@@ -105,6 +104,8 @@ static frag_tensor embed(frag_walk *at, const frag_model *model, const frag_batc
     frag_tape *tape = at->tape;
     const frag_network *of = &model->workload->network;
     frag_tensor weight = frag_walk_parameter(at, (frag_shape){of->vocabulary, of->width});
+    if (model->workload->head != FRAG_HEAD_LM) /* which asks for a token of padding */
+        frag_family_look_for_padding(tape, batch);
     kept->words = frag_aten_embedding(tape, weight, batch->ids, of->width);
     frag_model_require_inputs(tape, model, kept->words);
     kept->positions = frag_model_positions(tape, model, batch->tokens);

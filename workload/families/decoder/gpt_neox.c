@@ -33,8 +33,7 @@ static void build(frag_walk *at, const frag_network *of)
     /* Two buffers of the rotary embedding, always fp32. */
     for (uint32_t i = 0; i < 2; i++)
         frag_walk_buffer(at, frag_rope_width(of) / 2, FRAG_F32);
-    if (!of->is_tied)
-        (void)frag_walk_parameter(at, (frag_shape){of->vocabulary, of->width});
+    frag_decoder_walk_head(at, of);
 }
 
 typedef struct block_call {

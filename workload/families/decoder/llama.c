@@ -159,8 +159,7 @@ static void build(frag_walk *at, const frag_network *of)
     /* Two buffers of each rotary embedding, always fp32. */
     for (uint32_t i = 0; i < (has_two_ropes(of) ? 4 : 2); i++)
         frag_walk_buffer(at, rotary_width(of) / 2, FRAG_F32);
-    if (stage->is_last && !(of->is_tied && stage->is_first))
-        (void)frag_walk_parameter(at, (frag_shape){of->vocabulary, of->width});
+    frag_decoder_walk_head(at, of);
 }
 
 static bool is_rope_partial(const frag_network *of)

@@ -61,8 +61,7 @@ static void build(frag_walk *at, const frag_network *of)
         (void)walk_block(at, of);
     }
     frag_model_mark_block(at->model);
-    if (!of->is_tied)
-        (void)frag_walk_parameter(at, (frag_shape){of->vocabulary, of->embedding_width});
+    frag_decoder_walk_head(at, of);
 }
 
 static frag_tensor attend(frag_tape *tape, const frag_model *model, const block *at, frag_tensor x,

@@ -88,10 +88,7 @@ static void build(frag_walk *at, const frag_network *of)
         frag_walk_buffer(at, of->positions * of->turned_width, FRAG_F32);
     if (is_rope_first)
         (void)frag_walk_norm(at, of->width);
-    if (!of->is_tied)
-        (void)frag_walk_parameter(at, (frag_shape){of->vocabulary, of->width});
-    if (of->has_head_bias)
-        (void)frag_walk_parameter(at, (frag_shape){0, of->vocabulary});
+    frag_decoder_walk_head(at, of);
 }
 
 typedef struct block_call {

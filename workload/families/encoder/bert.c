@@ -68,7 +68,7 @@ static embeddings walk_embeddings(frag_walk *at, const frag_network *of)
     const uint64_t width = embedding_width(of);
     const frag_shape places = {of->positions, width};
     embeddings next = {.words = 0};
-    if (!of->is_head_first)
+    if (!of->is_head_first || at->workload->head != FRAG_HEAD_LM)
         next.words = frag_walk_parameter(at, (frag_shape){of->vocabulary, width});
     bool is_place_last = of->counts_positions && !is_mpnet(of);
     if (!is_place_last && !knows_distances(of))
@@ -163,10 +163,26 @@ static head walk_head(frag_walk *at, const frag_network *of)
     return next;
 }
 
+/* What the model ends in: one of both. */
+typedef struct top {
+    head words;
+    frag_class_head classes;
+} top;
+
+static top walk_top(frag_walk *at, const frag_network *of)
+{
+    top next = {.words = {.bias = 0}};
+    if (at->workload->head == FRAG_HEAD_LM)
+        next.words = walk_head(at, of);
+    else
+        next.classes = frag_walk_class_head(at, of);
+    return next;
+}
+
 static void build(frag_walk *at, const frag_network *of)
 {
     if (of->is_head_first)
-        (void)walk_head(at, of);
+        (void)walk_top(at, of);
     (void)walk_embeddings(at, of);
     for (uint64_t i = 0; i < layer_count(of); i++) {
         frag_model_mark_block(at->model);
@@ -178,7 +194,7 @@ static void build(frag_walk *at, const frag_network *of)
     if (is_mpnet(of))
         (void)walk_bias(at, of);
     if (!of->is_head_first)
-        (void)walk_head(at, of);
+        (void)walk_top(at, of);
 }
 
 /* RoBERTa's create_position_ids_from_input_ids: a running sum over what is no padding, to which
@@ -272,25 +288,13 @@ typedef struct disentangled {
     uint64_t state_count;
 } disentangled;
 
-/* warn_if_padding_and_no_attention_mask: is the first or the last of the ids padding? */
-static void look_for_padding(frag_tape *tape, const frag_batch *batch)
-{
-    enum { ENDS = 2 };
-    frag_tensor ends = frag_tape_empty(tape, ENDS, FRAG_I64);
-    frag_tape_set(tape, &ends, frag_tape_empty(tape, ENDS * batch->count, FRAG_I64));
-    frag_tensor is_padding = frag_tape_empty(tape, ENDS * batch->count, FRAG_BOOL);
-    frag_tape_drop(tape, frag_tape_empty(tape, 1, FRAG_BOOL));
-    frag_tape_drop(tape, is_padding);
-    frag_tape_drop(tape, ends);
-}
-
 /* LayerNorm(words) * mask; zeros stand for positions. */
 static frag_tensor embed_masked(frag_tape *tape, const frag_model *model, const embeddings *at,
                                 const frag_batch *batch, disentangled *beside)
 {
     const uint64_t width = model->workload->network.width;
     const uint64_t count = batch->count * batch->tokens;
-    look_for_padding(tape, batch);
+    frag_family_look_for_padding(tape, batch);
     beside->mask = frag_tape_empty(tape, count, FRAG_F32);
     beside->types = frag_tape_empty(tape, count, FRAG_I64);
     frag_tensor words = frag_aten_embedding(tape, at->words, batch->ids, width);
@@ -586,12 +590,13 @@ static frag_tensor compute_loss(frag_tape *tape, const frag_model *model, const 
 {
     const frag_network *of = &model->workload->network;
     frag_walk at = {.tape = tape, .workload = model->workload, .at = model->parameters};
-    head above = {0};
+    bool is_lm = model->workload->head == FRAG_HEAD_LM;
+    top above = {.words = {.bias = 0}};
     if (of->is_head_first)
-        above = walk_head(&at, of);
+        above = walk_top(&at, of);
     embeddings below = walk_embeddings(&at, of);
-    if (of->is_head_first)
-        below.words = above.words;
+    if (of->is_head_first && is_lm)
+        below.words = above.words.words;
     disentangled beside = {.mask = 0};
     frag_tensor hidden = knows_distances(of) ? embed_masked(tape, model, &below, batch, &beside)
                                              : (is_distilled(of) ? embed_distilled
@@ -618,13 +623,18 @@ static frag_tensor compute_loss(frag_tape *tape, const frag_model *model, const 
             beside.states[beside.state_count++] = frag_tape_keep(tape, hidden);
         frag_model_pass_block(tape, model, i, &next, &hidden);
     }
-    frag_tape_drop(tape, embedded);
-    end_distances(tape, &beside);
     if (knows_distances(of))
         (void)walk_rows(&at, of);
     if (!of->is_head_first)
-        above = walk_head(&at, of);
-    frag_tensor logits = predict(tape, model, &above, below.words, hidden);
+        above = walk_top(&at, of);
+    frag_tensor pooled =
+        is_lm ? 0 : frag_class_head_pool(tape, model, &above.classes, batch, hidden);
+    frag_tape_drop(tape, embedded);
+    end_distances(tape, &beside);
+    if (!is_lm)
+        return frag_class_head_loss(tape, model, &above.classes, batch,
+                                    &(frag_class_input){hidden, pooled});
+    frag_tensor logits = predict(tape, model, &above.words, below.words, hidden);
     frag_tensor flat = frag_aten_view(tape, logits);
     frag_tensor loss = frag_aten_cross_entropy(tape, flat, batch->labels);
     frag_family_return(tape, batch, logits);

@@ -76,7 +76,10 @@ static void build(frag_walk *at, const frag_network *of)
     /* Two buffers of the rotary embedding of each kind of layers, always fp32. */
     for (uint32_t i = 0; i < (has_two_kinds(of) ? 4 : 2); i++)
         frag_walk_buffer(at, of->head_width / 2, FRAG_F32);
-    (void)walk_head(at, of);
+    if (at->workload->head == FRAG_HEAD_LM)
+        (void)walk_head(at, of);
+    else
+        (void)frag_walk_class_head(at, of);
 }
 
 typedef struct block_call {
@@ -216,6 +219,11 @@ static frag_tensor compute_loss(frag_tape *tape, const frag_model *model, const 
     frag_walk at = {.tape = tape, .workload = model->workload, .at = model->parameters};
     frag_tensor words = frag_walk_parameter(&at, (frag_shape){of->vocabulary, of->width});
     frag_tensor hidden = run_blocks(tape, model, &at, words, batch);
+    if (model->workload->head != FRAG_HEAD_LM) {
+        const frag_class_head classes = frag_walk_class_head(&at, of);
+        return frag_class_head_loss(tape, model, &classes, batch,
+                                    &(frag_class_input){.hidden = hidden});
+    }
     const head above = walk_head(&at, of);
     frag_tensor logits = frag_walk_apply(tape, hidden, &above.dense);
     frag_tape_set(tape, &logits, frag_aten_gelu(tape, logits));

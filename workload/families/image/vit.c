@@ -51,9 +51,7 @@ static frag_encoder_layer walk_layer(frag_walk *at, const frag_network *of)
 static head walk_head(frag_walk *at, const frag_network *of)
 {
     head next = {.last = frag_walk_norm(at, of->width)};
-    const frag_shape shape = {of->classes, of->width};
-    next.classes = at->workload->lora_rank > 0 ? frag_walk_saved_linear(at, shape)
-                                               : frag_walk_linear(at, shape, true, 0);
+    next.classes = frag_walk_classes(at, (frag_shape){of->classes, of->width}, true);
     return next;
 }
 
