@@ -157,6 +157,8 @@ static void what_a_person_says_of_memory_is_no_message(void **state)
         "O sistema fica sem memória física",
         "Process ran out of physical memory",
         "retry where cudaErrorMemoryAllocation is met, and when cudaErrorMemoryAllocation occurs",
+        "1. GPU found\n2. GPU memory exhausted",
+        "The model takes 24 GB, my card has 24 GB",
         "FAQ: Why do I get an \"Out of memory\" error message with the renderer?",
         "The RuntimeError: CUDA out of memory occurs when your GPU has too little of it",
     };
@@ -172,6 +174,7 @@ static void what_a_person_says_of_memory_is_no_message(void **state)
         "When loading the shader, Vulkan tries to allocate more memory than the available size.",
         "it seems not possible to allocate 66.50 MB of memory on my card, even if I reboot",
         "4090 ,out of memory",
+        "1 GPU found\n2 GPU memory exhausted",
         "[Bug]: Some-30B-A3B OOM on 96GB single gpu",
         "bfc_allocator.cc:665] Chunk at 0x50 of size 256\nResourceExhaustedError: OOM",
         ("OOM RuntimeError is raised due to the memory cost. CPU mode is applied.\nERROR in "
@@ -484,6 +487,14 @@ static void what_a_source_says_of_errors_is_no_message(void **state)
         "Unable to reserve memory region [0x00f00000-0x00f0ffff]",
         "failed to query memory to grow the pool of 268435456 bytes on gpu",
         "- `VK_ERROR_OUT_OF_DEVICE_MEMORY`: no memory\n- `VK_ERROR_DEVICE_LOST`: lost",
+        /* a statement whose text stands behind a call, below as much of its source */
+        "if not blocks:\n    blocks = list(order)  # 0123456789012345678901234567890123456789012345678\n"
+        "    # 01234567890123456789012345678901234567890123456789012345678901234567890123456789\n"
+        "    # 01234567890123456789012345678901234567890123456789012345678901234567890123456789\n"
+        "    # 01234567890123456789012345678901234567890123456789012345678901234567890123456789\n"
+        "    # 01234567890123456789012345678901234567890123456789012345678901234567890123456789\n"
+        "    # 01234567890123456789012345678901234567890123456789012345678901234567890123456789\n"
+        "    raise PoolError(\"GPU memory exhausted\")",
     };
     static const char *const out[] = {
         "InvalidInput(\"insufficient device memory\")",
