@@ -162,6 +162,17 @@ trace() {
     [[ "$output" != *"as one file"* && "$output" == *"step (train.py) "* ]]
 }
 
+@test "a program in a file of another name is found beside a file that both share" {
+    for side in before after; do # a third function, whose name comes last
+        sed "s|^site 0 1|frame \"zip\" \"/home/a/helper.py\" 3\n&|; 0,/^alloc/s/^alloc/site 4\n&/" "${!side}" |
+            sed "0,/^mark/s/^mark/alloc 9 1024 site=$([ $side = before ] && echo 3 || echo 4)\n&/" >"$out/$side-helped.txt"
+    done
+    sed -i 's|/opt/b/train.py|/opt/b/train_mended.py|' "$out/after-helped.txt"
+    run ./fraglab diff "$out/before-helped.txt" "$out/after-helped.txt"
+    echo "$output"
+    [[ "$output" =~ "step (train_mended.py)"\ +"2.00 MiB"\ +"1.00 MiB" ]]
+}
+
 @test "where both hold the same at the peak, what each call site held itself at most is compared" {
     trace from 'alloc 0 9000 site=1' 'free 0' 'alloc 0 3000 site=2' 'free 0'
     trace to 'alloc 0 9000 site=1' 'free 0' 'alloc 0 1000 site=2' 'free 0'
