@@ -7,7 +7,7 @@
 
 /* Of a command's table: the knobs of docs/workloads.md. */
 #define FRAG_WORKLOAD_OPTIONS                                                                      \
-    {"task", "TASK", .choices = "train|evaluate|generate|serve|rlhf",                              \
+    {"task", "TASK", .choices = FRAG_TASKS,                                                        \
      .help =                                                                                       \
          "training steps, forward passes, tokens one by one, a server, or answers learnt from"},   \
         {"batch", "N", .help = "sequences in a batch"},                                            \

@@ -52,6 +52,18 @@ options() {
     [ "$count" -ge 350 ]
 }
 
+@test "sft is training, grpo and ppo are learning from answers, as an option and in a file" {
+    for names in "train sft" "rlhf grpo" "rlhf ppo"; do
+        read -r name other <<<"$names"
+        ./fraglab trace generate $here/models/llama-tiny.json --task $name --to text -f -o "$out/a.txt"
+        ./fraglab trace generate $here/models/llama-tiny.json --task $other --to text -f -o "$out/b.txt"
+        cmp "$out/a.txt" "$out/b.txt"
+        for task in $name $other; do printf 'model: {family: gpt2, layers: 2}\nrun: {task: %s, new_tokens: 3}\n' $task >"$out/$task.yaml"; done
+        ./fraglab trace generate "$out/$name.yaml" --to text -f -o "$out/a.txt" && ./fraglab trace generate "$out/$other.yaml" --to text -f -o "$out/b.txt"
+        [ "$(python3 $here/compare.py sum "$out/a.txt")" = "$(python3 $here/compare.py sum "$out/b.txt")" ]
+    done
+}
+
 @test "the head of a config.json is what its architecture and labels say, and options go before" {
     local base='"model_type": "bert", "num_hidden_layers": 2, "hidden_size": 64, "intermediate_size": 128, "num_attention_heads": 2, "vocab_size": 1000'
     sum() { # CONFIG OPTION...

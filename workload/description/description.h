@@ -261,12 +261,16 @@ typedef struct frag_network {
                                   first this; 0: it is not */
 } frag_network;
 
+#define FRAG_TASKS "train|evaluate|generate|serve|rlhf|sft|grpo|ppo"
 typedef enum frag_task {
     FRAG_TASK_TRAIN,
     FRAG_TASK_EVALUATE,
     FRAG_TASK_GENERATE,
     FRAG_TASK_SERVE,
     FRAG_TASK_RLHF, /* answers are generated and scored, then learnt from */
+    FRAG_TASK_SFT,  /* other names, in a file and as an option: of train, */
+    FRAG_TASK_GRPO, /* and of rlhf */
+    FRAG_TASK_PPO,
 } frag_task;
 
 /* Of keys and values, where a server keeps them. */

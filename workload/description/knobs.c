@@ -11,8 +11,7 @@
     "Wqkv|Wi|Wo|out_proj|fc_in|fc_out|query_proj|key_proj|value_proj|all-linear"
 
 const frag_field frag_knobs[] = {
-    {"task", NULL, FRAG_FIELD_CHOICE, WORKLOAD(task), FRAG_TASK_TRAIN, 0, 0,
-     "train|evaluate|generate|serve|rlhf",
+    {"task", NULL, FRAG_FIELD_CHOICE, WORKLOAD(task), FRAG_TASK_TRAIN, 0, 0, FRAG_TASKS,
      "training steps, forward passes with a loss, tokens one by one, requests that arrive, or "
      "answers that are generated, scored and learnt from"},
     {"batch", NULL, FRAG_FIELD_COUNT, WORKLOAD(batch), 1, 1, 1 << 20, NULL,

@@ -38,10 +38,19 @@ const frag_field *frag_workload_knob(const char *key)
     return field;
 }
 
+/* A task by its other name is the task. */
+static void settle_task(frag_workload *workload)
+{
+    if (workload->task > FRAG_TASK_RLHF)
+        workload->task = workload->task == FRAG_TASK_SFT ? FRAG_TASK_TRAIN : FRAG_TASK_RLHF;
+}
+
 bool frag_workload_set(frag_workload *workload, const char *key, const char *value,
                        frag_error *error)
 {
-    return frag_field_set_text(frag_workload_knob(key), workload, value, error);
+    bool ok = frag_field_set_text(frag_workload_knob(key), workload, value, error);
+    settle_task(workload);
+    return ok;
 }
 
 /* What T5's one name says: "gated-gelu" is the formula of GPT-2 with a gate. */
@@ -668,6 +677,7 @@ bool frag_workload_parse(const char *bytes, size_t length, frag_workload *worklo
         frag_yaml_node *root = frag_yaml_parse(bytes, length, error);
         ok = root != NULL && read_yaml(root, workload, statistical, error);
         frag_yaml_destroy(root);
+        settle_task(workload);
         if (ok && (statistical == NULL || statistical->phase_count == 0))
             complete(&workload->network);
     }
