@@ -43,7 +43,7 @@ const frag_command frag_program = {
 };
 
 /* Codes of long options start where no letter is, so that both kinds share one switch. */
-enum { OPERAND_CODE = 1, LONG_CODE = 256, OPTIONS_MAX = 64 };
+enum { OPERAND_CODE = 1, LONG_CODE = 256, OPTIONS_MAX = 80 };
 
 typedef struct option_list {
     const frag_command_option *items[OPTIONS_MAX];

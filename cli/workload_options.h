@@ -54,6 +54,8 @@
         {"head", "TASK", .choices = FRAG_HEADS,                                                    \
          .help = "what the model ends in, as transformers names it; lm: words"},                   \
         {"labels", "N", .help = "classes of another head than lm; 1: a number (regression)"},      \
+        {"problem-type", "WHAT", .choices = FRAG_PROBLEMS,                                         \
+         .help = "what head sequence-classification learns"},                                      \
         {"loss", "HOW", .choices = "full|chunked",                                                 \
          .help = "chunked: logits of some tokens at a time, made anew in backward"},               \
         {"loss-chunk", "N", .help = "so of N tokens at a time"},                                   \

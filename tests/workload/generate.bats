@@ -81,6 +81,9 @@ options() {
     [ "$(sum "{$base, \"architectures\": [\"BertForSequenceClassification\"], \"num_labels\": 5}" --head lm)" = "$(sum "{$base}")" ]
     [ "$(sum "{$base, \"architectures\": [\"BertForSequenceClassification\"], \"num_labels\": 5}" --labels 7)" = \
         "$(sum "{$base}" --head sequence-classification --labels 7)" ]
+    [ "$(sum "{$base, \"architectures\": [\"BertForSequenceClassification\"], \"num_labels\": 5, \"problem_type\": \"multi_label_classification\"}")" = \
+        "$(sum "{$base}" --head sequence-classification --labels 5 --problem-type multi_label_classification)" ]
+    [ "$(sum "{$base, \"architectures\": [\"BertForSequenceClassification\"], \"problem_type\": null}")" = "$(sum "{$base}" --head sequence-classification)" ]
     [ "$(sum "{$base, \"classifier_dropout\": 0}" --head token-classification)" != "$(sum "{$base, \"classifier_dropout\": null}" --head token-classification)" ]
     [ "$(sum "{$base, \"classifier_dropout\": 0}" --head token-classification)" = \
         "$(sum "{$base, \"classifier_dropout\": 0}" --head token-classification --task train)" ]
@@ -343,6 +346,8 @@ targets+=", q_lin, k_lin, v_lin, out_lin, lin1, lin2, query_key_value, dense_h_t
         refuse ": 'architectures' is GraniteForSequenceClassification, whose head is not described; without that key the model has the head of a language model, which needs more"
     printf '{"model_type": "llama", "architectures": ["LlamaForTokenClassification"]}' |
         refuse ": 'architectures' is LlamaForTokenClassification, whose head is not described; without that key the model has the head of a language model, which needs more"
+    printf '{"model_type": "bert", "architectures": ["BertForSequenceClassification"], "problem_type": "ranking"}' |
+        refuse ": 'problem_type' is \"ranking\"; expected auto, regression, single_label_classification or multi_label_classification"
     printf '{"model_type": "bert", "architectures": ["BertForSequenceClassification"], "num_labels": 0}' |
         refuse ": 'num_labels' is 0; expected a whole number 1 to 1048576"
     printf 'model: {family: resnet}\nrun: {head: sequence-classification}\n' | refuse ": head is for classes, and resnet has none that is described; expected lm"

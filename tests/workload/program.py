@@ -43,6 +43,7 @@ tasks = {"sequence-classification": (AutoModelForSequenceClassification, "SEQ_CL
 kind, adapted = tasks.get(purpose, (kind, None))
 if purpose != "lm":
     config.num_labels = int(knobs.get("labels", 2))
+    config.problem_type = {"auto": None}.get(knobs.get("problem_type", "auto"), knobs.get("problem_type"))
     config.pad_token_id = 0 if config.pad_token_id is None else config.pad_token_id
 parallel = knobs.get("parallel", "none")
 if parallel not in ("none", "dp"):
@@ -563,9 +564,10 @@ def forward_head():
         finishes = torch.randint(0, ids.shape[1], rows).cuda()
         targets = {"start_positions": begins, "end_positions": finishes}
     else:
-        is_whole = purpose == "sequence-classification"
-        shape = rows if is_whole else ids.shape
-        labels = (torch.rand(shape).to(weights) if is_whole and count == 1 else torch.randint(0, count, shape)).cuda()
+        problem = knobs.get("problem_type", "regression" if purpose == "sequence-classification" and count == 1 else "single_label_classification")
+        shape = rows if purpose == "sequence-classification" else ids.shape
+        is_single = problem == "single_label_classification"
+        labels = (torch.randint(0, count, shape) if is_single else torch.rand(*shape, *([count] if count > 1 else [])).to(weights)).cuda()
         targets = {"labels": labels}
     with offloading(), casting():
         loss = take_loss(model(input_ids=ids, **targets))

@@ -120,6 +120,15 @@ bool frag_family_has_head(const frag_family_fields *family, uint64_t head)
            (head == FRAG_HEAD_SEQUENCE || family->is_encoder);
 }
 
+frag_problem frag_workload_problem(const frag_workload *workload)
+{
+    if (workload->head != FRAG_HEAD_SEQUENCE)
+        return FRAG_PROBLEM_SINGLE;
+    if (workload->problem_type != FRAG_PROBLEM_AUTO)
+        return (frag_problem)workload->problem_type;
+    return workload->labels == 1 ? FRAG_PROBLEM_REGRESSION : FRAG_PROBLEM_SINGLE;
+}
+
 static bool has_loss(const frag_workload *workload)
 {
     return workload->task == FRAG_TASK_TRAIN || workload->task == FRAG_TASK_EVALUATE;

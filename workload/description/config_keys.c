@@ -33,7 +33,8 @@ static bool read_head(const frag_json *json, frag_workload *workload, frag_error
                              name);
         workload->head = heads[i].head;
         if (heads[i].head != FRAG_HEAD_ANSWER &&
-            !frag_config_read_field(json, frag_workload_knob("labels"), workload, error))
+            (!frag_config_read_field(json, frag_workload_knob("labels"), workload, error) ||
+             !frag_config_read_field(json, frag_workload_knob("problem_type"), workload, error)))
             return false;
     }
     return true;

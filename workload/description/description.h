@@ -321,6 +321,16 @@ typedef enum frag_head {
     FRAG_HEAD_COUNT
 } frag_head;
 
+/* What a head for classes of sequences learns, as transformers names it. auto: of one label a
+ * number, of more a class. */
+#define FRAG_PROBLEMS "auto|regression|single_label_classification|multi_label_classification"
+typedef enum frag_problem {
+    FRAG_PROBLEM_AUTO,
+    FRAG_PROBLEM_REGRESSION, /* numbers, one for each label */
+    FRAG_PROBLEM_SINGLE,
+    FRAG_PROBLEM_MULTI, /* whether each label is true */
+} frag_problem;
+
 /* Linear layers that adapters stand beside, as bits; names as transformers has them. */
 typedef enum frag_lora_target {
     FRAG_LORA_Q = 1 << 0,
@@ -471,6 +481,7 @@ typedef struct frag_workload {
     uint64_t checkpoint_every; /* of blocks, the first among them */
     uint64_t head;             /* frag_head */
     uint64_t labels;           /* classes of one that is none of words */
+    uint64_t problem_type;     /* frag_problem */
     uint64_t loss;             /* frag_loss */
     uint64_t loss_chunk;       /* tokens of a chunk */
     uint64_t leak;             /* frag_leak */
@@ -566,6 +577,9 @@ uint64_t frag_lengths_largest(const frag_lengths *lengths);
 
 /* May it end in that head (frag_head)? Encoders of one sequence in all, decoders in two. */
 bool frag_family_has_head(const frag_family_fields *family, uint64_t head);
+
+/* What its head learns: no FRAG_PROBLEM_AUTO; of tokens and answers FRAG_PROBLEM_SINGLE. */
+frag_problem frag_workload_problem(const frag_workload *workload);
 
 /* Are batches sequences of tokens? */
 bool frag_workload_has_tokens(const frag_workload *workload);

@@ -85,6 +85,10 @@ const frag_field frag_knobs[] = {
     {"labels", "num_labels|id2label", FRAG_FIELD_COUNT, WORKLOAD(labels), FRAG_LABELS_INITIAL, 1,
      1 << 20, NULL,
      "classes of another head than lm; 1: a sequence has a number, learnt by its squared error"},
+    {"problem_type", "problem_type", FRAG_FIELD_CHOICE, WORKLOAD(problem_type), FRAG_PROBLEM_AUTO,
+     0, 0, FRAG_PROBLEMS,
+     "what a head for classes of sequences learns: numbers, a class, or whether each label is "
+     "true"},
     {"loss", NULL, FRAG_FIELD_CHOICE, WORKLOAD(loss), FRAG_LOSS_FULL, 0, 0, "full|chunked",
      "chunked: logits of some tokens at a time, made anew in backward"},
     {"loss_chunk", NULL, FRAG_FIELD_COUNT, WORKLOAD(loss_chunk), FRAG_LOSS_CHUNK_INITIAL, 1,
@@ -159,6 +163,11 @@ static bool has_classes(const frag_workload *workload)
     return workload->head != FRAG_HEAD_LM;
 }
 
+static bool has_sequence_classes(const frag_workload *workload)
+{
+    return workload->head == FRAG_HEAD_SEQUENCE;
+}
+
 static bool adds_tokens(const frag_workload *workload)
 {
     return workload->task == FRAG_TASK_GENERATE || workload->task == FRAG_TASK_SERVE ||
@@ -181,6 +190,8 @@ bool frag_workload_check_knob(const frag_workload *workload, const char *key, fr
         {"lora_targets", has_adapters, "lora_rank is 0; expected lora_rank"},
         {"lora_dropout", may_drop, "lora_rank is 0; expected lora_rank"},
         {"labels", has_classes, "head is lm; expected head sequence-classification or another"},
+        {"problem_type", has_sequence_classes,
+         "head is no sequence-classification; expected that head"},
         {"new_tokens", adds_tokens, "no tokens are added; expected task generate"},
         {"arrival_rate", serves, "nothing is served; expected task serve"},
         {"arrivals", serves, "nothing is served; expected task serve"},

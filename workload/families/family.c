@@ -88,15 +88,16 @@ void frag_family_load_tokens(frag_tape *tape, const frag_model *model, frag_batc
     const frag_workload *workload = model->workload;
     const uint64_t head = workload->head;
     const uint64_t tokens = batch->count * batch->tokens;
-    bool is_number = head == FRAG_HEAD_SEQUENCE && workload->labels == 1;
+    bool is_single = frag_workload_problem(workload) == FRAG_PROBLEM_SINGLE;
     frag_tape_set(tape, &batch->ids, frag_tape_empty(tape, tokens, FRAG_I64));
     if (head == FRAG_HEAD_LM) {
         batch->labels = batch->ids;
         return;
     }
+    uint64_t count = head == FRAG_HEAD_TOKEN ? tokens : batch->count;
     frag_tape_set(tape, &batch->labels,
-                  frag_tape_empty(tape, head == FRAG_HEAD_TOKEN ? tokens : batch->count,
-                                  is_number ? model->dtype : FRAG_I64));
+                  is_single ? frag_tape_empty(tape, count, FRAG_I64)
+                            : frag_tape_empty(tape, count * workload->labels, model->dtype));
     if (head == FRAG_HEAD_ANSWER)
         frag_tape_set(tape, &batch->ends, frag_tape_empty(tape, batch->count, FRAG_I64));
 }
@@ -177,8 +178,15 @@ frag_tensor frag_family_loss(frag_tape *tape, frag_tensor logits, const frag_bat
 frag_tensor frag_family_class_loss(frag_tape *tape, const frag_model *model, frag_tensor logits,
                                    const frag_batch *batch)
 {
-    if (model->workload->labels > 1 || model->workload->head != FRAG_HEAD_SEQUENCE)
+    const frag_problem problem = frag_workload_problem(model->workload);
+    if (problem == FRAG_PROBLEM_SINGLE)
         return frag_family_loss(tape, logits, batch);
+    if (problem == FRAG_PROBLEM_MULTI) {
+        frag_tensor made = frag_aten_binary_cross_entropy(tape, logits, batch->labels);
+        frag_family_return(tape, batch, logits);
+        frag_tape_drop(tape, logits);
+        return made;
+    }
     bool is_cast = frag_tape_autocast(tape) != FRAG_F32;
     frag_tensor flat = frag_aten_view(tape, logits);
     frag_tensor wide = is_cast ? frag_tape_to(tape, flat, FRAG_F32) : frag_tape_keep(tape, flat);

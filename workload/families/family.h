@@ -580,7 +580,7 @@ void frag_family_return(frag_tape *tape, const frag_batch *batch, frag_tensor ma
 frag_tensor frag_family_causal_loss(frag_tape *tape, frag_tensor logits, const frag_batch *batch);
 /* The loss of logits, which a model returns as well; they are used up. */
 frag_tensor frag_family_loss(frag_tape *tape, frag_tensor logits, const frag_batch *batch);
-/* Of a head for classes: cross entropy, or the squared error of one number; logits are used up. */
+/* Of a head for classes, by what it learns; logits are used up. */
 frag_tensor frag_family_class_loss(frag_tape *tape, const frag_model *model, frag_tensor logits,
                                    const frag_batch *batch);
 /* Logits of a pooled state, which is used up by then, and their loss. */

@@ -260,8 +260,9 @@ frag_tensor frag_class_head_loss(frag_tape *tape, const frag_model *model,
     frag_tensor logits = frag_walk_apply(tape, input, &at->classes);
     if (style_of(workload).is_whole) /* x = out_proj(x) */
         frag_tape_clear(tape, &input);
-    bool is_chosen =
-        workload->head == FRAG_HEAD_SEQUENCE && workload->network.family == FRAG_FAMILY_DEBERTA_V2;
+    bool is_chosen = workload->head == FRAG_HEAD_SEQUENCE &&
+                     workload->problem_type == FRAG_PROBLEM_AUTO &&
+                     workload->network.family == FRAG_FAMILY_DEBERTA_V2;
     if (is_chosen && workload->labels == 1) /* logits = logits.view(-1).to(labels.dtype) */
         frag_tape_set(tape, &logits,
                       frag_tape_to(tape, logits, frag_tape_dtype(tape, batch->labels)));
