@@ -255,7 +255,8 @@ frag_tensor frag_walk_saved(frag_walk *at, frag_shape shape)
         return *at->at++;
     if (!is_quantised(model))
         return add_typed(at->tape, model, form_of(shape), model->dtype, model->is_frozen);
-    model->parameters[add_place(model, shape, FRAG_PARAMETER_SAVED)] = 0;
+    uint32_t index = add_place(model, shape, FRAG_PARAMETER_SAVED);
+    model->parameters[index] = 0; /* comes behind adapters */
     return 0;
 }
 
