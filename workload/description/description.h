@@ -209,7 +209,8 @@ typedef struct frag_network {
     bool has_query_bias;       /* those of queries, keys and values */
     bool has_inner_bias;
     bool has_head_bias;
-    bool is_head_first; /* its parameters come before all others (XLM-RoBERTa) */
+    bool has_dense_bias; /* of the layer before, too (ModernBERT) */
+    bool is_head_first;  /* its parameters come before all others (XLM-RoBERTa) */
     bool has_norm_bias;
     bool has_norms_first;  /* a block's norms are before its parts, not behind them (OPT) */
     bool has_head_norms;   /* of the queries and keys of each head */
@@ -575,7 +576,8 @@ uint64_t frag_stages_at(const frag_stages *stages, uint64_t index);
 uint64_t frag_lengths_at(const frag_lengths *lengths, uint64_t index, uint64_t *random);
 uint64_t frag_lengths_largest(const frag_lengths *lengths);
 
-/* May it end in that head (frag_head)? Encoders of one sequence in all, decoders in two. */
+/* May it end in that head (frag_head)? Encoders of one sequence end in any, decoders in words or in
+ * classes of sequences. */
 bool frag_family_has_head(const frag_family_fields *family, uint64_t head);
 
 /* What its head learns: no FRAG_PROBLEM_AUTO; of tokens and answers FRAG_PROBLEM_SINGLE. */

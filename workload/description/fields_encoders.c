@@ -125,6 +125,8 @@ const frag_field frag_modernbert_fields[] = {
           "linear layers of the feed-forward part have biases")},
     {FLAG("norm_bias", "norm_bias", has_norm_bias, 0, "norms have biases")},
     {FLAG("head_bias", "decoder_bias", has_head_bias, 1, "the head has a bias")},
+    {FLAG("dense_bias", "classifier_bias", has_dense_bias, 0,
+          "the first layer of the head has a bias")},
     {COUNT("neighbours", "local_attention", neighbours, 128, 2, FRAG_FIELD_COUNT_MAX,
            "tokens that most layers look at, before and behind")},
     {COUNT("full_every", "global_attn_every_n_layers", full_every, 3, 1, 1000,

@@ -97,7 +97,8 @@ frag_class_head frag_walk_class_head(frag_walk *at, const frag_network *of)
     if (is_dense && of->family == FRAG_FAMILY_DISTILBERT)
         next.dense = frag_walk_classes(at, square, true);
     else if (is_dense)
-        next.dense = frag_walk_linear(at, square, !is_modern(of), like.target);
+        next.dense =
+            frag_walk_linear(at, square, !is_modern(of) || of->has_dense_bias, like.target);
     if (is_modern(of) && of->has_norm_bias)
         next.last = frag_walk_norm(at, of->width);
     else if (is_modern(of))

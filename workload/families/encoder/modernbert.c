@@ -42,8 +42,8 @@ static block walk_block(frag_walk *at, const frag_network *of, uint64_t layer)
 
 static head walk_head(frag_walk *at, const frag_network *of)
 {
-    head next = {
-        .dense = frag_walk_linear(at, (frag_shape){of->width, of->width}, false, FRAG_LORA_DENSE)};
+    head next = {.dense = frag_walk_linear(at, (frag_shape){of->width, of->width},
+                                           of->has_dense_bias, FRAG_LORA_DENSE)};
     next.last = walk_norm(at, of);
     if (!of->is_tied)
         next.words = frag_walk_parameter(at, (frag_shape){of->vocabulary, of->width});
