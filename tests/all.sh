@@ -44,7 +44,6 @@ all_steps() {
     asan_tests() {
         unit_tests asan
         fuzz_policies asan 3e5
-        beside asan-workload-cases sh tests/workload/each_case.sh build/asan/fraglab
         for source in tests/fuzz/fuzz_*.c; do
             name=$(basename "$source" .c)
             [ "$name" = fuzz_main ] && continue
