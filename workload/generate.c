@@ -288,13 +288,8 @@ static void add_token(program *running, frag_tensor *next)
 {
     frag_tape *tape = running->tape;
     frag_batch *batch = &running->batch;
-    frag_tensor made = frag_tape_empty(tape, batch->count, FRAG_I64);
-    frag_aten_reduce_buffers(tape,
-                             &(frag_reduction){.outputs = batch->count,
-                                               .inputs = running->workload->network.vocabulary,
-                                               .is_fastest = true,
-                                               .bytes = 16}); /* a value and its place */
-    frag_tape_set(tape, next, made);
+    frag_tape_set(tape, next,
+                  frag_aten_argmax(tape, batch->count, running->workload->network.vocabulary));
     frag_tensor joined = frag_aten_cat(tape, batch->ids, *next, FRAG_I64);
     frag_tape_set(tape, &batch->ids, joined);
 }

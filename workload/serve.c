@@ -108,11 +108,7 @@ static void run_model(server *at, request *of, frag_tensor ids, const char *phas
         of->cache.paged_tokens = total;
     }
     frag_tensor logits = frag_decoder_logits(tape, at->family, at->model, &pass, &of->cache);
-    frag_tensor made = frag_tape_empty(tape, 1, FRAG_I64);
-    frag_aten_reduce_buffers(tape, &(frag_reduction){.outputs = 1,
-                                                     .inputs = at->workload->network.vocabulary,
-                                                     .is_fastest = true,
-                                                     .bytes = 16}); /* a value and its place */
+    frag_tensor made = frag_aten_argmax(tape, 1, at->workload->network.vocabulary);
     frag_tape_set(tape, &of->next, made);
     frag_tape_drop(tape, logits);
     frag_tape_drop(tape, places[1]);

@@ -39,11 +39,12 @@ kind = AutoModelForImageClassification if has_images else kind
 kind = AutoModelForSeq2SeqLM if not is_diffused and not is_plain and config.is_encoder_decoder else kind
 kind = AutoModelForSpeechSeq2Seq if config.model_type == "whisper" else kind
 purpose = knobs.get("head", "lm")
+problem = knobs.get("problem_type", "auto")
 tasks = {"sequence-classification": (AutoModelForSequenceClassification, "SEQ_CLS"), "token-classification": (AutoModelForTokenClassification, "TOKEN_CLS"), "question-answering": (AutoModelForQuestionAnswering, "QUESTION_ANS")}
 kind, adapted = tasks.get(purpose, (kind, None))
 if purpose != "lm":
     config.num_labels = int(knobs.get("labels", 2))
-    config.problem_type = {"auto": None}.get(knobs.get("problem_type", "auto"), knobs.get("problem_type"))
+    config.problem_type = None if problem == "auto" else problem
     config.pad_token_id = 0 if config.pad_token_id is None else config.pad_token_id
 parallel = knobs.get("parallel", "none")
 if parallel not in ("none", "dp"):
@@ -564,9 +565,9 @@ def forward_head():
         finishes = torch.randint(0, ids.shape[1], rows).cuda()
         targets = {"start_positions": begins, "end_positions": finishes}
     else:
-        problem = knobs.get("problem_type", "regression" if purpose == "sequence-classification" and count == 1 else "single_label_classification")
-        shape = rows if purpose == "sequence-classification" else ids.shape
-        is_single = problem == "single_label_classification"
+        is_whole = purpose == "sequence-classification"
+        shape = rows if is_whole else ids.shape
+        is_single = not (is_whole and count == 1) if problem == "auto" else problem == "single_label_classification"
         labels = (torch.randint(0, count, shape) if is_single else torch.rand(*shape, *([count] if count > 1 else [])).to(weights)).cuda()
         targets = {"labels": labels}
     with offloading(), casting():

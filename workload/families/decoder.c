@@ -243,10 +243,7 @@ static frag_tensor move_labels(frag_tape *tape, const frag_batch *batch)
 static frag_tensor divide_by_labels(frag_tape *tape, frag_tensor total, uint64_t rows)
 {
     frag_tensor is_counted = frag_tape_empty(tape, rows, FRAG_BOOL);
-    frag_tensor count = frag_tape_empty(tape, 1, FRAG_I64);
-    frag_tensor ones = frag_tape_empty(tape, rows, FRAG_I64);
-    frag_aten_reduce_buffers(tape, &(frag_reduction){1, rows, true, frag_dtype_bytes(FRAG_I64)});
-    frag_tape_drop(tape, ones);
+    frag_tensor count = frag_aten_count(tape, 1, rows);
     frag_tape_drop(tape, is_counted);
     frag_tensor made = frag_aten_mul(tape, total, count);
     frag_tape_drop(tape, count);
@@ -295,11 +292,7 @@ static void find_last(frag_tape *tape, const frag_batch *batch, frag_tensor plac
     frag_tape_drop(tape, is_word);
     places[2] = frag_tape_empty(tape, batch->tokens, FRAG_I32);
     frag_tensor masked = frag_tape_empty(tape, count, FRAG_I32);
-    places[0] = frag_tape_empty(tape, batch->count, FRAG_I64);
-    frag_aten_reduce_buffers(tape, &(frag_reduction){.outputs = batch->count,
-                                                     .inputs = batch->tokens,
-                                                     .is_fastest = true,
-                                                     .bytes = 16});
+    places[0] = frag_aten_argmax(tape, batch->count, batch->tokens);
     frag_tape_drop(tape, masked);
 }
 

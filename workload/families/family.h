@@ -217,6 +217,7 @@ frag_linear frag_walk_exact_linear(frag_walk *at, frag_shape shape, uint64_t tar
 /* transformers' Conv1D, a linear layer with a bias whose weight has a row for each input. */
 frag_linear frag_walk_conv1d(frag_walk *at, frag_shape shape, uint64_t target);
 frag_pair frag_walk_norm(frag_walk *at, uint64_t width);
+frag_pair frag_walk_norm_with(frag_walk *at, uint64_t width, bool has_bias);
 frag_tensor frag_walk_apply(frag_tape *tape, frag_tensor x, const frag_linear *of);
 /* x.view(heads).transpose(1, 2); is_copied: its gradient comes with heads before tokens, and is
  * copied. x is used up. */

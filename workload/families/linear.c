@@ -294,11 +294,16 @@ frag_linear frag_walk_conv1d(frag_walk *at, frag_shape shape, uint64_t target)
     return next;
 }
 
-frag_pair frag_walk_norm(frag_walk *at, uint64_t width)
+frag_pair frag_walk_norm_with(frag_walk *at, uint64_t width, bool has_bias)
 {
     frag_pair next = {.weight = frag_walk_parameter(at, (frag_shape){0, width})};
-    next.bias = frag_walk_parameter(at, (frag_shape){0, width});
+    next.bias = has_bias ? frag_walk_parameter(at, (frag_shape){0, width}) : 0;
     return next;
+}
+
+frag_pair frag_walk_norm(frag_walk *at, uint64_t width)
+{
+    return frag_walk_norm_with(at, width, true);
 }
 
 /* ---- peft's prepare_model_for_kbit_training, then get_peft_model */

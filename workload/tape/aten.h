@@ -349,6 +349,10 @@ typedef struct frag_reduction {
     uint64_t bytes; /* of what is carried for each sum; 0: 4 */
 } frag_reduction;
 void frag_aten_reduce_buffers(frag_tape *tape, const frag_reduction *reduction);
+/* Of rows of that width, without a gradient: the place of the largest of each, and how many of a
+ * mask are true. */
+frag_tensor frag_aten_argmax(frag_tape *tape, uint64_t rows, uint64_t width);
+frag_tensor frag_aten_count(frag_tape *tape, uint64_t rows, uint64_t width);
 frag_tensor frag_aten_sum(frag_tape *tape, frag_tensor self, const frag_reduction *of);
 
 /* ---- parts of layers on several devices (aten_parallel.c) */

@@ -72,3 +72,21 @@ void frag_aten_reduce_buffers(frag_tape *tape, const frag_reduction *of)
     frag_tape_drop(tape, counters);
     frag_tape_drop(tape, buffer);
 }
+
+frag_tensor frag_aten_argmax(frag_tape *tape, uint64_t rows, uint64_t width)
+{
+    enum { VALUE_AND_PLACE = 16 };
+    frag_tensor made = frag_tape_empty(tape, rows, FRAG_I64);
+    frag_aten_reduce_buffers(tape, &(frag_reduction){rows, width, true, VALUE_AND_PLACE});
+    return made;
+}
+
+frag_tensor frag_aten_count(frag_tape *tape, uint64_t rows, uint64_t width)
+{
+    frag_tensor made = frag_tape_empty(tape, rows, FRAG_I64);
+    frag_tensor ones = frag_tape_empty(tape, rows * width, FRAG_I64);
+    frag_aten_reduce_buffers(tape,
+                             &(frag_reduction){rows, width, true, frag_dtype_bytes(FRAG_I64)});
+    frag_tape_drop(tape, ones);
+    return made;
+}

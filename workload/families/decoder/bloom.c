@@ -15,9 +15,7 @@ static bool is_mpt(const frag_network *of)
 
 static frag_pair walk_norm(frag_walk *at, const frag_network *of)
 {
-    if (!is_mpt(of))
-        return frag_walk_norm(at, of->width);
-    return (frag_pair){.weight = frag_walk_parameter(at, (frag_shape){0, of->width})};
+    return frag_walk_norm_with(at, of->width, !is_mpt(of));
 }
 
 static block walk_block(frag_walk *at, const frag_network *of)

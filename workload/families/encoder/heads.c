@@ -99,10 +99,8 @@ frag_class_head frag_walk_class_head(frag_walk *at, const frag_network *of)
     else if (is_dense)
         next.dense =
             frag_walk_linear(at, square, !is_modern(of) || of->has_dense_bias, like.target);
-    if (is_modern(of) && of->has_norm_bias)
-        next.last = frag_walk_norm(at, of->width);
-    else if (is_modern(of))
-        next.last.weight = frag_walk_parameter(at, (frag_shape){0, of->width});
+    if (is_modern(of))
+        next.last = frag_walk_norm_with(at, of->width, of->has_norm_bias);
     next.classes = frag_walk_classes(at, classes, true);
     next.dense.is_flat = next.classes.is_flat = at->workload->head == FRAG_HEAD_SEQUENCE;
     next.dense.packed.is_flat = next.dense.is_flat;
@@ -130,11 +128,7 @@ static frag_tensor take_mean(frag_tape *tape, const frag_batch *batch, frag_tens
                                  frag_dtype_bytes(frag_tape_dtype(tape, hidden))};
     frag_tensor sum = frag_aten_sum(tape, masked, &over);
     frag_tape_drop(tape, masked);
-    frag_tensor counts = frag_tape_empty(tape, batch->count, FRAG_I64);
-    frag_tensor ones = frag_tape_empty(tape, batch->count * tokens, FRAG_I64);
-    frag_aten_reduce_buffers(
-        tape, &(frag_reduction){batch->count, tokens, true, frag_dtype_bytes(FRAG_I64)});
-    frag_tape_drop(tape, ones);
+    frag_tensor counts = frag_aten_count(tape, batch->count, tokens);
     frag_tensor made = frag_aten_mul(tape, sum, counts);
     frag_tape_drop(tape, counts);
     frag_tape_drop(tape, sum);

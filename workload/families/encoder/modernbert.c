@@ -17,9 +17,7 @@ typedef struct head {
 
 static frag_pair walk_norm(frag_walk *at, const frag_network *of)
 {
-    if (of->has_norm_bias)
-        return frag_walk_norm(at, of->width);
-    return (frag_pair){.weight = frag_walk_parameter(at, (frag_shape){0, of->width})};
+    return frag_walk_norm_with(at, of->width, of->has_norm_bias);
 }
 
 static block walk_block(frag_walk *at, const frag_network *of, uint64_t layer)
