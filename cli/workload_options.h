@@ -46,11 +46,12 @@
          .help = "how the optimizer goes over the parameters"},                                    \
         {"amsgrad", "FLAG", .choices = "true|false",                                               \
          .help = "adam and adamw keep the largest average"},                                       \
-        {"checkpoint", "WHAT", .choices = "none|blocks",                                           \
+        {"checkpoint", "WHAT", .choices = "none|blocks|sqrt|selective",                            \
          .help = "activations of each block are made anew in backward"},                           \
         {"checkpoint-every", "N", .help = "so of every N-th block only, the first among them"},    \
-        {"offload", "WHAT", .choices = "none|activations",                                         \
-         .help = "saved activations are in pinned memory of the host until needed"},               \
+        {"offload", "WHAT",                                                                        \
+         .help = "what is on the host until it is needed: some of activations, optimizer, "        \
+                 "gradients, parameters; or none"},                                                \
         {"head", "TASK", .choices = FRAG_HEADS,                                                    \
          .help = "what the model ends in, as transformers names it; lm: words"},                   \
         {"labels", "N", .help = "classes of another head than lm; 1: a number (regression)"},      \
@@ -59,8 +60,10 @@
         {"loss", "HOW", .choices = "full|chunked",                                                 \
          .help = "chunked: logits of some tokens at a time, made anew in backward"},               \
         {"loss-chunk", "N", .help = "so of N tokens at a time"},                                   \
-        {"leak", "WHAT", .choices = "none|losses|outputs",                                         \
-         .help = "losses are added up as tensors, or logits are kept in a list"},                  \
+        {"leak", "WHAT", .choices = "none|losses|outputs|cycles",                                  \
+         .help = "losses are added up as tensors, logits are kept in a list, or outputs are in "   \
+                 "reference cycles"},                                                              \
+        {"collect", "N", .help = "gc.collect() every N steps, with leak cycles; 0: never"},        \
         {"keep-outputs", "FLAG", .choices = "true|false",                                          \
          .help = "outputs = model(...), which stay until the next ones are there"},                \
         {"del", "FLAG", .choices = "true|false",                                                   \
@@ -74,6 +77,8 @@
          .help = "DoRA: lengths of the adapted weights' rows are trained as well"},                \
         {"quantize", "TYPE", .choices = "none|nf4|nf4-double|int8",                                \
          .help = "weights of 4 or 8 bits in the layers of blocks, as bitsandbytes has them"},      \
+        {"prune", "SHARE",                                                                         \
+         .help = "of the weights of blocks, left out by masks (torch.nn.utils.prune)"},            \
         {"experts-implementation", "NAME", .choices = "grouped_mm|eager",                          \
          .help = "all experts in one product, or those that are hit one after the other"},         \
         {"expert-shares", "SHARES",                                                                \
@@ -82,6 +87,7 @@
          .help = "zero_grad(set_to_none=False)"},                                                  \
         {"no-grad", "FLAG", .choices = "true|false", .help = "evaluate under torch.no_grad()"},    \
         {"empty-cache", "N", .help = "torch.cuda.empty_cache() every N steps"},                    \
+        {"memory-fraction", "SHARE", .help = "torch.cuda.set_per_process_memory_fraction(SHARE)"}, \
         {"parallel", "HOW", .choices = "none|ddp|zero1|fsdp|pipeline|dp|tensor",                   \
          .help = "how several devices share the work: ZeRO 1 is zero1, ZeRO 3 is fsdp"},           \
         {"devices", "N", .help = "that share it"},                                                 \

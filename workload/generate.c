@@ -9,6 +9,7 @@
 #include "workload/ddp.h"
 #include "workload/families/diffusion.h"
 #include "workload/families/family.h"
+#include "workload/host_optimizer.h"
 #include "workload/optimizer.h"
 #include "workload/pipeline.h"
 #include "workload/rlhf.h"
@@ -103,13 +104,17 @@ typedef struct program {
     frag_tensor loss;
     frag_outputs outputs; /* of the last pass */
     frag_tensor total;    /* of losses, where they leak */
-    frag_tensor scale;    /* of a GradScaler, once it is there */
-    frag_model stepped;   /* what the optimizer steps over */
+    frag_tensor *cycles;  /* what only gc.collect() frees */
+    size_t cycles_capacity;
+    size_t cycle_count;
+    frag_tensor scale;  /* of a GradScaler, once it is there */
+    frag_model stepped; /* what the optimizer steps over */
     frag_optimizer_state *optimizer;
     frag_optimizer_state *cleaner; /* of all gradients */
     frag_ddp *ddp;                 /* NULL: the model is not wrapped */
     frag_pipeline *pipeline;       /* NULL: the model is whole */
     frag_data_parallel *replicas;  /* NULL: the model is not copied */
+    frag_host_optimizer *host;     /* NULL: the optimizer is on the GPU */
     frag_workload *local;          /* what this device has of layers in parts; NULL: all */
     frag_rlhf *rlhf;               /* NULL: the task is another */
     uint64_t rank;
@@ -169,11 +174,26 @@ static void drop_outputs(frag_tape *tape, frag_outputs *outputs)
     *outputs = (frag_outputs){.count = 0};
 }
 
+static void keep_in_cycle(program *running, frag_tensor tensor)
+{
+    *FRAG_APPEND(running->cycles, running->cycle_count, running->cycles_capacity) =
+        frag_tape_keep(running->tape, tensor);
+}
+
+/* gc.collect() */
+static void collect_cycles(program *running)
+{
+    frag_tape_drop_all(running->tape, running->cycles, running->cycle_count);
+    running->cycle_count = 0;
+}
+
 /* outputs = ...; a list of logits has one more reference, which nobody drops. */
 static void take_outputs(program *running, frag_outputs *made)
 {
     if (running->workload->leak == FRAG_LEAK_OUTPUTS)
         (void)frag_tape_keep(running->tape, made->tensors[0]);
+    for (uint32_t i = 0; i < made->count && running->workload->leak == FRAG_LEAK_CYCLES; i++)
+        keep_in_cycle(running, made->tensors[i]);
     drop_outputs(running->tape, running->workload->keeps_outputs ? &running->outputs : made);
     if (running->workload->keeps_outputs)
         running->outputs = *made;
@@ -202,9 +222,11 @@ static void run_forward(program *running)
     frag_tape_begin_checkpoints(tape, running->workload->checkpoint_every, 0);
     frag_shards_begin(tape, &running->model);
     const frag_family *family = running->family;
-    frag_tape_set_offloading(tape, running->workload->offload == FRAG_OFFLOAD_ACTIVATIONS);
+    frag_tape_set_offloading(tape, (running->workload->offload & FRAG_OFFLOAD_ACTIVATIONS) != 0);
     frag_outputs made = {.count = 0};
-    bool is_kept = running->workload->keeps_outputs || running->workload->leak == FRAG_LEAK_OUTPUTS;
+    const uint64_t leak = running->workload->leak;
+    bool is_kept =
+        running->workload->keeps_outputs || leak == FRAG_LEAK_OUTPUTS || leak == FRAG_LEAK_CYCLES;
     running->batch.outputs = is_kept ? &made : NULL;
     frag_tensor loss = running->replicas != NULL
                            ? frag_data_parallel_loss(tape, running->replicas, &running->batch)
@@ -214,10 +236,12 @@ static void run_forward(program *running)
     frag_family_return(tape, &running->batch, loss);
     take_outputs(running, &made);
     frag_tape_set(tape, &running->loss, loss);
+    if (leak == FRAG_LEAK_CYCLES)
+        keep_in_cycle(running, loss);
     frag_shards_end(tape, &running->model, running->loss);
     frag_tape_set_autocast(tape, FRAG_F32);
     frag_tape_set_offloading(tape, false);
-    if (running->workload->leak == FRAG_LEAK_LOSSES) /* total += loss, from 0 on */
+    if (leak == FRAG_LEAK_LOSSES) /* total += loss, from 0 on */
         running->total = running->total != 0
                              ? frag_aten_add_in_place(tape, running->total, running->loss)
                              : frag_aten_add_scalar(tape, running->loss);
@@ -504,6 +528,8 @@ static void run_steps(program *running)
             run_generation(running);
         else
             evaluate(running);
+        if (workload->collect > 0 && step % workload->collect == 0)
+            collect_cycles(running);
         if (workload->empty_cache > 0 && step % workload->empty_cache == 0)
             frag_tape_empty_cache(tape);
         frag_tape_end(tape, name);
@@ -536,6 +562,10 @@ static void wrap_model(program *running)
         cleaned = frag_shards_model(frag_shards_create(tape, model, part.rank, part.devices));
         running->stepped = *cleaned;
     }
+    if ((running->workload->offload & FRAG_OFFLOAD_OPTIMIZER) != 0) {
+        running->host = frag_host_optimizer_create(tape, model);
+        running->stepped = *frag_host_optimizer_rest(running->host);
+    }
     running->optimizer = frag_optimizer_create(&running->stepped);
     running->cleaner = frag_optimizer_create(cleaned);
 }
@@ -545,28 +575,37 @@ static void run_program(program *running)
     frag_tape_begin(running->tape, "load");
     frag_tape_set_kind(running->tape, FRAG_REQUEST_WEIGHT);
     frag_tape_set_silent(running->tape, is_replica(running));
+    frag_tape_set_hosting(running->tape,
+                          (running->workload->offload & FRAG_OFFLOAD_PARAMETERS) != 0);
     frag_model_build(running->tape, running->family, &running->model);
     frag_tape_set_silent(running->tape, false);
     frag_model_prepare(running->tape, &running->model);
     frag_tape_set_kind(running->tape, FRAG_REQUEST_TEMPORARY);
     frag_tape_end(running->tape, "load");
     wrap_model(running);
+    frag_tape_set_selective(running->tape,
+                            running->workload->checkpoint == FRAG_CHECKPOINT_SELECTIVE);
+    if (running->workload->checkpoint == FRAG_CHECKPOINT_SQRT)
+        running->model.groups = frag_block_groups_create(running->workload);
     if (running->workload->task == FRAG_TASK_RLHF)
         running->rlhf = frag_rlhf_create(running->tape, running->family, &running->model);
     run_steps(running);
     frag_rlhf_destroy(running->rlhf);
     frag_optimizer_destroy(running->optimizer);
     frag_optimizer_destroy(running->cleaner);
+    frag_host_optimizer_destroy(running->host);
     frag_ddp_destroy(running->ddp);
     frag_pipeline_destroy(running->pipeline);
     frag_data_parallel_destroy(running->replicas);
     frag_shards_destroy(running->model.shards);
+    frag_block_groups_destroy(running->model.groups);
     if (running->workload->parallel == FRAG_PARALLEL_ZERO1) {
         frag_free(running->stepped.parameters);
         frag_free(running->stepped.forms);
     }
     frag_free(running->local);
     frag_free(running->outputs.tensors);
+    frag_free(running->cycles);
     frag_free(running->answers);
     frag_model_free(&running->model);
 }
@@ -612,6 +651,12 @@ static void run_rank(const generating *of, uint32_t rank)
         .random = find_seed(workload, rank),
         .rank = rank,
     };
+    if (workload->memory_fraction < 1) {
+        const frag_build_event limit = {.op = FRAG_OP_LIMIT,
+                                        .flags = FRAG_EVENT_RATIO,
+                                        .bytes = frag_ratio_code(workload->memory_fraction)};
+        frag_builder_add(builder, &limit);
+    }
     frag_tape_watch_kinds(running.tape, of->kinds);
     frag_tape_set_limit(running.tape, of->limit_bytes);
     run_program(&running);

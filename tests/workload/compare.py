@@ -32,15 +32,20 @@ def read_snapshot(path):
     path, _, device = path.partition("#")
     with open(path, "rb") as file:
         traces = [trace for trace in pickle.load(file)["device_traces"] if trace]
-    live = {}
+    live, asked = {}, set()
     count = 0
     for entry in traces[int(device or 0)] if traces else []:
         if entry["action"] == "alloc":
             live[entry["addr"]] = count
             count += 1
             yield "+", entry["size"]
+        elif entry["action"] == "free_requested":
+            asked.add(entry["addr"])
         elif entry["action"] == "free_completed" and entry["addr"] in live:
             yield "-", live.pop(entry["addr"])
+            asked.discard(entry["addr"])
+    for address in asked & live.keys():  # of another stream, which the next request would have waited for
+        yield "-", live[address]
 
 
 def read_text(path):

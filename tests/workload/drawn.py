@@ -236,7 +236,13 @@ KNOBS = [
 
 
 # Where families are named.
-LATER_KNOBS = [[{"parallel": "fsdp", "precision": "mixed-bf16"}, {"parallel": "fsdp", "precision": "mixed-bf16", "checkpoint": "blocks"}]]
+LATER_KNOBS = [
+    [{"parallel": "fsdp", "precision": "mixed-bf16"}, {"parallel": "fsdp", "precision": "mixed-bf16", "checkpoint": "blocks"}],
+    [{"checkpoint": "sqrt"}, {"checkpoint": "selective"}, {"checkpoint": "selective", "checkpoint_every": "2"}],
+    [{"offload": "optimizer"}, {"offload": "optimizer,gradients"}, {"offload": "activations,optimizer"}],
+    [{"task": "evaluate", "offload": "parameters"}, {"task": "generate", "new_tokens": "5", "offload": "parameters"}],
+    [{"prune": "0.5"}, {"leak": "cycles"}, {"leak": "cycles", "collect": "2"}],
+]
 
 
 # Of a family with +head behind its name.

@@ -271,7 +271,9 @@ targets+=", q_lin, k_lin, v_lin, out_lin, lin1, lin2, query_key_value, dense_h_t
     printf 'model: {family: cohere}\nrun: {loss: chunked}\n' | refuse ": $chunked"
     printf 'model: {family: gpt2}\nrun: {loss: chunked, task: generate}\n' | refuse ": $chunked"
     printf 'model: {family: gpt2}\nrun: {loss: chunked, leak: outputs}\n' |
-        refuse ": loss is chunked; expected no offload, and no keep_outputs or leak outputs, as there are no logits to keep"
+        refuse ": loss is chunked; expected no keep_outputs or leak of outputs, as there are no logits to keep"
+    printf 'model: {family: gpt2}\nrun: {loss: chunked, offload: [activations]}\n' |
+        refuse ": loss is chunked; expected no offload of activations with it"
     printf 'model: {family: gpt2}\nrun: {del: true, task: serve}\n' |
         refuse ": leak, keep_outputs or del is given, and the task has no loss; expected train or evaluate"
     printf 'model: {family: t5}\nrun: {keep_outputs: true}\n' | refuse ": keep_outputs is true, which is not described for t5"
@@ -539,7 +541,7 @@ targets+=", q_lin, k_lin, v_lin, out_lin, lin1, lin2, query_key_value, dense_h_t
     refuse "expected ddp, or quantize none" "$here/models/llama-tiny.json" --task evaluate --precision bf16 --quantize nf4 --parallel fsdp
     refuse "for models of one row of blocks, not for t5" $here/models/t5-tiny.json --parallel fsdp
     refuse "described for decoders but gpt_neo, not for bert" $here/models/bert-tiny.json --parallel dp --batch 2
-    refuse "without keep_outputs and leak outputs" "$gpt2" --parallel dp --batch 2 --keep-outputs true
+    refuse "without keep_outputs and leak of outputs" "$gpt2" --parallel dp --batch 2 --keep-outputs true
     refuse "does not reach the threads that DataParallel runs" "$gpt2" --parallel dp --batch 2 --offload activations
     refuse "parallel is pipeline or tensor with offload, leak, lora_dora, keep_outputs or del; expected none of them" "$gpt2" --precision bf16 --parallel pipeline --leak losses
     refuse "this mixtral has experts" $here/models/mixtral-tiny.json --parallel tensor
@@ -558,7 +560,7 @@ targets+=", q_lin, k_lin, v_lin, out_lin, lin1, lin2, query_key_value, dense_h_t
     refuse "a batch has 24 tokens; expected multiples of 16" $here/models/llama-tiny.json --precision fp8 --tokens 24
     refuse "tokens is a range" $here/models/llama-tiny.json --precision fp8 --tokens 16..64
     refuse "without experts, not for gpt2" "$gpt2" --precision fp8
-    refuse "without lora_rank, parallel and offload" $here/models/llama-tiny.json --precision fp8 --parallel ddp
+    refuse "without lora_rank and parallel" $here/models/llama-tiny.json --precision fp8 --parallel ddp
     refuse "a layer has 100 inputs or outputs; expected multiples of 16" <(sed 's/inner: .*/inner: 100/' traces/workloads/llama-1b.yaml) --precision fp8
     refuse "galore_gap is given; expected the optimizer galore-adamw" "$gpt2" --galore-rank 8
     refuse "galore-adamw; it is described for opt, gpt_neox and the families of llama without experts, not for gpt2" "$gpt2" --optimizer galore-adamw
@@ -681,7 +683,8 @@ targets+=", q_lin, k_lin, v_lin, out_lin, lin1, lin2, query_key_value, dense_h_t
     }
     refuse "expected task rlhf with it" --task train --reward-model true
     refuse "expected task rlhf with it" --task generate --reference false
-    refuse "expected none of them" --offload activations
+    refuse "expected none of them" --leak cycles
+    refuse "offload is activations, which is not described in task rlhf; expected optimizer or none" --offload activations
     refuse "task is rlhf, which answers without gradients; expected no_grad true" --no-grad false
     refuse "expected task train" --parallel ddp
     run ./fraglab trace generate "$here/models/bert-tiny.json" --task rlhf -f -o "$out/never.fgt"
@@ -708,6 +711,59 @@ targets+=", q_lin, k_lin, v_lin, out_lin, lin1, lin2, query_key_value, dense_h_t
     refuse $'model: {family: gpt2}\nrun: {checkpoint_every: 2}' 'expected checkpoint blocks with it'
     refuse $'model: {family: gpt2}\nrun: {task: evaluate, offload: activations}' 'none are saved without gradients'
     refuse $'model: {family: gpt2}\nrun: {target_tokens: 5}' 'expected it with bart or t5'
-    refuse $'model: {family: gpt2}\nrun: {offload: parameters}' 'expected none or activations'
+    refuse $'model: {family: gpt2}\nrun: {offload: weights}' 'expected none, or some of activations, optimizer, gradients or parameters'
     refuse '{"model_type": "qwen3_moe", "mlp_only_layers": [1]}' "'mlp_only_layers' names layers without experts"
+}
+
+@test "what goes to the host, is made anew or masked is refused where it is not described, and why" {
+    refuse() { # RUN-KNOBS WHAT [FAMILY]
+        printf 'model: {family: %s}\nrun: {%s}\n' "${3:-gpt2}" "$1" >"$out/bad.yaml"
+        run ./fraglab trace generate "$out/bad.yaml" -f -o "$out/never.fgt"
+        echo "$output"
+        [ "$status" -eq 3 ] && [ ! -e "$out/never.fgt" ]
+        [[ "$output" == *": $2"* ]]
+    }
+    refuse 'offload: gradients' 'offload is gradients, which the optimizer takes there; expected optimizer,gradients'
+    refuse 'offload: optimizer, task: evaluate' 'offload is optimizer, and there is none; expected task train with it'
+    refuse 'offload: optimizer, optimizer: adafactor' 'offload is optimizer, which is described for adamw, adam, sgd, momentum and rmsprop, with optimizer_loop left out'
+    refuse 'offload: optimizer, optimizer_loop: fused' 'offload is optimizer, which is described for adamw'
+    refuse 'offload: optimizer, precision: amp-fp16' 'offload is optimizer, whose gradients a GradScaler would look at before they are on the host'
+    refuse 'offload: optimizer, keep_gradients: true' 'offload is optimizer, which gives gradients back; expected keep_gradients false'
+    refuse 'offload: [optimizer, gradients], accumulate: 2' 'offload has gradients and accumulate is 2; each batch would overwrite those before'
+    refuse 'offload: optimizer, parallel: ddp' 'parallel is given, beside which only activations are offloaded'
+    refuse 'offload: parameters' 'offload is parameters, which are not there for a backward pass; expected task evaluate or generate'
+    refuse 'offload: parameters, task: evaluate, no_grad: false' 'offload is parameters, which are not there for a backward pass'
+    refuse 'offload: parameters, task: evaluate, precision: amp-bf16' 'offload is parameters, of which autocast would keep a copy for each pass'
+    refuse 'offload: parameters, task: evaluate, quantize: nf4, precision: bf16' 'offload is parameters, which is not described beside quantize and lora_rank'
+    refuse 'offload: parameters, task: evaluate' 'offload is parameters, which is not described for vit; expected none' vit
+    refuse 'offload: parameters, task: evaluate' 'offload is parameters, which is not described for mixtral; expected none' mixtral
+    refuse 'offload: parameters, task: evaluate' 'offload is parameters, which is not described for deberta-v2; expected none' deberta-v2
+    refuse 'offload: optimizer, precision: fp8' 'precision is fp8, beside which offload is not described' llama
+    refuse 'checkpoint: sqrt, task: evaluate' 'checkpoint is sqrt; expected task train with it'
+    refuse 'checkpoint: sqrt' 'checkpoint is sqrt, which is described for models of one list of blocks of one kind, not for t5' t5
+    refuse 'checkpoint: sqrt' 'checkpoint is sqrt, which is described for models of one list of blocks of one kind, not for gemma2' gemma2
+    refuse 'checkpoint: sqrt, checkpoint_every: 2' 'checkpoint_every is 2 and checkpoint sqrt, which says how many blocks are made anew together'
+    refuse 'checkpoint: sqrt, parallel: fsdp' 'checkpoint is sqrt or selective, which is described on one device'
+    refuse 'checkpoint: sqrt' 'checkpoint is sqrt, and convnext has no blocks for it' convnext
+    refuse 'checkpoint: selective' 'checkpoint is selective, and resnet has no blocks for it' resnet
+    refuse 'checkpoint: selective' 'checkpoint is selective, and diffusers has checkpoints of whole blocks' unet
+    refuse 'checkpoint: selective' 'checkpoint is selective, which is not described for t5' t5
+    refuse 'checkpoint: selective, lora_rank: 4, quantize: nf4, precision: amp-bf16' 'checkpoint is selective, which is not described beside quantize and fp8' llama
+    refuse 'collect: 2' 'collect is 2, and there are no cycles; expected leak cycles'
+    refuse 'leak: cycles' 'leak is cycles, which is not described for t5' t5
+    refuse 'leak: cycles, loss: chunked' 'loss is chunked; expected no keep_outputs or leak of outputs'
+    refuse 'leak: cycles, parallel: dp, batch: 2' 'parallel is dp; it is described without keep_outputs and leak of outputs'
+    refuse 'prune: 0.5, lora_rank: 4' 'prune is given, which is not described beside lora_rank, quantize, fp8'
+    refuse 'prune: 0.5, task: evaluate, offload: parameters' 'prune is given, which is not described beside'
+    for family in electra albert distilbert mixtral unet resnet; do
+        refuse 'prune: 0.5' "prune is given, which is not described for $family" $family
+    done
+}
+
+@test "a memory fraction is an event of the trace, and limits the device" {
+    ./fraglab trace generate traces/workloads/gpt2-small.yaml --memory-fraction 0.25 --to text -f -o "$out/limited.txt"
+    [ "$(grep -c '^limit' "$out/limited.txt")" -eq 1 ]
+    grep -qx 'limit 0.25 ratio' "$out/limited.txt"
+    run ./fraglab run "$out/limited.txt" --policy pytorch --capacity 16GiB --format jsonl
+    [[ "$output" == *"16.00 GiB of which 12.02 GiB is free. 4.00 GiB allowed"* ]]
 }

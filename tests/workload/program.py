@@ -2,7 +2,10 @@
 and a plain training loop. `python program.py CONFIG KEY=VALUE...`; keys are the knobs of docs/workloads.md."""
 import argparse
 import contextlib
+import functools
+import gc
 import json
+import math
 import os
 import sys
 import time
@@ -32,6 +35,8 @@ weights = {"bf16": torch.bfloat16, "fp8": torch.bfloat16, "fp16": torch.float16}
 autocast = {"amp-bf16": torch.bfloat16, "amp-fp16": torch.float16}.get(precision)
 torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
 is_training = knobs.get("task", "train") in ("train", "rlhf")
+offloaded = knobs.get("offload", "none").split(",")
+aside = os.path.join(sys.prefix, "aside")  # torchao, beside which peft does not load
 
 has_images = config.model_type in ("vit", "resnet", "convnext", *networks.LISTED)
 kind = AutoModelForMaskedLM if config.model_type in ("bert", "roberta", "xlm-roberta", "camembert", "distilbert", "deberta-v2", "electra", "albert", "mpnet", "modernbert") else AutoModelForCausalLM
@@ -65,10 +70,54 @@ else:
     with init.no_init_weights():
         model = kind.from_config(config, dtype=loaded, **experts)
     model.tie_weights()
-if knobs.get("checkpoint", "none") == "blocks" and is_diffused:
+checkpointed = knobs.get("checkpoint", "none")
+
+
+class Group(GradientCheckpointingLayer):
+    """Some blocks, one after the other, which one checkpoint is around."""
+
+    def __init__(self, blocks):
+        super().__init__()
+        self.blocks = torch.nn.ModuleList(blocks)
+
+    def forward(self, hidden, *args, **kwargs):
+        for block in self.blocks:
+            made = block(hidden, *args, **kwargs)
+            hidden = made[0] if isinstance(made, tuple) else made
+        return made
+
+
+def group_blocks():
+    """Lists of n blocks become lists of groups of the square root of n, rounded up."""
+    for parent in list(model.modules()):
+        for name, child in list(parent.named_children()):
+            if isinstance(child, torch.nn.ModuleList) and len(child) > 0 and all(isinstance(block, GradientCheckpointingLayer) for block in child):
+                size = math.ceil(math.sqrt(len(child)))
+                setattr(parent, name, torch.nn.ModuleList(Group(child[i : i + size]) for i in range(0, len(child), size)))
+
+
+again = {"use_reentrant": False}  # how blocks are made anew
+if checkpointed == "sqrt":
+    group_blocks()
+elif checkpointed == "selective":
+    from torch.utils.checkpoint import create_selective_checkpoint_contexts
+
+    aten = torch.ops.aten
+    kept = [aten.mm.default, aten.addmm.default, aten.bmm.default, aten.baddbmm.default, aten._scaled_dot_product_flash_attention.default]
+    kept.append(aten._scaled_dot_product_efficient_attention.default)
+    again["context_fn"] = functools.partial(create_selective_checkpoint_contexts, kept)
+if checkpointed != "none" and is_diffused:
     model.enable_gradient_checkpointing()
-elif knobs.get("checkpoint", "none") == "blocks":
-    model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+elif checkpointed != "none":
+    model.gradient_checkpointing_enable(gradient_checkpointing_kwargs=again)
+if float(knobs.get("prune", 0)) > 0:  # a mask beside the weight of each linear layer but the last
+    from torch.nn.utils import prune
+    from transformers.pytorch_utils import Conv1D
+
+    for name, layer in model.named_modules():
+        is_last = layer is model.get_output_embeddings() or name in ("classifier", "score", "qa_outputs", "classifier.out_proj")
+        if isinstance(layer, (torch.nn.Linear, Conv1D)) and not is_last:
+            prune.l1_unstructured(layer, "weight", amount=float(knobs["prune"]))
 if quantize != "none":  # weights of linear layers in 4 or 8 bits, those that load_in_4bit and load_in_8bit take
     from bitsandbytes.nn import Int8Params, Linear4bit, Linear8bitLt, Params4bit
     from peft import prepare_model_for_kbit_training
@@ -98,9 +147,12 @@ if quantize != "none":  # weights of linear layers in 4 or 8 bits, those that lo
     model.cuda()
     model.is_loaded_in_4bit, model.is_loaded_in_8bit = quantize != "int8", quantize == "int8"
 if quantize != "none" and int(knobs.get("lora_rank", 0)) > 0:
-    model = prepare_model_for_kbit_training(model, knobs.get("checkpoint", "none") == "blocks" and not is_diffused, {"use_reentrant": False})
-if knobs.get("checkpoint", "none") == "blocks" and not is_diffused:  # peft has switched on all of them
-    blocks = [module for module in model.modules() if isinstance(module, GradientCheckpointingLayer)]
+    model = prepare_model_for_kbit_training(model, checkpointed != "none" and not is_diffused, again)
+if checkpointed != "none" and not is_diffused:  # peft has switched on all of them
+    held = {block for group in model.modules() if isinstance(group, Group) for block in group.blocks}
+    for block in held:
+        block.gradient_checkpointing = False
+    blocks = [module for module in model.modules() if isinstance(module, GradientCheckpointingLayer) and module not in held]
     for i, block in enumerate(blocks):
         block.gradient_checkpointing = i % int(knobs.get("checkpoint_every", 1)) == 0
 if int(knobs.get("lora_rank", 0)) > 0:
@@ -192,11 +244,16 @@ if parallel == "pipeline":
     ends = torch.distributed.new_group([0, count - 1]) if config.tie_word_embeddings and int(knobs.get("lora_rank", 0)) == 0 else None
     whole = model.get_base_model() if int(knobs.get("lora_rank", 0)) > 0 else model
     model = Stage(whole, rank, count)
-model = (model if quantize != "none" else model.cuda()).train(is_training)
+is_hosted = "parameters" in offloaded  # each layer's come when it runs
+model = (model if quantize != "none" or is_hosted else model.cuda()).train(is_training)
+if is_hosted:
+    from accelerate import cpu_offload
+
+    cpu_offload(model, torch.device("cuda", 0))
 core = model.get_base_model() if int(knobs.get("lora_rank", 0)) > 0 and parallel != "pipeline" else model
 
 if precision == "fp8":  # linear layers of blocks
-    sys.path.append(os.path.join(sys.prefix, "aside"))  # beside it peft does not load
+    sys.path.append(aside)
     from torchao.float8 import convert_to_float8_training
 
     convert_to_float8_training(model, module_filter_fn=lambda module, name: ".layers." in name)
@@ -364,6 +421,14 @@ if parallel == "zero1":
     from torch.distributed.optim import ZeroRedundancyOptimizer
 
     optimizer = ZeroRedundancyOptimizer(trained, make_optimizer)
+elif "optimizer" in offloaded:  # its state, and a copy of weights and gradients, are on the host
+    sys.path.append(aside)
+    from torchao.optim import CPUOffloadOptimizer
+
+    moved = {"adamw": torch.optim.AdamW, "adam": torch.optim.Adam, "rmsprop": torch.optim.RMSprop}
+    given = {"sgd": {"lr": 0.1}, "momentum": {"lr": 0.1, "momentum": 0.9}, "rmsprop": {}}.get(knobs.get("optimizer", "adamw"), {"amsgrad": amsgrad})
+    kept = moved.get(knobs.get("optimizer", "adamw"), torch.optim.SGD)
+    optimizer = CPUOffloadOptimizer(trained, kept, offload_gradients="gradients" in offloaded, **given)
 else:
     optimizer = make_optimizer(trained)
 scaler = torch.amp.GradScaler("cuda", enabled=precision == "amp-fp16")
@@ -373,6 +438,11 @@ accumulate = int(knobs.get("accumulate", 1))
 leak = knobs.get("leak", "none")
 chunk = int(knobs.get("loss_chunk", 1024)) if knobs.get("loss") == "chunked" else 0
 every = int(knobs.get("empty_cache", 0))
+collect = int(knobs.get("collect", 0))
+if leak == "cycles":  # when it would run by itself hangs on all objects that the libraries make
+    gc.disable()
+if "memory_fraction" in knobs:
+    torch.cuda.set_per_process_memory_fraction(float(knobs["memory_fraction"]))
 deletes = knobs.get("del") == "true"
 drawn = 0
 total = 0
@@ -384,7 +454,14 @@ for module in model.modules():
 
 
 def offloading():
-    return torch.autograd.graph.save_on_cpu(pin_memory=True) if knobs.get("offload") == "activations" else contextlib.nullcontext()
+    return torch.autograd.graph.save_on_cpu(pin_memory=True) if "activations" in offloaded else contextlib.nullcontext()
+
+
+class Cycle:
+    """What somebody forgot, and what only Python's collector finds."""
+
+    def __init__(self, result):
+        self.result, self.itself = result, self
 
 
 def take_loss(result):
@@ -394,6 +471,8 @@ def take_loss(result):
         outputs = result
     if leak == "outputs":
         leaked.append(result.logits)
+    if leak == "cycles":
+        Cycle(result)
     return result.loss.mean() if parallel == "dp" else result.loss
 
 
@@ -754,5 +833,7 @@ for step in range(1, int(knobs.get("steps", 3)) + 1):
                 loss = outputs = None
     if parallel != "none" and step == 1:
         time.sleep(1)  # NCCL's watchdog gives back what the first step sent, as behind a step of usual length
+    if collect > 0 and step % collect == 0:
+        gc.collect()
     if every > 0 and step % every == 0:
         torch.cuda.empty_cache()

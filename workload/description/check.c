@@ -110,6 +110,17 @@ static bool check_transformer(const frag_network *of, frag_error *error)
     return true;
 }
 
+bool frag_network_has_window(const frag_network *of, uint64_t layer)
+{
+    return of->window > 0 && layer >= of->full_layers &&
+           (of->full_every == 0 || (layer + 1) % of->full_every != 0);
+}
+
+bool frag_network_has_experts(const frag_network *of, uint64_t layer)
+{
+    return of->experts > 0 && layer >= of->dense_layers && (layer + 1) % of->expert_every == 0;
+}
+
 bool frag_family_has_head(const frag_family_fields *family, uint64_t head)
 {
     bool has_others = family->has_pairs || family->has_sounds || family->has_images ||
@@ -446,11 +457,10 @@ static bool check_float8(const frag_workload *workload, frag_error *error)
                          "precision is fp8; it is described for gpt_neox and the families of llama "
                          "without experts, not for %s",
                          frag_families[of->family].name);
-    if (!has_loss(workload) || workload->lora_rank > 0 ||
-        workload->parallel != FRAG_PARALLEL_NONE || workload->offload != FRAG_OFFLOAD_NONE)
+    if (!has_loss(workload) || workload->lora_rank > 0 || workload->parallel != FRAG_PARALLEL_NONE)
         return frag_fail(error, FRAG_E_INPUT,
                          "precision is fp8; it is described in task train and evaluate, without "
-                         "lora_rank, parallel and offload");
+                         "lora_rank and parallel");
     uint64_t sizes[] = {of->width, of->inner, of->heads * of->head_width,
                         of->key_heads * of->head_width};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
@@ -628,36 +638,13 @@ static bool check_experts(const frag_workload *workload, frag_error *error)
 /* Knobs that say nothing without another one. */
 static bool check_dependent(const frag_workload *workload, frag_error *error)
 {
-    bool is_graph = workload->task == FRAG_TASK_TRAIN ||
-                    (workload->task == FRAG_TASK_EVALUATE && !workload->has_no_grad);
     const frag_network *of = &workload->network;
-    if (workload->checkpoint_every > 1 && frag_families[of->family].is_diffusion)
-        return frag_fail(error, FRAG_E_INPUT,
-                         "checkpoint_every is %" PRIu64
-                         ", and diffusers has checkpoints in all blocks or in none; expected 1",
-                         workload->checkpoint_every);
     if (workload->task == FRAG_TASK_GENERATE && of->family == FRAG_FAMILY_FLUX &&
         of->out_channels > 0 && of->out_channels != of->image_channels)
         return frag_fail(error, FRAG_E_INPUT,
                          "task is generate, which is described where out_channels are "
                          "image_channels; expected train or evaluate");
-    if (workload->checkpoint_every > 1 && workload->checkpoint == FRAG_CHECKPOINT_NONE)
-        return frag_fail(error, FRAG_E_INPUT,
-                         "checkpoint_every is %" PRIu64 "; expected checkpoint blocks with it",
-                         workload->checkpoint_every);
-    if (workload->offload != FRAG_OFFLOAD_NONE && !is_graph)
-        return frag_fail(error, FRAG_E_INPUT,
-                         "offload is activations, and none are saved without gradients; expected "
-                         "task train, or evaluate with no_grad false");
     const frag_family_fields *family = &frag_families[workload->network.family];
-    if (family->has_no_blocks && workload->checkpoint == FRAG_CHECKPOINT_BLOCKS)
-        return frag_fail(error, FRAG_E_INPUT,
-                         "checkpoint is blocks, and %s has no blocks for it; expected none",
-                         family->name);
-    if (workload->offload != FRAG_OFFLOAD_NONE && family->has_no_offload)
-        return frag_fail(error, FRAG_E_INPUT,
-                         "offload is activations, which is not described for %s; expected none",
-                         family->name);
     if (workload->has_dora && workload->lora_rank == 0)
         return frag_fail(
             error, FRAG_E_INPUT,
@@ -699,11 +686,11 @@ static bool check_chunks(const frag_workload *workload, frag_error *error)
         return frag_fail(error, FRAG_E_INPUT,
                          "loss is chunked, which is described for decoders without a logit_cap, "
                          "logit_scale or scales, in task train and evaluate");
-    if (workload->offload != FRAG_OFFLOAD_NONE || workload->keeps_outputs ||
-        workload->leak == FRAG_LEAK_OUTPUTS)
+    if (workload->keeps_outputs || workload->leak == FRAG_LEAK_OUTPUTS ||
+        workload->leak == FRAG_LEAK_CYCLES)
         return frag_fail(error, FRAG_E_INPUT,
-                         "loss is chunked; expected no offload, and no keep_outputs or leak "
-                         "outputs, as there are no logits to keep");
+                         "loss is chunked; expected no keep_outputs or leak of outputs, as there "
+                         "are no logits to keep");
     return true;
 }
 
@@ -751,17 +738,25 @@ static bool check_names(const frag_workload *workload, frag_error *error)
 {
     const frag_network *of = &workload->network;
     const frag_family_fields *family = &frag_families[of->family];
-    bool has_logits = workload->keeps_outputs || workload->leak == FRAG_LEAK_OUTPUTS;
+    bool has_cycles = workload->leak == FRAG_LEAK_CYCLES;
+    bool has_all = workload->keeps_outputs || has_cycles;
+    bool has_logits = has_all || workload->leak == FRAG_LEAK_OUTPUTS;
+    if (workload->collect > 0 && !has_cycles)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "collect is %" PRIu64 ", and there are no cycles; expected leak cycles",
+                         workload->collect);
     bool is_named =
         workload->keeps_outputs || workload->is_deleting || workload->leak != FRAG_LEAK_NONE;
     if (is_named && !has_loss(workload))
         return frag_fail(error, FRAG_E_INPUT,
                          "leak, keep_outputs or del is given, and the task has no loss; expected "
                          "train or evaluate");
-    if (has_logits && (family->is_diffusion ||
-                       (workload->keeps_outputs && (family->has_pairs || family->has_sounds))))
+    if (has_logits &&
+        (family->is_diffusion || (has_all && (family->has_pairs || family->has_sounds))))
         return frag_fail(error, FRAG_E_INPUT, "%s, which is not described for %s",
-                         workload->keeps_outputs ? "keep_outputs is true" : "leak is outputs",
+                         workload->keeps_outputs ? "keep_outputs is true"
+                         : has_cycles            ? "leak is cycles"
+                                                 : "leak is outputs",
                          family->name);
     if (workload->is_inplace && (of->family != FRAG_FAMILY_RESNET || of->activation != FRAG_RELU))
         return frag_fail(error, FRAG_E_INPUT,
@@ -829,11 +824,11 @@ static bool check_rlhf(const frag_workload *workload, frag_error *error)
         return frag_fail(error, FRAG_E_INPUT,
                          "task is rlhf, which is described for decoders of text, and for experts "
                          "in one product");
-    if (workload->offload != FRAG_OFFLOAD_NONE || workload->leak != FRAG_LEAK_NONE ||
-        workload->loss != FRAG_LOSS_FULL || workload->keeps_outputs || workload->is_deleting)
+    if (workload->leak != FRAG_LEAK_NONE || workload->loss != FRAG_LOSS_FULL ||
+        workload->keeps_outputs || workload->is_deleting)
         return frag_fail(error, FRAG_E_INPUT,
-                         "task is rlhf, beside which offload, leak, loss chunked, keep_outputs and "
-                         "del are not described; expected none of them");
+                         "task is rlhf, beside which leak, loss chunked, keep_outputs and del are "
+                         "not described; expected none of them");
     return true;
 }
 
@@ -842,7 +837,7 @@ bool frag_workload_check(const frag_workload *workload, frag_error *error)
     if (!check_float8(workload, error) || !check_experts(workload, error) ||
         !check_rlhf(workload, error) || !check_dependent(workload, error) ||
         !check_chunks(workload, error) || !check_head(workload, error) ||
-        !check_names(workload, error))
+        !check_names(workload, error) || !frag_workload_check_memory(workload, error))
         return false;
     const frag_network *of = &workload->network;
     const frag_lengths *tokens = &workload->tokens;

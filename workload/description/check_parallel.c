@@ -133,9 +133,11 @@ static bool check_data_parallel(const frag_workload *workload, frag_error *error
         return frag_fail(error, FRAG_E_INPUT,
                          "parallel is dp with offload, which does not reach the threads that "
                          "DataParallel runs; expected offload none");
-    if (workload->keeps_outputs || workload->leak == FRAG_LEAK_OUTPUTS)
+    if (workload->keeps_outputs || workload->leak == FRAG_LEAK_OUTPUTS ||
+        workload->leak == FRAG_LEAK_CYCLES)
         return frag_fail(error, FRAG_E_INPUT,
-                         "parallel is dp; it is described without keep_outputs and leak outputs");
+                         "parallel is dp; it is described without keep_outputs and leak of "
+                         "outputs");
     if (workload->batch % workload->devices != 0)
         return frag_fail(error, FRAG_E_INPUT,
                          "batch is %" PRIu64 "; expected a multiple of devices, %" PRIu64,

@@ -9,5 +9,7 @@
 bool frag_network_is_llama(const frag_network *of);
 /* What several devices are described for. */
 bool frag_workload_check_parallel(const frag_workload *workload, frag_error *error);
+/* Offload, checkpoints and masks. */
+bool frag_workload_check_memory(const frag_workload *workload, frag_error *error);
 
 #endif

@@ -381,16 +381,33 @@ typedef enum frag_lora_target {
 /* Of a layer that only `all` names. */
 #define FRAG_LORA_REST (UINT64_C(1) << 41)
 
-typedef enum frag_checkpoint { FRAG_CHECKPOINT_NONE, FRAG_CHECKPOINT_BLOCKS } frag_checkpoint;
+typedef enum frag_checkpoint {
+    FRAG_CHECKPOINT_NONE,
+    FRAG_CHECKPOINT_BLOCKS,    /* each block is made anew */
+    FRAG_CHECKPOINT_SQRT,      /* √n of n blocks together */
+    FRAG_CHECKPOINT_SELECTIVE, /* each, but for its products */
+} frag_checkpoint;
 
 /* What goes to the memory of the host in between. */
-typedef enum frag_offload { FRAG_OFFLOAD_NONE, FRAG_OFFLOAD_ACTIVATIONS } frag_offload;
+typedef enum frag_offload { /* bits */
+                            FRAG_OFFLOAD_NONE = 0,
+                            FRAG_OFFLOAD_ACTIVATIONS = 1 << 0, /* what autograd saves */
+                            FRAG_OFFLOAD_OPTIMIZER = 1 << 1,   /* its state, and the step */
+                            FRAG_OFFLOAD_GRADIENTS = 1 << 2,   /* each as soon as it is there */
+                            FRAG_OFFLOAD_PARAMETERS = 1
+                                                      << 3, /* but those of the module that runs */
+} frag_offload;
 
 /* Whether all logits are there at once. */
 typedef enum frag_loss { FRAG_LOSS_FULL, FRAG_LOSS_CHUNKED } frag_loss;
 
 /* What a training loop keeps by mistake. */
-typedef enum frag_leak { FRAG_LEAK_NONE, FRAG_LEAK_LOSSES, FRAG_LEAK_OUTPUTS } frag_leak;
+typedef enum frag_leak {
+    FRAG_LEAK_NONE,
+    FRAG_LEAK_LOSSES,
+    FRAG_LEAK_OUTPUTS,
+    FRAG_LEAK_CYCLES, /* outputs in reference cycles, which only Python's collector frees */
+} frag_leak;
 
 enum {
     FRAG_LOSS_CHUNK_INITIAL = 1024,
@@ -478,7 +495,7 @@ typedef struct frag_workload {
     uint64_t galore_gap;  /* steps until it looks for others */
     bool has_amsgrad;
     uint64_t checkpoint;
-    uint64_t offload;          /* frag_offload */
+    uint64_t offload;          /* bits of frag_offload */
     uint64_t checkpoint_every; /* of blocks, the first among them */
     uint64_t head;             /* frag_head */
     uint64_t labels;           /* classes of one that is none of words */
@@ -498,7 +515,10 @@ typedef struct frag_workload {
     frag_lengths expert_shares; /* of the tokens, for expert after expert; or drawn by the seed */
     bool keeps_gradients;       /* zero_grad(set_to_none=False) */
     bool has_no_grad;           /* evaluation under torch.no_grad() */
+    double prune;               /* share of the weights of blocks that masks leave out */
+    uint64_t collect;           /* gc.collect() every so many steps; 0: never */
     uint64_t empty_cache;       /* every so many steps; 0: never */
+    double memory_fraction;     /* of the card, that PyTorch may reserve */
     uint64_t seed;
     uint64_t parallel;     /* frag_parallel */
     uint64_t devices;      /* that share it */
@@ -579,6 +599,10 @@ uint64_t frag_lengths_largest(const frag_lengths *lengths);
 /* May it end in that head (frag_head)? Encoders of one sequence end in any, decoders in words or in
  * classes of sequences. */
 bool frag_family_has_head(const frag_family_fields *family, uint64_t head);
+
+/* Does attention of that layer look back over a window only, and has the layer experts? */
+bool frag_network_has_window(const frag_network *of, uint64_t layer);
+bool frag_network_has_experts(const frag_network *of, uint64_t layer);
 
 /* What its head learns: no FRAG_PROBLEM_AUTO; of tokens and answers FRAG_PROBLEM_SINGLE. */
 frag_problem frag_workload_problem(const frag_workload *workload);

@@ -106,10 +106,15 @@ static const char *full_name(const char *name)
     return name;
 }
 
-/* "a,b": bits of the choices. */
+/* "a,b": bits of the choices; where none may be taken (max is 1), "none". */
 static bool read_set(const char *text, const frag_field *field, uint64_t *bits, frag_error *error)
 {
     uint64_t read = 0;
+    bool may_be_empty = field->max > 0;
+    if (may_be_empty && strcmp(text, "none") == 0) {
+        *bits = 0;
+        return true;
+    }
     for (const char *at = text;;) {
         size_t here = strcspn(at, ",");
         char name[32] = "";
@@ -126,8 +131,8 @@ static bool read_set(const char *text, const frag_field *field, uint64_t *bits, 
         at += here + 1;
     }
     frag_text choices = {0};
-    frag_fail(error, FRAG_E_INPUT, "%s is '%s'; expected some of %s", field->key, text,
-              frag_choices_list(field->choices, &choices));
+    frag_fail(error, FRAG_E_INPUT, "%s is '%s'; expected %ssome of %s", field->key, text,
+              may_be_empty ? "none, or " : "", frag_choices_list(field->choices, &choices));
     frag_text_destroy(&choices);
     return false;
 }

@@ -73,11 +73,16 @@ const frag_field frag_knobs[] = {
     {"amsgrad", NULL, FRAG_FIELD_FLAG, WORKLOAD(has_amsgrad), 0, 0, 1, NULL,
      "adam and adamw keep the largest average as well"},
     {"checkpoint", NULL, FRAG_FIELD_CHOICE, WORKLOAD(checkpoint), FRAG_CHECKPOINT_NONE, 0, 0,
-     "none|blocks", "activations of each block are made anew in backward"},
+     "none|blocks|sqrt|selective",
+     "activations of each block are made anew in backward; sqrt: of √n of n blocks together; "
+     "selective: what is no product of matrices and no attention"},
     {"checkpoint_every", NULL, FRAG_FIELD_COUNT, WORKLOAD(checkpoint_every), 1, 1, 1000, NULL,
      "with checkpoint blocks: every so many of them, the first among them"},
-    {"offload", NULL, FRAG_FIELD_CHOICE, WORKLOAD(offload), FRAG_OFFLOAD_NONE, 0, 0,
-     "none|activations", "what autograd saves is in pinned memory of the host until it is needed"},
+    {"offload", NULL, FRAG_FIELD_SET, WORKLOAD(offload), FRAG_OFFLOAD_NONE, 0, 1,
+     "activations|optimizer|gradients|parameters",
+     "what is in memory of the host until it is needed: what autograd saves, the optimizer's state "
+     "and step, gradients as soon as they are there, or weights of modules that do not run; "
+     "none: nothing"},
     {"head", NULL, FRAG_FIELD_CHOICE, WORKLOAD(head), FRAG_HEAD_LM, 0, 0, FRAG_HEADS,
      "what a model over text ends in, as transformers names its tasks: lm has a score for each "
      "word, "
@@ -93,8 +98,12 @@ const frag_field frag_knobs[] = {
      "chunked: logits of some tokens at a time, made anew in backward"},
     {"loss_chunk", NULL, FRAG_FIELD_COUNT, WORKLOAD(loss_chunk), FRAG_LOSS_CHUNK_INITIAL, 1,
      FRAG_FIELD_COUNT_MAX, NULL, "tokens whose logits are there at a time, with loss chunked"},
-    {"leak", NULL, FRAG_FIELD_CHOICE, WORKLOAD(leak), FRAG_LEAK_NONE, 0, 0, "none|losses|outputs",
-     "losses: they are added up as tensors, total += loss; outputs: logits go into a list"},
+    {"leak", NULL, FRAG_FIELD_CHOICE, WORKLOAD(leak), FRAG_LEAK_NONE, 0, 0,
+     "none|losses|outputs|cycles",
+     "losses: they are added up as tensors, total += loss; outputs: logits go into a list; cycles: "
+     "outputs are in reference cycles, which only gc.collect() frees"},
+    {"collect", NULL, FRAG_FIELD_COUNT, WORKLOAD(collect), 0, 0, 1 << 20, NULL,
+     "gc.collect() every so many steps, with leak cycles; 0: never"},
     {"keep_outputs", NULL, FRAG_FIELD_FLAG, WORKLOAD(keeps_outputs), 0, 0, 1, NULL,
      "outputs = model(...), which stay until the next ones are there"},
     {"del", NULL, FRAG_FIELD_FLAG, WORKLOAD(is_deleting), 0, 0, 1, NULL,
@@ -113,6 +122,9 @@ const frag_field frag_knobs[] = {
      "none|nf4|nf4-double|int8",
      "linear layers of blocks have weights of 4 bits, whose scales may be quantised as well, or of "
      "8"},
+    {"prune", NULL, FRAG_FIELD_RATIO, WORKLOAD(prune), 0, 0, 0.99, NULL,
+     "share of the weights in linear layers of blocks that a mask leaves out, as "
+     "torch.nn.utils.prune has it; how large the share is changes no request"},
     {"experts_implementation", NULL, FRAG_FIELD_CHOICE, WORKLOAD(experts_implementation),
      FRAG_EXPERTS_GROUPED, 0, 0, "grouped_mm|eager",
      "all experts in one product, or those that are hit one after the other"},
@@ -125,6 +137,8 @@ const frag_field frag_knobs[] = {
      "evaluation under torch.no_grad()"},
     {"empty_cache", NULL, FRAG_FIELD_COUNT, WORKLOAD(empty_cache), 0, 0, 1 << 20, NULL,
      "torch.cuda.empty_cache() every so many steps; 0: never"},
+    {"memory_fraction", NULL, FRAG_FIELD_RATIO, WORKLOAD(memory_fraction), 1, 0.001, 1, NULL,
+     "torch.cuda.set_per_process_memory_fraction(), of all memory of the card"},
     {"seed", NULL, FRAG_FIELD_COUNT, WORKLOAD(seed), 1, 0, 4294967295.0, NULL,
      "of lengths that are drawn"},
     {"parallel", NULL, FRAG_FIELD_CHOICE, WORKLOAD(parallel), FRAG_PARALLEL_NONE, 0, 0,
@@ -174,6 +188,11 @@ static bool adds_tokens(const frag_workload *workload)
            workload->task == FRAG_TASK_RLHF;
 }
 
+static bool has_cycles(const frag_workload *workload)
+{
+    return workload->leak == FRAG_LEAK_CYCLES;
+}
+
 static bool serves(const frag_workload *workload)
 {
     return workload->task == FRAG_TASK_SERVE;
@@ -193,6 +212,7 @@ bool frag_workload_check_knob(const frag_workload *workload, const char *key, fr
         {"problem_type", has_sequence_classes,
          "head is no sequence-classification; expected that head"},
         {"new_tokens", adds_tokens, "no tokens are added; expected task generate"},
+        {"collect", has_cycles, "leak makes no cycles; expected leak cycles"},
         {"arrival_rate", serves, "nothing is served; expected task serve"},
         {"arrivals", serves, "nothing is served; expected task serve"},
         {"answer_tokens", serves, "nothing is served; expected task serve"},

@@ -11,12 +11,6 @@ frag_cache frag_cache_create(const frag_model *model, uint64_t sequences)
                         .sequences = sequences};
 }
 
-bool frag_network_has_window(const frag_network *of, uint64_t layer)
-{
-    return of->window > 0 && layer >= of->full_layers &&
-           (of->full_every == 0 || (layer + 1) % of->full_every != 0);
-}
-
 uint64_t frag_network_keys(const frag_network *of, bool has_window, const frag_batch *batch)
 {
     uint64_t past = has_window && batch->past >= of->window ? of->window - 1 : batch->past;
@@ -191,16 +185,19 @@ static frag_tensor run_head(frag_tape *tape, const frag_model *model, frag_tenso
     uint32_t last = model->parameter_count - 1;
     frag_tensor bias = of->has_head_bias ? model->parameters[last--] : 0;
     frag_tensor head = model->parameters[is_shared ? 0 : last];
+    const frag_tensor parameters[] = {head, bias};
+    frag_tape_fetch(tape, parameters, 2);
     frag_tensor rows = lay_rows(tape, hidden, head);
     /* Of rows with gaps between sequences, which a cast has not, the product is made alone, then
      * the bias is added. */
     const frag_dtype autocast = frag_tape_autocast(tape);
     bool is_cast = autocast != FRAG_F32 && autocast != frag_tape_dtype(tape, hidden);
     bool is_apart = bias != 0 && frag_tape_is_strided(tape, hidden) && !is_cast;
-    frag_tensor logits = is_apart ? frag_aten_linear_apart(tape, rows, (frag_tensor[]){head, bias},
-                                                           of->vocabulary, 1)
-                                  : frag_aten_linear(tape, rows, head, bias, of->vocabulary);
+    frag_tensor logits = is_apart
+                             ? frag_aten_linear_apart(tape, rows, parameters, of->vocabulary, 1)
+                             : frag_aten_linear(tape, rows, head, bias, of->vocabulary);
     frag_tape_drop(tape, rows);
+    frag_tape_send_back(tape, parameters, 2);
     if (of->has_scales || of->has_logit_scale)
         frag_tape_set(tape, &logits, frag_aten_mul_scalar(tape, logits));
     if (of->logit_cap > 0) { /* cap * tanh(logits / cap) */
@@ -260,6 +257,7 @@ static frag_tensor compute_chunks(frag_tape *tape, const frag_model *model, cons
     frag_tensor whole = frag_aten_split_begin(tape, flat);
     frag_tensor total = 0;
     frag_tape_begin_checkpoints(tape, 1, 0);
+    bool is_selective = frag_tape_set_selective(tape, false);
     for (uint64_t left = rows; left > 0;) {
         uint64_t chunk = left < model->workload->loss_chunk ? left : model->workload->loss_chunk;
         frag_tensor part = frag_aten_split_next(tape, whole, chunk * width);
@@ -274,6 +272,7 @@ static frag_tensor compute_chunks(frag_tape *tape, const frag_model *model, cons
         frag_tape_drop(tape, loss);
         left -= chunk;
     }
+    frag_tape_set_selective(tape, is_selective);
     frag_tape_set(tape, &total, divide_by_labels(tape, total, rows));
     frag_tape_drop(tape, whole);
     frag_tape_drop(tape, labels);
@@ -302,7 +301,9 @@ static frag_tensor classify(frag_tape *tape, const frag_model *model, const frag
 {
     const uint64_t labels = model->workload->labels;
     frag_tensor score = model->parameters[model->parameter_count - 1];
+    frag_tape_fetch(tape, &score, 1);
     frag_tensor logits = frag_aten_linear(tape, hidden, score, 0, labels);
+    frag_tape_send_back(tape, &score, 1);
     frag_tensor places[3];
     find_last(tape, batch, places);
     frag_tensor pooled = frag_aten_pick_rows(tape, logits, places[0], labels);

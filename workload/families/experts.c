@@ -5,11 +5,6 @@
 #include "base/random.h"
 #include "workload/families/family.h"
 
-bool frag_network_has_experts(const frag_network *of, uint64_t layer)
-{
-    return of->experts > 0 && layer >= of->dense_layers && (layer + 1) % of->expert_every == 0;
-}
-
 uint64_t frag_network_expert_layers(const frag_network *of)
 {
     uint64_t count = 0;

@@ -15,7 +15,7 @@ void frag_model_require_inputs(frag_tape *tape, const frag_model *model, frag_te
     /* Of a model that reads no ids peft alone asks for it, and not where weights are quantised. */
     bool is_asked =
         workload->quantize == FRAG_QUANTIZE_NONE || (!family->has_sounds && !family->has_images);
-    if (is_asked && workload->lora_rank > 0 && workload->checkpoint == FRAG_CHECKPOINT_BLOCKS &&
+    if (is_asked && workload->lora_rank > 0 && workload->checkpoint != FRAG_CHECKPOINT_NONE &&
         frag_tape_is_recording(tape))
         frag_tape_require_gradient(tape, hidden);
 }
@@ -26,7 +26,7 @@ bool frag_model_has_checkpoints(const frag_model *model)
     /* diffusers asks whether gradients are wanted, transformers whether the model is trained. */
     bool wants_gradients = frag_families[workload->network.family].is_diffusion &&
                            workload->task == FRAG_TASK_EVALUATE && !workload->has_no_grad;
-    return workload->checkpoint == FRAG_CHECKPOINT_BLOCKS &&
+    return workload->checkpoint != FRAG_CHECKPOINT_NONE &&
            (workload->task == FRAG_TASK_TRAIN || wants_gradients);
 }
 
@@ -40,6 +40,12 @@ frag_tensor frag_model_call(frag_tape *tape, const frag_model *model, const frag
 void frag_model_pass_block(frag_tape *tape, const frag_model *model, uint64_t number,
                            const frag_region_call *block, frag_tensor *hidden)
 {
+    if (model->groups != NULL && frag_model_has_checkpoints(model) &&
+        frag_tape_is_recording(tape)) {
+        bool is_last = number + 1 == model->workload->network.layers;
+        frag_block_groups_pass(tape, model->groups, block, is_last, hidden);
+        return;
+    }
     frag_tensor input = frag_shards_enter(tape, model, number, *hidden);
     frag_tensor output = frag_model_call(tape, model, block, input);
     frag_tape_drop(tape, input);

@@ -34,6 +34,7 @@ typedef enum frag_parameter_role {
 } frag_parameter_role;
 
 typedef struct frag_shards frag_shards;
+typedef struct frag_block_groups frag_block_groups;
 
 /* The part of a model that is on a device: some blocks, what makes hidden states of ids before the
  * first, the head behind the last. */
@@ -60,14 +61,15 @@ typedef struct frag_model {
     uint32_t *block_starts; /* parameters with which blocks begin, and the one behind the last */
     size_t block_starts_capacity;
     uint32_t block_start_count;
-    frag_shards *shards;      /* NULL: each device has all of each parameter */
-    frag_stage stage;         /* all of it but in a pipeline */
-    frag_dtype dtype;         /* of parameters */
-    frag_dtype product_dtype; /* beside quantised weights */
-    bool has_packed;          /* one at least */
-    bool is_frozen;           /* requires_grad_(False) */
-    frag_tensor logits_bias;  /* a buffer (BART) */
-    frag_tensor scale;        /* of a replica's embedding; 0: the first buffer is it */
+    frag_shards *shards;       /* NULL: each device has all of each parameter */
+    frag_block_groups *groups; /* NULL: a checkpoint is of one block */
+    frag_stage stage;          /* all of it but in a pipeline */
+    frag_dtype dtype;          /* of parameters */
+    frag_dtype product_dtype;  /* beside quantised weights */
+    bool has_packed;           /* one at least */
+    bool is_frozen;            /* requires_grad_(False) */
+    frag_tensor logits_bias;   /* a buffer (BART) */
+    frag_tensor scale;         /* of a replica's embedding; 0: the first buffer is it */
 } frag_model;
 
 /* What a model returns besides its loss, where the program keeps it: logits first. */
@@ -244,8 +246,7 @@ typedef struct frag_experts {
     uint64_t place; /* among the layers with experts */
 } frag_experts;
 
-/* Has that layer experts, and how many layers have? */
-bool frag_network_has_experts(const frag_network *of, uint64_t layer);
+/* How many layers have experts? */
 uint64_t frag_network_expert_layers(const frag_network *of);
 frag_experts frag_walk_experts(frag_walk *at, const frag_network *of, uint64_t place);
 /* What the router hands back. */
@@ -266,8 +267,6 @@ frag_tensor frag_network_normalise(frag_tape *tape, const frag_network *of, frag
                                    frag_tensor weight, uint64_t width);
 
 /* ---- decoders (decoder.c): keys and values of past tokens, loss, logits of the last token */
-/* Does attention of that layer look back over a window only? */
-bool frag_network_has_window(const frag_network *of, uint64_t layer);
 /* Keys that queries of a batch look at in such a layer. */
 uint64_t frag_network_keys(const frag_network *of, bool has_window, const frag_batch *batch);
 /* The mask of layers with a window; 0: sequences are shorter, and need none. */
@@ -466,6 +465,15 @@ frag_tensor frag_shards_enter(frag_tape *tape, const frag_model *model, uint64_t
                               frag_tensor input);
 void frag_shards_leave(frag_tape *tape, const frag_model *model, uint64_t block,
                        frag_tensor output);
+
+/* ---- checkpoints around groups of blocks (groups.c) */
+frag_block_groups *frag_block_groups_create(const frag_workload *workload);
+/* NULL is allowed. */
+void frag_block_groups_destroy(frag_block_groups *groups);
+/* Blocks of one kind, one after the other: hidden, which goes into the first of a group, becomes
+ * what comes out of its last. Between them nothing else may be done with it. */
+void frag_block_groups_pass(frag_tape *tape, frag_block_groups *groups,
+                            const frag_region_call *block, bool is_last, frag_tensor *hidden);
 
 /* ---- layers in parts (linear.c): parallelize_module of each block */
 /* Cuts the layers of a model that is built, whose workload becomes that of one of so many devices.

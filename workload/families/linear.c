@@ -223,6 +223,20 @@ static frag_parameter_role find_part(const frag_workload *workload, uint64_t tar
     return (target & outputs) != 0 ? FRAG_PARAMETER_ROWS : FRAG_PARAMETER_COLUMNS;
 }
 
+/* torch.nn.utils.prune names the weight anew, so that it comes behind the bias, and then a mask. */
+static void walk_pruned(frag_walk *at, frag_shape shape, uint64_t bias, frag_linear *next)
+{
+    next->bias = bias > 0 ? frag_walk_parameter(at, (frag_shape){0, bias}) : 0;
+    next->weight = frag_walk_parameter(at, shape);
+    if (at->model != NULL)
+        frag_tape_prune(at->tape, next->weight, frag_tape_empty_like(at->tape, next->weight));
+}
+
+static bool is_pruned(const frag_workload *workload, uint64_t target)
+{
+    return workload->prune > 0 && target != 0 && target != FRAG_LORA_REST;
+}
+
 /* A layer of a block has a name among the targets; the head has none, and stays whole. */
 frag_linear frag_walk_linear(frag_walk *at, frag_shape shape, bool has_bias, uint64_t target)
 {
@@ -231,6 +245,10 @@ frag_linear frag_walk_linear(frag_walk *at, frag_shape shape, bool has_bias, uin
                         .is_packed = workload->quantize != FRAG_QUANTIZE_NONE && target != 0,
                         .is_float8 = workload->precision == FRAG_PRECISION_FP8 && target != 0,
                         .part = find_part(workload, target)};
+    if (is_pruned(workload, target)) {
+        walk_pruned(at, shape, has_bias ? shape.rows : 0, &next);
+        return next;
+    }
     next.packed = (frag_aten_packed){.rows = shape.rows,
                                      .columns = shape.columns,
                                      .dtype = frag_model_product_type(workload),
@@ -287,8 +305,12 @@ frag_linear frag_walk_conv1d(frag_walk *at, frag_shape shape, uint64_t target)
 {
     if (at->workload->quantize != FRAG_QUANTIZE_NONE)
         return frag_walk_linear(at, (frag_shape){shape.columns, shape.rows}, true, target);
-    frag_linear next = {
-        .weight = frag_walk_parameter(at, shape), .columns = shape.columns, .is_turned = true};
+    frag_linear next = {.columns = shape.columns, .is_turned = true};
+    if (is_pruned(at->workload, target)) {
+        walk_pruned(at, shape, shape.columns, &next);
+        return next;
+    }
+    next.weight = frag_walk_parameter(at, shape);
     next.bias = frag_walk_parameter(at, (frag_shape){0, shape.columns});
     walk_adapters(at, (frag_shape){shape.columns, shape.rows}, target, &next);
     return next;
@@ -571,10 +593,24 @@ static frag_tensor run_part(frag_tape *tape, frag_tensor x, const frag_linear *o
     return is_columns ? frag_aten_all_reduce(tape, made) : made;
 }
 
+/* setattr(module, "weight", mask * weight_orig), before its forward pass */
+static frag_tensor apply_pruned(frag_tape *tape, frag_tensor x, const frag_linear *of)
+{
+    frag_linear masked = *of;
+    masked.weight = frag_aten_mul(tape, frag_tape_mask(tape, of->weight), of->weight);
+    frag_tape_name_masked(tape, of->weight, masked.weight);
+    return run_layer(tape, x, &masked);
+}
+
 frag_tensor frag_walk_apply(frag_tape *tape, frag_tensor x, const frag_linear *of)
 {
+    if (frag_tape_mask(tape, of->weight) != 0)
+        return apply_pruned(tape, x, of);
+    const frag_tensor parameters[] = {of->weight, of->bias};
+    frag_tape_fetch(tape, parameters, 2);
     frag_tensor result =
         of->part != FRAG_PARAMETER_PLAIN ? run_part(tape, x, of) : run_layer(tape, x, of);
+    frag_tape_send_back(tape, parameters, 2);
     if (of->rank == 0)
         return result;
     return of->is_packed ? adapt_packed(tape, x, of, result) : adapt(tape, x, of, result);

@@ -84,8 +84,10 @@ static frag_tensor centred_norm(frag_tape *tape, frag_tensor x, frag_tensor weig
 frag_tensor frag_network_normalise(frag_tape *tape, const frag_network *of, frag_tensor x,
                                    frag_tensor weight, uint64_t width)
 {
-    if (of->has_centred_norms)
-        return centred_norm(tape, x, weight, width);
-    return of->has_wide_norms ? wide_norm(tape, x, weight, width)
-                              : rms_norm(tape, x, weight, width, of->has_exact_parts);
+    frag_tape_fetch(tape, &weight, 1);
+    frag_tensor made = of->has_centred_norms ? centred_norm(tape, x, weight, width)
+                       : of->has_wide_norms  ? wide_norm(tape, x, weight, width)
+                                            : rms_norm(tape, x, weight, width, of->has_exact_parts);
+    frag_tape_send_back(tape, &weight, 1);
+    return made;
 }

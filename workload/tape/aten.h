@@ -263,6 +263,7 @@ typedef struct frag_attention_shape {
     bool is_causal;
     bool is_cached;      /* keys and values come out of a cache, heads before tokens */
     bool is_heads_first; /* queries lie with heads before tokens, not the other way around */
+    bool is_value_apart; /* but values, unless they come out of a cache, have tokens before heads */
     bool is_shared;      /* the one head of keys and values is spread by the products themselves */
     bool is_packed;      /* heads of one key are queries, all of one token; without gradients */
     frag_tensor mask;    /* numbers that are added to the scores of each sequence; 0: none */

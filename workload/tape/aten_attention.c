@@ -150,19 +150,21 @@ static frag_tensor flash(frag_tape *tape, const frag_tensor qkv[3],
                          const frag_attention_shape *shape)
 {
     will_save_inputs(tape, 0, qkv);
-    frag_tensor made = frag_tape_empty(tape, query_count(shape), frag_tape_dtype(tape, qkv[0]));
+    frag_tensor made = frag_tape_product(tape, query_count(shape), frag_tape_dtype(tape, qkv[0]));
     frag_tensor sums =
-        frag_tape_empty(tape, shape->batch * shape->heads * shape->queries, FRAG_F32);
+        frag_tape_product(tape, shape->batch * shape->heads * shape->queries, FRAG_F32);
     uint64_t rows = shape->batch * shape->heads * shape->queries;
     uint64_t splits = count_splits(tape, shape);
     frag_tensor parts[2] = {0, 0};
     if (splits > 1) {
-        parts[0] = frag_tape_empty(tape, splits * rows, FRAG_F32);
-        parts[1] = frag_tape_empty(tape, splits * rows * round_width(shape->width), FRAG_F32);
+        parts[0] = frag_tape_scratch(tape, splits * rows, FRAG_F32);
+        parts[1] = frag_tape_scratch(tape, splits * rows * round_width(shape->width), FRAG_F32);
     }
-    frag_tensor state[2] = {frag_tape_empty(tape, 2, FRAG_I64), frag_tape_empty(tape, 1, FRAG_I64)};
+    frag_tensor state[2];
+    state[0] = (shape->has_dropout ? frag_tape_scratch : frag_tape_product)(tape, 2, FRAG_I64);
+    state[1] = frag_tape_product(tape, 1, FRAG_I64);
     if (shape->has_dropout) /* the state of the random numbers is made anew */
-        frag_tape_set(tape, &state[0], frag_tape_empty(tape, 2, FRAG_I64));
+        frag_tape_set(tape, &state[0], frag_tape_product(tape, 2, FRAG_I64));
     if (!shape->is_heads_first && shape->heads > 1)
         frag_tape_set_strided(tape, made);
     frag_node *node = frag_tape_record(tape, flash_backward, qkv, 3, &made, 1);
@@ -326,12 +328,12 @@ static frag_tensor efficient(frag_tape *tape, const frag_tensor qkv[3],
                        : shape->seen != 0 ? mask_unseen(tape, shape, dtype)
                                           : 0;
     will_save_inputs(tape, mask, qkv);
-    frag_tensor made = frag_tape_empty(tape, made_count(shape), dtype);
-    frag_tensor sums = frag_tape_empty(
+    frag_tensor made = frag_tape_product(tape, made_count(shape), dtype);
+    frag_tensor sums = frag_tape_product(
         tape, is_saved ? shape->batch * shape->heads * frag_round_up(shape->queries, 32) : 0,
         FRAG_F32);
     if (widest(shape) > 128 && dtype != FRAG_F32) /* too wide for registers: sums in fp32 */
-        frag_tape_drop(tape, frag_tape_empty(tape, made_count(shape), FRAG_F32));
+        frag_tape_drop(tape, frag_tape_scratch(tape, made_count(shape), FRAG_F32));
     if (shape->heads > 1)
         frag_tape_set_strided(tape, made);
     frag_node *node = frag_tape_record(tape, efficient_backward,
@@ -456,7 +458,9 @@ static frag_tensor weigh(frag_tape *tape, frag_tensor scores, frag_tensor value,
     uint64_t count = made_count(shape);
     frag_tensor typed = frag_tape_to(tape, scores, dtype);
     /* Values of another width than keys are a part of what both were made of, tokens first. */
-    bool is_laid = are_keys_laid(shape) && (shape->value_width == 0 || shape->heads == 1);
+    bool is_apart = shape->is_value_apart && !shape->is_cached && shape->heads == shape->key_heads;
+    bool is_laid =
+        are_keys_laid(shape) && ((shape->value_width == 0 && !is_apart) || shape->heads == 1);
     frag_tensor laid = lay_keys(tape, value, shape, is_laid);
     frag_tensor made = frag_aten_bmm(tape, scores, laid, count);
     frag_tape_drop(tape, laid);
@@ -487,6 +491,9 @@ static frag_tensor multiply_scores(frag_tape *tape, const frag_tensor qkv[3],
     frag_tape_drop(tape, turned);
     frag_tape_drop(tape, laid);
     frag_tape_drop(tape, scaled);
+    bool has_mask = shape->is_causal || shape->seen != 0 || shape->mask != 0;
+    if (has_mask && frag_tape_is_selecting(tape)) /* else in place */
+        frag_tape_set(tape, &scores, frag_aten_add_scalar(tape, scores));
     frag_tape_set(tape, &scores, safe_softmax(tape, scores, rows));
     frag_tape_set(tape, &scores, frag_aten_dropout(tape, scores, shape->has_dropout));
     frag_tensor made = weigh(tape, scores, value, shape, dtype);

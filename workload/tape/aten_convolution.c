@@ -168,6 +168,8 @@ static void convolution_backward(frag_tape *tape, frag_node *node, const frag_te
 
 frag_tensor frag_aten_convolve(frag_tape *tape, frag_tensor x, const frag_aten_convolution *of)
 {
+    const frag_tensor parameters[] = {of->weight, of->bias};
+    frag_tape_fetch(tape, parameters, 2);
     frag_tensor inputs[3] = {0, 0, frag_tape_cast(tape, of->bias)}; /* from the last to the first */
     inputs[1] = frag_tape_cast(tape, of->weight);
     inputs[0] = frag_tape_cast(tape, x);
@@ -193,6 +195,7 @@ frag_tensor frag_aten_convolve(frag_tape *tape, frag_tensor x, const frag_aten_c
     use_workspace(tape, of, dtype, FRAG_CONVOLUTION_FORWARD);
     frag_tape_drop(tape, weight);
     frag_tape_drop_all(tape, inputs, 3);
+    frag_tape_send_back(tape, parameters, 2);
     return made;
 }
 

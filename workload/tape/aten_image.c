@@ -31,6 +31,8 @@ static void group_norm_backward(frag_tape *tape, frag_node *node, const frag_ten
 
 frag_tensor frag_aten_group_norm(frag_tape *tape, frag_tensor x, const frag_aten_groups *of)
 {
+    const frag_tensor parameters[] = {of->weight, of->bias};
+    frag_tape_fetch(tape, parameters, 2);
     bool is_cast = frag_tape_autocast(tape) != FRAG_F32;
     frag_tensor typed = is_cast ? frag_tape_to(tape, x, FRAG_F32) : frag_tape_keep(tape, x);
     frag_dtype dtype = frag_tape_dtype(tape, typed);
@@ -55,6 +57,7 @@ frag_tensor frag_aten_group_norm(frag_tape *tape, frag_tensor x, const frag_aten
     frag_tape_drop(tape, mean);
     frag_tape_drop(tape, deviation);
     frag_tape_drop(tape, typed);
+    frag_tape_send_back(tape, parameters, 2);
     return made;
 }
 

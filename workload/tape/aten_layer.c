@@ -125,6 +125,7 @@ static frag_tensor embedding(frag_tape *tape, frag_tensor weight, frag_tensor id
                              bool is_turned)
 {
     uint64_t tokens = frag_tape_count(tape, ids);
+    frag_tape_fetch(tape, &weight, 1);
     if (frag_tape_needs_gradient(tape, weight))
         frag_tape_will_save(tape, ids);
     frag_tensor flat =
@@ -136,6 +137,7 @@ static frag_tensor embedding(frag_tape *tape, frag_tensor weight, frag_tensor id
     node->numbers[0] = frag_tape_count(tape, weight);
     node->numbers[1] = width;
     node->numbers[2] = is_turned;
+    frag_tape_send_back(tape, &weight, 1);
     return made;
 }
 
@@ -287,6 +289,8 @@ static frag_tensor layer_norm(frag_tape *tape, frag_tensor x, const frag_pair *o
                               frag_norm_layout layout, bool is_cast)
 {
     const frag_tensor weight = of->weight;
+    const frag_tensor parameters[] = {weight, of->bias};
+    frag_tape_fetch(tape, parameters, 2);
     frag_tensor typed = is_cast ? frag_tape_to(tape, x, FRAG_F32) : frag_tape_keep(tape, x);
     uint64_t count = frag_tape_count(tape, typed);
     frag_dtype dtype = frag_tape_dtype(tape, typed);
@@ -313,6 +317,7 @@ static frag_tensor layer_norm(frag_tape *tape, frag_tensor x, const frag_pair *o
     frag_tape_drop(tape, mean);
     frag_tape_drop(tape, deviation);
     frag_tape_drop(tape, typed);
+    frag_tape_send_back(tape, parameters, 2);
     return made;
 }
 
@@ -337,8 +342,8 @@ static frag_tensor rms_norm_apart(frag_tape *tape, frag_tensor x, frag_tensor we
 }
 
 /* _fused_rms_norm: 1/root of each row is kept. */
-frag_tensor frag_aten_rms_norm(frag_tape *tape, frag_tensor x, frag_tensor weight, uint64_t width,
-                               bool has_gaps)
+static frag_tensor rms_norm(frag_tape *tape, frag_tensor x, frag_tensor weight, uint64_t width,
+                            bool has_gaps)
 {
     if (frag_tape_dtype(tape, x) != frag_tape_dtype(tape, weight))
         return rms_norm_apart(tape, x, weight, width);
@@ -354,6 +359,15 @@ frag_tensor frag_aten_rms_norm(frag_tape *tape, frag_tensor x, frag_tensor weigh
     node->numbers[1] = frag_tape_dtype(tape, weight);
     node->numbers[2] = has_gaps ? FRAG_NORM_GAPS : FRAG_NORM_PLAIN;
     frag_tape_drop(tape, root);
+    return made;
+}
+
+frag_tensor frag_aten_rms_norm(frag_tape *tape, frag_tensor x, frag_tensor weight, uint64_t width,
+                               bool has_gaps)
+{
+    frag_tape_fetch(tape, &weight, 1);
+    frag_tensor made = rms_norm(tape, x, weight, width, has_gaps);
+    frag_tape_send_back(tape, &weight, 1);
     return made;
 }
 

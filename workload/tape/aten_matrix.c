@@ -1,12 +1,22 @@
 /* Matrix products, and the workspaces that the first of a thread takes. */
 #include "workload/tape/aten.h"
 
-/* An empty tensor that a product is written to; the library's handle comes with the first. */
+/* An empty tensor that a product is written to; the library's handle comes with the first.
+ * has_bias: by cuBLASLt. */
+static frag_tensor product_with(frag_tape *tape, uint64_t count, frag_dtype dtype, bool has_bias)
+{
+    bool is_run = frag_tape_runs_product(tape);
+    frag_tensor made = frag_tape_product(tape, count, dtype);
+    if (is_run)
+        frag_tape_use_blas(tape);
+    if (is_run && has_bias)
+        frag_tape_use_blas_lt(tape);
+    return made;
+}
+
 static frag_tensor product(frag_tape *tape, uint64_t count, frag_dtype dtype)
 {
-    frag_tensor made = frag_tape_empty(tape, count, dtype);
-    frag_tape_use_blas(tape);
-    return made;
+    return product_with(tape, count, dtype, false);
 }
 
 /* saved: x, weight. inputs: bias, x, weight; the engine sums the bias's gradient over the rows, of
@@ -36,8 +46,7 @@ static frag_tensor addmm(frag_tape *tape, frag_tensor bias, frag_tensor x, frag_
         frag_tape_will_save(tape, x);
     if (frag_tape_needs_gradient(tape, x))
         frag_tape_will_save(tape, weight);
-    frag_tensor made = product(tape, rows * columns, frag_tape_dtype(tape, x));
-    frag_tape_use_blas_lt(tape);
+    frag_tensor made = product_with(tape, rows * columns, frag_tape_dtype(tape, x), true);
     frag_node *node =
         frag_tape_record(tape, addmm_backward, (frag_tensor[]){bias, x, weight}, 3, &made, 1);
     frag_tape_save(tape, node, frag_tape_needs_gradient(tape, weight) ? x : 0);

@@ -15,6 +15,11 @@ struct frag_checkpoint_frame {
     frag_dtype input_dtype;
     bool input_needs_gradient;
     frag_tensor kept[KEPT_MAX];
+    bool is_selective;
+    frag_tensor *products; /* in the order in which they were made; 0: taken again */
+    size_t products_capacity;
+    uint32_t product_count;
+    uint32_t taken_count;
     frag_dtype autocast;
     uint32_t references; /* places that nodes hold, and one of the forward pass */
     uint32_t place_count;
@@ -74,6 +79,51 @@ static void save_in_frame(frag_tape *tape, frag_node *node, frag_tensor id, uint
     frame->stop_after = tape->allocation_count - frame->start - made_now;
 }
 
+bool frag_tape_set_selective(frag_tape *tape, bool is_selective)
+{
+    bool was = tape->is_selective;
+    tape->is_selective = is_selective;
+    return was;
+}
+
+bool frag_tape_is_selecting(const frag_tape *tape)
+{
+    return tape->frame != NULL && tape->frame->is_selective;
+}
+
+bool frag_tape_runs_product(const frag_tape *tape)
+{
+    bool is_kept = tape->is_remaking && frag_tape_is_selecting(tape);
+    return !is_kept && !frag_tape_is_past_saved(tape);
+}
+
+frag_tensor frag_tape_product(frag_tape *tape, uint64_t count, frag_dtype dtype)
+{
+    frag_checkpoint_frame *frame = tape->frame;
+    if (!frag_tape_runs_product(tape) && !frag_tape_is_past_saved(tape)) {
+        tape->allocation_count++;
+        frag_tensor taken = frame->products[frame->taken_count];
+        frame->products[frame->taken_count++] = 0;
+        return taken;
+    }
+    frag_tensor made = frag_tape_empty(tape, count, dtype);
+    if (frag_tape_is_selecting(tape) && !tape->is_remaking) {
+        frag_tape_turn_kind(tape, made, FRAG_REQUEST_ACTIVATION);
+        *FRAG_APPEND(frame->products, frame->product_count, frame->products_capacity) =
+            frag_tape_alias(tape, made, count);
+    }
+    return made;
+}
+
+frag_tensor frag_tape_scratch(frag_tape *tape, uint64_t count, frag_dtype dtype)
+{
+    bool was_silent = tape->is_silent;
+    tape->is_silent |= !frag_tape_runs_product(tape);
+    frag_tensor made = frag_tape_empty(tape, count, dtype);
+    tape->is_silent = was_silent;
+    return made;
+}
+
 bool frag_tape_is_remaking(const frag_tape *tape)
 {
     return tape->is_remaking;
@@ -100,7 +150,7 @@ static uint64_t host_block(uint64_t count, frag_dtype dtype)
     return bytes;
 }
 
-static void count_on_host(frag_tape *tape, uint64_t count, frag_dtype dtype)
+void frag_tape_take_host(frag_tape *tape, uint64_t count, frag_dtype dtype)
 {
     tape->host_bytes += host_block(count, dtype);
     if (tape->host_bytes > tape->host_bytes_max)
@@ -133,7 +183,7 @@ static void save_on_host(frag_tape *tape, frag_node *node, frag_tensor id)
     node->host_counts[node->saved_count] = count;
     node->host_dtypes[node->saved_count] = dtype;
     node->saved[node->saved_count++] = 0;
-    count_on_host(tape, count, dtype);
+    frag_tape_take_host(tape, count, dtype);
 }
 
 static void save(frag_tape *tape, frag_node *node, frag_tensor id, uint64_t made_now)
@@ -186,6 +236,7 @@ static void free_frame(frag_checkpoint_frame *frame)
 {
     frag_free(frame->are_gone);
     frag_free(frame->remade);
+    frag_free(frame->products);
     frag_free(frame->context);
     frag_free(frame);
 }
@@ -199,6 +250,7 @@ static void drop_frame(frag_tape *tape, frag_checkpoint_frame *frame)
         tape->host_bytes -= host_block(frame->input_count, frame->input_dtype);
     frag_tape_drop(tape, frame->input);
     frag_tape_drop_all(tape, frame->kept, KEPT_MAX);
+    frag_tape_drop_all(tape, frame->products, frame->product_count);
     free_frame(frame);
 }
 
@@ -230,13 +282,14 @@ frag_tensor frag_tape_checkpoint(frag_tape *tape, const frag_region_call *call, 
     frame->input_dtype = frag_tape_dtype(tape, input);
     frame->input_needs_gradient = frag_tape_needs_gradient(tape, input);
     if (tape->is_offloading)
-        count_on_host(tape, frame->input_count, frame->input_dtype);
+        frag_tape_take_host(tape, frame->input_count, frame->input_dtype);
     else
         frame->input = frag_tape_keep(tape, input);
     for (uint32_t i = 0; i < call->kept_count; i++)
         frame->kept[i] = call->kept[i] != 0 ? frag_tape_keep(tape, call->kept[i]) : 0;
     frag_tape_turn_kind(tape, frame->input, FRAG_REQUEST_ACTIVATION);
     frame->autocast = tape->autocast;
+    frame->is_selective = tape->is_selective;
     frame->references = 1;
     frame->start = tape->allocation_count;
     tape->frame = frame;

@@ -139,6 +139,19 @@ frag_tensor frag_tape_parameter(frag_tape *tape, uint64_t count, frag_dtype dtyp
 frag_tensor frag_tape_collector(frag_tape *tape, uint64_t count, frag_dtype dtype);
 /* A tensor like the collector on the storage of base; neither is held. */
 frag_tensor frag_tape_collect_into(frag_tape *tape, frag_tensor collector, frag_tensor base);
+/* The parameter has a mask (held by the caller), with which it is multiplied for each use. */
+void frag_tape_prune(frag_tape *tape, frag_tensor parameter, frag_tensor mask);
+frag_tensor frag_tape_mask(const frag_tape *tape, frag_tensor parameter); /* 0: none */
+/* The product, which stays until the next; used up. */
+void frag_tape_name_masked(frag_tape *tape, frag_tensor parameter, frag_tensor product);
+/* From here on parameters are made on the host; a module that runs brings its own to the GPU, and
+ * gives them back when it is through: accelerate's cpu_offload. */
+void frag_tape_set_hosting(frag_tape *tape, bool is_hosting);
+/* A module with these parameters begins, and ends. 0s and parameters on the GPU are passed over. */
+void frag_tape_fetch(frag_tape *tape, const frag_tensor *parameters, uint32_t count);
+void frag_tape_send_back(frag_tape *tape, const frag_tensor *parameters, uint32_t count);
+/* Is it such a parameter? */
+bool frag_tape_is_hosted(const frag_tape *tape, frag_tensor tensor);
 /* From here on, or no more, tensors take no memory: they are on another device. */
 void frag_tape_set_silent(frag_tape *tape, bool is_silent);
 /* A DTensor: it lies on several devices. */
@@ -229,6 +242,8 @@ bool frag_tape_saves_on_host(const frag_tape *tape);
 /* An operator that is about to run will save this input: what is strided is laid out for the host
  * before anything is made. */
 void frag_tape_will_save(frag_tape *tape, frag_tensor tensor);
+/* Pinned memory for so many elements, for good. */
+void frag_tape_take_host(frag_tape *tape, uint64_t count, frag_dtype dtype);
 /* The most that was there at a time, in blocks as PyTorch takes them: powers of two. */
 uint64_t frag_tape_host_bytes_max(const frag_tape *tape);
 /* The engine: loss.backward(), and tensor.backward(gradient), which is borrowed. */
@@ -252,6 +267,18 @@ typedef struct frag_region_call {
  * region as it is. before: calls that another device makes. */
 void frag_tape_begin_checkpoints(frag_tape *tape, uint64_t every, uint64_t before);
 frag_tensor frag_tape_checkpoint(frag_tape *tape, const frag_region_call *call, frag_tensor input);
+/* From here on, or no more, regions keep what products of matrices and attention make, and take it
+ * when they are made anew: create_selective_checkpoint_contexts with those operators. Returns what
+ * it was. */
+bool frag_tape_set_selective(frag_tape *tape, bool is_selective);
+/* As frag_tape_empty: what such an operator makes, and what it needs while it runs. */
+frag_tensor frag_tape_product(frag_tape *tape, uint64_t count, frag_dtype dtype);
+/* Will it run? Not where its region is made anew and has kept what it makes, or ends before. */
+bool frag_tape_runs_product(const frag_tape *tape);
+/* Does such a region run, or is it made anew? PyTorch then takes each tensor for one whose class
+ * may forbid changes in place. */
+bool frag_tape_is_selecting(const frag_tape *tape);
+frag_tensor frag_tape_scratch(frag_tape *tape, uint64_t count, frag_dtype dtype);
 /* What was allocated last stays: a region that is made anew finds it there. */
 void frag_tape_note_once(frag_tape *tape);
 /* Is a region made anew? */

@@ -18,12 +18,16 @@ typedef struct frag_tape_tensor {
     uint32_t node_output; /* which of its outputs it is */
     frag_tensor base;     /* held: whose view it is */
     frag_tensor gradient; /* of a parameter, held */
+    frag_tensor mask;     /* of one that is pruned */
+    frag_tensor masked;   /* its product with that, held */
     uint64_t count;
     frag_dtype dtype;
     bool is_column;
     bool is_strided;
-    bool is_leaf; /* nothing made it, and it wants gradients: casts of it are kept */
-    bool is_part; /* a DTensor */
+    bool is_leaf;   /* nothing made it, and it wants gradients: casts of it are kept */
+    bool is_part;   /* a DTensor */
+    bool is_hosted; /* a parameter that is on the GPU only while its modules run, */
+    uint8_t users;  /* of which so many do */
 } frag_tape_tensor;
 
 typedef struct frag_tape_held_cast {
@@ -58,7 +62,9 @@ struct frag_tape {
     uint64_t checkpoint_every;    /* calls; 0: each */
     uint64_t checkpoint_calls;
     bool is_remaking;
+    bool is_selective;
     bool is_offloading;
+    bool is_hosting;
     uint64_t host_bytes; /* of saved tensors that are there */
     uint64_t host_bytes_max;
     uint64_t workspace_bytes; /* of libraries, for good */

@@ -246,7 +246,11 @@ static frag_node *accumulate_into(frag_tape *tape, frag_tensor id)
 
 frag_tensor frag_tape_parameter(frag_tape *tape, uint64_t count, frag_dtype dtype, bool is_frozen)
 {
+    bool was_silent = tape->is_silent;
+    tape->is_silent |= tape->is_hosting;
     frag_tensor id = frag_tape_empty(tape, count, dtype);
+    tape->is_silent = was_silent;
+    tape->tensors[id].is_hosted = tape->is_hosting;
     if (is_frozen)
         return id;
     accumulate_into(tape, id)->references = 1;
@@ -272,6 +276,57 @@ frag_tensor frag_tape_collect_into(frag_tape *tape, frag_tensor collector, frag_
     tape->tensors[id].node = tape->tensors[collector].node;
     frag_tape_node_keep(tape, tape->tensors[id].node);
     return id;
+}
+
+void frag_tape_prune(frag_tape *tape, frag_tensor parameter, frag_tensor mask)
+{
+    tape->tensors[parameter].mask = mask;
+}
+
+frag_tensor frag_tape_mask(const frag_tape *tape, frag_tensor parameter)
+{
+    return tape->tensors[parameter].mask;
+}
+
+void frag_tape_name_masked(frag_tape *tape, frag_tensor parameter, frag_tensor product)
+{
+    frag_tensor old = tape->tensors[parameter].masked;
+    tape->tensors[parameter].masked = product;
+    frag_tape_drop(tape, old);
+}
+
+void frag_tape_set_hosting(frag_tape *tape, bool is_hosting)
+{
+    tape->is_hosting = is_hosting;
+}
+
+bool frag_tape_is_hosted(const frag_tape *tape, frag_tensor id)
+{
+    return tape->tensors[id].is_hosted;
+}
+
+void frag_tape_fetch(frag_tape *tape, const frag_tensor *parameters, uint32_t count)
+{
+    if (!tape->is_hosting)
+        return;
+    frag_request_kind was = frag_tape_set_kind(tape, FRAG_REQUEST_WEIGHT);
+    for (uint32_t i = 0; i < count; i++) {
+        frag_tape_tensor *of = &tape->tensors[parameters[i]];
+        if (!of->is_hosted || of->users++ > 0)
+            continue;
+        frag_tape_fill_storage(tape, parameters[i], of->count);
+        frag_tape_empty_cache(tape); /* set_module_tensor_to_device */
+    }
+    frag_tape_set_kind(tape, was);
+}
+
+void frag_tape_send_back(frag_tape *tape, const frag_tensor *parameters, uint32_t count)
+{
+    for (uint32_t i = 0; i < count && tape->is_hosting; i++) {
+        frag_tape_tensor *of = &tape->tensors[parameters[i]];
+        if (of->is_hosted && --of->users == 0)
+            frag_tape_empty_storage(tape, parameters[i]);
+    }
 }
 
 void frag_tape_set_silent(frag_tape *tape, bool is_silent)

@@ -41,6 +41,14 @@ CLAIMS = [
         (f"{BERT} batch=8 tokens=384", f"{BERT} batch=8 tokens=384 checkpoint=blocks"),
         (f"{QWEN2} batch=2 tokens=1024 precision=bf16 lora_rank=16", f"{QWEN2} batch=2 tokens=1024 precision=bf16 lora_rank=16 checkpoint=blocks"),
     ], "An estimate from floating-point operations ([plan](plan.md#time)), not a measurement: a second forward pass through the blocks, less where the head is large, more with LoRA, whose backward is short."),
+    ("Checkpoints around √n of n blocks save more than around each.", "allocated", (-100, -1), [
+        (f"{FIXED} checkpoint=blocks", f"{FIXED} checkpoint=sqrt"),
+        (f"{BERT} batch=8 tokens=384 checkpoint=blocks", f"{BERT} batch=8 tokens=384 checkpoint=sqrt"),
+    ], "Fewer inputs are kept, but the activations of √n blocks come back at a time. Inputs of blocks are small beside what a block saves, so that there is little to win."),
+    ("Selective checkpointing saves 20 % or more.", "allocated", (-100, -20), [
+        (FIXED, f"{FIXED} checkpoint=selective"),
+        (f"{BERT} batch=8 tokens=384", f"{BERT} batch=8 tokens=384 checkpoint=selective"),
+    ], "What products of matrices and attention make is kept, the rest is made anew; `checkpoint=blocks` saves more."),
     ("torch.no_grad() saves 30 to 50 % in evaluation.", "allocated", (-50, -30), [
         (f"{GPT2} batch=8 tokens=512 task=evaluate no_grad=false", f"{GPT2} batch=8 tokens=512 task=evaluate"),
         (f"{BERT} batch=8 tokens=384 task=evaluate no_grad=false", f"{BERT} batch=8 tokens=384 task=evaluate"),
@@ -88,6 +96,10 @@ CLAIMS = [
     ("A running sum of losses without .item() leaks memory in evaluation with gradients on.", "allocated", (5, 10000), [
         ("graph batch=4 sum=number", "graph batch=4 sum=tensor"),
     ], "Where backward() never runs, the sum keeps the activations of all its batches."),
+    ("Reference cycles leak memory until Python collects them.", "allocated", (5, 10000), [
+        (f"{GPT2} batch=2 tokens=128 steps=8", f"{GPT2} batch=2 tokens=128 steps=8 leak=cycles"),
+        (f"{GPT2} batch=2 tokens=128 steps=8", f"{GPT2} batch=2 tokens=128 steps=8 leak=cycles collect=1"),
+    ], "Logits, keys and values of each batch stay. With `gc.collect()` after each step they do not add up, and nothing is lost beside what a name `outputs` keeps."),
     ("Outputs that are collected should be moved to the CPU.", "allocated", (-100, -1), [
         ("gather batch=8 outputs=gpu", "gather batch=8 outputs=cpu"),
         ("logits batch=4 tokens=256 outputs=gpu", "logits batch=4 tokens=256 outputs=cpu"),
@@ -110,6 +122,18 @@ CLAIMS = [
     ("Offloading activations to the CPU saves 50 % or more.", "allocated", (-100, -50), [
         ("offload batch=8 tokens=512 offload=false", "offload batch=8 tokens=512 offload=true"),
     ], "torch.autograd.graph.save_on_cpu: weights that backward needs are copied as well, and the loss needs its logits on the card."),
+    ("Offloading the optimizer to the CPU saves half or more.", "allocated", (-100, -50), [
+        (f"{GPT2} batch=1 tokens=128", f"{GPT2} batch=1 tokens=128 offload=optimizer"),
+        (FIXED, f"{FIXED} offload=optimizer"),
+        (f"{QWEN2} batch=1 tokens=64 precision=bf16", f"{QWEN2} batch=1 tokens=64 precision=bf16 offload=optimizer,gradients"),
+    ], "Two numbers a weight go, and AdamW's temporaries with them: with a short batch that is the most of it, with a long one activations are. With gradients gone too, as soon as they are there, little but the weights is left."),
+    ("Offloading the weights to the CPU lets a model run that the card does not hold.", "allocated", (-100, -50), [
+        (f"{LLAMA2} batch=1 tokens=512 precision=bf16 task=evaluate gpu=rtx3060", f"{LLAMA2} batch=1 tokens=512 precision=bf16 task=evaluate offload=parameters gpu=rtx3060"),
+    ], "Each layer's weights are there only while it runs (`accelerate.cpu_offload`). All of them cross the bus for each pass, which takes half a second at 25 GB/s, and so long for each token of an answer."),
+    ("Pruning half of the weights saves memory.", "allocated", (-100, -5), [
+        (f"{GPT2} batch=1 tokens=128", f"{GPT2} batch=1 tokens=128 prune=0.5"),
+        (f"{FIXED} task=evaluate", f"{FIXED} task=evaluate prune=0.5"),
+    ], "torch.nn.utils.prune keeps the weight, a mask of its size, and their product. Only layers that become narrower need less."),
     ("Weights in 8 bits take half of 16 bits.", "settled", (-52, -48), [
         ("linear weights=fp16 batch=1", "linear weights=int8 batch=1"),
     ], "As bitsandbytes has them, once loaded."),

@@ -70,9 +70,10 @@ static void split(frag_tape *tape, const frag_network *of, frag_tensor mixed, fr
         qkv[i] = frag_aten_gather(tape, shaped, index, rows * of->key_heads * of->head_width);
         frag_tape_drop(tape, index);
     }
-    if (!is_shared(of)) {
-        for (uint32_t i = 1; i < 3; i++)
-            frag_tape_set(tape, &qkv[i], frag_aten_expand(tape, qkv[i], rows * of->width));
+    bool is_spread = !is_shared(of) && of->heads > of->key_heads;
+    for (uint32_t i = 1; i < 3 && is_spread; i++)
+        frag_tape_set(tape, &qkv[i], frag_aten_expand(tape, qkv[i], rows * of->width));
+    if (is_spread && of->key_heads > 1) { /* flatten(2, 3), else of a dimension of one */
         frag_tensor copies[3];
         for (uint32_t i = 0; i < 3; i++)
             copies[i] = frag_aten_contiguous(tape, qkv[i]);

@@ -48,7 +48,7 @@ static frag_tensor attend(frag_tape *tape, const frag_model *model, const block 
      * the host, are turned. Separate operators turn those of queries and values. */
     bool is_flash = frag_aten_is_flash(tape, frag_tape_dtype(tape, qkv[0]));
     bool is_math = frag_aten_is_unknown(tape, frag_tape_dtype(tape, qkv[0]));
-    bool is_moved = model->workload->offload == FRAG_OFFLOAD_ACTIVATIONS;
+    bool is_moved = (model->workload->offload & FRAG_OFFLOAD_ACTIVATIONS) != 0;
     for (uint32_t step = 0; step < 3; step++) {
         uint32_t i = (step + 1) % 3; /* queries last */
         bool is_turned = (is_flash && past != NULL && (i > 0 || is_moved)) || (is_math && i != 1);

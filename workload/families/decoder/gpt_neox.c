@@ -57,7 +57,7 @@ static frag_tensor attend(frag_tape *tape, const block_call *call, frag_tensor x
     frag_attention_shape shape = frag_model_attention(call->model, &call->batch);
     shape.is_causal = call->batch.tokens > 1;
     shape.is_cached = call->past != NULL;
-    shape.is_heads_first = true; /* as cat has put them */
+    shape.is_heads_first = shape.is_value_apart = true; /* as cat has put them */
     frag_tensor made = frag_walk_attend(tape, qkv, &shape, &call->at.out);
     frag_tape_drop(tape, mixed);
     return made;

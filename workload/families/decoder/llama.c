@@ -118,16 +118,19 @@ static frag_tensor embed(frag_tape *tape, const frag_model *model, frag_tensor w
                          const frag_batch *batch)
 {
     const frag_network *of = &model->workload->network;
+    bool is_inside = of->has_embedding_scale; /* the module multiplies */
+    frag_tape_fetch(tape, &words, is_inside);
     frag_tensor made = frag_aten_embedding(tape, words, batch->ids, of->width);
     if (of->has_scales)
         frag_tape_set(tape, &made, frag_aten_mul_scalar(tape, made));
-    if (!of->has_embedding_scale)
+    if (!is_inside)
         return made;
     bool is_typed = frag_model_loaded_type(model) == frag_tape_dtype(tape, words);
     frag_tensor scale = is_typed ? 0 : frag_tape_empty(tape, 1, frag_tape_dtype(tape, words));
     frag_tensor buffer = model->scale != 0 ? model->scale : model->buffers[0];
     frag_tape_set(tape, &made, frag_aten_mul(tape, made, scale != 0 ? scale : buffer));
     frag_tape_drop(tape, scale);
+    frag_tape_send_back(tape, &words, 1);
     return made;
 }
 
@@ -342,7 +345,8 @@ static frag_tensor mix(frag_tape *tape, const block_call *call, const frag_tenso
     shape.keys = frag_network_keys(of, call->has_window, batch);
     shape.is_causal = batch->tokens > 1;
     shape.is_cached = is_cached;
-    shape.is_heads_first = is_rope_partial(of) || of->has_half_rope; /* as cat has put them */
+    shape.is_heads_first = shape.is_value_apart =
+        is_rope_partial(of) || of->has_half_rope; /* as cat has put them */
     if (!of->is_eager)
         return frag_decoder_attend(tape, qkv, shape, call->mask);
     const frag_eager_attention how = {shape, call->mask, of->score_cap > 0, is_cached,

@@ -170,9 +170,11 @@ static frag_tensor embed(frag_tape *tape, const frag_model *model, const frame *
     names->words = frag_aten_embedding(tape, around->words, batch->ids, of->embedding_width);
     frag_model_require_inputs(tape, model, names->words);
     names->positions = count_positions(tape, batch, &names->mask);
+    frag_tape_fetch(tape, &around->places, 1); /* its module adds the offset */
     frag_tensor moved = frag_tape_empty(tape, batch->count * batch->tokens, FRAG_I64);
     names->places = frag_aten_embedding(tape, around->places, moved, of->width);
     frag_tape_drop(tape, moved);
+    frag_tape_send_back(tape, &around->places, 1);
     if (has_projections(of))
         frag_tape_set(tape, &names->words,
                       frag_walk_apply(tape, names->words, &around->project_in));

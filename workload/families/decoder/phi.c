@@ -207,7 +207,7 @@ static frag_tensor attend(frag_tape *tape, const block_call *call, frag_tensor x
     frag_attention_shape shape = frag_model_attention(call->model, &call->batch);
     shape.is_causal = call->batch.tokens > 1;
     shape.is_cached = is_cached;
-    shape.is_heads_first = /* as cat has put them */
+    shape.is_heads_first = shape.is_value_apart = /* as cat has put them */
         is_nemotron(of) || (!is_gptj(of) && of->rotary_share < 1);
     shape.keys = frag_network_keys(of, of->window > 0, &call->batch);
     frag_tensor qkv[3] = {0};
@@ -239,6 +239,7 @@ static frag_tensor normalise(frag_tape *tape, const frag_network *of, frag_tenso
 {
     if (!is_nemotron(of))
         return frag_aten_layer_norm(tape, x, at, of->width);
+    frag_tape_fetch(tape, (frag_tensor[]){at->weight, at->bias}, 2);
     frag_dtype autocast = frag_tape_autocast(tape);
     bool is_cast = autocast != FRAG_F32;
     frag_tensor weight = frag_aten_add_scalar(tape, at->weight);
@@ -251,6 +252,7 @@ static frag_tensor normalise(frag_tape *tape, const frag_network *of, frag_tenso
     frag_tape_drop(tape, typed);
     frag_tape_drop(tape, pair.weight);
     frag_tape_drop(tape, pair.bias);
+    frag_tape_send_back(tape, (frag_tensor[]){at->weight, at->bias}, 2);
     return made;
 }
 

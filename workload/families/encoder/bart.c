@@ -139,16 +139,19 @@ static void pass_mask(frag_tape *tape, uint64_t count)
     frag_tape_drop(tape, mask);
 }
 
-/* Numbers of positions, moved by those that are taken. */
-static frag_tensor count_positions(frag_tape *tape, const frag_batch *batch, bool is_decoder,
+/* Numbers of positions, moved by those that are taken, which is what the module of places begins
+ * with; an encoder's counts them as well. */
+static frag_tensor count_positions(frag_tape *tape, const frag_batch *batch, const stack *in,
                                    uint64_t tokens, frag_tensor *held)
 {
-    if (!is_decoder) {
+    if (!in->of.is_decoder) {
+        frag_tape_fetch(tape, &in->places, 1);
         *held = frag_tape_empty(tape, tokens, FRAG_I64);
         return frag_tape_empty(tape, batch->count * tokens, FRAG_I64);
     }
     *held = frag_family_positions(tape, tokens);
     pass_mask(tape, batch->count * tokens);
+    frag_tape_fetch(tape, &in->places, 1);
     return frag_tape_empty(tape, tokens, FRAG_I64);
 }
 
@@ -157,13 +160,16 @@ static frag_tensor embed(frag_tape *tape, const frag_model *model, const stack *
                          const frag_batch *batch, frag_tensor ids, frag_tensor names[3])
 {
     const frag_network *of = &model->workload->network;
+    frag_tape_fetch(tape, &model->parameters[0], 1); /* its module multiplies */
     names[0] = frag_aten_embedding(tape, model->parameters[0], ids, of->width);
     frag_tape_set(tape, &names[0], frag_aten_mul_scalar(tape, names[0]));
+    frag_tape_send_back(tape, &model->parameters[0], 1);
     frag_model_require_inputs(tape, model, names[0]);
     uint64_t tokens = frag_tape_count(tape, ids) / batch->count;
-    frag_tensor moved = count_positions(tape, batch, in->of.is_decoder, tokens, &names[2]);
+    frag_tensor moved = count_positions(tape, batch, in, tokens, &names[2]);
     names[1] = frag_aten_embedding(tape, in->places, moved, of->width);
     frag_tape_drop(tape, moved);
+    frag_tape_send_back(tape, &in->places, 1);
     if (!in->of.is_decoder) /* there they last to the end */
         frag_tape_clear(tape, &names[2]);
     frag_tensor made = frag_aten_add(tape, names[0], names[1]);
@@ -209,7 +215,9 @@ static frag_tensor compute_loss(frag_tape *tape, const frag_model *model, const 
     frag_tensor shifted = frag_family_shift(tape, batch);
     frag_tensor encoded = run_stack(tape, model, &at, batch, batch->ids, 0);
     frag_tensor hidden = run_stack(tape, model, &at, batch, shifted, encoded);
+    frag_tape_fetch(tape, &model->parameters[0], 1);
     frag_tensor logits = frag_aten_linear(tape, hidden, model->parameters[0], 0, of->vocabulary);
+    frag_tape_send_back(tape, &model->parameters[0], 1);
     frag_tape_set(tape, &logits, frag_aten_add(tape, logits, model->logits_bias));
     frag_tensor loss = frag_family_loss(tape, logits, batch);
     frag_tape_drop(tape, hidden);

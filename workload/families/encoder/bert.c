@@ -577,12 +577,22 @@ static frag_tensor predict(frag_tape *tape, const frag_model *model, const head 
                            frag_tensor words, frag_tensor hidden)
 {
     const frag_network *of = &model->workload->network;
+    const frag_tensor parameters[] = {words, at->bias};
+    /* The head has the decoder's bias as well: brought from the host they are two. */
+    bool has_bias = !is_electra(of) && of->family != FRAG_FAMILY_DISTILBERT;
+    frag_tensor own =
+        has_bias && frag_tape_is_hosted(tape, at->bias) ? frag_tape_empty_like(tape, at->bias) : 0;
+    if (own != 0)
+        frag_tape_empty_cache(tape);
     frag_tensor made = frag_walk_apply(tape, hidden, &at->dense);
     frag_tape_set(tape, &made,
                   is_electra(of) || is_mpnet(of) ? frag_aten_gelu(tape, made)
                                                  : activate(tape, model, made));
     frag_tape_set(tape, &made, frag_aten_layer_norm(tape, made, &at->last, embedding_width(of)));
+    frag_tape_fetch(tape, parameters, 2);
     frag_tape_set(tape, &made, frag_aten_linear(tape, made, words, at->bias, of->vocabulary));
+    frag_tape_send_back(tape, parameters, 2);
+    frag_tape_drop(tape, own);
     return made;
 }
 

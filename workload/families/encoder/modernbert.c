@@ -226,9 +226,11 @@ static frag_tensor compute_loss(frag_tape *tape, const frag_model *model, const 
     frag_tensor logits = frag_walk_apply(tape, hidden, &above.dense);
     frag_tape_set(tape, &logits, frag_aten_gelu(tape, logits));
     frag_tape_set(tape, &logits, frag_aten_layer_norm(tape, logits, &above.last, of->width));
+    const frag_tensor decoder[] = {above.words != 0 ? above.words : words, above.bias};
+    frag_tape_fetch(tape, decoder, 2);
     frag_tape_set(tape, &logits,
-                  frag_aten_linear(tape, logits, above.words != 0 ? above.words : words, above.bias,
-                                   of->vocabulary));
+                  frag_aten_linear(tape, logits, decoder[0], decoder[1], of->vocabulary));
+    frag_tape_send_back(tape, decoder, 2);
     /* ForMaskedLMLoss */
     frag_tensor wide = frag_tape_to(tape, logits, FRAG_F32);
     frag_tape_set(tape, &wide, frag_aten_view(tape, wide));

@@ -73,6 +73,7 @@ static void build(frag_walk *at, const frag_network *of)
 /* weight * (x * rsqrt(mean of squares)), of which the product in brackets is in fp32. */
 static frag_tensor normalise(frag_tape *tape, frag_tensor x, frag_tensor weight, uint64_t width)
 {
+    frag_tape_fetch(tape, &weight, 1);
     frag_tensor power = frag_tape_to(tape, x, FRAG_F32);
     frag_tape_set(tape, &power, frag_aten_pow(tape, power));
     frag_tensor variance = frag_aten_mean_last(tape, power, width);
@@ -84,6 +85,7 @@ static frag_tensor normalise(frag_tape *tape, frag_tensor x, frag_tensor weight,
         frag_tape_set(tape, &made, frag_tape_to(tape, made, frag_tape_dtype(tape, weight)));
     frag_tape_set(tape, &made, frag_aten_mul(tape, weight, made));
     frag_tape_drop(tape, variance);
+    frag_tape_send_back(tape, &weight, 1);
     return made;
 }
 
@@ -418,7 +420,9 @@ static frag_tensor compute_loss(frag_tape *tape, const frag_model *model, const 
     frag_tensor hidden = run_stack(tape, &at, &call, shifted);
     frag_tensor scaled =
         of->has_output_scale ? frag_aten_mul_scalar(tape, hidden) : frag_tape_keep(tape, hidden);
+    frag_tape_fetch(tape, &model->parameters[0], 1);
     frag_tensor logits = frag_aten_linear(tape, scaled, model->parameters[0], 0, of->vocabulary);
+    frag_tape_send_back(tape, &model->parameters[0], 1);
     frag_tensor loss = frag_family_loss(tape, logits, batch);
     frag_tape_drop(tape, scaled);
     frag_tape_drop(tape, hidden);

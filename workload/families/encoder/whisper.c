@@ -292,7 +292,9 @@ static frag_tensor compute_loss(frag_tape *tape, const frag_model *model, const 
     const decoding how = {batch, shifted, encoded,
                           frag_model_has_checkpoints(model) ? NULL : caches};
     frag_tensor hidden = decode(tape, model, &at, &first, &how);
+    frag_tape_fetch(tape, &first.words, 1);
     frag_tensor logits = frag_aten_linear(tape, hidden, first.words, 0, of->vocabulary);
+    frag_tape_send_back(tape, &first.words, 1);
     frag_tensor loss = frag_family_loss(tape, logits, batch);
     frag_tape_drop(tape, hidden);
     frag_cache_destroy(tape, &caches[1]);

@@ -436,8 +436,10 @@ static frag_tensor enter(frag_tape *tape, const pass *in, const transformer *at,
                       frag_walk_apply(tape, hidden.pixels, &at->enter_linear));
     } else if (is_linear) {
         const frag_tensor layer[] = {at->enter_linear.weight, at->enter_linear.bias};
+        frag_tape_fetch(tape, layer, 2);
         frag_tape_set(tape, &hidden.pixels,
                       frag_aten_linear_apart(tape, hidden.pixels, layer, at->width, in->count));
+        frag_tape_send_back(tape, layer, 2);
     }
     return hidden.pixels;
 }
