@@ -188,7 +188,7 @@ typedef struct rank_run {
     const made_trace *made;
     uint32_t rank;
     bool is_expandable;
-    uint64_t parts; /* of frag_fit_measure */
+    const frag_fit_precision *to; /* NULL: nothing is searched for */
 } rank_run;
 
 static frag_run_setup set_up(const rank_run *of, const frag_device_spec *device)
@@ -209,8 +209,29 @@ static bool count_run(const rank_run *of, uint64_t capacity, frag_run_result *ru
     return frag_run_count(&setup, &options, run, error) || frag_error_in(error, "--conf");
 }
 
-/* A search for the least memory may replay so many; one that takes more is not exact. */
-enum { EXACT_EVENTS = 1 << 21 };
+/* A search for the least memory may replay so many; one that takes more is not exact. A trace of
+ * fewer events is always searched. */
+enum { EXACT_EVENTS = 1 << 21, SHORT_EVENTS = 1 << 16 };
+
+static bool is_hopeless(const rank_run *of, const frag_trace *trace)
+{
+    return trace->event_count > SHORT_EVENTS &&
+           frag_trace_bound_bytes(trace) > of->to->usable_bytes;
+}
+
+/* What is enough, in the place of what is needed; false in is_known: policies and programs that
+ * look at the capacity do not say it. */
+static bool take_enough(const rank_run *of, frag_fit_result *result, bool *is_known,
+                        frag_error *error)
+{
+    frag_run_result run;
+    if (!count_run(of, FRAG_UNLIMITED, &run, error))
+        return false;
+    uint64_t enough = frag_round_up(run.need_max_bytes, FRAG_DEVICE_PAGE_BYTES);
+    *is_known = !run.is_capacity_read && !run.replay.oom.has_happened && !run.replay.is_interrupted;
+    *result = (frag_fit_result){run.replay.peak, enough, enough, of->rank};
+    return true;
+}
 
 static bool measure_rank(const rank_run *of, frag_fit_result *result, frag_error *error)
 {
@@ -218,7 +239,12 @@ static bool measure_rank(const rank_run *of, frag_fit_result *result, frag_error
     frag_device_spec device = {.capacity_bytes = FRAG_UNLIMITED};
     frag_run_setup setup = set_up(of, &device);
     frag_capacity_result least = {0};
-    if (!frag_find_border_capacity(&setup, EXACT_EVENTS, of->parts, of->fitter->context, &least,
+    bool is_known = false;
+    if (is_hopeless(of, setup.trace) && !take_enough(of, result, &is_known, error))
+        return false;
+    if (is_known)
+        return true;
+    if (!frag_find_border_capacity(&setup, EXACT_EVENTS, of->to->parts, of->fitter->context, &least,
                                    error))
         return frag_error_in(error, "--conf"); /* settings are read when the allocator starts */
     if (least.is_capacity_read && !count_run(of, FRAG_UNLIMITED, &run, error))
@@ -262,10 +288,10 @@ static bool needs_no_more(const rank_run *of, uint64_t bytes, uint64_t *enough_b
 /* The first of those that need the most. Only those that may need more than the ones before are
  * searched for what they need. */
 static bool measure_trace(const frag_fitter *fitter, const frag_fit_setting *setting,
-                          const made_trace *made, uint64_t parts, frag_fit_result *result,
-                          frag_error *error)
+                          const made_trace *made, const frag_fit_precision *to,
+                          frag_fit_result *result, frag_error *error)
 {
-    rank_run of = {fitter, made, 0, setting->is_expandable, parts};
+    rank_run of = {fitter, made, 0, setting->is_expandable, to};
     if (!measure_rank(&of, result, error))
         return false;
     for (of.rank = 1; of.rank < made->recording.trace_count; of.rank++) {
@@ -453,8 +479,8 @@ static void divide(const made_trace *made, uint32_t rank, const frag_level *peak
 }
 
 bool frag_fit_measure(frag_fitter *fitter, const frag_fit_setting *setting,
-                      const frag_tape_card *card, uint64_t parts, frag_fit_result *result,
-                      frag_error *error)
+                      const frag_tape_card *card, const frag_fit_precision *to,
+                      frag_fit_result *result, frag_error *error)
 {
     known_trial known = find_known(fitter, setting, card);
     *result = known.result;
@@ -462,7 +488,7 @@ bool frag_fit_measure(frag_fitter *fitter, const frag_fit_setting *setting,
         return true;
     made_trace made;
     bool ok = make_trace(fitter, setting, card, FRAG_UNLIMITED, &made, error) &&
-              measure_trace(fitter, setting, &made, parts, result, error);
+              measure_trace(fitter, setting, &made, to, result, error);
     if (ok) {
         known.bound_bytes = find_bound(&made);
         known.is_bound_part = false;
@@ -492,7 +518,7 @@ static bool run_all(const frag_fitter *fitter, const frag_fit_setting *setting,
     uint64_t enough = 0;
     attempt->fits = true;
     for (uint32_t rank = 0; attempt->fits && rank < made->recording.trace_count; rank++) {
-        const rank_run of = {fitter, made, rank, setting->is_expandable, 0};
+        const rank_run of = {fitter, made, rank, setting->is_expandable, NULL};
         const frag_device_spec device = {.capacity_bytes = usable_bytes};
         frag_run_result run;
         if (is_repeated(made, rank))
@@ -548,6 +574,16 @@ static bool try_first_token(frag_fitter *fitter, const frag_fit_setting *setting
     }
     free_trace(&made);
     return ok;
+}
+
+bool frag_fit_try_first(frag_fitter *fitter, const frag_fit_setting *setting,
+                        const frag_tape_card *card, uint64_t usable_bytes, bool *may_fit,
+                        frag_error *error)
+{
+    known_trial known = find_known(fitter, setting, card);
+    *may_fit = usable_bytes >= known.bound_bytes;
+    return !*may_fit || !answers(&setting->workload) ||
+           try_first_token(fitter, setting, card, usable_bytes, &known, may_fit, error);
 }
 
 bool frag_fit_try(frag_fitter *fitter, const frag_fit_setting *setting, const frag_tape_card *card,

@@ -44,11 +44,16 @@ uint64_t frag_fitter_trace_count(const frag_fitter *fitter);
 /* What follows may be called from so many threads. */
 uint32_t frag_fitter_threads(const frag_fitter *fitter);
 
-/* parts: of a long trace, what is needed is found to such a part of the peak of what is requested.
- */
+/* Of a long trace, what is needed is found to such a part of the peak of what is requested. Where
+ * that peak is more than what may be used, what is enough is taken for what is needed. */
+typedef struct frag_fit_precision {
+    uint64_t parts;
+    uint64_t usable_bytes; /* FRAG_UNLIMITED: what is needed is always searched for */
+} frag_fit_precision;
+
 bool frag_fit_measure(frag_fitter *fitter, const frag_fit_setting *setting,
-                      const frag_tape_card *card, uint64_t parts, frag_fit_result *result,
-                      frag_error *error);
+                      const frag_tape_card *card, const frag_fit_precision *to,
+                      frag_fit_result *result, frag_error *error);
 
 /* A trial at one size of memory beside the context. */
 typedef struct frag_fit_attempt {
@@ -61,6 +66,12 @@ typedef struct frag_fit_attempt {
 
 bool frag_fit_try(frag_fitter *fitter, const frag_fit_setting *setting, const frag_tape_card *card,
                   uint64_t usable_bytes, frag_fit_attempt *attempt, frag_error *error);
+
+/* Where a batch is answered, which takes long, a trial of the first token of its answer: false in
+ * may_fit: the whole does not fit either. true says nothing, nor does it of other workloads. */
+bool frag_fit_try_first(frag_fitter *fitter, const frag_fit_setting *setting,
+                        const frag_tape_card *card, uint64_t usable_bytes, bool *may_fit,
+                        frag_error *error);
 
 /* A bound that is known, without any trial; 0: none. */
 uint64_t frag_fit_known_bound(frag_fitter *fitter, const frag_fit_setting *setting,

@@ -1,8 +1,9 @@
 #include "studies/plan/fix_table.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <string.h>
+
+#include "studies/plan/fix_offload.h"
 
 enum { CAPABILITY_BF16 = 80, TOKENS_MIN = 32, HALVINGS_MAX = 24 };
 
@@ -707,6 +708,20 @@ const frag_fix frag_fixes[] = {
      FRAG_FIX_NUMERICS, count_bf16, .knobs = {{"precision", "bf16"}},
      .describe = describe_precision,
      .lines = {[FRAG_FIX_TORCH] = "from_pretrained(..., dtype=torch.bfloat16)"}},
+    {"offload-activations",
+     "What autograd saves for backward is in pinned memory of the host until it is needed.",
+     "Each of these tensors crosses the bus twice, and the forward and backward pass wait for it.",
+     FRAG_FIX_TIME, frag_fix_count_activations, .moves = FRAG_FIX_MOVES_ACTIVATIONS,
+     .apply = frag_fix_apply_activations, .made = "saved on the host",
+     .lines = {[FRAG_FIX_TORCH] = "with torch.autograd.graph.save_on_cpu(pin_memory=True):  "
+                                  "# around the forward pass"}},
+    {"offload-optimizer",
+     "The optimizer's state is on the host, where the step is made; gradients may go there as soon "
+     "as they are there.",
+     "Gradients and stepped weights cross the bus, and the processor makes the step.",
+     FRAG_FIX_TIME, frag_fix_count_host_optimizer, .moves = FRAG_FIX_MOVES_GRADIENTS,
+     .apply = frag_fix_apply_host_optimizer, .describe = frag_fix_describe_host_optimizer,
+     .write_line = frag_fix_line_host_optimizer},
     {"lora", "The weights are frozen; small matrices beside some of them are trained.",
      "Another training, which changes less of the model.", FRAG_FIX_TRAINING, count_lora,
      .apply = apply_lora, .describe = describe_lora, .write_line = line_lora},
@@ -714,6 +729,13 @@ const frag_fix frag_fixes[] = {
      "Rounded weights, and a little time; in training only adapters beside them are trained.",
      FRAG_FIX_TRAINING, count_quantise, .apply = apply_quantise, .describe = describe_quantise,
      .write_line = line_quantise},
+    {"offload-weights",
+     "Weights are on the host; those of a layer come to the GPU when it runs, and go when it is "
+     "through.",
+     "All weights cross the bus in each pass, so once for each token of an answer.", FRAG_FIX_TIME,
+     frag_fix_count_host_weights, .moves = FRAG_FIX_MOVES_WEIGHTS,
+     .apply = frag_fix_apply_host_weights, .made = "weights on the host",
+     .write_line = frag_fix_line_host_weights},
     {"galore",
      "Gradients of the blocks' matrices are projected onto 128 dimensions, in which AdamW keeps "
      "its "
@@ -802,27 +824,4 @@ void frag_fix_apply_all(const frag_fix_base *base, const frag_fix_choice *choice
     for (size_t i = 0; i < frag_fix_count(); i++)
         if (choice->levels[i] > 0)
             apply(&frag_fixes[i], base, choice->levels[i], setting);
-}
-
-/* Two operations a weight and token forward; backward four, and two of weights that are frozen;
- * attention's products besides. */
-double frag_fix_recomputing_ratio(const frag_workload *workload)
-{
-    const frag_network *of = &workload->network;
-    /* Families with learnt positions have feed-forward parts of two layers, without a gate. */
-    bool is_plain = frag_families[of->family].has_learnt_positions;
-    bool has_sounds = frag_families[of->family].has_sounds; /* the encoder has other widths */
-    if (of->layers == 0 || of->heads == 0 || of->width == 0 || has_sounds)
-        return NAN;
-    double width = (double)of->width;
-    double heads = is_plain ? width : (double)(of->heads * of->head_width);
-    double keys = is_plain ? width : (double)(of->key_heads * of->head_width);
-    double inner = (double)(of->experts > 0 ? of->experts_chosen * of->expert_inner : of->inner);
-    double block = width * (2 * heads + 2 * keys) + (is_plain ? 2 : 3) * width * inner;
-    bool has_images = frag_families[of->family].has_images;
-    uint64_t tokens = has_images ? of->positions : frag_fix_longest(workload);
-    double attention = 2 * (double)tokens * heads;
-    double blocks = (double)of->layers * (block + attention);
-    double passes = workload->lora_rank > 0 ? 2 : 3;
-    return blocks / (passes * (blocks + width * (double)of->vocabulary));
 }

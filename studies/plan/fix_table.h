@@ -3,8 +3,9 @@
 #define FRAG_PLAN_FIX_TABLE_H
 
 #include "base/text.h"
-#include "studies/plan/fit_trial.h"
+#include "studies/plan/fix_base.h"
 #include "studies/plan/fix_search.h"
+#include "studies/plan/fix_time.h"
 
 /* What a fix costs the user. */
 typedef enum frag_fix_price {
@@ -18,21 +19,7 @@ typedef enum frag_fix_price {
 /* "free", "time", "numerics", "training". */
 const char *frag_fix_price_name(frag_fix_price price);
 
-typedef enum frag_fix_place {
-    FRAG_FIX_ENVIRONMENT,
-    FRAG_FIX_TRANSFORMERS, /* TrainingArguments */
-    FRAG_FIX_TORCH,
-    FRAG_FIX_PLACE_COUNT
-} frag_fix_place;
-
 const char *frag_fix_place_name(frag_fix_place place);
-
-/* What a fix starts from. */
-typedef struct frag_fix_base {
-    frag_fit_setting setting;
-    frag_tape_card card;
-    const char *conf; /* NULL: none */
-} frag_fix_base;
 
 enum { FRAG_FIX_KNOBS_MAX = 2 };
 
@@ -44,7 +31,8 @@ typedef struct frag_fix {
     frag_fix_price price;
     /* Ever stronger forms that it has here; 0: it does not apply. */
     uint32_t (*count_levels)(const frag_fix_base *base);
-    bool is_recomputing; /* frag_fix_recomputing_ratio says how much longer it takes */
+    bool is_recomputing;     /* frag_fix_recomputing_ratio says how much longer it takes, */
+    frag_fix_transfer moves; /* frag_fix_moved_bytes what crosses the bus */
     /* What it does: knobs that it sets, then a function, which may be NULL. */
     struct {
         const char *key, *value;
@@ -75,9 +63,5 @@ void frag_fix_apply_all(const frag_fix_base *base, const frag_fix_choice *choice
 uint64_t frag_fix_longest(const frag_workload *workload);
 /* Batches that are longer become that long. */
 void frag_fix_shorten(frag_workload *workload, uint64_t tokens);
-
-/* By how much recomputing the activations of all blocks lengthens a step of training: an estimate
- * from floating-point operations (docs/plan.md). NAN: not known of this family. */
-double frag_fix_recomputing_ratio(const frag_workload *workload);
 
 #endif

@@ -21,17 +21,18 @@ typedef struct planner {
 
 /* Of long traces, to which part of their bound it is found what is needed: as it is, where that may
  * decide, and with fixes. */
-enum { NEEDED_PARTS = 1024, FIXED_PARTS = 256 };
+enum { NEEDED_PARTS = 1024, FIXED_PARTS = 64 };
 
 static bool try_setting(planner *of, const frag_fit_setting *setting, frag_plan_trial *trial)
 {
     frag_memory_plan *plan = of->plan;
     frag_fit_attempt attempt = {.fits = false};
     bool is_base = memcmp(setting, &plan->base.setting, sizeof *setting) == 0;
-    uint64_t parts = is_base ? NEEDED_PARTS : FIXED_PARTS;
+    const frag_fit_precision to = {is_base ? NEEDED_PARTS : FIXED_PARTS,
+                                   is_base ? FRAG_UNLIMITED : plan->usable_bytes};
     memcpy(&trial->setting, setting, sizeof *setting);
     bool ok =
-        frag_fit_measure(of->fitter, setting, &plan->base.card, parts, &trial->result, of->error) &&
+        frag_fit_measure(of->fitter, setting, &plan->base.card, &to, &trial->result, of->error) &&
         frag_fit_try(of->fitter, setting, &plan->base.card, plan->usable_bytes, &attempt,
                      of->error);
     trial->fits = attempt.fits;
@@ -209,6 +210,21 @@ static bool try_no_workspaces(planner *of, const frag_plan_trial *trial, bool *i
     return true;
 }
 
+/* ---- gradients that are copied to the host, which a dry run takes no time for */
+static bool try_no_copies(planner *of, const frag_plan_trial *trial, bool *is_split)
+{
+    frag_fit_setting setting;
+    frag_fit_attempt attempt = {.fits = trial->fits};
+    memcpy(&setting, &trial->setting, sizeof setting);
+    bool has_copies = (setting.workload.offload & FRAG_OFFLOAD_GRADIENTS) != 0;
+    setting.workload.offload &= ~(uint64_t)FRAG_OFFLOAD_GRADIENTS;
+    bool ok = !has_copies || !trial->fits ||
+              frag_fit_try(of->fitter, &setting, &of->plan->base.card, of->plan->usable_bytes,
+                           &attempt, of->error);
+    *is_split = attempt.fits != trial->fits;
+    return ok;
+}
+
 /* ---- what is said of a trial */
 bool frag_plan_is_close(const frag_memory_plan *plan, const frag_plan_trial *trial)
 {
@@ -226,7 +242,7 @@ static void conclude(const frag_memory_plan *plan, const frag_plan_trial *trial,
         verdict->draws_served += draws->are_served[i];
     verdict->is_longest_served = draws->are_served[SEEDS];
     bool is_split = verdict->draws_served > 0 && verdict->draws_served < verdict->draws;
-    bool is_unknown = is_split || verdict->is_workspace_split;
+    bool is_unknown = is_split || verdict->is_workspace_split || verdict->is_copy_split;
     verdict->fits = is_unknown ? FRAG_FITS_UNKNOWN : trial->fits ? FRAG_FITS_YES : FRAG_FITS_NO;
     verdict->is_sure = !is_unknown && !frag_plan_is_close(plan, trial);
 }
@@ -241,7 +257,8 @@ static bool try_as_is(planner *of)
 {
     frag_memory_plan *plan = of->plan;
     if (!try_setting(of, &plan->base.setting, &plan->as_is) ||
-        !try_no_workspaces(of, &plan->as_is, &plan->verdict.is_workspace_split))
+        !try_no_workspaces(of, &plan->as_is, &plan->verdict.is_workspace_split) ||
+        !try_no_copies(of, &plan->as_is, &plan->verdict.is_copy_split))
         return false;
     plan->parts = frag_fit_divide(of->fitter, &plan->base.setting, &plan->base.card);
     return true;
@@ -326,6 +343,24 @@ static bool find_bound(planner *of, const bisection *over, probe *tried)
                           of->error);
 }
 
+/* Answers take long to try, and what they need beyond the weights is a cache that grows evenly. */
+static bool is_answer(const frag_fit_setting *setting)
+{
+    return setting->workload.task == FRAG_TASK_GENERATE;
+}
+
+/* By how much what is said of a value may be wrong: a quarter of all there is; of answers half of
+ * what one has more than another that was tried, and twice what that needed beyond its bound. */
+static double doubt_of_guess(const planner *of, const probe *low, double distance, double beyond)
+{
+    double usable = (double)of->plan->usable_bytes;
+    if (!is_answer(&of->plan->base.setting) || low->most_bytes == FRAG_UNLIMITED)
+        return usable / 4;
+    double beyond_low = (double)low->most_bytes - (double)low->bound_bytes;
+    double doubt = distance / 2 + 2 * (beyond > beyond_low ? beyond : beyond_low);
+    return doubt < usable / 4 ? doubt : usable / 4;
+}
+
 /* What a value needs is about linear: between two that were tried, and above them. more: how much
  * more than its bound it needs. */
 static bool is_far(const planner *of, const probe *low, const probe *high, double more,
@@ -336,8 +371,12 @@ static bool is_far(const planner *of, const probe *low, const probe *high, doubl
     double bound =
         (double)low->bound_bytes + part * ((double)high->bound_bytes - (double)low->bound_bytes);
     double needed = bound * more;
+    double from_low = fabs(bound - (double)low->bound_bytes);
+    double from_high = fabs(bound - (double)high->bound_bytes);
+    double doubt =
+        doubt_of_guess(of, low, from_low < from_high ? from_low : from_high, needed - bound);
     tried->fits = needed < usable;
-    return fabs(needed - usable) > usable / 4 + (double)FRAG_PLAN_UNSURE_BYTES;
+    return fabs(needed - usable) > doubt + (double)FRAG_PLAN_UNSURE_BYTES;
 }
 
 /* How much more than its bound a value needs: between these. */
@@ -371,8 +410,8 @@ static bool find_surplus(planner *of, const bisection *over, const probe *low, s
         more->most = (double)low->most_bytes / bound;
         return true;
     }
-    if (!frag_fit_measure(of->fitter, &setting, &of->plan->base.card, FIXED_PARTS, &result,
-                          of->error))
+    const frag_fit_precision to = {FIXED_PARTS, FRAG_UNLIMITED};
+    if (!frag_fit_measure(of->fitter, &setting, &of->plan->base.card, &to, &result, of->error))
         return false;
     more->least = more->most = (double)result.needed_bytes / bound;
     return true;
@@ -388,39 +427,83 @@ static bool is_near(const bisection *over, uint64_t requests, uint64_t low, uint
     return high - low <= 1 || (is_rough && high - low <= low / ROUGH_PARTS);
 }
 
-/* Twice as much each time, or half as much, then by halves in between. Less than half of what fits
- * is held to fit too. */
-static bool find_largest(planner *of, const bisection *over, uint64_t *largest)
+/* Where a batch is answered, which takes long: values whose first token fits, and does not, with
+ * nothing to be tried between them. It takes little time. */
+static bool find_ceiling(planner *of, const bisection *over, uint64_t *low, uint64_t *high)
 {
-    probe below = {.value = 0};
-    probe low = {.value = 0};
-    probe high = {.value = over->max + 1, .bound_bytes = FRAG_UNLIMITED};
-    probe tried = {.value = 1};
-    surplus more = {1, 1};
-    while (tried.value <= over->first / 2 && tried.value <= over->max / 2)
-        tried.value *= 2;
-    while (tried.value > low.value && tried.value < high.value) {
-        if (!try_value(of, over, &tried))
+    for (uint64_t value = over->first; !is_near(over, UINT64_MAX, *low, *high);) {
+        frag_fit_setting setting;
+        bool may_fit = false;
+        if (set_value(over, value, &setting) &&
+            !frag_fit_try_first(of->fitter, &setting, &of->plan->base.card, of->plan->usable_bytes,
+                                &may_fit, of->error))
             return false;
+        *(may_fit ? low : high) = value;
+        bool is_doubled = may_fit && value <= (*high - 1) / 2;
+        value = is_doubled ? 2 * value : *low + (*high - *low) / 2;
+    }
+    return true;
+}
+
+/* A probe that fits is the new low, another the new high. */
+static bool try_between(planner *of, const bisection *over, probe *low, probe *high, probe *tried)
+{
+    if (!try_value(of, over, tried))
+        return false;
+    *(tried->fits ? low : high) = *tried;
+    return true;
+}
+
+/* From what the setting has, or below, on: twice as much each time, or half as much, until one fits
+ * and another does not. */
+static bool find_ends(planner *of, const bisection *over, probe *low, probe *high)
+{
+    const surplus none = {1, 1};
+    probe tried = {.value = 1};
+    uint64_t most = over->first < high->value ? over->first : high->value - 1;
+    while (tried.value <= most / 2)
+        tried.value *= 2;
+    while (tried.value > low->value && tried.value < high->value) {
+        const probe below = *low;
+        if (!try_between(of, over, low, high, &tried))
+            return false;
+        if (!tried.fits && low->value > 0 && is_answer(over->from))
+            break;
         if (!tried.fits) {
-            high = tried;
             tried.value /= 2;
             continue;
         }
-        below = low;
-        low = tried;
         do
             tried.value *= 2;
-        while (tried.value < high.value / 2 && is_plain(of, &below, &low, &more, &tried) &&
+        while (tried.value < high->value / 2 && is_plain(of, &below, low, &none, &tried) &&
                tried.fits);
     }
+    return true;
+}
+
+/* Both ends, then halves in between. Less than half of what fits is held to fit too. */
+static bool find_largest(planner *of, const bisection *over, uint64_t *largest)
+{
+    probe low = {.value = 0};
+    probe high = {.value = over->max + 1, .bound_bytes = FRAG_UNLIMITED};
+    surplus more = {1, 1};
+    if (is_answer(over->from)) {
+        probe most = {.value = 0};
+        if (!find_ceiling(of, over, &most.value, &high.value))
+            return false;
+        /* Of long prompts the first token asks for the most. */
+        if (over->may_be_rough && most.value > 0 && !try_between(of, over, &low, &high, &most))
+            return false;
+    }
+    if (!find_ends(of, over, &low, &high))
+        return false;
     uint64_t above = high.value;
     *largest = low.value;
     if (low.value > 0 && !is_near(over, low.requests, low.value, above) &&
         (!find_surplus(of, over, &low, &more) || !find_bound(of, over, &high)))
         return false;
     while (!is_near(over, low.requests, *largest, above)) {
-        tried.value = *largest + (above - *largest) / 2;
+        probe tried = {.value = *largest + (above - *largest) / 2};
         if (!is_plain(of, &low, &high, &more, &tried) && !try_value(of, over, &tried))
             return false;
         *(tried.fits ? largest : &above) = tried.value;
@@ -614,13 +697,23 @@ static bool judge_fixed(planner *of)
     if (!plan->fixed.fits)
         draws.count = 0;
     if (!run_jobs(of, try_fixed_draw, &draws, draws.count) ||
-        !try_no_workspaces(of, &plan->fixed, &verdict->is_workspace_split))
+        !try_no_workspaces(of, &plan->fixed, &verdict->is_workspace_split) ||
+        !try_no_copies(of, &plan->fixed, &verdict->is_copy_split))
         return false;
     conclude(plan, &plan->fixed, &draws, verdict);
     return true;
 }
 
 /* ---- the whole */
+/* Of a card beside the context, as far as the program may reserve it. */
+static uint64_t count_usable(const frag_dryrun_card *memory, double fraction)
+{
+    uint64_t total = memory->capacity_bytes;
+    uint64_t rest = total > memory->context_bytes ? total - memory->context_bytes : 0;
+    uint64_t limit = (uint64_t)((double)total * fraction);
+    return limit < rest ? limit : rest;
+}
+
 bool frag_memory_plan_make(frag_fitter *fitter, const frag_workload *workload, const char *conf,
                            const frag_dryrun_gpu *gpu, const char *name, frag_memory_plan *plan,
                            frag_error *error)
@@ -636,9 +729,8 @@ bool frag_memory_plan_make(frag_fitter *fitter, const frag_workload *workload, c
     plan->gpu = *gpu;
     plan->base.conf = conf;
     memcpy(&plan->base.setting.workload, workload, sizeof *workload);
-    plan->usable_bytes = gpu->memory.capacity_bytes > gpu->memory.context_bytes
-                             ? gpu->memory.capacity_bytes - gpu->memory.context_bytes
-                             : 0;
+    plan->usable_bytes = count_usable(&gpu->memory, workload->memory_fraction);
+    plan->base.setting.workload.memory_fraction = 1; /* it is in there */
     if (!frag_tape_card_read(&gpu->card, gpu->card.name, &plan->base.card, error))
         return false;
     for (size_t i = 0; i < frag_fix_count(); i++)
@@ -652,6 +744,9 @@ int64_t frag_plan_margin(const frag_memory_plan *plan, const frag_plan_trial *tr
 {
     return (int64_t)plan->usable_bytes - (int64_t)trial->result.needed_bytes;
 }
+
+static const char doubt_of_copies[] =
+    "gradients go when they are on the host, and the GPU may make them faster than that";
 
 /* Where more or less memory decides than drivers and programs differ by. */
 static const char *doubt_of_margin(const frag_memory_plan *plan, const frag_plan_trial *trial)
@@ -671,6 +766,8 @@ const char *frag_plan_doubt(const frag_memory_plan *plan, const frag_plan_trial 
         return trial->setting.workload.optimizer == FRAG_OPTIMIZER_GALORE_ADAMW
                    ? "it hangs on the workspaces that cuSOLVER takes for decompositions"
                    : "it hangs on the workspaces that cuDNN takes for convolutions";
+    if (verdict->is_copy_split)
+        return doubt_of_copies;
     return verdict->fits == FRAG_FITS_UNKNOWN ? "it hangs on the lengths that are drawn"
                                               : doubt_of_margin(plan, trial);
 }
@@ -680,6 +777,8 @@ const char *frag_plan_fix_doubt(const frag_memory_plan *plan, const frag_plan_tr
     frag_workload longest;
     if (frag_plan_is_close(plan, trial))
         return doubt_of_margin(plan, trial);
+    if (trial->fits && (trial->setting.workload.offload & FRAG_OFFLOAD_GRADIENTS) != 0)
+        return doubt_of_copies;
     return frag_workload_is_drawn(&trial->setting.workload, &longest)
                ? "lengths are drawn, and of a fix alone one draw is tried"
                : NULL;

@@ -27,6 +27,7 @@ typedef struct frag_plan_verdict {
     uint64_t draws_served;
     bool is_longest_served;
     bool is_workspace_split; /* with the most that libraries may take, or with nothing, alone */
+    bool is_copy_split;      /* only where gradients are on the host as soon as they are there */
 } frag_plan_verdict;
 
 /* A fix alone, at the least level that fits or else the strongest. */

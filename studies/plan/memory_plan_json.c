@@ -3,6 +3,7 @@
 
 #include "base/json.h"
 #include "sim/version.h"
+#include "studies/plan/fix_offload.h"
 #include "studies/plan/memory_plan.h"
 #include "workload/description/field_values.h"
 
@@ -61,6 +62,9 @@ static void add_fixes(frag_json *json, const frag_memory_plan *plan)
         const frag_level *after = &fix->trial.result.peak;
         frag_json *item = frag_json_add(json, "fixes");
         add_fix_names(item, fix->fix, &fix->trial);
+        uint64_t moved = frag_fix_moved_bytes(frag_fixes[fix->fix].moves,
+                                              &plan->base.setting.workload, &plan->parts);
+        frag_json_number(item, "transfer_estimate_bytes", moved > 0 ? moved : FRAG_UNLIMITED);
         frag_json_flag(item, "fits", fix->trial.fits);
         frag_json_flag(item, "is_sure", frag_plan_fix_doubt(plan, &fix->trial) == NULL);
         add_needs(item, "", plan, &fix->trial);
@@ -219,6 +223,7 @@ void frag_memory_plan_print_json(const frag_memory_plan *plan, FILE *stream)
     add_question(json, plan);
     add_answer(json, plan);
     add_fixes(json, plan);
+    frag_json_flag(json, "is_offload_weights_left_out", frag_fix_is_host_left_out(&plan->base));
     add_steps(json, plan);
     add_combination(json, plan);
     add_largest(json, "as_is", plan, &plan->largest);

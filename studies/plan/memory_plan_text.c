@@ -5,6 +5,7 @@
 
 #include "base/bytes.h"
 #include "base/text_table.h"
+#include "studies/plan/fix_offload.h"
 #include "studies/plan/memory_plan.h"
 #include "workload/description/field_values.h"
 
@@ -191,6 +192,13 @@ static void add_saving(frag_text *cell, uint64_t before, uint64_t after)
                       FRAG_BYTES(after > before ? after - before : before - after));
 }
 
+/* So that the table says it: what lengths are drawn makes of all rows alike is not. */
+static bool is_unsure(const frag_memory_plan *plan, const frag_plan_trial *trial)
+{
+    bool has_copies = (trial->setting.workload.offload & FRAG_OFFLOAD_GRADIENTS) != 0;
+    return frag_plan_is_close(plan, trial) || (trial->fits && has_copies);
+}
+
 static void print_fixes(const frag_memory_plan *plan, FILE *stream)
 {
     static const char *const titles[] = {"fix",      "here",  "costs", "allocated",
@@ -213,9 +221,12 @@ static void print_fixes(const frag_memory_plan *plan, FILE *stream)
                    after->peak.reserved_bytes);
         frag_text_add(frag_text_table_cell(&table), "%s", FRAG_BYTES(after->needed_bytes));
         frag_text_add(frag_text_table_cell(&table), "%s%s", row->trial.fits ? "yes" : "no",
-                      frag_plan_is_close(plan, &row->trial) ? ", not sure" : "");
+                      is_unsure(plan, &row->trial) ? ", not sure" : "");
     }
     frag_text_table_print(&table, false, stream);
+    if (frag_fix_is_host_left_out(&plan->base))
+        fprintf(stream, "offload-weights is not tried with so many new tokens, as it takes long; "
+                        "--offload parameters plans it\n");
 }
 
 static void print_lines(const frag_memory_plan *plan, const frag_fix *fix,
@@ -249,6 +260,24 @@ static void print_recomputing(const frag_memory_plan *plan, FILE *stream)
                 100 * ratio);
 }
 
+static void print_moving(const frag_memory_plan *plan, const frag_fix *fix, FILE *stream)
+{
+    const frag_workload *workload = &plan->base.setting.workload;
+    uint64_t bytes = frag_fix_moved_bytes(fix->moves, workload, &plan->parts);
+    if (bytes > 0)
+        fprintf(stream,
+                "  about %s cross the bus each time, which takes %.2f s at 25 GB/s (estimate; "
+                "docs/plan.md)\n",
+                FRAG_BYTES(bytes), frag_fix_moving_seconds(bytes));
+}
+
+static void print_time(const frag_memory_plan *plan, const frag_fix *fix, FILE *stream)
+{
+    if (fix->is_recomputing)
+        print_recomputing(plan, stream);
+    print_moving(plan, fix, stream);
+}
+
 static void print_combination(const frag_memory_plan *plan, FILE *stream)
 {
     if (plan->as_is.fits)
@@ -265,8 +294,7 @@ static void print_combination(const frag_memory_plan *plan, FILE *stream)
         frag_fix_describe(&frag_fixes[i], &plan->fixed.setting, &text);
         fprintf(stream, "%s: %s\n", frag_fixes[i].name, text.bytes);
         print_lines(plan, &frag_fixes[i], &plan->fixed.setting, stream);
-        if (frag_fixes[i].is_recomputing)
-            print_recomputing(plan, stream);
+        print_time(plan, &frag_fixes[i], stream);
         frag_text_destroy(&text);
     }
     if (is_parallel(plan))
@@ -338,8 +366,7 @@ void frag_memory_plan_explain(const frag_memory_plan *plan, const frag_fitter *f
     const frag_plan_fix *row = find_row(plan, fix);
     frag_text text = {0};
     fprintf(stream, "%s\n%s\ncosts: %s\n", fix->name, fix->what, fix->cost);
-    if (fix->is_recomputing)
-        print_recomputing(plan, stream);
+    print_time(plan, fix, stream);
     if (row == NULL) {
         fprintf(stream, "\nhere: it does not apply, or the workload has it already\n");
         return;

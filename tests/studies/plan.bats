@@ -222,7 +222,7 @@ refuse() { # sentence, arguments
         grep -q '^costs: ' "$out/said"
         grep -q '^here: ' "$out/said"
     done < <(sed -n 's/^    {"\([a-z0-9-]*\)",$/\1/p; s/^    {"\([a-z0-9-]*\)", ".*/\1/p' studies/plan/fix_table.c)
-    [ "$count" -eq 20 ]
+    [ "$count" -eq 23 ]
     ./fraglab plan $models/gpt2-small.yaml --gpu rtx3060 --explain no-grad | grep -q '^here: it does not apply'
 }
 
@@ -357,7 +357,7 @@ END
     grep -q '^lora .* yes, not sure$' <<<"$output"
     # Adapters alone would do here, and nothing stands beside them.
     printf '{"model_type": "opt", "hidden_size": 1024, "word_embed_proj_dim": 512, "ffn_dim": 4096, "num_hidden_layers": 24, "num_attention_heads": 16, "vocab_size": 50272, "do_layer_norm_before": false}' >"$out/opt.json"
-    run ./fraglab plan "$out/opt.json" --gpu 2GiB --batch 3 --tokens 128 --task rlhf --format jsonl
+    run ./fraglab plan "$out/opt.json" --gpu 2GiB --batch 3 --tokens 128 --task rlhf --optimizer adafactor --format jsonl
     [ "$(field '[f["fix"] for f in p["cheapest"]["fixes"]]' <<<"$output")" = "['lora']" ]
     [ "$(field '(p["cheapest"]["fits"], p["cheapest"]["is_sure"])' <<<"$output")" = '(True, False)' ]
 }
@@ -369,4 +369,43 @@ END
     [ "${lines[1]}" = "         its weights are stored in bfloat16, in which transformers 5 loads them unless another dtype is given: --precision bf16" ]
     run ./fraglab plan "$out/stored.json" --gpu a100 --precision bf16
     [[ "${lines[1]}" = "card "* ]]
+}
+
+@test "what is put on the host is offered where it helps, and says what crosses the bus" {
+    printf '{"model_type": "llama", "hidden_size": 2048, "intermediate_size": 8192, "num_hidden_layers": 16, "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 32000}' >"$out/llama.json"
+    # Training: state and gradients on the host, as long as the copies keep up.
+    run ./fraglab plan "$out/llama.json" --precision bf16 --tokens 256 --gpu 4GiB --format jsonl
+    [ "$status" -eq 1 ]
+    [ "$(field '[f["fix"] for f in p["cheapest"]["fixes"]][-1]' <<<"$output")" = offload-optimizer ]
+    [ "$(field '(p["cheapest"]["fits"], p["cheapest"]["doubt"])' <<<"$output")" = "(None, 'gradients go when they are on the host, and the GPU may make them faster than that')" ]
+    [[ "$output" == *'torchao.optim.CPUOffloadOptimizer(model.parameters(), torch.optim.AdamW, offload_gradients=True)'* ]]
+    [ "$(field '[f["transfer_estimate_bytes"] == 2 * p["at_peak"]["weights_bytes"] for f in p["fixes"] if f["fix"] == "offload-optimizer"]' <<<"$output")" = '[True]' ]
+    [ "$(field '{f["transfer_estimate_bytes"] for f in p["fixes"] if not f["fix"].startswith("offload")}' <<<"$output")" = '{None}' ]
+    run ./fraglab plan "$out/llama.json" --precision bf16 --tokens 256 --gpu 4GiB
+    grep -q '^offload-optimizer .* yes, not sure$' <<<"$output"
+    grep -q '^the cheapest combination that may fit$' <<<"$output"
+    # With room for the gradients they may stay, and the answer is sure.
+    run ./fraglab plan "$out/llama.json" --precision bf16 --tokens 256 --gpu 6GiB --format jsonl
+    [ "$(field '(p["cheapest"]["fits"], p["cheapest"]["is_sure"])' <<<"$output")" = '(True, True)' ]
+    ./fraglab plan "$out/llama.json" --precision bf16 --tokens 256 --gpu 6GiB --offload optimizer,gradients | grep -q '^fits; needs '
+    # Answers: of weights that a card does not hold those of one layer are there at a time.
+    run ./fraglab plan "$out/llama.json" --precision fp32 --task generate --tokens 256 --gpu 512MiB --format jsonl
+    [ "$(field '[f["fix"] for f in p["cheapest"]["fixes"]]' <<<"$output")" = "['offload-weights']" ]
+    [ "$(field 'p["is_offload_weights_left_out"]' <<<"$output")" = False ]
+    [[ "$output" == *'accelerate.cpu_offload(model, torch.device('* ]]
+    run ./fraglab plan "$out/llama.json" --task generate --gpu 1GiB --explain offload-weights
+    [[ "$output" == *'cross the bus each time, which takes '*' s at 25 GB/s (estimate; docs/plan.md)'* ]]
+    run ./fraglab plan "$out/llama.json" --task generate --new-tokens 400 --gpu 1GiB --format jsonl
+    [ "$(field 'p["is_offload_weights_left_out"]' <<<"$output")" = True ]
+    run ./fraglab plan "$out/llama.json" --task generate --new-tokens 400 --gpu 1GiB
+    [[ "$output" == *$'\noffload-weights is not tried with so many new tokens'* ]]
+    ./fraglab plan "$out/llama.json" --task generate --new-tokens 400 --gpu 1GiB --offload parameters | grep -q '^fits; needs '
+}
+
+@test "a memory fraction is taken off the card" {
+    whole=$(./fraglab plan $models/gpt2-small.yaml --gpu rtx3060 --format jsonl | field 'p["gpu"]["usable_bytes"]')
+    run ./fraglab plan $models/gpt2-small.yaml --gpu rtx3060 --memory-fraction 0.25 --format jsonl
+    [ "$(field 'p["gpu"]["usable_bytes"] == int(p["gpu"]["total_bytes"] * 0.25)' <<<"$output")" = True ]
+    [ "$(field 'p["fits"]' <<<"$output")" = False ]
+    [ "$(./fraglab plan $models/gpt2-small.yaml --gpu rtx3060 --memory-fraction 1 --format jsonl | field 'p["gpu"]["usable_bytes"]')" -eq "$whole" ]
 }
