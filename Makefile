@@ -571,6 +571,10 @@ gpu-report: fraglab
 # ---- from a fresh clone to pictures: three recordings, every policy, five kinds of plot, a page
 DEMO = build/demo
 DEMO_TRACES = $(addprefix traces/samples/,gpt-varlen.pickle.zst resnet-vary.pickle.zst unet.pickle.zst)
+# The figures of docs/ that are drawn from workloads.
+plots: fraglab
+	@sh tests/workload/fixes_figure.sh ./fraglab docs/figures/fixes.png
+
 demo:
 	@CC="$(CC)" sh setup.sh demo
 	+@$(MAKE) --no-print-directory -j$(JOBS) fraglab
@@ -693,6 +697,7 @@ help:
 	@echo 'make dryrun-bench TORCH=2.9.1  how long dry runs take, and how much host memory, RUNS=3 of each'
 	@echo 'make workloads-truth  generated traces against dry runs of the same workloads, request by request'
 	@echo 'make plan-truth PYTHON=...  plans against dry runs at the capacity that they are for'
+	@echo 'make plots      docs/figures/fixes.png: memory over time, before and after each fix'
 	@echo 'make claims [PYTHON=...]  docs/claims.md: what guides say of memory, judged by dry runs'
 	@echo 'make truth      dry runs against peaks and recordings published of real cards, SERIES=word (fetches wheels, saying their size)'
 	@echo 'make leaks-truth PYTHON=python3  programs that leak, and that only look so, as dry runs of a PyTorch that is there'
@@ -716,7 +721,7 @@ help:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 FORCE:
 .PHONY: software-cuda all library setup setup-harness setup-test debug asan tsan test-programs fuzz-programs syntax test check format tidy fuzz fuzz-policies mutants golden golden-logs oracle \
-        golden-update $(PINNED:%=%-golden) conformance bench bench-patterns big-snapshot bench-page predictions evidence explain-truth torch-dryrun dryrun-test dryrun-bench leaks-truth regressions-truth foreign-tests hostile-calls workloads-truth plan-truth claims truth gpu-report demo wheel wheels sdist wheel-test foreign-wheel-test container-test deb deb-test macos-proof viewer viewer-test install uninstall clean distclean help FORCE
+        golden-update $(PINNED:%=%-golden) conformance bench bench-patterns big-snapshot bench-page predictions evidence explain-truth plots torch-dryrun dryrun-test dryrun-bench leaks-truth regressions-truth foreign-tests hostile-calls workloads-truth plan-truth claims truth gpu-report demo wheel wheels sdist wheel-test foreign-wheel-test container-test deb deb-test macos-proof viewer viewer-test install uninstall clean distclean help FORCE
 # Objects of tests are kept. Not all targets: one that is secondary and missing is not built where what
 # needs it is newer, as when MPI is installed after the program was built.
 .SECONDARY: $(patsubst %.c,$(BUILD)/%.o,$(TESTS) $(FUZZERS))

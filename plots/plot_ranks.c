@@ -21,6 +21,7 @@ typedef struct ranks_figure {
     frag_world world;
     uint64_t max_bytes;
     uint64_t event_max;
+    bool is_by_file; /* strips are called as their recordings, not by ranks */
 } ranks_figure;
 
 /* ---- data */
@@ -64,16 +65,23 @@ static void write_strip(ranks_figure *state, size_t strip, const frag_world_rank
             FRAG_BYTES(oom->requested_bytes));
 }
 
-/* Is the rank, the first of its kind, among the STRIPS_MAX with the highest peaks? */
-static bool is_drawn(const frag_world *world, size_t index)
+/* Ranks that request the same are of one kind, recordings with names of their own are not. */
+static bool is_first(const ranks_figure *state, size_t index)
 {
+    return state->is_by_file || state->world.alike[index] == index;
+}
+
+/* Is the rank, the first of its kind, among the STRIPS_MAX with the highest peaks? */
+static bool is_drawn(const ranks_figure *state, size_t index)
+{
+    const frag_world *world = &state->world;
     size_t above = 0;
     uint64_t peak = world->ranks[index].run.replay.peak.reserved_bytes;
     for (size_t i = 0; i < world->count; i++) {
         uint64_t other = world->ranks[i].run.replay.peak.reserved_bytes;
-        above += world->alike[i] == i && (other > peak || (other == peak && i < index));
+        above += is_first(state, i) && (other > peak || (other == peak && i < index));
     }
-    return world->alike[index] == index && above < STRIPS_MAX;
+    return is_first(state, index) && above < STRIPS_MAX;
 }
 
 static void define(ranks_figure *state, const char *const *labels, const uint64_t *peaks,
@@ -86,8 +94,8 @@ static void define(ranks_figure *state, const char *const *labels, const uint64_
     bool is_limited = capacity != FRAG_UNLIMITED && capacity / 4 <= state->max_bytes;
     if (is_limited && capacity > state->max_bytes)
         state->max_bytes = capacity;
-    frag_text_add(&title, "%zu ranks, replayed with %s", state->world.count,
-                  state->world.ranks[0].policy);
+    frag_text_add(&title, "%zu %s, replayed with %s", state->world.count,
+                  state->is_by_file ? "recordings" : "ranks", state->world.ranks[0].policy);
     if (strips < kinds)
         frag_text_add(&title, "; the %zu of %zu kinds with the highest peaks", strips, kinds);
     frag_plot_define_texts(plot, "labels", labels, strips);
@@ -108,6 +116,20 @@ static void define(ranks_figure *state, const char *const *labels, const uint64_
         plot->height = height;
 }
 
+/* "rank 0-3", or the name of a file without its ending. */
+static char *make_label(const ranks_figure *state, const frag_world_rank *rank, const char *ranks)
+{
+    enum { LETTERS_MAX = 24 };
+    const char *name = state->is_by_file ? rank->name : ranks;
+    const char *end = state->is_by_file ? strrchr(name, '.') : NULL;
+    size_t length = end != NULL && end > name ? (size_t)(end - name) : strlen(name);
+    frag_text label = {0};
+    frag_text_add(&label, "%s%.*s%s", state->is_by_file ? "" : "rank ",
+                  (int)(length > LETTERS_MAX ? LETTERS_MAX : length), name,
+                  length > LETTERS_MAX ? "..." : "");
+    return label.bytes;
+}
+
 static void write_world(ranks_figure *state)
 {
     const frag_world *world = &state->world;
@@ -118,14 +140,15 @@ static void write_world(ranks_figure *state)
     fputs("kind,strip,ranks,event,requested_bytes,reserved_bytes,label\n", state->plot.data);
     for (size_t i = 0; i < world->count; i++) {
         frag_text ranks = {0};
-        frag_text label = {0};
-        kinds += world->alike[i] == i;
-        if (!is_drawn(world, i))
+        kinds += is_first(state, i);
+        if (!is_drawn(state, i))
             continue;
-        frag_world_add_alike(&ranks, world, i);
-        frag_text_add(&label, "rank %.24s%s", ranks.bytes, ranks.length > 24 ? "..." : "");
+        if (state->is_by_file)
+            frag_text_add(&ranks, "%" PRIu32, world->ranks[i].number);
+        else
+            frag_world_add_alike(&ranks, world, i);
         peaks[strips] = world->ranks[i].run.replay.peak.reserved_bytes;
-        labels[strips++] = label.bytes;
+        labels[strips++] = make_label(state, &world->ranks[i], ranks.bytes);
         write_strip(state, strips, &world->ranks[i], ranks.bytes);
         frag_text_destroy(&ranks);
     }
@@ -175,6 +198,8 @@ static bool draw(const frag_plot_request *request, frag_error *error)
     state.options.context = request->context;
     state.options.spec = is_named ? request->policies->specs : NULL;
     state.options.device = request->device;
+    const char *labels = frag_plot_setting_text(request, "labels");
+    state.is_by_file = labels != NULL && strcmp(labels, "file") == 0;
     bool ok = frag_plot_setting_count(request, "samples", FRAG_TIMELINE_SAMPLES_MIN, 1000000,
                                       &state.options.samples, error) &&
               frag_plot_draw(&state.plot, "ranks", request, fill, &state, error);
@@ -189,6 +214,9 @@ static const frag_command_option options[] = {
     FRAG_DEVICE_OPTIONS,
     FRAG_LOAD_OPTIONS,
     {"samples", "N", .help = "points of a line; peaks are never lost (default: 1000)"},
+    {"labels", "rank|file", .choices = "rank|file",
+     .help = "what strips are called: rank 0, or as their files, for recordings that are compared "
+             "(default: rank)"},
     FRAG_PLOT_OPTIONS,
     {.name = NULL},
 };
@@ -206,7 +234,8 @@ const frag_plot_kind frag_plot_ranks = {
                 "Takes files, a folder of them, or one recording of several devices, as 'fraglab "
                 "ranks' does.",
             .examples = "fraglab plot ranks snapshots/ -o ranks.svg\n"
-                        "fraglab plot ranks rank*.pickle --gpu h100-80gb -o ranks.svg",
+                        "fraglab plot ranks rank*.pickle --gpu h100-80gb -o ranks.svg\n"
+                        "fraglab plot ranks before.fgt after.fgt --labels file -o both.svg",
             .options = options,
             .operand_min = 1,
             .operand_max = UINT32_MAX,

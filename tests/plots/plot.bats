@@ -585,6 +585,10 @@ sweep_rows() {
     grep -q '^level,1,"0,2",' "$out/job.csv"
     ./fraglab plot ranks "$out/job" -q -f -o "$out/job.svg"
     grep -q '>rank 0,2<' "$out/job.svg"
+    # Recordings that are compared are called as their files, and none is left out.
+    ./fraglab plot ranks "$out/job" --labels file -q -f --data "$out/named.csv" -o "$out/named.svg"
+    for name in rank0.pickle rank1.pickle rank2.pickle '3 recordings, replayed with pytorch'; do grep -q ">$name" "$out/named.svg"; done
+    [ "$(cut -d, -f2 "$out/named.csv" | sort -u | tr '\n' ' ')" = "1 2 3 strip " ]
     # By hand, from the CSV alone; one recording of several devices; characters; threads change nothing.
     gnuplot -e "data = '$out/job.csv'; scripts = 'plots'" plots/ranks.gp >"$out/hand.svg" 2>"$out/said"
     well_formed "$out/hand.svg"

@@ -33,6 +33,8 @@ FIXES = [
     {"checkpoint": "blocks", "precision": "amp-bf16", "conf": "expandable_segments:True"}, {"precision": "amp-bf16", "lora_rank": "8", "lora_targets": "all-linear", "quantize": "nf4-double"}, {"keep_gradients": "true"},
     {"task": "rlhf", "new_tokens": "8"}, {"task": "rlhf", "new_tokens": "8", "reward_model": "true", "checkpoint": "blocks"},
     {"parallel": "ddp"}, {"parallel": "fsdp"}, {"parallel": "fsdp", "checkpoint": "blocks"}, {"parallel": "pipeline"}, {"parallel": "dp"}, {"parallel": "tensor", "optimizer_loop": "single"},
+    {"offload": "activations"}, {"offload": "optimizer"}, {"offload": "optimizer,gradients"}, {"task": "evaluate", "offload": "parameters"}, {"task": "generate", "new_tokens": "6", "offload": "parameters"},
+    {"checkpoint": "selective"}, {"checkpoint": "sqrt"}, {"prune": "0.5"}, {"leak": "cycles", "collect": "2"},
 ]
 CARDS = ["rtx3060", "rtx3070", "rtx4090", "t4", "rtx4060ti-16gb", "v100-16gb", "l4", "a100-40gb"]
 DEVICES = 2  # with parallel
