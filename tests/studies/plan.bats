@@ -409,3 +409,10 @@ END
     [ "$(field 'p["fits"]' <<<"$output")" = False ]
     [ "$(./fraglab plan $models/gpt2-small.yaml --gpu rtx3060 --memory-fraction 1 --format jsonl | field 'p["gpu"]["usable_bytes"]')" -eq "$whole" ]
 }
+
+@test "a recording is told what answers of recordings" {
+    for file in traces/samples/gpt-train.pickle.zst "$out/made.fgt" "$out/made.txt"; do
+        case $file in *.fgt) ./fraglab trace generate $models/mnasnet.yaml -o "$file" ;; *.txt) ./fraglab trace generate $models/mnasnet.yaml --to text -o "$file" ;; esac
+        refuse "$file: is a recording, not the description of a model; 'fraglab min-capacity' says what it needs, 'fraglab explain --capacity SIZE' whether it fits" "$file" --gpu rtx3060
+    done
+}

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "traces/formats.h"
 #include "workload/description/config_keys.h"
 #include "workload/description/field_values.h"
 #include "workload/description/statistical.h"
@@ -697,6 +698,19 @@ static bool refuse_name(const char *path, frag_error *error)
     return false;
 }
 
+/* A recording is what people have at hand: other commands answer of it. */
+static bool refuse_recording(const unsigned char *bytes, size_t count, frag_error *error)
+{
+    frag_trace_format format = FRAG_FORMAT_AUTO;
+    size_t seen = count < FRAG_FORMAT_LOOK_BYTES ? count : FRAG_FORMAT_LOOK_BYTES;
+    bool is_json = count > 0 && bytes[0] == '{';
+    if (is_json || !frag_trace_format_detect(bytes, seen, &format))
+        return true;
+    return frag_fail(error, FRAG_E_INPUT,
+                     "is a recording, not the description of a model; 'fraglab min-capacity' says "
+                     "what it needs, 'fraglab explain --capacity SIZE' whether it fits");
+}
+
 bool frag_workload_load(const char *path, frag_workload *workload, frag_statistical *statistical,
                         frag_error *error)
 {
@@ -705,7 +719,8 @@ bool frag_workload_load(const char *path, frag_workload *workload, frag_statisti
         return refuse_name(path, error);
     const unsigned char *bytes = NULL;
     size_t count = 0;
-    bool ok = frag_input_peek(input, FILE_BYTES_MAX + 1, &bytes, &count, error);
+    bool ok = frag_input_peek(input, FILE_BYTES_MAX + 1, &bytes, &count, error) &&
+              refuse_recording(bytes, count, error);
     if (ok && count > FILE_BYTES_MAX)
         ok = frag_fail(error, FRAG_E_INPUT,
                        "has more than 1 MiB; expected a workload or a "
