@@ -101,6 +101,7 @@ frag_tensor frag_tape_product(frag_tape *tape, uint64_t count, frag_dtype dtype)
 {
     frag_checkpoint_frame *frame = tape->frame;
     if (!frag_tape_runs_product(tape) && !frag_tape_is_past_saved(tape)) {
+        FRAG_ASSERT(frame->taken_count < frame->product_count);
         tape->allocation_count++;
         frag_tensor taken = frame->products[frame->taken_count];
         frame->products[frame->taken_count++] = 0;

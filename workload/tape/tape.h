@@ -147,7 +147,8 @@ void frag_tape_name_masked(frag_tape *tape, frag_tensor parameter, frag_tensor p
 /* From here on parameters are made on the host; a module that runs brings its own to the GPU, and
  * gives them back when it is through: accelerate's cpu_offload. */
 void frag_tape_set_hosting(frag_tape *tape, bool is_hosting);
-/* A module with these parameters begins, and ends. 0s and parameters on the GPU are passed over. */
+/* A module with these parameters begins, and ends. 0s and parameters on the GPU are passed over.
+ * Behind each that comes accelerate empties the cache. */
 void frag_tape_fetch(frag_tape *tape, const frag_tensor *parameters, uint32_t count);
 void frag_tape_send_back(frag_tape *tape, const frag_tensor *parameters, uint32_t count);
 /* Is it such a parameter? */
@@ -273,12 +274,12 @@ frag_tensor frag_tape_checkpoint(frag_tape *tape, const frag_region_call *call, 
 bool frag_tape_set_selective(frag_tape *tape, bool is_selective);
 /* As frag_tape_empty: what such an operator makes, and what it needs while it runs. */
 frag_tensor frag_tape_product(frag_tape *tape, uint64_t count, frag_dtype dtype);
+frag_tensor frag_tape_scratch(frag_tape *tape, uint64_t count, frag_dtype dtype);
 /* Will it run? Not where its region is made anew and has kept what it makes, or ends before. */
 bool frag_tape_runs_product(const frag_tape *tape);
 /* Does such a region run, or is it made anew? PyTorch then takes each tensor for one whose class
  * may forbid changes in place. */
 bool frag_tape_is_selecting(const frag_tape *tape);
-frag_tensor frag_tape_scratch(frag_tape *tape, uint64_t count, frag_dtype dtype);
 /* What was allocated last stays: a region that is made anew finds it there. */
 void frag_tape_note_once(frag_tape *tape);
 /* Is a region made anew? */

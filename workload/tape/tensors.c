@@ -315,7 +315,7 @@ void frag_tape_fetch(frag_tape *tape, const frag_tensor *parameters, uint32_t co
         if (!of->is_hosted || of->users++ > 0)
             continue;
         frag_tape_fill_storage(tape, parameters[i], of->count);
-        frag_tape_empty_cache(tape); /* set_module_tensor_to_device */
+        frag_tape_empty_cache(tape);
     }
     frag_tape_set_kind(tape, was);
 }
