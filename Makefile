@@ -568,13 +568,13 @@ bench-page: setup-test
 gpu-report: fraglab
 	@bash gpu_replay/report.sh build/gpu-report
 
-# ---- from a fresh clone to pictures: three recordings, every policy, five kinds of plot, a page
-DEMO = build/demo
-DEMO_TRACES = $(addprefix traces/samples/,gpt-varlen.pickle.zst resnet-vary.pickle.zst unet.pickle.zst)
 # The figures of docs/ that are drawn from workloads.
 plots: fraglab
 	@sh tests/workload/fixes_figure.sh ./fraglab docs/figures/fixes.png
 
+# ---- from a fresh clone to pictures: three recordings, every policy, five kinds of plot, a page
+DEMO = build/demo
+DEMO_TRACES = $(addprefix traces/samples/,gpt-varlen.pickle.zst resnet-vary.pickle.zst unet.pickle.zst)
 demo:
 	@CC="$(CC)" sh setup.sh demo
 	+@$(MAKE) --no-print-directory -j$(JOBS) fraglab

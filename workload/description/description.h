@@ -388,14 +388,13 @@ typedef enum frag_checkpoint {
     FRAG_CHECKPOINT_SELECTIVE, /* each, but for its products */
 } frag_checkpoint;
 
-/* What goes to the memory of the host in between. */
-typedef enum frag_offload { /* bits */
-                            FRAG_OFFLOAD_NONE = 0,
-                            FRAG_OFFLOAD_ACTIVATIONS = 1 << 0, /* what autograd saves */
-                            FRAG_OFFLOAD_OPTIMIZER = 1 << 1,   /* its state, and the step */
-                            FRAG_OFFLOAD_GRADIENTS = 1 << 2,   /* each as soon as it is there */
-                            FRAG_OFFLOAD_PARAMETERS = 1
-                                                      << 3, /* but those of the module that runs */
+/* What goes to the memory of the host in between, as bits. */
+typedef enum frag_offload {
+    FRAG_OFFLOAD_NONE = 0,
+    FRAG_OFFLOAD_ACTIVATIONS = 1 << 0, /* what autograd saves */
+    FRAG_OFFLOAD_OPTIMIZER = 1 << 1,   /* its state, and the step */
+    FRAG_OFFLOAD_GRADIENTS = 1 << 2,   /* each as soon as it is there */
+    FRAG_OFFLOAD_PARAMETERS = 1 << 3,  /* but those of the module that runs */
 } frag_offload;
 
 /* Whether all logits are there at once. */
