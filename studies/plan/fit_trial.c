@@ -219,18 +219,28 @@ static bool is_hopeless(const rank_run *of, const frag_trace *trace)
            frag_trace_bound_bytes(trace) > of->to->usable_bytes;
 }
 
-/* What is enough, in the place of what is needed; false in is_known: policies and programs that
- * look at the capacity do not say it. */
-static bool take_enough(const rank_run *of, frag_fit_result *result, bool *is_known,
-                        frag_error *error)
+/* What is enough, and the peak then; false in is_known: policies and programs that look at the
+ * capacity do not say it. */
+static bool find_enough(const rank_run *of, frag_level *peak, uint64_t *enough_bytes,
+                        bool *is_known, frag_error *error)
 {
     frag_run_result run;
     if (!count_run(of, FRAG_UNLIMITED, &run, error))
         return false;
-    uint64_t enough = frag_round_up(run.need_max_bytes, FRAG_DEVICE_PAGE_BYTES);
+    *peak = run.replay.peak;
+    *enough_bytes = frag_round_up(run.need_max_bytes, FRAG_DEVICE_PAGE_BYTES);
     *is_known = !run.is_capacity_read && !run.replay.oom.has_happened && !run.replay.is_interrupted;
-    *result = (frag_fit_result){run.replay.peak, enough, enough, of->rank};
     return true;
+}
+
+/* What is enough stands for what is needed. */
+static bool take_enough(const rank_run *of, frag_fit_result *result, bool *is_known,
+                        frag_error *error)
+{
+    *result = (frag_fit_result){.rank = of->rank};
+    bool ok = find_enough(of, &result->peak, &result->enough_bytes, is_known, error);
+    result->needed_bytes = result->enough_bytes;
+    return ok;
 }
 
 static bool measure_rank(const rank_run *of, frag_fit_result *result, frag_error *error)
@@ -272,11 +282,11 @@ static bool needs_no_more(const rank_run *of, uint64_t bytes, uint64_t *enough_b
                           frag_error *error)
 {
     frag_run_result run;
-    if (!count_run(of, FRAG_UNLIMITED, &run, error))
+    frag_level peak;
+    bool is_known = false;
+    if (!find_enough(of, &peak, enough_bytes, &is_known, error))
         return false;
-    *enough_bytes = frag_round_up(run.need_max_bytes, FRAG_DEVICE_PAGE_BYTES);
-    bool is_known = !run.is_capacity_read && !run.replay.oom.has_happened &&
-                    !run.replay.is_interrupted && bytes != FRAG_UNLIMITED;
+    is_known = is_known && bytes != FRAG_UNLIMITED;
     *is_less = is_known && *enough_bytes <= bytes;
     if (*is_less || !is_known)
         return true;
@@ -540,8 +550,7 @@ static bool run_all(const frag_fitter *fitter, const frag_fit_setting *setting,
     return true;
 }
 
-/* Is a batch answered, of which the first token asks for the same, however many are to come? */
-static bool answers(const frag_workload *workload)
+bool frag_fit_answers(const frag_workload *workload)
 {
     return workload->task == FRAG_TASK_GENERATE && workload->new_tokens > 1 &&
            !frag_families[workload->network.family].is_diffusion;
@@ -582,7 +591,7 @@ bool frag_fit_try_first(frag_fitter *fitter, const frag_fit_setting *setting,
 {
     known_trial known = find_known(fitter, setting, card);
     *may_fit = usable_bytes >= known.bound_bytes;
-    return !*may_fit || !answers(&setting->workload) ||
+    return !*may_fit || !frag_fit_answers(&setting->workload) ||
            try_first_token(fitter, setting, card, usable_bytes, &known, may_fit, error);
 }
 
@@ -596,7 +605,7 @@ bool frag_fit_try(frag_fitter *fitter, const frag_fit_setting *setting, const fr
         return true;
     /* Not known; or between both, where more memory can fail where less did not. */
     bool may_fit = true;
-    if (answers(&setting->workload) &&
+    if (frag_fit_answers(&setting->workload) &&
         !try_first_token(fitter, setting, card, usable_bytes, &known, &may_fit, error))
         return false;
     if (!may_fit) {

@@ -67,6 +67,9 @@ typedef struct frag_fit_attempt {
 bool frag_fit_try(frag_fitter *fitter, const frag_fit_setting *setting, const frag_tape_card *card,
                   uint64_t usable_bytes, frag_fit_attempt *attempt, frag_error *error);
 
+/* Is a batch answered, of which the first token asks for the same, however many are to come? */
+bool frag_fit_answers(const frag_workload *workload);
+
 /* Where a batch is answered, which takes long, a trial of the first token of its answer: false in
  * may_fit: the whole does not fit either. true says nothing, nor does it of other workloads. */
 bool frag_fit_try_first(frag_fitter *fitter, const frag_fit_setting *setting,

@@ -17,4 +17,8 @@ typedef struct frag_fix_base {
     const char *conf; /* NULL: none */
 } frag_fix_base;
 
+/* The class of the optimizer and what it is given besides parameters, as another optimizer around
+ * it takes them; not of galore-adamw. */
+const char *frag_fix_optimizer_class(const frag_workload *workload);
+
 #endif

@@ -40,9 +40,7 @@ static frag_fix_base without_loop(const frag_fix_base *base)
 uint32_t frag_fix_count_host_optimizer(const frag_fix_base *base)
 {
     const frag_fix_base free = without_loop(base);
-    bool is_new =
-        takes(&free, bits_of(1)) || (base->setting.workload.offload & FRAG_OFFLOAD_OPTIMIZER) != 0;
-    return !is_new ? 0 : takes(&free, bits_of(2)) ? 2 : takes(&free, bits_of(1));
+    return takes(&free, bits_of(2)) ? 2 : takes(&free, bits_of(1));
 }
 
 /* In the place of what other fixes have made of the optimizer so far. */
@@ -63,19 +61,12 @@ void frag_fix_describe_host_optimizer(const frag_fit_setting *setting, frag_text
 void frag_fix_line_host_optimizer(const frag_fix_base *base, const frag_fit_setting *setting,
                                   frag_fix_place place, frag_text *text)
 {
-    static const char *const classes[] = {
-        [FRAG_OPTIMIZER_ADAMW] = "torch.optim.AdamW",
-        [FRAG_OPTIMIZER_ADAM] = "torch.optim.Adam",
-        [FRAG_OPTIMIZER_SGD] = "torch.optim.SGD, lr=...",
-        [FRAG_OPTIMIZER_MOMENTUM] = "torch.optim.SGD, lr=..., momentum=0.9",
-        [FRAG_OPTIMIZER_RMSPROP] = "torch.optim.RMSprop",
-    };
     (void)base;
     const frag_workload *workload = &setting->workload;
     bool has_gradients = (workload->offload & FRAG_OFFLOAD_GRADIENTS) != 0;
     if (place == FRAG_FIX_TORCH && workload->optimizer <= FRAG_OPTIMIZER_RMSPROP)
         frag_text_add(text, "torchao.optim.CPUOffloadOptimizer(model.parameters(), %s%s)",
-                      classes[workload->optimizer],
+                      frag_fix_optimizer_class(workload),
                       has_gradients ? ", offload_gradients=True" : "");
 }
 

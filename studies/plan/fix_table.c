@@ -115,24 +115,13 @@ static void describe_parallel(const frag_fit_setting *setting, frag_text *text)
 static void line_zero1(const frag_fix_base *base, const frag_fit_setting *setting,
                        frag_fix_place place, frag_text *text)
 {
-    static const char *const classes[] = {
-        [FRAG_OPTIMIZER_ADAMW] = "torch.optim.AdamW",
-        [FRAG_OPTIMIZER_ADAM] = "torch.optim.Adam",
-        [FRAG_OPTIMIZER_SGD] = "torch.optim.SGD, lr=...",
-        [FRAG_OPTIMIZER_MOMENTUM] = "torch.optim.SGD, lr=..., momentum=0.9",
-        [FRAG_OPTIMIZER_RMSPROP] = "torch.optim.RMSprop",
-        [FRAG_OPTIMIZER_ADAFACTOR] = "torch.optim.Adafactor",
-        [FRAG_OPTIMIZER_ADAMW_8BIT] = "bitsandbytes.optim.AdamW8bit",
-        [FRAG_OPTIMIZER_PAGED_ADAMW] = "bitsandbytes.optim.PagedAdamW",
-        [FRAG_OPTIMIZER_PAGED_ADAMW_8BIT] = "bitsandbytes.optim.PagedAdamW8bit",
-    };
     (void)base;
     const frag_workload *workload = &setting->workload;
     if (place == FRAG_FIX_TORCH && workload->parallel == FRAG_PARALLEL_ZERO1)
         frag_text_add(text,
                       "torch.distributed.optim.ZeroRedundancyOptimizer("
                       "[p for p in model.parameters() if p.requires_grad], %s%s)",
-                      classes[workload->optimizer],
+                      frag_fix_optimizer_class(workload),
                       workload->optimizer_loop == FRAG_LOOP_FUSED ? ", fused=True" : "");
 }
 

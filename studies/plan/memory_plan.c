@@ -23,6 +23,15 @@ typedef struct planner {
  * decide, and with fixes. */
 enum { NEEDED_PARTS = 1024, FIXED_PARTS = 64 };
 
+/* Of a card beside the context, as far as the program may reserve it. */
+static uint64_t count_usable(const frag_dryrun_card *memory, double fraction)
+{
+    uint64_t total = memory->capacity_bytes;
+    uint64_t rest = total > memory->context_bytes ? total - memory->context_bytes : 0;
+    uint64_t limit = (uint64_t)((double)total * fraction);
+    return limit < rest ? limit : rest;
+}
+
 static bool try_setting(planner *of, const frag_fit_setting *setting, frag_plan_trial *trial)
 {
     frag_memory_plan *plan = of->plan;
@@ -343,18 +352,13 @@ static bool find_bound(planner *of, const bisection *over, probe *tried)
                           of->error);
 }
 
-/* Answers take long to try, and what they need beyond the weights is a cache that grows evenly. */
-static bool is_answer(const frag_fit_setting *setting)
-{
-    return setting->workload.task == FRAG_TASK_GENERATE;
-}
-
-/* By how much what is said of a value may be wrong: a quarter of all there is; of answers half of
- * what one has more than another that was tried, and twice what that needed beyond its bound. */
+/* By how much what is said of a value may be wrong: a quarter of all there is; of answers, which
+ * take long to try and have a cache that grows evenly, half of what one has more than another that
+ * was tried, and twice what that needed beyond its bound. */
 static double doubt_of_guess(const planner *of, const probe *low, double distance, double beyond)
 {
     double usable = (double)of->plan->usable_bytes;
-    if (!is_answer(&of->plan->base.setting) || low->most_bytes == FRAG_UNLIMITED)
+    if (!frag_fit_answers(&of->plan->base.setting.workload) || low->most_bytes == FRAG_UNLIMITED)
         return usable / 4;
     double beyond_low = (double)low->most_bytes - (double)low->bound_bytes;
     double doubt = distance / 2 + 2 * (beyond > beyond_low ? beyond : beyond_low);
@@ -467,7 +471,7 @@ static bool find_ends(planner *of, const bisection *over, probe *low, probe *hig
         const probe below = *low;
         if (!try_between(of, over, low, high, &tried))
             return false;
-        if (!tried.fits && low->value > 0 && is_answer(over->from))
+        if (!tried.fits && low->value > 0 && frag_fit_answers(&over->from->workload))
             break;
         if (!tried.fits) {
             tried.value /= 2;
@@ -487,7 +491,7 @@ static bool find_largest(planner *of, const bisection *over, uint64_t *largest)
     probe low = {.value = 0};
     probe high = {.value = over->max + 1, .bound_bytes = FRAG_UNLIMITED};
     surplus more = {1, 1};
-    if (is_answer(over->from)) {
+    if (frag_fit_answers(&over->from->workload)) {
         probe most = {.value = 0};
         if (!find_ceiling(of, over, &most.value, &high.value))
             return false;
@@ -654,7 +658,7 @@ bool frag_plan_largest_batch(frag_fitter *fitter, const frag_fit_setting *settin
     const bisection over = {set_batch, setting, BATCH_MAX, count_batches(&setting->workload),
                             false};
     plan->base.card = frag_tape_card_usual;
-    plan->usable_bytes = memory->capacity_bytes - memory->context_bytes;
+    plan->usable_bytes = count_usable(memory, setting->workload.memory_fraction);
     bool ok = find_largest(&of, &over, batch);
     frag_free(plan);
     return ok;
@@ -705,15 +709,6 @@ static bool judge_fixed(planner *of)
 }
 
 /* ---- the whole */
-/* Of a card beside the context, as far as the program may reserve it. */
-static uint64_t count_usable(const frag_dryrun_card *memory, double fraction)
-{
-    uint64_t total = memory->capacity_bytes;
-    uint64_t rest = total > memory->context_bytes ? total - memory->context_bytes : 0;
-    uint64_t limit = (uint64_t)((double)total * fraction);
-    return limit < rest ? limit : rest;
-}
-
 bool frag_memory_plan_make(frag_fitter *fitter, const frag_workload *workload, const char *conf,
                            const frag_dryrun_gpu *gpu, const char *name, frag_memory_plan *plan,
                            frag_error *error)
