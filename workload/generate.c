@@ -574,9 +574,11 @@ static void run_program(program *running)
 {
     frag_tape_begin(running->tape, "load");
     frag_tape_set_kind(running->tape, FRAG_REQUEST_WEIGHT);
-    frag_tape_set_silent(running->tape, is_replica(running));
+    bool is_sharded = running->workload->parallel == FRAG_PARALLEL_FSDP;
+    frag_tape_set_silent(running->tape, is_replica(running) || is_sharded);
     frag_tape_set_hosting(running->tape,
-                          (running->workload->offload & FRAG_OFFLOAD_PARAMETERS) != 0);
+                          (running->workload->offload & FRAG_OFFLOAD_PARAMETERS) != 0 &&
+                              !is_sharded);
     frag_model_build(running->tape, running->family, &running->model);
     frag_tape_set_silent(running->tape, false);
     frag_model_prepare(running->tape, &running->model);

@@ -32,7 +32,7 @@ FIXES = [
     {"checkpoint": "blocks"}, {"optimizer": "sgd"}, {"optimizer": "momentum"}, {"optimizer": "adamw-8bit"}, {"accumulate": "2"}, {"task": "evaluate"},
     {"checkpoint": "blocks", "precision": "amp-bf16", "conf": "expandable_segments:True"}, {"precision": "amp-bf16", "lora_rank": "8", "lora_targets": "all-linear", "quantize": "nf4-double"}, {"keep_gradients": "true"},
     {"task": "rlhf", "new_tokens": "8"}, {"task": "rlhf", "new_tokens": "8", "reward_model": "true", "checkpoint": "blocks"},
-    {"parallel": "ddp"}, {"parallel": "fsdp"}, {"parallel": "fsdp", "checkpoint": "blocks"}, {"parallel": "pipeline"}, {"parallel": "dp"}, {"parallel": "tensor", "optimizer_loop": "single"},
+    {"parallel": "ddp"}, {"parallel": "fsdp"}, {"parallel": "fsdp", "checkpoint": "blocks"}, {"parallel": "fsdp", "offload": "parameters"}, {"parallel": "pipeline"}, {"parallel": "dp"}, {"parallel": "tensor", "optimizer_loop": "single"},
     {"offload": "activations"}, {"offload": "optimizer"}, {"offload": "optimizer,gradients"}, {"task": "evaluate", "offload": "parameters"}, {"task": "generate", "new_tokens": "6", "offload": "parameters"},
     {"checkpoint": "selective"}, {"checkpoint": "sqrt"}, {"prune": "0.5"}, {"leak": "cycles", "collect": "2"},
 ]

@@ -244,8 +244,9 @@ if parallel == "pipeline":
     ends = torch.distributed.new_group([0, count - 1]) if config.tie_word_embeddings and int(knobs.get("lora_rank", 0)) == 0 else None
     whole = model.get_base_model() if int(knobs.get("lora_rank", 0)) > 0 else model
     model = Stage(whole, rank, count)
-is_hosted = "parameters" in offloaded  # each layer's come when it runs
-model = (model if quantize != "none" or is_hosted else model.cuda()).train(is_training)
+is_sharded = parallel == "fsdp"  # fully_shard takes each group to the GPU
+is_hosted = "parameters" in offloaded and not is_sharded  # each layer's come when it runs
+model = (model if quantize != "none" or is_hosted or is_sharded else model.cuda()).train(is_training)
 if is_hosted:
     from accelerate import cpu_offload
 
@@ -257,10 +258,12 @@ if precision == "fp8":  # linear layers of blocks
     from torchao.float8 import convert_to_float8_training
 
     convert_to_float8_training(model, module_filter_fn=lambda module, name: ".layers." in name)
-if parallel == "fsdp":  # a group for each block, one for the rest
-    from torch.distributed.fsdp import fully_shard
+if is_sharded:  # a group for each block, one for the rest
+    from torch.distributed.fsdp import CPUOffloadPolicy, fully_shard
 
     reshard = {"reshard_after_forward": False} if knobs.get("reshard") == "false" else {}
+    if "parameters" in offloaded:  # with gradients and the optimizer's state
+        reshard["offload_policy"] = CPUOffloadPolicy()
     if precision == "mixed-bf16":
         from torch.distributed.fsdp import MixedPrecisionPolicy
 

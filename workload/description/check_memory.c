@@ -63,7 +63,7 @@ static bool check_parameters(const frag_workload *workload, frag_error *error)
     if (!is_read)
         return frag_fail(error, FRAG_E_INPUT,
                          "offload is parameters, which are not there for a backward pass; expected "
-                         "task evaluate or generate with it");
+                         "task evaluate or generate with it, or parallel fsdp");
     if (frag_workload_has_autocast(workload))
         return frag_fail(error, FRAG_E_INPUT,
                          "offload is parameters, of which autocast would keep a copy for each "
@@ -83,16 +83,28 @@ static bool check_parameters(const frag_workload *workload, frag_error *error)
     return true;
 }
 
+/* FSDP's CPUOffloadPolicy, which takes the optimizer along. */
+static bool check_sharded_parameters(const frag_workload *workload, frag_error *error)
+{
+    return workload->optimizer <= FRAG_OPTIMIZER_RMSPROP ||
+           frag_fail(error, FRAG_E_INPUT,
+                     "offload is parameters with parallel fsdp, whose optimizer runs on the host; "
+                     "it is described for adamw, adam, sgd, momentum and rmsprop");
+}
+
 static bool check_offload(const frag_workload *workload, frag_error *error)
 {
     const uint64_t offload = workload->offload;
     if (offload == FRAG_OFFLOAD_NONE)
         return true;
-    bool is_alone = workload->parallel == FRAG_PARALLEL_NONE || offload == FRAG_OFFLOAD_ACTIVATIONS;
-    if (!is_alone)
+    bool is_sharded = workload->parallel == FRAG_PARALLEL_FSDP;
+    uint64_t others = offload & ~(uint64_t)FRAG_OFFLOAD_ACTIVATIONS;
+    if (workload->parallel != FRAG_PARALLEL_NONE && others != 0 &&
+        !(is_sharded && others == FRAG_OFFLOAD_PARAMETERS))
         return frag_fail(error, FRAG_E_INPUT,
-                         "parallel is given, beside which only activations are offloaded; expected "
-                         "offload activations, or parallel none");
+                         "parallel is given, beside which only activations are offloaded, and "
+                         "parameters with fsdp, the optimizer and gradients with them; expected "
+                         "one of these, or parallel none");
     if (workload->precision == FRAG_PRECISION_FP8)
         return frag_fail(error, FRAG_E_INPUT,
                          "precision is fp8, beside which offload is not described");
@@ -104,7 +116,10 @@ static bool check_offload(const frag_workload *workload, frag_error *error)
         return false;
     if ((offload & FRAG_OFFLOAD_OPTIMIZER) != 0 && !check_optimizer(workload, error))
         return false;
-    return (offload & FRAG_OFFLOAD_PARAMETERS) == 0 || check_parameters(workload, error);
+    if ((offload & FRAG_OFFLOAD_PARAMETERS) == 0)
+        return true;
+    return is_sharded ? check_sharded_parameters(workload, error)
+                      : check_parameters(workload, error);
 }
 
 /* ---- checkpoints */

@@ -81,8 +81,8 @@ const frag_field frag_knobs[] = {
     {"offload", NULL, FRAG_FIELD_SET, WORKLOAD(offload), FRAG_OFFLOAD_NONE, 0, 1,
      "activations|optimizer|gradients|parameters",
      "what is in memory of the host until it is needed: what autograd saves, the optimizer's state "
-     "and step, gradients as soon as they are there, or weights of modules that do not run; "
-     "none: nothing"},
+     "and step, gradients as soon as they are there, or weights of modules that do not run (with "
+     "parallel fsdp: shards, gradients and the optimizer); none: nothing"},
     {"head", NULL, FRAG_FIELD_CHOICE, WORKLOAD(head), FRAG_HEAD_LM, 0, 0, FRAG_HEADS,
      "what a model over text ends in, as transformers names its tasks: lm has a score for each "
      "word, "

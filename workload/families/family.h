@@ -57,6 +57,8 @@ typedef struct frag_model {
     uint32_t parameter_count;
     frag_tensor *buffers;
     size_t buffers_capacity;
+    uint32_t *buffer_blocks; /* the block of each; UINT32_MAX: in none */
+    size_t buffer_blocks_capacity;
     uint32_t buffer_count;
     uint32_t *block_starts; /* parameters with which blocks begin, and the one behind the last */
     size_t block_starts_capacity;
@@ -451,11 +453,12 @@ frag_stack frag_stack_name(const frag_network *of, bool is_decoder);
 frag_stack_block frag_walk_stack_block(frag_walk *at, const frag_network *of, const frag_stack *in);
 
 /* ---- parameters in shards (shards.c): FSDP2's fully_shard of each block, then of the model */
-/* Cuts the parameters of a model that is built, of which this is one of so many devices. */
+/* Takes a model that was built on the host to the GPU and cuts its parameters; this is one of so
+ * many devices. */
 frag_shards *frag_shards_create(frag_tape *tape, frag_model *model, uint64_t rank,
                                 uint64_t devices);
 void frag_shards_destroy(frag_shards *shards);
-/* What the optimizer sees: the shards. Owned by shards. */
+/* What the optimizer sees on the GPU: the shards, or none. Owned by shards. */
 const frag_model *frag_shards_model(const frag_shards *shards);
 /* Around the model's forward pass; loss is what it returns. */
 void frag_shards_begin(frag_tape *tape, const frag_model *model);

@@ -90,6 +90,7 @@ void frag_model_name_first(frag_model *model, uint32_t count, uint32_t moved)
 void frag_model_free(frag_model *model)
 {
     frag_free(model->buffers);
+    frag_free(model->buffer_blocks);
     frag_free(model->block_starts);
     frag_free(model->parameters);
     frag_free(model->forms);
@@ -107,6 +108,9 @@ void frag_walk_buffer(frag_walk *at, uint64_t count, frag_dtype dtype)
     frag_model *model = at->model;
     if (model == NULL)
         return;
+    uint32_t number = model->buffer_count;
+    *FRAG_APPEND(model->buffer_blocks, number, model->buffer_blocks_capacity) =
+        model->block_start_count - 1;
     *FRAG_APPEND(model->buffers, model->buffer_count, model->buffers_capacity) =
         frag_tape_empty(at->tape, count, dtype);
 }

@@ -1,7 +1,10 @@
 /* Parameters in shards, as FSDP2 has them (torch/distributed/fsdp/_fully_shard): each block is a
- * group, the rest of the model one more. A group's parameters are gathered before its forward pass
- * and before its backward, and given back behind both, but for the rest's behind forward; its
- * gradients are added up over the devices, each of which keeps those of its shard. */
+ * group, the rest of the model one more. The model comes from the host, a group at a time. A
+ * group's parameters are gathered before its forward pass and before its backward, and given back
+ * behind both, but for the rest's behind forward; its gradients are added up over the devices, each
+ * of which keeps those of its shard. With CPUOffloadPolicy shards and their gradients are on the
+ * host: a shard is copied to the GPU when its group is gathered, and the optimizer runs on the
+ * host. */
 #include "base/bits.h"
 #include "base/memory.h"
 #include "workload/families/family.h"
@@ -28,7 +31,8 @@ struct frag_shards {
     frag_tensor gathered_before; /* kept until the next is copied */
     frag_tensor reduced;         /* gradients on their way */
     bool is_padded;
-    bool is_cast; /* to bf16, where shards are in fp32: MixedPrecisionPolicy */
+    bool is_cast;    /* to bf16, where shards are in fp32: MixedPrecisionPolicy */
+    bool is_on_host; /* CPUOffloadPolicy */
 };
 
 static bool is_in_block(const frag_shards *shards, uint32_t parameter)
@@ -81,7 +85,33 @@ static void cut(frag_tape *tape, frag_shards *shards, uint32_t i, const shard_cu
     shards->padded[i] = most * width;
     frag_tensor room = frag_tape_empty(tape, most * width, frag_tape_dtype(tape, whole));
     shards->model.parameters[i] = frag_tape_alias(tape, room, own * width);
+    if (shards->is_on_host) {
+        bool has_gradient = shards->model.workload->task == FRAG_TASK_TRAIN &&
+                            frag_tape_needs_gradient(tape, whole);
+        frag_tape_take_host(tape, most * width, frag_tape_dtype(tape, whole));
+        if (has_gradient)
+            frag_tape_take_host(tape, own * width, frag_tape_dtype(tape, whole));
+        frag_tape_empty_storage(tape, room);
+    }
     frag_tape_drop(tape, room);
+}
+
+/* What a model on the host has in a group: parameters, then buffers. */
+static void move(frag_tape *tape, const frag_shards *shards, const frag_model *model,
+                 uint32_t group)
+{
+    for (uint32_t k = 0; k < shards->parameter_count; k++) {
+        frag_tensor whole = shards->whole[shards->order[k]];
+        if (is_in(shards, group, shards->order[k]))
+            frag_tape_fill_storage(tape, whole, frag_tape_count(tape, whole));
+    }
+    for (uint32_t i = 0; i < model->buffer_count; i++) {
+        uint32_t block = model->buffer_blocks[i];
+        uint32_t rest = shards->group_count - 1;
+        if ((block < rest ? block : rest) == group)
+            frag_tape_fill_storage(tape, model->buffers[i],
+                                   frag_tape_count(tape, model->buffers[i]));
+    }
 }
 
 static void find_groups(frag_shards *shards, const frag_model *model)
@@ -111,9 +141,13 @@ frag_shards *frag_shards_create(frag_tape *tape, frag_model *model, uint64_t ran
     shards->parameter_count = model->parameter_count;
     shards->devices = devices;
     shards->is_cast = model->workload->precision == FRAG_PRECISION_MIXED_BF16;
+    shards->is_on_host = (model->workload->offload & FRAG_OFFLOAD_PARAMETERS) != 0;
+    if (shards->is_on_host)
+        shards->model.parameter_count = 0;
     find_groups(shards, model);
     frag_request_kind was = frag_tape_set_kind(tape, FRAG_REQUEST_WEIGHT);
     for (uint32_t group = 0; group < shards->group_count; group++) {
+        move(tape, shards, model, group);
         for (uint32_t i = 0; i < model->parameter_count; i++)
             if (is_in(shards, group, shards->order[i]))
                 cut(tape, shards, shards->order[i], &(shard_cut){rank, devices});
@@ -148,6 +182,26 @@ const frag_model *frag_shards_model(const frag_shards *shards)
 }
 
 /* ---- gathering */
+/* Shards of a group that come from the host, each cast where it has to be; the caller frees them.
+ * There may be none. */
+static frag_tensor *bring(frag_tape *tape, const frag_shards *shards, uint32_t group,
+                          uint32_t *count)
+{
+    frag_tensor *brought = frag_alloc((size_t)shards->parameter_count + 1, sizeof *brought);
+    *count = 0;
+    for (uint32_t k = 0; k < shards->parameter_count && shards->is_on_host; k++) {
+        uint32_t i = shards->order[k];
+        if (!is_in(shards, group, i))
+            continue;
+        frag_tensor *at = &brought[(*count)++];
+        frag_dtype dtype = frag_tape_dtype(tape, shards->model.parameters[i]);
+        *at = frag_tape_empty(tape, shards->padded[i], dtype);
+        if (shards->is_cast)
+            frag_tape_set(tape, at, frag_tape_empty(tape, shards->padded[i], FRAG_BF16));
+    }
+    return brought;
+}
+
 static void send(frag_tape *tape, frag_shards *shards, uint32_t group)
 {
     shard_group *of = &shards->groups[group];
@@ -155,9 +209,15 @@ static void send(frag_tape *tape, frag_shards *shards, uint32_t group)
         return;
     uint64_t was = frag_tape_set_stream(tape, STREAM_GATHER);
     uint64_t bytes = count_padded_bytes(tape, shards, group);
-    frag_tensor cast = shards->is_cast ? frag_tape_empty(tape, bytes, FRAG_BOOL) : 0;
+    bool is_cast_at_once = shards->is_cast && !shards->is_on_host;
+    uint32_t count = 0;
+    frag_tensor *brought = bring(tape, shards, group, &count);
+    frag_tensor cast = is_cast_at_once ? frag_tape_empty(tape, bytes, FRAG_BOOL) : 0;
     of->gathered = frag_tape_empty(tape, bytes * shards->devices, FRAG_BOOL);
     frag_tape_drop(tape, cast);
+    for (uint32_t i = 0; i < count; i++)
+        frag_tape_drop(tape, brought[i]);
+    frag_free(brought);
     frag_tape_set_stream(tape, was);
 }
 
@@ -268,7 +328,8 @@ static void reduce(frag_tape *tape, frag_shards *shards, uint32_t group)
     frag_tape_set_stream(tape, was);
     for (uint32_t i = 0; i < shards->parameter_count; i++) {
         frag_tensor own = shards->model.parameters[i];
-        if (is_trained(tape, shards, group, i) && frag_tape_gradient(tape, own) == 0)
+        bool is_kept = is_trained(tape, shards, group, i) && !shards->is_on_host;
+        if (is_kept && frag_tape_gradient(tape, own) == 0)
             frag_tape_set_gradient(tape, own,
                                    frag_tape_alias(tape, result, frag_tape_count(tape, own)));
     }
@@ -324,7 +385,7 @@ static void pad_all(frag_tape *tape, frag_shards *shards)
 {
     uint32_t rest = shards->group_count - 1;
     frag_request_kind was = frag_tape_set_kind(tape, FRAG_REQUEST_WEIGHT);
-    for (uint32_t i = 0; i <= rest && !shards->is_padded; i++)
+    for (uint32_t i = 0; i <= rest && !shards->is_padded && !shards->is_on_host; i++)
         pad(tape, shards, i == 0 ? rest : i - 1);
     frag_tape_set_kind(tape, was);
     shards->is_padded = true;
