@@ -70,6 +70,36 @@ void frag_fix_line_host_optimizer(const frag_fix_base *base, const frag_fit_sett
                       has_gradients ? ", offload_gradients=True" : "");
 }
 
+/* ---- shards, with gradients and the optimizer's state */
+/* In place of DDP, whose devices have all of each. */
+static frag_fix_base in_shards(const frag_fix_base *base)
+{
+    frag_fix_base sharded = *base;
+    uint64_t *parallel = &sharded.setting.workload.parallel;
+    if (*parallel == FRAG_PARALLEL_DDP || *parallel == FRAG_PARALLEL_ZERO1)
+        *parallel = FRAG_PARALLEL_FSDP;
+    return sharded;
+}
+
+uint32_t frag_fix_count_host_shards(const frag_fix_base *base)
+{
+    const frag_fix_base sharded = in_shards(base);
+    return sharded.setting.workload.parallel == FRAG_PARALLEL_FSDP &&
+           takes(&sharded, FRAG_OFFLOAD_PARAMETERS);
+}
+
+/* In the place of what other fixes have made of the optimizer so far. */
+void frag_fix_apply_host_shards(const frag_fix_base *base, uint32_t level,
+                                frag_fit_setting *setting)
+{
+    (void)level;
+    frag_workload *workload = &setting->workload;
+    workload->offload |= FRAG_OFFLOAD_PARAMETERS;
+    workload->parallel = FRAG_PARALLEL_FSDP;
+    if (workload->optimizer > FRAG_OPTIMIZER_RMSPROP)
+        workload->optimizer = base->setting.workload.optimizer;
+}
+
 /* ---- weights, where nothing is trained */
 /* Every one of them is a request in each layer of each pass, behind which the cache is emptied: so
  * many passes through layers take a second or two. */
@@ -81,14 +111,20 @@ static bool takes_long(const frag_workload *workload)
            workload->new_tokens * workload->network.layers * workload->steps > PASSES_MAX;
 }
 
+static bool takes_weights(const frag_fix_base *base)
+{
+    return base->setting.workload.parallel == FRAG_PARALLEL_NONE &&
+           takes(base, FRAG_OFFLOAD_PARAMETERS);
+}
+
 uint32_t frag_fix_count_host_weights(const frag_fix_base *base)
 {
-    return takes(base, FRAG_OFFLOAD_PARAMETERS) && !takes_long(&base->setting.workload);
+    return takes_weights(base) && !takes_long(&base->setting.workload);
 }
 
 bool frag_fix_is_host_left_out(const frag_fix_base *base)
 {
-    return takes(base, FRAG_OFFLOAD_PARAMETERS) && takes_long(&base->setting.workload);
+    return takes_weights(base) && takes_long(&base->setting.workload);
 }
 
 /* In the place of weights of 4 bits. */

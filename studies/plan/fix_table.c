@@ -711,6 +711,15 @@ const frag_fix frag_fixes[] = {
      FRAG_FIX_TIME, frag_fix_count_host_optimizer, .moves = FRAG_FIX_MOVES_GRADIENTS,
      .apply = frag_fix_apply_host_optimizer, .describe = frag_fix_describe_host_optimizer,
      .write_line = frag_fix_line_host_optimizer},
+    {"offload-shards",
+     "With several devices: each has its shards of weights, gradients and the optimizer's state on "
+     "the host (FSDP); a block's weights come to the GPU when they are gathered.",
+     "Weights cross the bus twice and gradients once, and the processor makes the step.",
+     FRAG_FIX_TIME, frag_fix_count_host_shards, .moves = FRAG_FIX_MOVES_SHARDS,
+     .apply = frag_fix_apply_host_shards, .made = "shards on the host",
+     .lines = {[FRAG_FIX_TORCH] = "for block in blocks:\n"
+                                  "    fully_shard(block, offload_policy=CPUOffloadPolicy())\n"
+                                  "fully_shard(model, offload_policy=CPUOffloadPolicy())"}},
     {"lora", "The weights are frozen; small matrices beside some of them are trained.",
      "Another training, which changes less of the model.", FRAG_FIX_TRAINING, count_lora,
      .apply = apply_lora, .describe = describe_lora, .write_line = line_lora},

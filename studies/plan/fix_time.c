@@ -29,6 +29,16 @@ double frag_fix_recomputing_ratio(const frag_workload *workload)
     return blocks / (passes * (blocks + width * (double)of->vocabulary));
 }
 
+/* A device's shards come for each pass, and gradients of what is trained go. Of shards the weights
+ * are a little more, with what is gathered. */
+static uint64_t count_moved_shards(const frag_workload *workload, uint64_t weights)
+{
+    bool is_sharded = workload->parallel == FRAG_PARALLEL_FSDP;
+    uint64_t shards = is_sharded ? weights : weights / workload->devices;
+    bool is_training = workload->task == FRAG_TASK_TRAIN;
+    return (1 + (uint64_t)is_training + (is_training && workload->lora_rank == 0)) * shards;
+}
+
 uint64_t frag_fix_moved_bytes(frag_fix_transfer what, const frag_workload *workload,
                               const frag_fit_parts *parts)
 {
@@ -38,6 +48,8 @@ uint64_t frag_fix_moved_bytes(frag_fix_transfer what, const frag_workload *workl
         return 2 * bytes[FRAG_REQUEST_ACTIVATION];
     case FRAG_FIX_MOVES_GRADIENTS: /* of adapters, which are small, it is not told */
         return workload->lora_rank == 0 ? 2 * bytes[FRAG_REQUEST_WEIGHT] : 0;
+    case FRAG_FIX_MOVES_SHARDS:
+        return count_moved_shards(workload, bytes[FRAG_REQUEST_WEIGHT]);
     case FRAG_FIX_MOVES_WEIGHTS:
         return bytes[FRAG_REQUEST_WEIGHT];
     case FRAG_FIX_MOVES_NOTHING:

@@ -9,6 +9,7 @@ typedef enum frag_fix_transfer {
     FRAG_FIX_MOVES_NOTHING,
     FRAG_FIX_MOVES_ACTIVATIONS, /* to the host and back */
     FRAG_FIX_MOVES_GRADIENTS,   /* to the host; stepped weights come back */
+    FRAG_FIX_MOVES_SHARDS,      /* the same, and weights once more for each pass */
     FRAG_FIX_MOVES_WEIGHTS,     /* to the GPU */
 } frag_fix_transfer;
 

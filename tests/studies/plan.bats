@@ -388,6 +388,13 @@ END
     run ./fraglab plan "$out/llama.json" --precision bf16 --tokens 256 --gpu 6GiB --format jsonl
     [ "$(field '(p["cheapest"]["fits"], p["cheapest"]["is_sure"])' <<<"$output")" = '(True, True)' ]
     ./fraglab plan "$out/llama.json" --precision bf16 --tokens 256 --gpu 6GiB --offload optimizer,gradients | grep -q '^fits; needs '
+    # Of two devices each has its shards on the host; before they are cut no device has the whole model.
+    run ./fraglab plan "$out/llama.json" --precision bf16 --tokens 256 --gpu 2560MiB --parallel ddp --format jsonl
+    [ "$(field '[f["fix"] for f in p["cheapest"]["fixes"]]' <<<"$output")" = "['offload-shards']" ]
+    [ "$(field 'p["cheapest"]["is_sure"]' <<<"$output")" = True ]
+    [ "$(field '[f["transfer_estimate_bytes"] * 2 == 3 * p["at_peak"]["weights_bytes"] for f in p["fixes"] if f["fix"] == "offload-shards"]' <<<"$output")" = '[True]' ]
+    [[ "$output" == *'fully_shard(block, offload_policy=CPUOffloadPolicy())'* ]]
+    ./fraglab plan "$out/llama.json" --precision bf16 --tokens 256 --gpu 1GiB --parallel fsdp --devices 8 --task evaluate | grep -q '^fits; device 0 decides'
     # Answers: of weights that a card does not hold those of one layer are there at a time.
     run ./fraglab plan "$out/llama.json" --precision fp32 --task generate --tokens 256 --gpu 512MiB --format jsonl
     [ "$(field '[f["fix"] for f in p["cheapest"]["fixes"]]' <<<"$output")" = "['offload-weights']" ]
