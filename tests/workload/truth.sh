@@ -48,9 +48,9 @@ try() { # name, config, card, knobs
     esac
     case " $* " in *' parallel=dp '*) launcher= ;; esac # one process has all devices
     start() { # WORDS...: Python, or a Python for each rank
-        if [ "$ranks" = 0 ]; then "$fraglab" dryrun --gpu "$card" -f -o "$out/truth.pickle" -- "$python" "$@"
-        elif [ -z "$launcher" ]; then "$fraglab" dryrun --gpu "$card" --gpus "$ranks" -f -o "$out/truth.pickle" -- "$python" "$@"
-        else "$fraglab" dryrun --gpu "$card" --gpus "$ranks" -f -o "$out/truth.pickle" -- $launcher "$ranks" "$@"; fi
+        if [ "$ranks" = 0 ]; then "$fraglab" dryrun --follow 4MiB --gpu "$card" -f -o "$out/truth.pickle" -- "$python" "$@"
+        elif [ -z "$launcher" ]; then "$fraglab" dryrun --follow 4MiB --gpu "$card" --gpus "$ranks" -f -o "$out/truth.pickle" -- "$python" "$@"
+        else "$fraglab" dryrun --follow 4MiB --gpu "$card" --gpus "$ranks" -f -o "$out/truth.pickle" -- $launcher "$ranks" "$@"; fi
     }
     start "$here/program.py" "$model" "$@" >"$out/log" 2>&1 </dev/null ||
         { tail -n 5 "$out/log"; echo "$name: the dry run failed"; return 1; }
