@@ -79,6 +79,8 @@
          .help = "weights of 4 or 8 bits in the layers of blocks, as bitsandbytes has them"},      \
         {"prune", "SHARE",                                                                         \
          .help = "of the weights of blocks, left out by masks (torch.nn.utils.prune)"},            \
+        {"attention", "HOW", .choices = "sdpa|eager|flash|efficient|math",                         \
+         .help = "as PyTorch chooses its kernel, with scores as a tensor, or one kernel"},         \
         {"experts-implementation", "NAME", .choices = "grouped_mm|eager",                          \
          .help = "all experts in one product, or those that are hit one after the other"},         \
         {"expert-shares", "SHARES",                                                                \

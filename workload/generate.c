@@ -15,7 +15,7 @@
 #include "workload/rlhf.h"
 #include "workload/serve.h"
 
-enum { CAPABILITY_FP8 = 89 };
+enum { CAPABILITY_FLASH = 80, CAPABILITY_FP8 = 89 };
 
 static const frag_family *const families[FRAG_FAMILY_COUNT] = {
     [FRAG_FAMILY_GPT2] = &frag_family_gpt2,
@@ -570,21 +570,35 @@ static void wrap_model(program *running)
     running->cleaner = frag_optimizer_create(cleaned);
 }
 
+static frag_attention_kernel find_kernel(const frag_workload *workload)
+{
+    switch (workload->attention) {
+    case FRAG_ATTENTION_FLASH:
+        return FRAG_KERNEL_FLASH;
+    case FRAG_ATTENTION_EFFICIENT:
+        return FRAG_KERNEL_EFFICIENT;
+    case FRAG_ATTENTION_MATH:
+        return FRAG_KERNEL_MATH;
+    default:
+        return FRAG_KERNEL_CHOSEN;
+    }
+}
+
 static void run_program(program *running)
 {
     frag_tape_begin(running->tape, "load");
     frag_tape_set_kind(running->tape, FRAG_REQUEST_WEIGHT);
     bool is_sharded = running->workload->parallel == FRAG_PARALLEL_FSDP;
     frag_tape_set_silent(running->tape, is_replica(running) || is_sharded);
-    frag_tape_set_hosting(running->tape,
-                          (running->workload->offload & FRAG_OFFLOAD_PARAMETERS) != 0 &&
-                              !is_sharded);
+    frag_tape_set_hosting(
+        running->tape, (running->workload->offload & FRAG_OFFLOAD_PARAMETERS) != 0 && !is_sharded);
     frag_model_build(running->tape, running->family, &running->model);
     frag_tape_set_silent(running->tape, false);
     frag_model_prepare(running->tape, &running->model);
     frag_tape_set_kind(running->tape, FRAG_REQUEST_TEMPORARY);
     frag_tape_end(running->tape, "load");
     wrap_model(running);
+    frag_tape_set_kernel(running->tape, find_kernel(running->workload));
     frag_tape_set_selective(running->tape,
                             running->workload->checkpoint == FRAG_CHECKPOINT_SELECTIVE);
     if (running->workload->checkpoint == FRAG_CHECKPOINT_SQRT)
@@ -681,8 +695,21 @@ static void run_ranks(const generating *of)
         run_rank(of, (uint32_t)i);
 }
 
+/* As the families read it. */
+static frag_workload settle(const frag_workload *workload)
+{
+    frag_workload settled = *workload;
+    settled.network.is_eager |= workload->attention == FRAG_ATTENTION_EAGER;
+    return settled;
+}
+
 static bool check_card(const frag_workload *workload, const frag_tape_card *card, frag_error *error)
 {
+    if (workload->attention == FRAG_ATTENTION_FLASH && card->capability < CAPABILITY_FLASH)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "attention is flash, and the card's compute capability is %u.%u; expected "
+                         "8.0 or above, such as --gpu rtx3060",
+                         card->capability / 10, card->capability % 10);
     if (workload->precision != FRAG_PRECISION_FP8 || card->capability >= CAPABILITY_FP8)
         return true;
     return frag_fail(error, FRAG_E_INPUT,
@@ -696,7 +723,8 @@ bool frag_workload_generate(const frag_workload *workload, const frag_tape_card 
 {
     if (!check_card(workload, card, error))
         return false;
-    const generating of = {.workload = workload,
+    const frag_workload settled = settle(workload);
+    const generating of = {.workload = &settled,
                            .card = card,
                            .builder = frag_builder_create(recording),
                            .limit_bytes = FRAG_UNLIMITED};
@@ -713,7 +741,8 @@ bool frag_workload_generate_marked(const frag_workload *workload, const frag_tap
         frag_free(room.events);
         return false;
     }
-    const generating of = {.workload = workload,
+    const frag_workload settled = settle(workload);
+    const generating of = {.workload = &settled,
                            .card = card,
                            .builder = frag_builder_create(recording),
                            .kinds = kinds,

@@ -769,3 +769,27 @@ targets+=", q_lin, k_lin, v_lin, out_lin, lin1, lin2, query_key_value, dense_h_t
     run ./fraglab run "$out/limited.txt" --policy pytorch --capacity 16GiB --format jsonl
     [[ "$output" == *"16.00 GiB of which 12.02 GiB is free. 4.00 GiB allowed"* ]]
 }
+
+@test "attention is of one kernel or has scores where that is described, and is refused elsewhere with the reason" {
+    refuse() { # knobs of the run, sentence, family
+        printf 'model: {family: %s}\nrun: {%s}\n' "${3:-gpt2}" "$1" >"$out/bad.yaml"
+        run ./fraglab trace generate "$out/bad.yaml" --gpu "${4:-a100-80gb}" -f -o "$out/never.fgt"
+        echo "$output"
+        [ "$status" -eq 3 ] && [ ! -e "$out/never.fgt" ]
+        [[ "$output" == *"$2"* ]]
+    }
+    refuse 'attention: xformers' 'attention'
+    refuse 'attention: eager' 'attention is eager, which is not described for bart; expected sdpa' bart
+    refuse 'attention: math' 'attention is flash, efficient or math, which is not described for gemma2; expected sdpa' gemma2
+    refuse 'attention: flash' 'attention is flash, which takes 16 bits alone; expected precision bf16'
+    refuse 'attention: flash, precision: fp16' "attention is flash, and the card's compute capability is 7.5; expected 8.0 or above" gpt2 t4
+    refuse 'attention: efficient, precision: bf16' 'several heads share their keys, which that kernel does not take' smollm3
+    refuse 'attention: math' 'attention is flash, efficient or math, which is not described with a window' mistral
+    refuse 'attention: eager, offload: activations' 'beside which offload of activations is not described'
+    refuse 'attention: eager, parallel: pipeline' 'not described for servers, pipelines, parallel tensors and dp'
+    refuse 'attention: eager, task: serve' 'not described for servers, pipelines, parallel tensors and dp' llama
+    # Flash alone is what PyTorch chooses by itself.
+    ./fraglab trace generate $here/models/gpt2-tiny.json --precision bf16 --to text -f -o "$out/a.txt"
+    ./fraglab trace generate $here/models/gpt2-tiny.json --precision bf16 --attention flash --to text -f -o "$out/b.txt"
+    cmp "$out/a.txt" "$out/b.txt"
+}

@@ -34,7 +34,7 @@ FIXES = [
     {"task": "rlhf", "new_tokens": "8"}, {"task": "rlhf", "new_tokens": "8", "reward_model": "true", "checkpoint": "blocks"},
     {"parallel": "ddp"}, {"parallel": "fsdp"}, {"parallel": "fsdp", "checkpoint": "blocks"}, {"parallel": "fsdp", "offload": "parameters"}, {"parallel": "pipeline"}, {"parallel": "dp"}, {"parallel": "tensor", "optimizer_loop": "single"},
     {"offload": "activations"}, {"offload": "optimizer"}, {"offload": "optimizer,gradients"}, {"task": "evaluate", "offload": "parameters"}, {"task": "generate", "new_tokens": "6", "offload": "parameters"},
-    {"checkpoint": "selective"}, {"checkpoint": "sqrt"}, {"prune": "0.5"}, {"leak": "cycles", "collect": "2"},
+    {"attention": "eager"}, {"attention": "eager", "precision": "bf16"}, {"checkpoint": "selective"}, {"checkpoint": "sqrt"}, {"prune": "0.5"}, {"leak": "cycles", "collect": "2"},
 ]
 CARDS = ["rtx3060", "rtx3070", "rtx4090", "t4", "rtx4060ti-16gb", "v100-16gb", "l4", "a100-40gb"]
 DEVICES = 2  # with parallel
@@ -68,7 +68,7 @@ def run(model, knobs, gpu):
     report = f"{scratch}/report.jsonl"
     if os.path.exists(report):
         os.remove(report)
-    done = subprocess.run([fraglab, "dryrun", "--gpu", gpu, *devices, *conf, "-f", "-o", f"{scratch}/run.pickle", "--report", report, "--", *starter,
+    done = subprocess.run([fraglab, "dryrun", "--follow", "4MiB", "--gpu", gpu, *devices, *conf, "-f", "-o", f"{scratch}/run.pickle", "--report", report, "--", *starter,
                            f"{here}/program.py", model, *words], capture_output=True, text=True, stdin=subprocess.DEVNULL)
     if not os.path.exists(report) or not os.path.getsize(report):
         raise SystemExit(f"the dry run of {model} {words} left no report: {done.stderr[-500:]}")

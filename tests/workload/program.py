@@ -57,7 +57,15 @@ if parallel not in ("none", "dp"):
     torch.distributed.init_process_group("nccl")
 quantize = knobs.get("quantize", "none")
 loaded = weights if quantize == "none" else autocast or weights
-experts = {key: knobs[key] for key in ("experts_implementation",) if key in knobs}
+choices = {key: knobs[key] for key in ("experts_implementation",) if key in knobs}
+attention = knobs.get("attention", "sdpa")
+if attention == "eager":
+    choices["attn_implementation"] = "eager"
+elif attention != "sdpa":  # one kernel alone
+    torch.backends.cuda.enable_flash_sdp(attention == "flash")
+    torch.backends.cuda.enable_mem_efficient_sdp(attention == "efficient")
+    torch.backends.cuda.enable_math_sdp(attention == "math")
+    torch.backends.cuda.enable_cudnn_sdp(False)
 if is_diffused:
     from diffusers import FluxTransformer2DModel, UNet2DConditionModel
 
@@ -68,7 +76,7 @@ elif is_plain:
     model = networks.build(config).to(weights)
 else:
     with init.no_init_weights():
-        model = kind.from_config(config, dtype=loaded, **experts)
+        model = kind.from_config(config, dtype=loaded, **choices)
     model.tie_weights()
 checkpointed = knobs.get("checkpoint", "none")
 

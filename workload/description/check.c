@@ -398,8 +398,9 @@ static bool check_size(const frag_workload *workload, frag_error *error)
                          workload->batch * longest, BATCH_TOKENS_MAX);
     const frag_network *of = &workload->network;
     uint64_t scores = workload->batch * of->heads * longest * longest;
-    bool has_scores = of->is_eager || of->heads != of->key_heads || of->position_buckets > 0 ||
-                      of->bias_buckets > 0;
+    bool has_scores = of->is_eager || workload->attention == FRAG_ATTENTION_EAGER ||
+                      workload->attention == FRAG_ATTENTION_MATH || of->heads != of->key_heads ||
+                      of->position_buckets > 0 || of->bias_buckets > 0;
     if (has_scores && scores > SCORES_MAX)
         return frag_fail(error, FRAG_E_INPUT,
                          "attention has %" PRIu64 " scores; expected at most 2^50", scores);
@@ -837,7 +838,8 @@ bool frag_workload_check(const frag_workload *workload, frag_error *error)
     if (!check_float8(workload, error) || !check_experts(workload, error) ||
         !check_rlhf(workload, error) || !check_dependent(workload, error) ||
         !check_chunks(workload, error) || !check_head(workload, error) ||
-        !check_names(workload, error) || !frag_workload_check_memory(workload, error))
+        !check_names(workload, error) || !frag_workload_check_memory(workload, error) ||
+        !frag_workload_check_attention(workload, error))
         return false;
     const frag_network *of = &workload->network;
     const frag_lengths *tokens = &workload->tokens;

@@ -440,6 +440,15 @@ typedef enum frag_schedule {
     FRAG_SCHEDULE_GPIPE, /* all forward, then all backward */
 } frag_schedule;
 
+/* How queries meet keys. */
+typedef enum frag_attention_choice {
+    FRAG_ATTENTION_SDPA,      /* scaled_dot_product_attention, whose kernel PyTorch chooses */
+    FRAG_ATTENTION_EAGER,     /* transformers' attn_implementation="eager": scores are a tensor */
+    FRAG_ATTENTION_FLASH,     /* sdpa_kernel(SDPBackend.FLASH_ATTENTION) */
+    FRAG_ATTENTION_EFFICIENT, /* sdpa_kernel(SDPBackend.EFFICIENT_ATTENTION) */
+    FRAG_ATTENTION_MATH,      /* sdpa_kernel(SDPBackend.MATH): separate operators */
+} frag_attention_choice;
+
 /* How experts are computed, named as in transformers. */
 typedef enum frag_experts_implementation {
     FRAG_EXPERTS_GROUPED, /* all in one product; the default there */
@@ -508,8 +517,9 @@ typedef struct frag_workload {
     uint64_t lora_rank;        /* 0: all weights are trained */
     uint64_t lora_targets;     /* frag_lora_target; 0: those of the family */
     double lora_dropout;
-    bool has_dora;     /* adapters have magnitudes */
-    uint64_t quantize; /* frag_quantize */
+    bool has_dora;      /* adapters have magnitudes */
+    uint64_t quantize;  /* frag_quantize */
+    uint64_t attention; /* frag_attention_choice */
     uint64_t experts_implementation;
     frag_lengths expert_shares; /* of the tokens, for expert after expert; or drawn by the seed */
     bool keeps_gradients;       /* zero_grad(set_to_none=False) */

@@ -125,6 +125,10 @@ const frag_field frag_knobs[] = {
     {"prune", NULL, FRAG_FIELD_RATIO, WORKLOAD(prune), 0, 0, 0.99, NULL,
      "share of the weights in linear layers of blocks that a mask leaves out, as "
      "torch.nn.utils.prune has it; how large the share is changes no request"},
+    {"attention", NULL, FRAG_FIELD_CHOICE, WORKLOAD(attention), FRAG_ATTENTION_SDPA, 0, 0,
+     "sdpa|eager|flash|efficient|math",
+     "scaled_dot_product_attention, with the kernel that PyTorch chooses or one of three; or "
+     "eager, whose scores are a tensor"},
     {"experts_implementation", NULL, FRAG_FIELD_CHOICE, WORKLOAD(experts_implementation),
      FRAG_EXPERTS_GROUPED, 0, 0, "grouped_mm|eager",
      "all experts in one product, or those that are hit one after the other"},

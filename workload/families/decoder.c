@@ -26,6 +26,19 @@ frag_tensor frag_decoder_see_window(frag_tape *tape, const frag_network *of,
     return shape.keys >= of->window ? frag_aten_seen(tape, &shape, true) : 0;
 }
 
+frag_tensor frag_decoder_see_before(frag_tape *tape, const frag_model *model,
+                                    const frag_batch *batch, frag_dtype dtype)
+{
+    const frag_network *of = &model->workload->network;
+    if (!of->is_eager)
+        return 0;
+    bool has_window = of->window > 0;
+    const frag_attention_shape shape = {.batch = batch->count,
+                                        .queries = batch->tokens,
+                                        .keys = frag_network_keys(of, has_window, batch)};
+    return frag_aten_causal_mask(tape, &shape, has_window, dtype);
+}
+
 /* Keys and values are repeated before, for each query head; of one token heads are packed as
  * queries (pack_gqa). */
 frag_tensor frag_decoder_attend(frag_tape *tape, const frag_tensor qkv[3],

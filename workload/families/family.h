@@ -229,6 +229,9 @@ frag_tensor frag_walk_split_heads(frag_tape *tape, frag_tensor x, bool is_copied
 /* out(attention(queries, keys, values)), which are used up; out: NULL: none. */
 frag_tensor frag_walk_attend(frag_tape *tape, frag_tensor qkv[3], const frag_attention_shape *shape,
                              const frag_linear *out);
+/* The same of what attention made. */
+frag_tensor frag_walk_put_out(frag_tape *tape, frag_tensor made, frag_tensor qkv[3],
+                              const frag_linear *out);
 
 /* The type that products with weights of 4 bits are made in. */
 frag_dtype frag_model_product_type(const frag_workload *workload);
@@ -274,6 +277,10 @@ uint64_t frag_network_keys(const frag_network *of, bool has_window, const frag_b
 /* The mask of layers with a window; 0: sequences are shorter, and need none. */
 frag_tensor frag_decoder_see_window(frag_tape *tape, const frag_network *of,
                                     const frag_batch *batch);
+/* The mask of eager attention, by which a token sees what is before it, in a window if there is
+ * one; 0: attention is another. */
+frag_tensor frag_decoder_see_before(frag_tape *tape, const frag_model *model,
+                                    const frag_batch *batch, frag_dtype dtype);
 /* sdpa_attention_forward; seen: its mask, 0: none. */
 frag_tensor frag_decoder_attend(frag_tape *tape, const frag_tensor qkv[3],
                                 frag_attention_shape shape, frag_tensor seen);
@@ -423,12 +430,16 @@ frag_distances frag_distances_make(frag_tape *tape, const frag_batch *batch, fra
 frag_tensor frag_distances_attend(frag_tape *tape, const frag_encoder_call *call, frag_tensor x);
 
 /* Queries, keys and values, heads before tokens, owned by the caller. */
-void frag_encoder_project(frag_tape *tape, const frag_encoder_layer *at, frag_tensor x,
-                          const frag_batch *batch, frag_tensor qkv[3]);
+void frag_encoder_project(frag_tape *tape, const frag_model *model, const frag_encoder_layer *at,
+                          frag_tensor x, const frag_batch *batch, frag_tensor qkv[3]);
+/* Attention of these; weights: what eager attention hands out besides, owned by the caller. */
+frag_tensor frag_encoder_mix(frag_tape *tape, const frag_model *model, const frag_tensor qkv[3],
+                             const frag_batch *batch, frag_tensor *weights);
 /* out: NULL: what attention makes is not multiplied. */
 frag_tensor frag_encoder_attend(frag_tape *tape, const frag_model *model,
                                 const frag_encoder_layer *at, frag_tensor x,
-                                const frag_batch *batch, const frag_linear *out);
+                                const frag_batch *batch, const frag_linear *out,
+                                frag_tensor *weights);
 
 /* ---- an encoder and a decoder (stacks.c), as BART and Whisper have them */
 typedef struct frag_attention_layer {

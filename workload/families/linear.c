@@ -627,13 +627,18 @@ frag_tensor frag_walk_split_heads(frag_tape *tape, frag_tensor x, bool is_copied
     return x;
 }
 
-frag_tensor frag_walk_attend(frag_tape *tape, frag_tensor qkv[3], const frag_attention_shape *shape,
-                             const frag_linear *out)
+frag_tensor frag_walk_put_out(frag_tape *tape, frag_tensor made, frag_tensor qkv[3],
+                              const frag_linear *out)
 {
-    frag_tensor made = frag_aten_attention(tape, qkv, shape);
     frag_tape_set(tape, &made, frag_aten_view(tape, made));
     if (out != NULL)
         frag_tape_set(tape, &made, frag_walk_apply(tape, made, out));
     frag_tape_drop_all(tape, qkv, 3);
     return made;
+}
+
+frag_tensor frag_walk_attend(frag_tape *tape, frag_tensor qkv[3], const frag_attention_shape *shape,
+                             const frag_linear *out)
+{
+    return frag_walk_put_out(tape, frag_aten_attention(tape, qkv, shape), qkv, out);
 }

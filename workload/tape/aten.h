@@ -297,12 +297,21 @@ typedef struct frag_matmul {
 frag_tensor frag_aten_matmul(frag_tape *tape, frag_tensor self, frag_tensor other,
                              const frag_matmul *how);
 
+/* In which type scores become shares. */
+typedef enum frag_eager_softmax {
+    FRAG_EAGER_WIDE,     /* fp32, and back to the type of queries */
+    FRAG_EAGER_OWN,      /* that of the scores; fp32 under autocast */
+    FRAG_EAGER_OWN_BACK, /* the same, then the type of values */
+} frag_eager_softmax;
+
 typedef struct frag_eager_attention {
     frag_attention_shape shape;
-    frag_tensor mask;  /* added to the scores */
+    frag_tensor mask;  /* added to the scores; 0: none */
     bool has_cap;      /* cap * tanh(scores / cap) */
     bool is_cached;    /* keys and values come out of a cache, heads before tokens */
     frag_tensor sinks; /* a score for each head beside those of tokens; 0: none */
+    frag_eager_softmax softmax;
+    bool is_part; /* queries are a part of a tensor that has keys and values too */
 } frag_eager_attention;
 
 /* transformers' eager_attention_forward; what is handed out besides, weights, is owned too. */

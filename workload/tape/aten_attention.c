@@ -527,12 +527,14 @@ static frag_dtype type_of_inputs(const frag_tape *tape, frag_dtype dtype)
 
 bool frag_aten_is_flash(const frag_tape *tape, frag_dtype dtype)
 {
-    return type_of_inputs(tape, dtype) != FRAG_F32 && frag_tape_get_card(tape)->capability >= 80;
+    return frag_tape_kernel(tape) <= FRAG_KERNEL_FLASH && type_of_inputs(tape, dtype) != FRAG_F32 &&
+           frag_tape_get_card(tape)->capability >= 80;
 }
 
 bool frag_aten_is_unknown(const frag_tape *tape, frag_dtype dtype)
 {
-    return type_of_inputs(tape, dtype) == FRAG_BF16 && frag_tape_get_card(tape)->capability < 80;
+    return frag_tape_kernel(tape) == FRAG_KERNEL_MATH ||
+           (type_of_inputs(tape, dtype) == FRAG_BF16 && frag_tape_get_card(tape)->capability < 80);
 }
 
 bool frag_aten_is_turned(const frag_tape *tape, frag_tensor x, uint32_t input, uint64_t batch)

@@ -101,7 +101,13 @@ static frag_tensor share_with_sinks(frag_tape *tape, frag_tensor scores,
     return made;
 }
 
-/* value: the type of what is read by the scores, where there are sinks. */
+static frag_tensor share(frag_tape *tape, frag_tensor scores, frag_eager_softmax how)
+{
+    bool is_wide = how == FRAG_EAGER_WIDE || frag_tape_autocast(tape) != FRAG_F32;
+    return is_wide ? frag_aten_softmax(tape, scores, false) : frag_aten_softmax_typed(tape, scores);
+}
+
+/* value: the type of what is read by the scores. */
 static frag_tensor score(frag_tape *tape, frag_tensor query, frag_tensor key, frag_dtype value,
                          const frag_eager_attention *how, frag_tensor combined[2])
 {
@@ -110,7 +116,8 @@ static frag_tensor score(frag_tape *tape, frag_tensor query, frag_tensor key, fr
     bool is_grouped = shape->heads != shape->key_heads;
     const frag_matmul product = {
         .count = shape->batch * shape->heads * shape->queries * shape->keys,
-        .is_self_copied = is_apart && shape->queries > 1 && !shape->is_heads_first,
+        .is_self_copied =
+            is_apart && (shape->queries > 1 || how->is_part) && !shape->is_heads_first,
         .is_other_copied =
             is_apart && shape->keys > 1 && !is_grouped && !how->is_cached && !shape->is_heads_first,
         .is_other_expanded = is_apart && is_grouped && shape->key_heads == 1,
@@ -123,17 +130,21 @@ static frag_tensor score(frag_tape *tape, frag_tensor query, frag_tensor key, fr
         frag_tape_set(tape, &made, frag_aten_tanh(tape, made));
         frag_tape_set(tape, &made, frag_aten_mul_scalar(tape, made));
     }
-    frag_tape_set(tape, &made, frag_aten_add(tape, made, how->mask));
+    if (how->mask != 0)
+        frag_tape_set(tape, &made, frag_aten_add(tape, made, how->mask));
     if (how->sinks != 0) {
         frag_tensor shares = share_with_sinks(tape, made, how, combined);
         frag_tape_set(tape, &made, frag_tape_to(tape, shares, value));
         frag_tape_drop(tape, shares);
         return made;
     }
-    frag_tensor wide = frag_aten_softmax(tape, made, false);
-    frag_tensor typed = frag_tape_to(tape, wide, frag_tape_dtype(tape, query));
-    frag_tape_drop(tape, wide);
-    frag_tape_set(tape, &made, typed);
+    frag_tensor shares = share(tape, made, how->softmax);
+    if (how->softmax == FRAG_EAGER_WIDE) /* of one statement, to the end of which scores stay */
+        frag_tape_set(tape, &shares, frag_tape_to(tape, shares, frag_tape_dtype(tape, query)));
+    frag_tape_set(tape, &made, shares);
+    if (how->softmax == FRAG_EAGER_OWN_BACK)
+        frag_tape_set(tape, &made, frag_tape_to(tape, made, value));
+    frag_tape_set(tape, &made, frag_aten_dropout(tape, made, shape->has_dropout));
     return made;
 }
 

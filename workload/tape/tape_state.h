@@ -65,6 +65,7 @@ struct frag_tape {
     bool is_selective;
     bool is_offloading;
     bool is_hosting;
+    frag_attention_kernel kernel;
     uint64_t host_bytes; /* of saved tensors that are there */
     uint64_t host_bytes_max;
     uint64_t workspace_bytes; /* of libraries, for good */

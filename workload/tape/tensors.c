@@ -329,6 +329,16 @@ void frag_tape_send_back(frag_tape *tape, const frag_tensor *parameters, uint32_
     }
 }
 
+void frag_tape_set_kernel(frag_tape *tape, frag_attention_kernel kernel)
+{
+    tape->kernel = kernel;
+}
+
+frag_attention_kernel frag_tape_kernel(const frag_tape *tape)
+{
+    return tape->kernel;
+}
+
 void frag_tape_set_silent(frag_tape *tape, bool is_silent)
 {
     tape->is_silent = is_silent;

@@ -42,9 +42,12 @@ typedef struct block_call {
     frag_rope angles;
     frag_batch batch;
     frag_cache *past; /* NULL: none */
+    frag_tensor mask; /* of eager attention; 0: none */
 } block_call;
 
-static frag_tensor attend(frag_tape *tape, const block_call *call, frag_tensor x)
+/* What is handed out in *weights lasts to the end of the block. */
+static frag_tensor attend(frag_tape *tape, const block_call *call, frag_tensor x,
+                          frag_tensor *weights)
 {
     const frag_network *of = &call->model->workload->network;
     frag_tensor mixed = frag_walk_apply(tape, x, &call->at.mix);
@@ -58,7 +61,11 @@ static frag_tensor attend(frag_tape *tape, const block_call *call, frag_tensor x
     shape.is_causal = call->batch.tokens > 1;
     shape.is_cached = call->past != NULL;
     shape.is_heads_first = shape.is_value_apart = true; /* as cat has put them */
-    frag_tensor made = frag_walk_attend(tape, qkv, &shape, &call->at.out);
+    const frag_eager_attention how = {
+        .shape = shape, .mask = call->mask, .is_cached = shape.is_cached};
+    frag_tensor mixed_values = of->is_eager ? frag_aten_eager_attention(tape, qkv, &how, weights)
+                                            : frag_aten_attention(tape, qkv, &shape);
+    frag_tensor made = frag_walk_put_out(tape, mixed_values, qkv, &call->at.out);
     frag_tape_drop(tape, mixed);
     return made;
 }
@@ -83,7 +90,8 @@ static frag_tensor run_block(frag_tape *tape, const void *context, frag_tensor x
     const block *at = &call->at;
     const frag_network *of = &model->workload->network;
     frag_tensor normed = frag_aten_layer_norm(tape, x, &at->first, of->width);
-    frag_tensor attended = attend(tape, call, normed);
+    frag_tensor weights = 0;
+    frag_tensor attended = attend(tape, call, normed, &weights);
     frag_tape_drop(tape, normed);
     frag_tape_set(tape, &attended, frag_model_drop_residual(tape, model, attended));
     if (!of->is_parallel)
@@ -94,6 +102,7 @@ static frag_tensor run_block(frag_tape *tape, const void *context, frag_tensor x
         frag_tape_set(tape, &made, frag_aten_add(tape, made, x));
     frag_tape_drop(tape, attended);
     frag_tape_drop(tape, fed);
+    frag_tape_drop(tape, weights);
     return made;
 }
 
@@ -107,13 +116,14 @@ static frag_tensor run_blocks(frag_tape *tape, const frag_model *model, const fr
     frag_model_require_inputs(tape, model, embedded);
     frag_tensor positions = frag_family_positions(tape, batch->tokens);
     frag_model_find_packed(tape, model, batch, past);
+    frag_tensor mask = frag_decoder_see_before(tape, model, batch, frag_tape_dtype(tape, embedded));
     frag_tensor hidden = frag_model_drop_residual(tape, model, embedded);
     frag_rope angles =
         frag_rope_make(tape, frag_rope_width(of), batch->tokens, frag_tape_dtype(tape, hidden));
-    const frag_tensor kept[] = {positions, angles.cosine, angles.sine};
+    const frag_tensor kept[] = {positions, angles.cosine, angles.sine, mask};
     for (uint64_t i = 0; i < of->layers; i++) {
-        const block_call call = {model, walk_block(&at, of), angles, *batch, past};
-        const frag_region_call next = {run_block, &call, sizeof call, kept, 3};
+        const block_call call = {model, walk_block(&at, of), angles, *batch, past, mask};
+        const frag_region_call next = {run_block, &call, sizeof call, kept, 4};
         frag_cache_pass_block(tape, model, past, (frag_block_place){i, 0}, &next, &hidden);
     }
     const frag_pair last = frag_walk_norm(&at, of->width);
@@ -122,6 +132,7 @@ static frag_tensor run_blocks(frag_tape *tape, const frag_model *model, const fr
     frag_tape_drop(tape, embedded);
     frag_tape_drop(tape, angles.cosine);
     frag_tape_drop(tape, angles.sine);
+    frag_tape_drop(tape, mask);
     return hidden;
 }
 

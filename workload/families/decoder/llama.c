@@ -349,8 +349,11 @@ static frag_tensor mix(frag_tape *tape, const block_call *call, const frag_tenso
         is_rope_partial(of) || of->has_half_rope; /* as cat has put them */
     if (!of->is_eager)
         return frag_decoder_attend(tape, qkv, shape, call->mask);
-    const frag_eager_attention how = {shape, call->mask, of->score_cap > 0, is_cached,
-                                      call->at.sinks};
+    const frag_eager_attention how = {.shape = shape,
+                                      .mask = call->mask,
+                                      .has_cap = of->score_cap > 0,
+                                      .is_cached = is_cached,
+                                      .sinks = call->at.sinks};
     return frag_aten_eager_attention(tape, qkv, &how, weights);
 }
 
@@ -521,10 +524,10 @@ static void make_masks(frag_tape *tape, const frag_model *model, const frag_batc
                                             .queries = batch->tokens,
                                             .keys =
                                                 frag_network_keys(of, i == 1 && !is_idle, batch)};
-        if (i == 1 && is_idle) {
-            masks[i] = frag_aten_seen(tape, &shape, true);
-        } else if (of->is_eager) {
+        if (of->is_eager) {
             masks[i] = frag_aten_causal_mask(tape, &shape, i == 1, dtype);
+        } else if (i == 1 && is_idle) {
+            masks[i] = frag_aten_seen(tape, &shape, true);
         } else if (i == 1) {
             masks[i] = frag_decoder_see_window(tape, of, batch);
         }

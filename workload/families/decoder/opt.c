@@ -64,9 +64,32 @@ static void build(frag_walk *at, const frag_network *of)
     frag_decoder_walk_head(at, of);
 }
 
-static frag_tensor attend(frag_tape *tape, const frag_model *model, const block *at, frag_tensor x,
-                          const frag_batch *batch, frag_cache *past)
+typedef struct block_call {
+    const frag_model *model;
+    block at;
+    frag_batch batch;
+    frag_cache *past; /* NULL: none */
+    frag_tensor mask; /* of eager attention; 0: none */
+} block_call;
+
+/* Separate operators give gradients that lie with heads before tokens, but for those of the keys of
+ * one sequence. */
+static bool is_gradient_turned(const frag_tape *tape, const block_call *call, frag_tensor x,
+                               uint32_t input)
 {
+    return call->model->workload->network.is_eager
+               ? input != 1 || call->batch.count > 1
+               : frag_aten_is_turned(tape, x, input, call->batch.count);
+}
+
+/* What is handed out in *weights lasts to the end of the block. */
+static frag_tensor attend(frag_tape *tape, const block_call *call, frag_tensor x,
+                          frag_tensor *weights)
+{
+    const frag_model *model = call->model;
+    const block *at = &call->at;
+    const frag_batch *batch = &call->batch;
+    frag_cache *past = call->past;
     const frag_network *of = &model->workload->network;
     const frag_linear *layers[3] = {&at->q, &at->k, &at->v};
     frag_tensor qkv[3];
@@ -76,22 +99,27 @@ static frag_tensor attend(frag_tape *tape, const frag_model *model, const block 
             frag_tape_set(tape, &qkv[i], frag_aten_mul_scalar(tape, qkv[i]));
             bool is_laid = frag_aten_is_flash(tape, frag_tape_dtype(tape, qkv[i])) &&
                            frag_tape_saves_on_host(tape);
-            bool is_turned = frag_aten_is_turned(tape, qkv[i], i, batch->count);
+            bool is_turned = is_gradient_turned(tape, call, qkv[i], i);
             qkv[i] = frag_walk_split_heads(tape, qkv[i], is_laid || is_turned);
-        } else if (i == 1 && frag_aten_is_turned(tape, qkv[i], i, batch->count)) {
+        } else if (i == 1 && is_gradient_turned(tape, call, qkv[i], i)) {
             frag_tape_set(tape, &qkv[i], frag_aten_view_copied(tape, qkv[i]));
         }
     }
     /* Gradients of keys and values that went through the cache lie as they do there. */
-    bool is_kept = past != NULL && frag_aten_is_flash(tape, frag_tape_dtype(tape, qkv[1]));
+    bool is_flash = !of->is_eager && frag_aten_is_flash(tape, frag_tape_dtype(tape, qkv[1]));
+    bool is_kept = past != NULL && is_flash;
     qkv[1] = frag_walk_split_heads(tape, qkv[1], is_kept);
-    qkv[2] = frag_walk_split_heads(tape, qkv[2],
-                                   is_kept || frag_aten_is_turned(tape, qkv[2], 2, batch->count));
+    qkv[2] =
+        frag_walk_split_heads(tape, qkv[2], is_kept || is_gradient_turned(tape, call, qkv[2], 2));
     frag_cache_append(tape, of, past, &qkv[1], &qkv[2]);
     frag_attention_shape shape = frag_model_attention(model, batch);
     shape.is_causal = batch->tokens > 1;
     shape.is_cached = past != NULL;
-    return frag_walk_attend(tape, qkv, &shape, &at->out);
+    const frag_eager_attention how = {
+        .shape = shape, .mask = call->mask, .is_cached = shape.is_cached};
+    frag_tensor made = of->is_eager ? frag_aten_eager_attention(tape, qkv, &how, weights)
+                                    : frag_aten_attention(tape, qkv, &shape);
+    return frag_walk_put_out(tape, made, qkv, &at->out);
 }
 
 /* Tokens of all sequences in a row. */
@@ -115,27 +143,22 @@ static frag_tensor feed(frag_tape *tape, const frag_model *model, const block *a
     return hidden;
 }
 
-typedef struct block_call {
-    const frag_model *model;
-    block at;
-    frag_batch batch;
-    frag_cache *past; /* NULL: none */
-} block_call;
-
 static frag_tensor run_block(frag_tape *tape, const void *context, frag_tensor x)
 {
     const block_call *call = context;
     const frag_model *model = call->model;
     const block *at = &call->at;
     const frag_network *of = &model->workload->network;
+    frag_tensor weights = 0;
     frag_tensor hidden = of->has_norms_first ? frag_aten_layer_norm(tape, x, &at->first, of->width)
                                              : frag_tape_keep(tape, x);
-    frag_tape_set(tape, &hidden, attend(tape, model, at, hidden, &call->batch, call->past));
+    frag_tape_set(tape, &hidden, attend(tape, call, hidden, &weights));
     frag_tape_set(tape, &hidden, frag_model_drop_residual(tape, model, hidden));
     frag_tape_set(tape, &hidden, frag_aten_add(tape, x, hidden));
     if (!of->has_norms_first)
         frag_tape_set(tape, &hidden, frag_aten_layer_norm(tape, hidden, &at->first, of->width));
     frag_tape_set(tape, &hidden, feed(tape, model, at, hidden));
+    frag_tape_drop(tape, weights);
     return hidden;
 }
 
@@ -161,6 +184,7 @@ typedef struct embedded {
     frag_tensor mask;
     frag_tensor positions;
     frag_tensor places;
+    frag_tensor seen; /* the mask of eager attention; 0: none */
 } embedded;
 
 static frag_tensor embed(frag_tape *tape, const frag_model *model, const frame *around,
@@ -170,6 +194,7 @@ static frag_tensor embed(frag_tape *tape, const frag_model *model, const frame *
     names->words = frag_aten_embedding(tape, around->words, batch->ids, of->embedding_width);
     frag_model_require_inputs(tape, model, names->words);
     names->positions = count_positions(tape, batch, &names->mask);
+    names->seen = frag_decoder_see_before(tape, model, batch, frag_tape_dtype(tape, names->words));
     frag_tape_fetch(tape, &around->places, 1); /* its module adds the offset */
     frag_tensor moved = frag_tape_empty(tape, batch->count * batch->tokens, FRAG_I64);
     names->places = frag_aten_embedding(tape, around->places, moved, of->width);
@@ -190,8 +215,9 @@ static frag_tensor run_blocks(frag_tape *tape, const frag_model *model, const fr
     embedded names;
     frag_tensor hidden = embed(tape, model, &around, batch, &names);
     for (uint64_t i = 0; i < of->layers; i++) {
-        const block_call call = {model, walk_block(&at, of), *batch, past};
-        const frag_region_call next = {run_block, &call, sizeof call, &names.positions, 1};
+        const block_call call = {model, walk_block(&at, of), *batch, past, names.seen};
+        const frag_tensor kept[] = {names.positions, names.seen};
+        const frag_region_call next = {run_block, &call, sizeof call, kept, 2};
         frag_cache_pass_block(tape, model, past, (frag_block_place){i, 0}, &next, &hidden);
     }
     if (of->has_norms_first)
@@ -202,6 +228,7 @@ static frag_tensor run_blocks(frag_tape *tape, const frag_model *model, const fr
     frag_tape_drop(tape, names.mask);
     frag_tape_drop(tape, names.positions);
     frag_tape_drop(tape, names.places);
+    frag_tape_drop(tape, names.seen);
     return hidden;
 }
 

@@ -175,7 +175,8 @@ static frag_tensor split_heads(frag_tape *tape, const block_call *call, uint32_t
     const frag_network *of = &call->model->workload->network;
     frag_dtype dtype = frag_tape_dtype(tape, x);
     bool is_flash = call->mask == 0 && frag_aten_is_flash(tape, dtype);
-    bool is_math = (!is_flash && of->heads != of->key_heads) || frag_aten_is_unknown(tape, dtype);
+    bool is_math = of->is_eager || (!is_flash && of->heads != of->key_heads) ||
+                   frag_aten_is_unknown(tape, dtype);
     bool is_turned = which < 2;
     if (is_turned && is_gptj(of)) {
         frag_tape_set(tape, &x, frag_aten_view(tape, x));
@@ -200,7 +201,9 @@ static void project(frag_tape *tape, const block_call *call, frag_tensor x, frag
         qkv[i] = split_heads(tape, call, i, qkv[i]);
 }
 
-static frag_tensor attend(frag_tape *tape, const block_call *call, frag_tensor x)
+/* What is handed out in *weights lasts to the end of the block. */
+static frag_tensor attend(frag_tape *tape, const block_call *call, frag_tensor x,
+                          frag_tensor *weights)
 {
     const frag_network *of = &call->model->workload->network;
     bool is_cached = call->past != NULL;
@@ -220,7 +223,10 @@ static frag_tensor attend(frag_tape *tape, const block_call *call, frag_tensor x
     else
         turn(tape, of, qkv, call->angles, parts);
     frag_cache_append(tape, of, call->past, &qkv[1], &qkv[2]);
-    frag_tensor made = frag_decoder_attend(tape, qkv, shape, call->mask);
+    const frag_eager_attention how = {
+        .shape = shape, .mask = call->mask, .is_cached = shape.is_cached};
+    frag_tensor made = of->is_eager ? frag_aten_eager_attention(tape, qkv, &how, weights)
+                                    : frag_decoder_attend(tape, qkv, shape, call->mask);
     frag_tape_set(tape, &made, frag_aten_view(tape, made));
     frag_tape_set(tape, &made, frag_walk_apply(tape, made, &call->at.out));
     if (of->family == FRAG_FAMILY_STARCODER2 || is_gptj(of))
@@ -291,7 +297,8 @@ static frag_tensor run_block(frag_tape *tape, const void *context, frag_tensor x
     const block *at = &call->at;
     const frag_network *of = &model->workload->network;
     frag_tensor normed = normalise(tape, of, x, &at->first);
-    frag_tensor attended = attend(tape, call, normed);
+    frag_tensor weights = 0;
+    frag_tensor attended = attend(tape, call, normed, &weights);
     if (of->family == FRAG_FAMILY_PHI)
         frag_tape_set(tape, &attended, frag_model_drop_residual(tape, model, attended));
     bool is_kept = of->family == FRAG_FAMILY_STABLELM; /* both have names to the end */
@@ -315,6 +322,7 @@ static frag_tensor run_block(frag_tape *tape, const void *context, frag_tensor x
     }
     frag_tape_drop(tape, normed);
     frag_tape_drop(tape, attended);
+    frag_tape_drop(tape, weights);
     return made;
 }
 
@@ -341,7 +349,10 @@ static frag_tensor run_blocks(frag_tape *tape, const frag_model *model, const fr
     frag_model_require_inputs(tape, model, embedded);
     frag_tensor positions = frag_family_positions(tape, batch->tokens);
     frag_model_find_packed(tape, model, batch, past);
-    frag_tensor mask = of->window > 0 ? frag_decoder_see_window(tape, of, batch) : 0;
+    frag_tensor mask =
+        of->is_eager ? frag_decoder_see_before(tape, model, batch, frag_tape_dtype(tape, embedded))
+        : of->window > 0 ? frag_decoder_see_window(tape, of, batch)
+                         : 0;
     frag_tensor hidden = frag_model_drop_out(tape, model, embedded, of->embedding_dropout);
     frag_dtype dtype = frag_tape_dtype(tape, hidden);
     frag_rope angles = is_gptj(of)

@@ -375,11 +375,15 @@ static frag_tensor run_layer(frag_tape *tape, const void *context, frag_tensor x
     const frag_encoder_call *call = context;
     const frag_model *model = call->model;
     const frag_encoder_layer *at = &call->at;
-    frag_tensor attended = call->distances.rows != 0
-                               ? frag_distances_attend(tape, call, x)
-                               : frag_encoder_attend(tape, model, at, x, &call->batch, NULL);
+    frag_tensor weights = 0;
+    frag_tensor attended =
+        call->distances.rows != 0
+            ? frag_distances_attend(tape, call, x)
+            : frag_encoder_attend(tape, model, at, x, &call->batch, NULL, &weights);
     frag_tape_set(tape, &attended, join(tape, model, &at->out, &at->first, attended, x));
-    return feed(tape, call, attended);
+    frag_tensor made = feed(tape, call, attended);
+    frag_tape_drop(tape, weights);
+    return made;
 }
 
 static frag_tensor run_distilled_layer(frag_tape *tape, const void *context, frag_tensor x)
@@ -389,7 +393,9 @@ static frag_tensor run_distilled_layer(frag_tape *tape, const void *context, fra
     const frag_encoder_layer *at = &call->at;
     const uint64_t width = model->workload->network.width;
     /* One module with the layer behind. */
-    frag_tensor attended = frag_encoder_attend(tape, model, at, x, &call->batch, &at->out);
+    frag_tensor weights = 0;
+    frag_tensor attended =
+        frag_encoder_attend(tape, model, at, x, &call->batch, &at->out, &weights);
     frag_tape_set(tape, &attended, add_and_norm(tape, &at->first, attended, x, width));
     frag_tensor fed = frag_walk_apply(tape, attended, &at->feed);
     frag_tape_set(tape, &fed, activate(tape, model, fed));
@@ -397,6 +403,7 @@ static frag_tensor run_distilled_layer(frag_tape *tape, const void *context, fra
     frag_tape_set(tape, &fed, frag_model_drop_residual(tape, model, fed));
     frag_tape_set(tape, &fed, add_and_norm(tape, &at->second, fed, attended, width));
     frag_tape_drop(tape, attended);
+    frag_tape_drop(tape, weights);
     return fed;
 }
 
@@ -406,10 +413,10 @@ static frag_tensor run_albert_layer(frag_tape *tape, const frag_encoder_call *ca
     const frag_model *model = call->model;
     const frag_encoder_layer *at = &call->at;
     const frag_network *of = &model->workload->network;
-    const frag_attention_shape shape = frag_model_attention(model, &call->batch);
     frag_tensor qkv[3];
-    frag_encoder_project(tape, at, x, &call->batch, qkv);
-    frag_tensor attended = frag_aten_attention(tape, qkv, &shape);
+    frag_tensor weights = 0;
+    frag_encoder_project(tape, model, at, x, &call->batch, qkv);
+    frag_tensor attended = frag_encoder_mix(tape, model, qkv, &call->batch, &weights);
     frag_tape_set(tape, &attended, frag_aten_view(tape, attended));
     frag_tape_set(tape, &attended, frag_walk_apply(tape, attended, &at->out));
     frag_tape_set(tape, &attended, frag_model_drop_residual(tape, model, attended));
@@ -421,6 +428,7 @@ static frag_tensor run_albert_layer(frag_tape *tape, const frag_encoder_call *ca
     frag_tensor made = add_and_norm(tape, &at->second, fed, attended, of->width);
     frag_tape_drop(tape, fed);
     frag_tape_drop(tape, attended);
+    frag_tape_drop(tape, weights);
     return made;
 }
 

@@ -120,14 +120,16 @@ static frag_tensor run_layer(frag_tape *tape, const void *context, frag_tensor x
     const frag_encoder_layer *at = &call->at;
     const uint64_t width = model->workload->network.width;
     frag_tensor hidden = frag_aten_layer_norm(tape, x, &at->first, width);
+    frag_tensor weights = 0;
     frag_tape_set(tape, &hidden,
-                  frag_encoder_attend(tape, model, at, hidden, &call->batch, &at->out));
+                  frag_encoder_attend(tape, model, at, hidden, &call->batch, &at->out, &weights));
     hidden = join(tape, model, hidden, x);
     frag_tensor residual = frag_tape_keep(tape, hidden);
     frag_tape_set(tape, &hidden, frag_aten_layer_norm(tape, hidden, &at->second, width));
     frag_tape_set(tape, &hidden, feed(tape, model, at, hidden));
     hidden = join(tape, model, hidden, residual);
     frag_tape_drop(tape, residual);
+    frag_tape_drop(tape, weights);
     return hidden;
 }
 
