@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { FRAG_FIXES_MAX = 24 };
+enum { FRAG_FIXES_MAX = 32 };
 
 /* Levels of each fix; 0: it is not applied. */
 typedef struct frag_fix_choice {

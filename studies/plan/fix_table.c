@@ -83,6 +83,23 @@ static uint32_t count_reshard(const frag_fix_base *base)
     return !base->setting.workload.is_resharded;
 }
 
+static uint32_t count_sdpa(const frag_fix_base *base)
+{
+    uint64_t attention = base->setting.workload.attention;
+    return attention == FRAG_ATTENTION_EAGER || attention == FRAG_ATTENTION_MATH;
+}
+
+static void line_sdpa(const frag_fix_base *base, const frag_fit_setting *setting,
+                      frag_fix_place place, frag_text *text)
+{
+    (void)setting;
+    bool is_eager = base->setting.workload.attention == FRAG_ATTENTION_EAGER;
+    if (place == FRAG_FIX_TORCH)
+        frag_text_add(text, "%s",
+                      is_eager ? "from_pretrained(..., attn_implementation=\"sdpa\")"
+                               : "no sdpa_kernel(SDPBackend.MATH)");
+}
+
 /* ---- states, or gradients and weights too, of which each device has a part */
 static bool takes_parallel(const frag_fix_base *base, uint64_t parallel)
 {
@@ -646,6 +663,14 @@ const frag_fix frag_fixes[] = {
     {"no-grad", "Evaluation keeps no activations for a backward pass that never comes.", "Nothing.",
      FRAG_FIX_FREE, count_no_grad, .knobs = {{"no_grad", "true"}}, .made = "torch.no_grad()",
      .lines = {[FRAG_FIX_TORCH] = "with torch.no_grad():"}},
+    {"sdpa",
+     "Attention goes through a kernel that keeps no scores of all tokens with all others (flash, "
+     "or "
+     "the memory-efficient one).",
+     "Nothing; usually it is faster. Results differ by rounding, and no attention weights are "
+     "handed out.",
+     FRAG_FIX_FREE, count_sdpa, .knobs = {{"attention", "sdpa"}}, .made = "attention=sdpa",
+     .write_line = line_sdpa},
     {"fused-optimizer",
      "One kernel updates the parameters, so that no temporary of all their sizes is made.",
      "Nothing; usually it is faster. Results differ by rounding.", FRAG_FIX_FREE, count_fused,
@@ -760,6 +785,9 @@ const frag_fix frag_fixes[] = {
     {"tokens", "Shorter sequences.", "What is cut off is not seen by the model.", FRAG_FIX_TRAINING,
      count_tokens, .apply = apply_tokens, .describe = describe_tokens, .write_line = line_tokens},
 };
+
+_Static_assert(sizeof frag_fixes / sizeof *frag_fixes <= FRAG_FIXES_MAX,
+               "a choice has a level for each fix");
 
 size_t frag_fix_count(void)
 {

@@ -423,3 +423,15 @@ END
         refuse "$file: is a recording, not the description of a model; 'fraglab min-capacity' says what it needs, 'fraglab explain --capacity SIZE' whether it fits" "$file" --gpu rtx3060
     done
 }
+
+@test "attention that keeps its scores is told of a kernel that does not" {
+    ask() { ./fraglab plan $models/gpt2-small.yaml --gpu 8GiB --batch 4 --tokens 1024 --precision amp-bf16 --format jsonl "$@" || [ $? -eq 1 ]; }
+    ask --attention eager >"$out/eager.jsonl"
+    [ "$(field '[f["fix"] for f in p["cheapest"]["fixes"]][0]' <"$out/eager.jsonl")" = sdpa ]
+    [ "$(field '[f["peak"] for f in p["fixes"] if f["fix"] == "sdpa"][0]' <"$out/eager.jsonl")" = "$(ask | field 'p["peak"]')" ]
+    [[ "$(cat "$out/eager.jsonl")" == *'from_pretrained(..., attn_implementation=\"sdpa\")'* ]]
+    [[ "$(ask --attention math)" == *'no sdpa_kernel(SDPBackend.MATH)'* ]]
+    [ "$(ask | field '[f["fix"] for f in p["fixes"] if f["fix"] == "sdpa"]')" = '[]' ]
+    # Every fix of the table has a place of its own in a choice.
+    [ "$(ask --attention eager | field 'len({f["fix"] for f in p["fixes"]}) == len(p["fixes"])')" = True ]
+}
