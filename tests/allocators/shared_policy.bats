@@ -165,12 +165,22 @@ ends() {
     sed 's/\.bound = "",/&.conf_option = "conf",/' examples/my_policy.c >"$BATS_TEST_TMPDIR/lacks.c"
     build "$BATS_TEST_TMPDIR/lacks.c" "$X" -I.
     refuses 3 "has no option that .conf_option names;" "$X"
+    sed 's/\.bound = "",/&.fraction_option = "fraction",/' examples/my_policy.c >"$BATS_TEST_TMPDIR/lacks.c"
+    build "$BATS_TEST_TMPDIR/lacks.c" "$X" -I.
+    refuses 3 "has no option that .fraction_option names;" "$X"
+    sed 's/^    \.name = .*,$/    .name = "",/' examples/my_policy.c >"$BATS_TEST_TMPDIR/lacks.c"
+    build "$BATS_TEST_TMPDIR/lacks.c" "$X" -I.
+    refuses 3 "the table of its policy has no .name;" "$X"
     sed '/\.cuts = /d' examples/my_policy.c >"$BATS_TEST_TMPDIR/lacks.c"
     build "$BATS_TEST_TMPDIR/lacks.c" "$X" -I.
     refuses 3 "has no .rules->cuts;" "$X"
     sed 's/FRAG_OPTION_BYTES, "2MiB"/FRAG_OPTION_ENUM, "2MiB"/' examples/my_policy.c >"$BATS_TEST_TMPDIR/lacks.c"
     build "$BATS_TEST_TMPDIR/lacks.c" "$X" -I.
     refuses 3 "has no option 'align' with .choices;" "$X"
+    # With choices it is taken.
+    sed 's/FRAG_OPTION_BYTES, "2MiB"/FRAG_OPTION_ENUM, "2MiB", .choices = "2MiB|4MiB"/' examples/my_policy.c >"$BATS_TEST_TMPDIR/has.c"
+    build "$BATS_TEST_TMPDIR/has.c" "$X" -I.
+    ./fraglab policies "$X" >"$BATS_TEST_TMPDIR/has.txt"
 }
 
 @test "an object without the export, or no object, is refused" {

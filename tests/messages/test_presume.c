@@ -47,8 +47,11 @@ static void a_status_number_is_enough_where_its_interface_is_named(void **state)
         "nvmap: alloc failed -12",
         "[drm] *ERROR* failed to create GEM object, -12",
         "opencl could not copy buffer: -4",
+        "alloc failed on card 1",
     };
     static const char *const not_out[] = {
+        "alloc failed on board 1",
+        "IP address allocation failed on GPU node 3",
         "opencl could not build kernel: -11",
         "vkCreateImage returned -3",
         "vkCreateImage returned 2",

@@ -254,6 +254,25 @@ static void refuses_what_is_wrong_at_its_place_and_leaves_the_old_one_alone(void
 }
 
 /* Line breaks of every kind, and what YAML cannot hold as it is. */
+static void a_footprint_has_as_many_classes_as_there_is_room_for(void **state)
+{
+    (void)state;
+    for (unsigned count = FRAG_FOOTPRINT_CLASSES_MAX; count <= FRAG_FOOTPRINT_CLASSES_MAX + 1;
+         count++) {
+        frag_text text = {0};
+        frag_device_description card;
+        frag_error error;
+        frag_text_add(&text, MEMORY "  footprint:\n");
+        for (unsigned i = 1; i <= count; i++)
+            frag_text_add(&text, "  - {up_to: %u, takes: %u}\n", i, i);
+        bool ok = parse(text.bytes, &card, &error);
+        assert_int_equal(ok, count == FRAG_FOOTPRINT_CLASSES_MAX);
+        if (ok)
+            assert_int_equal(card.footprint.count, count);
+        frag_text_destroy(&text);
+    }
+}
+
 static void texts_are_one_line_of_characters(void **state)
 {
     (void)state;
@@ -294,6 +313,7 @@ int main(void)
         cmocka_unit_test(what_is_written_reads_back_with_the_same_digest),
         cmocka_unit_test(every_bundled_card_has_what_is_known_and_no_more),
         cmocka_unit_test(refuses_what_is_wrong_at_its_place_and_leaves_the_old_one_alone),
+        cmocka_unit_test(a_footprint_has_as_many_classes_as_there_is_room_for),
         cmocka_unit_test(texts_are_one_line_of_characters),
         cmocka_unit_test(files_that_cannot_be_read_are_named),
     };

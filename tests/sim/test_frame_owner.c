@@ -82,6 +82,9 @@ static const sample samples[] = {
      FRAG_OWNER_STANDARD},
     {"C:\\Python311\\Lib\\threading.py", "run", FRAG_OWNER_STANDARD},
     {"C:\\Users\\Me\\anaconda3\\envs\\gpu\\lib\\copy.py", "deepcopy", FRAG_OWNER_STANDARD},
+    {"C:\\Users\\Me\\anaconda3\\lib\\copy.py", "deepcopy", FRAG_OWNER_STANDARD},
+    {"C:\\Users\\Me\\acondas\\lib\\copy.py", "deepcopy", FRAG_OWNER_STANDARD},
+    {"C:\\Users\\Me\\canada\\lib\\copy.py", "deepcopy", FRAG_OWNER_PROGRAM},
     {"C:\\python\\python311.zip\\copy.py", "deepcopy", FRAG_OWNER_STANDARD},
     {"<frozen importlib._bootstrap>", "_call_with_frames_removed", FRAG_OWNER_STANDARD},
 
