@@ -26,7 +26,7 @@ for what in "$@"; do
     case $what in
     help) run_bats tests/cli/help.bats 'help is what it was' ;;
     results) FRAG_UPDATE_GOLDEN=1 bats -f 'known results' tests/sim/results.bats ;;
-    statistics) run_bats tests/traces/statistics.bats 'the table is that of' ;;
+    statistics) run_bats tests/sim/statistics.bats 'the table is that of' ;;
     fields)
         build $programs/test_row_fields
         $programs/test_row_fields --write

@@ -528,42 +528,6 @@ static void what_a_policy_finds_out_about_itself_ends_the_run(void **state)
     }
 }
 
-/* Two segments of 8 KiB that share a page, told from the upper or from the lower one on. */
-static uint64_t first_shown;
-
-static void overlapping_walk(const frag_policy *policy, frag_span_visitor *visit, void *context)
-{
-    (void)policy;
-    for (uint64_t i = 0; i < 2; i++) {
-        uint64_t address = (i == first_shown ? 0 : 4 * FRAG_KIB) + FRAG_MIB;
-        visit(context,
-              &(frag_span){.kind = FRAG_SPAN_SEGMENT, .address = address, .bytes = 8 * FRAG_KIB});
-        visit(context,
-              &(frag_span){.kind = FRAG_SPAN_HOLE, .address = address, .bytes = 8 * FRAG_KIB});
-    }
-}
-
-static void the_audit_finds_segments_that_overlap_in_any_order(void **state)
-{
-    (void)state;
-    frag_policy_ops ops = greedy_ops;
-    ops.walk = overlapping_walk;
-    for (first_shown = 0; first_shown < 2; first_shown++) {
-        frag_recording recording = {0};
-        frag_test_recording("alloc - 4096 failed\n", &recording);
-        frag_device_spec device = {.capacity_bytes = 16 * FRAG_MIB};
-        frag_run_options options = {
-            .check_every = 1, .is_layout_skipped = true, .is_oom_skipped = true};
-        frag_run_result result;
-        frag_error error = {0};
-        assert_false(
-            frag_run(&(frag_run_setup){&recording, &recording.traces[0], &ops, NULL, &device},
-                     &options, &result, &error));
-        assert_non_null(strstr(error.sentence, "two segments overlap"));
-        frag_recording_destroy(&recording);
-    }
-}
-
 static void what_is_reserved_for_a_request_that_fails_is_in_no_peak(void **state)
 {
     (void)state;
@@ -921,7 +885,6 @@ int main(void)
         cmocka_unit_test(a_request_that_failed_when_recorded_is_in_every_peak),
         cmocka_unit_test(offline_serves_the_rest_where_a_request_that_failed_has_no_room),
         cmocka_unit_test(what_a_policy_finds_out_about_itself_ends_the_run),
-        cmocka_unit_test(the_audit_finds_segments_that_overlap_in_any_order),
         cmocka_unit_test(what_is_reserved_for_a_request_that_fails_is_in_no_peak),
         cmocka_unit_test(empty_cache_gives_whole_segments_back),
         cmocka_unit_test(means_are_sums_over_events),
