@@ -5,7 +5,7 @@
 
 #include "studies/plan/fix_offload.h"
 
-enum { CAPABILITY_BF16 = 80, TOKENS_MIN = 32, HALVINGS_MAX = 24 };
+enum { CAPABILITY_BF16 = 80, TOKENS_MIN = 32, HALVINGS_MAX = 24, PARTS_MAX = 256 };
 
 const char *frag_fix_price_name(frag_fix_price price)
 {
@@ -182,7 +182,8 @@ static void line_fused(const frag_fix_base *base, const frag_fit_setting *settin
         frag_text_add(text, "torch.optim.%s(model.parameters(), fused=True)", class_name(workload));
 }
 
-/* ---- accumulation: into 2 parts or more, each time at least twice as many */
+/* ---- accumulation: into 2 parts or more, each time at least twice as many, as far as a person
+ * would: a batch that has no such divisor is not divided. */
 static uint64_t next_divisor(uint64_t batch, uint64_t parts)
 {
     uint64_t next = 2 * parts;
@@ -194,7 +195,8 @@ static uint64_t next_divisor(uint64_t batch, uint64_t parts)
 static uint32_t count_divisors(uint64_t batch)
 {
     uint32_t count = 0;
-    for (uint64_t parts = 1; parts < batch; parts = next_divisor(batch, parts))
+    uint64_t parts = 1;
+    while (parts < batch && (parts = next_divisor(batch, parts)) <= PARTS_MAX)
         count++;
     return count;
 }

@@ -435,3 +435,13 @@ END
     # Every fix of the table has a place of its own in a choice.
     [ "$(ask --attention eager | field 'len({f["fix"] for f in p["fixes"]}) == len(p["fixes"])')" = True ]
 }
+
+@test "a batch is divided into at most 256 parts" {
+    divided() { # batch: how far it is divided
+        { ./fraglab plan $models/gpt2-small.yaml --gpu 1GiB --tokens 32 --batch "$1" || [ $? -eq 1 ]; } |
+            sed -n '/^each fix/,/^$/s/^accumulate  *\(batch [0-9]*, [0-9]* accumulated\) .*/\1/p'
+    }
+    [ "$(divided 7)" = 'batch 1, 7 accumulated' ]
+    [ "$(divided 257)" = '' ]
+    [ "$(divided 512)" = 'batch 2, 256 accumulated' ]
+}
