@@ -397,6 +397,8 @@ workloads-truth: setup
 	+@$(MAKE) --no-print-directory -j$(JOBS) MODE=release fraglab software-cuda
 	@$(if $(DRAWN),DRAWN="$(DRAWN) $(or $(SEED),1) $(FAMILIES)") sh tests/workload/truth.sh ./fraglab $(or $(TORCH),2.9.1) $(CASES)
 # Plans against dry runs at the capacity that they were made for: PYTHON with torch 2.9.1 and what else program.py imports, PAIRS, SEED, FAMILIES.
+published: all
+	@python3 tests/workload/published.py ./fraglab
 plan-truth: setup
 	+@$(MAKE) --no-print-directory -j$(JOBS) MODE=release fraglab software-cuda
 	@python3 tests/workload/plan_truth.py ./fraglab $(PYTHON) $(or $(PAIRS),24) $(or $(SEED),1) $(FAMILIES)
@@ -696,6 +698,7 @@ help:
 	@echo 'make dryrun-test TORCH=2.9.1,2.15.0  dry runs of many programs, checked (fetches wheels, saying their size)'
 	@echo 'make dryrun-bench TORCH=2.9.1  how long dry runs take, and how much host memory, RUNS=3 of each'
 	@echo 'make workloads-truth  generated traces against dry runs of the same workloads, request by request'
+	@echo 'make published    generated peaks beside those that others measured on real GPUs'
 	@echo 'make plan-truth PYTHON=...  plans against dry runs at the capacity that they are for'
 	@echo 'make plots      docs/figures/fixes.png: memory over time, before and after each fix'
 	@echo 'make claims [PYTHON=...]  docs/claims.md: what guides say of memory, judged by dry runs'
@@ -721,7 +724,7 @@ help:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 FORCE:
 .PHONY: software-cuda all library setup setup-harness setup-test debug asan tsan test-programs fuzz-programs syntax test check format tidy fuzz fuzz-policies mutants golden golden-logs oracle \
-        golden-update $(PINNED:%=%-golden) conformance bench bench-patterns big-snapshot bench-page predictions evidence explain-truth plots torch-dryrun dryrun-test dryrun-bench leaks-truth regressions-truth foreign-tests hostile-calls workloads-truth plan-truth claims truth gpu-report demo wheel wheels sdist wheel-test foreign-wheel-test container-test deb deb-test macos-proof viewer viewer-test install uninstall clean distclean help FORCE
+        golden-update $(PINNED:%=%-golden) conformance bench bench-patterns big-snapshot bench-page predictions evidence explain-truth plots torch-dryrun dryrun-test dryrun-bench leaks-truth regressions-truth foreign-tests hostile-calls workloads-truth plan-truth published claims truth gpu-report demo wheel wheels sdist wheel-test foreign-wheel-test container-test deb deb-test macos-proof viewer viewer-test install uninstall clean distclean help FORCE
 # Objects of tests are kept. Not all targets: one that is secondary and missing is not built where what
 # needs it is newer, as when MPI is installed after the program was built.
 .SECONDARY: $(patsubst %.c,$(BUILD)/%.o,$(TESTS) $(FUZZERS))
