@@ -665,10 +665,7 @@ const frag_fix frag_fixes[] = {
     {"no-grad", "Evaluation keeps no activations for a backward pass that never comes.", "Nothing.",
      FRAG_FIX_FREE, count_no_grad, .knobs = {{"no_grad", "true"}}, .made = "torch.no_grad()",
      .lines = {[FRAG_FIX_TORCH] = "with torch.no_grad():"}},
-    {"sdpa",
-     "Attention goes through a kernel that keeps no scores of all tokens with all others (flash, "
-     "or "
-     "the memory-efficient one).",
+    {"sdpa", "Attention goes through a kernel that keeps no scores of all tokens with all others.",
      "Nothing; usually it is faster. Results differ by rounding, and no attention weights are "
      "handed out.",
      FRAG_FIX_FREE, count_sdpa, .knobs = {{"attention", "sdpa"}}, .made = "attention=sdpa",

@@ -41,8 +41,8 @@ frag_tensor frag_decoder_see_before(frag_tape *tape, const frag_model *model,
 
 /* Keys and values are repeated before, for each query head; of one token heads are packed as
  * queries (pack_gqa). */
-frag_tensor frag_decoder_attend(frag_tape *tape, const frag_tensor qkv[3],
-                                frag_attention_shape shape, frag_tensor seen)
+static frag_tensor attend(frag_tape *tape, const frag_tensor qkv[3], frag_attention_shape shape,
+                          frag_tensor seen)
 {
     if (seen == 0)
         return frag_aten_attention(tape, qkv, &shape);
@@ -61,6 +61,13 @@ frag_tensor frag_decoder_attend(frag_tape *tape, const frag_tensor qkv[3],
     frag_tape_drop(tape, repeated[2]);
     frag_tape_drop(tape, repeated[1]);
     return made;
+}
+
+frag_tensor frag_decoder_attend(frag_tape *tape, const frag_network *of, const frag_tensor qkv[3],
+                                const frag_eager_attention *how, frag_tensor *weights)
+{
+    return of->is_eager ? frag_aten_eager_attention(tape, qkv, how, weights)
+                        : attend(tape, qkv, how->shape, how->mask);
 }
 
 frag_tensor frag_decoder_feed(frag_tape *tape, const frag_model *model, const frag_linear *feed,

@@ -281,9 +281,10 @@ frag_tensor frag_decoder_see_window(frag_tape *tape, const frag_network *of,
  * one; 0: attention is another. */
 frag_tensor frag_decoder_see_before(frag_tape *tape, const frag_model *model,
                                     const frag_batch *batch, frag_dtype dtype);
-/* sdpa_attention_forward; seen: its mask, 0: none. */
-frag_tensor frag_decoder_attend(frag_tape *tape, const frag_tensor qkv[3],
-                                frag_attention_shape shape, frag_tensor seen);
+/* The attention of a decoder: eager, or else sdpa_attention_forward, for which mask is what a query
+ * sees, 0: all before it. weights: what eager attention hands out besides, owned by the caller. */
+frag_tensor frag_decoder_attend(frag_tape *tape, const frag_network *of, const frag_tensor qkv[3],
+                                const frag_eager_attention *how, frag_tensor *weights);
 /* dropout(back(act(feed(x)))); x is borrowed. */
 frag_tensor frag_decoder_feed(frag_tape *tape, const frag_model *model, const frag_linear *feed,
                               const frag_linear *back, frag_tensor x);

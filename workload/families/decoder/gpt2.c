@@ -76,8 +76,7 @@ static frag_tensor attend(frag_tape *tape, const block_call *call, frag_tensor x
                                       .is_cached = shape.is_cached,
                                       .softmax = FRAG_EAGER_OWN_BACK,
                                       .is_part = true};
-    frag_tensor mixed_values = of->is_eager ? frag_aten_eager_attention(tape, qkv, &how, weights)
-                                            : frag_aten_attention(tape, qkv, &shape);
+    frag_tensor mixed_values = frag_decoder_attend(tape, of, qkv, &how, weights);
     frag_tape_set(tape, &mixed_values, frag_aten_view(tape, mixed_values));
     frag_tape_set(tape, &mixed_values, frag_walk_apply(tape, mixed_values, &at->out));
     frag_tape_set(tape, &mixed_values, frag_model_drop_residual(tape, model, mixed_values));

@@ -63,8 +63,7 @@ static frag_tensor attend(frag_tape *tape, const block_call *call, frag_tensor x
     shape.is_heads_first = shape.is_value_apart = true; /* as cat has put them */
     const frag_eager_attention how = {
         .shape = shape, .mask = call->mask, .is_cached = shape.is_cached};
-    frag_tensor mixed_values = of->is_eager ? frag_aten_eager_attention(tape, qkv, &how, weights)
-                                            : frag_aten_attention(tape, qkv, &shape);
+    frag_tensor mixed_values = frag_decoder_attend(tape, of, qkv, &how, weights);
     frag_tensor made = frag_walk_put_out(tape, mixed_values, qkv, &call->at.out);
     frag_tape_drop(tape, mixed);
     return made;

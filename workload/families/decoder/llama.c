@@ -347,14 +347,12 @@ static frag_tensor mix(frag_tape *tape, const block_call *call, const frag_tenso
     shape.is_cached = is_cached;
     shape.is_heads_first = shape.is_value_apart =
         is_rope_partial(of) || of->has_half_rope; /* as cat has put them */
-    if (!of->is_eager)
-        return frag_decoder_attend(tape, qkv, shape, call->mask);
     const frag_eager_attention how = {.shape = shape,
                                       .mask = call->mask,
                                       .has_cap = of->score_cap > 0,
                                       .is_cached = is_cached,
                                       .sinks = call->at.sinks};
-    return frag_aten_eager_attention(tape, qkv, &how, weights);
+    return frag_decoder_attend(tape, of, qkv, &how, weights);
 }
 
 static frag_tensor attend(frag_tape *tape, const block_call *call, frag_tensor x,

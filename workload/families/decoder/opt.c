@@ -117,8 +117,7 @@ static frag_tensor attend(frag_tape *tape, const block_call *call, frag_tensor x
     shape.is_cached = past != NULL;
     const frag_eager_attention how = {
         .shape = shape, .mask = call->mask, .is_cached = shape.is_cached};
-    frag_tensor made = of->is_eager ? frag_aten_eager_attention(tape, qkv, &how, weights)
-                                    : frag_aten_attention(tape, qkv, &shape);
+    frag_tensor made = frag_decoder_attend(tape, of, qkv, &how, weights);
     return frag_walk_put_out(tape, made, qkv, &at->out);
 }
 

@@ -225,8 +225,7 @@ static frag_tensor attend(frag_tape *tape, const block_call *call, frag_tensor x
     frag_cache_append(tape, of, call->past, &qkv[1], &qkv[2]);
     const frag_eager_attention how = {
         .shape = shape, .mask = call->mask, .is_cached = shape.is_cached};
-    frag_tensor made = of->is_eager ? frag_aten_eager_attention(tape, qkv, &how, weights)
-                                    : frag_decoder_attend(tape, qkv, shape, call->mask);
+    frag_tensor made = frag_decoder_attend(tape, of, qkv, &how, weights);
     frag_tape_set(tape, &made, frag_aten_view(tape, made));
     frag_tape_set(tape, &made, frag_walk_apply(tape, made, &call->at.out));
     if (of->family == FRAG_FAMILY_STARCODER2 || is_gptj(of))

@@ -113,8 +113,9 @@ static frag_tensor attend(frag_tape *tape, const block_call *call, frag_tensor x
     for (uint32_t i = 0; i < 3; i++)
         frag_tape_set(tape, &qkv[i], frag_aten_view(tape, qkv[i]));
     turn(tape, qkv, call->angles);
-    frag_attention_shape shape = frag_model_attention(model, &call->batch);
-    frag_tensor attended = frag_decoder_attend(tape, qkv, shape, call->seen);
+    const frag_eager_attention how = {.shape = frag_model_attention(model, &call->batch),
+                                      .mask = call->seen};
+    frag_tensor attended = frag_decoder_attend(tape, &model->workload->network, qkv, &how, NULL);
     frag_tape_set(tape, &attended, frag_aten_view(tape, attended));
     frag_tensor made = frag_walk_apply(tape, attended, &call->at.out);
     frag_tape_set(
