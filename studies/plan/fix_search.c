@@ -4,13 +4,31 @@
 
 static const frag_fix_score none_yet = {UINT64_MAX, false};
 
-/* The least level of a fix that fits, else the one that needs the least, on top of a choice. A
- * level that helps no more than a lower one is passed over. */
+/* The first level worth judging: where it can be asked whether one fits, the least that does, else
+ * the strongest. */
+static bool find_first_level(const frag_fix_search *search, const frag_fix_choice *choice,
+                             size_t fix, uint32_t *level)
+{
+    frag_fix_choice tried = *choice;
+    bool fits = search->check == NULL;
+    for (*level = 1; !fits && *level < search->levels_max[fix]; *level += !fits) {
+        tried.levels[fix] = *level;
+        if (!search->check(search->context, &tried, &fits))
+            return false;
+    }
+    return true;
+}
+
+/* The least level of a fix that fits, else the one that needs the least of those that are judged,
+ * on top of a choice. A level that helps no more than a lower one is passed over. */
 static bool find_level(const frag_fix_search *search, frag_fix_choice *choice, size_t fix,
                        frag_fix_score *best)
 {
     frag_fix_choice tried = *choice;
-    for (uint32_t level = 1; level <= search->levels_max[fix] && !best->fits; level++) {
+    uint32_t level = 1;
+    if (!find_first_level(search, choice, fix, &level))
+        return false;
+    for (; level <= search->levels_max[fix] && !best->fits; level++) {
         frag_fix_score score = *best;
         tried.levels[fix] = level;
         if (!search->judge(search->context, &tried, &score))

@@ -48,10 +48,10 @@ typedef struct frag_fix_answer {
 } frag_fix_answer;
 
 /* A fix is held to be dearer than all before it together. They are added one by one in that order,
- * each at the least level that fits, else at the one that needs the least; what saves nothing is
- * left out. When it fits, they are taken out again from the dearest on, or lowered, as long as it
- * still fits, again and again until none can be. Where no fix does harm that is the cheapest
- * combination. false: judge ended it. */
+ * each at the least level that fits, else at the one that needs the least, or with check at the
+ * strongest; what saves nothing is left out. When it fits, they are taken out again from the
+ * dearest on, or lowered, as long as it still fits, again and again until none can be. Where no fix
+ * does harm that is the cheapest combination. false: judge ended it. */
 bool frag_fix_find(const frag_fix_search *search, frag_fix_answer *answer);
 
 #endif

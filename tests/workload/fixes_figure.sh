@@ -17,6 +17,7 @@ strip() { # NAME KNOB...
 }
 
 strip "as it is"
+strip "eager attention" --attention eager
 strip "fused optimizer" --optimizer-loop fused
 strip "accumulate" --batch 4 --accumulate 2
 strip "autocast" --precision amp-bf16
