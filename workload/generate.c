@@ -572,6 +572,8 @@ static void wrap_model(program *running)
 
 static frag_attention_kernel find_kernel(const frag_workload *workload)
 {
+    if (workload->network.is_eager)
+        return FRAG_KERNEL_NONE;
     switch (workload->attention) {
     case FRAG_ATTENTION_FLASH:
         return FRAG_KERNEL_FLASH;

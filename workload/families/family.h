@@ -431,8 +431,8 @@ frag_distances frag_distances_make(frag_tape *tape, const frag_batch *batch, fra
 frag_tensor frag_distances_attend(frag_tape *tape, const frag_encoder_call *call, frag_tensor x);
 
 /* Queries, keys and values, heads before tokens, owned by the caller. */
-void frag_encoder_project(frag_tape *tape, const frag_model *model, const frag_encoder_layer *at,
-                          frag_tensor x, const frag_batch *batch, frag_tensor qkv[3]);
+void frag_encoder_project(frag_tape *tape, const frag_encoder_layer *at, frag_tensor x,
+                          const frag_batch *batch, frag_tensor qkv[3]);
 /* Attention of these; weights: what eager attention hands out besides, owned by the caller. */
 frag_tensor frag_encoder_mix(frag_tape *tape, const frag_model *model, const frag_tensor qkv[3],
                              const frag_batch *batch, frag_tensor *weights);

@@ -1,18 +1,15 @@
 /* Layers of an encoder alone; blocks of an encoder and of a decoder that looks at what it made. */
 #include "workload/families/family.h"
 
-void frag_encoder_project(frag_tape *tape, const frag_model *model, const frag_encoder_layer *at,
-                          frag_tensor x, const frag_batch *batch, frag_tensor qkv[3])
+void frag_encoder_project(frag_tape *tape, const frag_encoder_layer *at, frag_tensor x,
+                          const frag_batch *batch, frag_tensor qkv[3])
 {
-    bool is_eager = model->workload->network.is_eager;
     for (uint32_t i = 0; i < 3; i++) {
         qkv[i] = frag_walk_apply(tape, x, &at->qkv[i]);
         /* Flash's gradients lie as its inputs do, which come back from the host in one piece. */
         bool is_laid = frag_aten_is_flash(tape, frag_tape_dtype(tape, qkv[i])) &&
                        frag_tape_saves_on_host(tape);
-        /* Of one sequence the gradient of keys lies as a matrix the other way around. */
-        bool is_turned = is_eager ? i != 1 || batch->count > 1
-                                  : frag_aten_is_turned(tape, qkv[i], i, batch->count);
+        bool is_turned = frag_aten_is_turned(tape, qkv[i], i, batch->count);
         qkv[i] = frag_walk_split_heads(tape, qkv[i], is_laid || is_turned);
     }
 }
@@ -35,7 +32,7 @@ frag_tensor frag_encoder_attend(frag_tape *tape, const frag_model *model,
                                 frag_tensor *weights)
 {
     frag_tensor qkv[3];
-    frag_encoder_project(tape, model, at, x, batch, qkv);
+    frag_encoder_project(tape, at, x, batch, qkv);
     frag_tensor made = frag_encoder_mix(tape, model, qkv, batch, weights);
     return frag_walk_put_out(tape, made, qkv, out);
 }

@@ -343,7 +343,8 @@ void frag_aten_scan(frag_tape *tape, uint64_t items, frag_dtype dtype);
 /* Is that kernel flash, for inputs of that type or autocast's? Its gradients lie as its inputs do.
  */
 bool frag_aten_is_flash(const frag_tape *tape, frag_dtype dtype);
-/* Does no kernel take them, so that separate operators serve? bf16 before capability 8.0. */
+/* Does no kernel take them, so that separate operators serve? bf16 before capability 8.0, or where
+ * the tape's kernel is math or none. */
 bool frag_aten_is_unknown(const frag_tape *tape, frag_dtype dtype);
 /* Is x, the output of a linear layer that is about to be split into queries (0), keys or values,
  * one whose gradient separate operators turn? Those of keys are matrices the other way around, one

@@ -533,7 +533,7 @@ bool frag_aten_is_flash(const frag_tape *tape, frag_dtype dtype)
 
 bool frag_aten_is_unknown(const frag_tape *tape, frag_dtype dtype)
 {
-    return frag_tape_kernel(tape) == FRAG_KERNEL_MATH ||
+    return frag_tape_kernel(tape) >= FRAG_KERNEL_MATH ||
            (type_of_inputs(tape, dtype) == FRAG_BF16 && frag_tape_get_card(tape)->capability < 80);
 }
 

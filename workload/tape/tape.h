@@ -268,12 +268,14 @@ typedef struct frag_region_call {
  * region as it is. before: calls that another device makes. */
 void frag_tape_begin_checkpoints(frag_tape *tape, uint64_t every, uint64_t before);
 frag_tensor frag_tape_checkpoint(frag_tape *tape, const frag_region_call *call, frag_tensor input);
-/* The kernel of scaled_dot_product_attention: the one that what goes in asks for, or this alone. */
+/* The kernel of scaled_dot_product_attention: the one that what goes in asks for, or this alone; or
+ * none, where attention has its scores as a tensor. */
 typedef enum frag_attention_kernel {
     FRAG_KERNEL_CHOSEN,
     FRAG_KERNEL_FLASH,
     FRAG_KERNEL_EFFICIENT,
     FRAG_KERNEL_MATH,
+    FRAG_KERNEL_NONE,
 } frag_attention_kernel;
 
 void frag_tape_set_kernel(frag_tape *tape, frag_attention_kernel kernel);

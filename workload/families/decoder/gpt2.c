@@ -59,8 +59,8 @@ static frag_tensor attend(frag_tape *tape, const block_call *call, frag_tensor x
     frag_tape_drop(tape, mixed);
     /* Flash gives gradients as its inputs lie: those that went through the cache, or come back from
      * the host, are turned. Separate operators turn those of queries and values. */
-    bool is_flash = !of->is_eager && frag_aten_is_flash(tape, frag_tape_dtype(tape, qkv[0]));
-    bool is_math = of->is_eager || frag_aten_is_unknown(tape, frag_tape_dtype(tape, qkv[0]));
+    bool is_flash = frag_aten_is_flash(tape, frag_tape_dtype(tape, qkv[0]));
+    bool is_math = frag_aten_is_unknown(tape, frag_tape_dtype(tape, qkv[0]));
     bool is_moved = (model->workload->offload & FRAG_OFFLOAD_ACTIVATIONS) != 0;
     for (uint32_t step = 0; step < 3; step++) {
         uint32_t i = (step + 1) % 3; /* queries last */

@@ -297,7 +297,7 @@ static frag_tensor project(frag_tape *tape, const frag_network *of, const block 
         bool is_flash = !how->is_masked && frag_aten_is_flash(tape, frag_tape_dtype(tape, qkv[i]));
         /* Flash's gradients lie as its inputs do, the memory-efficient kernel's have tokens
          * first. */
-        bool is_math = of->is_eager || (!is_flash && of->heads != of->key_heads) ||
+        bool is_math = (!is_flash && of->heads != of->key_heads) ||
                        frag_aten_is_unknown(tape, frag_tape_dtype(tape, qkv[i]));
         is_copied[i] = counts[i] > 1 && ((i < 2 && how->is_turned) || is_math ||
                                          (i > 0 && how->is_cached && is_flash) ||

@@ -72,16 +72,6 @@ typedef struct block_call {
     frag_tensor mask; /* of eager attention; 0: none */
 } block_call;
 
-/* Separate operators give gradients that lie with heads before tokens, but for those of the keys of
- * one sequence. */
-static bool is_gradient_turned(const frag_tape *tape, const block_call *call, frag_tensor x,
-                               uint32_t input)
-{
-    return call->model->workload->network.is_eager
-               ? input != 1 || call->batch.count > 1
-               : frag_aten_is_turned(tape, x, input, call->batch.count);
-}
-
 /* What is handed out in *weights lasts to the end of the block. */
 static frag_tensor attend(frag_tape *tape, const block_call *call, frag_tensor x,
                           frag_tensor *weights)
@@ -99,18 +89,17 @@ static frag_tensor attend(frag_tape *tape, const block_call *call, frag_tensor x
             frag_tape_set(tape, &qkv[i], frag_aten_mul_scalar(tape, qkv[i]));
             bool is_laid = frag_aten_is_flash(tape, frag_tape_dtype(tape, qkv[i])) &&
                            frag_tape_saves_on_host(tape);
-            bool is_turned = is_gradient_turned(tape, call, qkv[i], i);
+            bool is_turned = frag_aten_is_turned(tape, qkv[i], i, batch->count);
             qkv[i] = frag_walk_split_heads(tape, qkv[i], is_laid || is_turned);
-        } else if (i == 1 && is_gradient_turned(tape, call, qkv[i], i)) {
+        } else if (i == 1 && frag_aten_is_turned(tape, qkv[i], i, batch->count)) {
             frag_tape_set(tape, &qkv[i], frag_aten_view_copied(tape, qkv[i]));
         }
     }
     /* Gradients of keys and values that went through the cache lie as they do there. */
-    bool is_flash = !of->is_eager && frag_aten_is_flash(tape, frag_tape_dtype(tape, qkv[1]));
-    bool is_kept = past != NULL && is_flash;
+    bool is_kept = past != NULL && frag_aten_is_flash(tape, frag_tape_dtype(tape, qkv[1]));
     qkv[1] = frag_walk_split_heads(tape, qkv[1], is_kept);
-    qkv[2] =
-        frag_walk_split_heads(tape, qkv[2], is_kept || is_gradient_turned(tape, call, qkv[2], 2));
+    qkv[2] = frag_walk_split_heads(tape, qkv[2],
+                                   is_kept || frag_aten_is_turned(tape, qkv[2], 2, batch->count));
     frag_cache_append(tape, of, past, &qkv[1], &qkv[2]);
     frag_attention_shape shape = frag_model_attention(model, batch);
     shape.is_causal = batch->tokens > 1;

@@ -175,8 +175,7 @@ static frag_tensor split_heads(frag_tape *tape, const block_call *call, uint32_t
     const frag_network *of = &call->model->workload->network;
     frag_dtype dtype = frag_tape_dtype(tape, x);
     bool is_flash = call->mask == 0 && frag_aten_is_flash(tape, dtype);
-    bool is_math = of->is_eager || (!is_flash && of->heads != of->key_heads) ||
-                   frag_aten_is_unknown(tape, dtype);
+    bool is_math = (!is_flash && of->heads != of->key_heads) || frag_aten_is_unknown(tape, dtype);
     bool is_turned = which < 2;
     if (is_turned && is_gptj(of)) {
         frag_tape_set(tape, &x, frag_aten_view(tape, x));

@@ -415,7 +415,7 @@ static frag_tensor run_albert_layer(frag_tape *tape, const frag_encoder_call *ca
     const frag_network *of = &model->workload->network;
     frag_tensor qkv[3];
     frag_tensor weights = 0;
-    frag_encoder_project(tape, model, at, x, &call->batch, qkv);
+    frag_encoder_project(tape, at, x, &call->batch, qkv);
     frag_tensor attended = frag_encoder_mix(tape, model, qkv, &call->batch, &weights);
     frag_tape_set(tape, &attended, frag_aten_view(tape, attended));
     frag_tape_set(tape, &attended, frag_walk_apply(tape, attended, &at->out));
