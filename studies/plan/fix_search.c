@@ -4,18 +4,14 @@
 
 static const frag_fix_score none_yet = {UINT64_MAX, false};
 
-/* The first level worth judging: where it can be asked whether one fits, the least that does, else
- * the strongest. */
-static bool find_first_level(const frag_fix_search *search, const frag_fix_choice *choice,
-                             size_t fix, uint32_t *level)
+bool frag_fix_first_level(frag_fix_check *check, void *context, size_t fix, uint32_t level_max,
+                          frag_fix_choice *choice)
 {
-    frag_fix_choice tried = *choice;
-    bool fits = search->check == NULL;
-    for (*level = 1; !fits && *level < search->levels_max[fix]; *level += !fits) {
-        tried.levels[fix] = *level;
-        if (!search->check(search->context, &tried, &fits))
+    bool fits = false;
+    choice->levels[fix] = 0;
+    while (!fits && ++choice->levels[fix] < level_max)
+        if (!check(context, choice, &fits))
             return false;
-    }
     return true;
 }
 
@@ -25,10 +21,14 @@ static bool find_level(const frag_fix_search *search, frag_fix_choice *choice, s
                        frag_fix_score *best)
 {
     frag_fix_choice tried = *choice;
+    uint32_t most = search->levels_max[fix];
     uint32_t level = 1;
-    if (!find_first_level(search, choice, fix, &level))
-        return false;
-    for (; level <= search->levels_max[fix] && !best->fits; level++) {
+    if (search->check != NULL && most > 0) {
+        if (!frag_fix_first_level(search->check, search->context, fix, most, &tried))
+            return false;
+        level = tried.levels[fix];
+    }
+    for (; level <= most && !best->fits; level++) {
         frag_fix_score score = *best;
         tried.levels[fix] = level;
         if (!search->judge(search->context, &tried, &score))

@@ -25,6 +25,11 @@ typedef bool frag_fix_judge(void *context, const frag_fix_choice *choice, frag_f
 /* The same, where what it needs is not asked for. */
 typedef bool frag_fix_check(void *context, const frag_fix_choice *choice, bool *fits);
 
+/* Sets the level of a fix in a choice: the least that fits, else level_max, which is at least 1 and
+ * is not asked for. false: check ended it. */
+bool frag_fix_first_level(frag_fix_check *check, void *context, size_t fix, uint32_t level_max,
+                          frag_fix_choice *choice);
+
 typedef struct frag_fix_search {
     size_t count;                        /* fixes, the cheapest first */
     uint32_t levels_max[FRAG_FIXES_MAX]; /* 0: does not apply */

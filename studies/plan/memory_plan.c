@@ -164,13 +164,13 @@ static bool try_fix(planner *of, uint32_t level_max, size_t fix)
 {
     frag_fix_choice choice = {{0}};
     frag_plan_fix *kept = &of->plan->fixes[fix];
-    bool fits = level_max == 0;
     kept->fix = fix;
-    while (!fits && ++choice.levels[fix] < level_max)
-        if (!check(of, &choice, &fits))
-            return false;
+    if (level_max == 0)
+        return true;
+    if (!frag_fix_first_level(check, of, fix, level_max, &choice))
+        return false;
     kept->level = choice.levels[fix];
-    return level_max == 0 || try_choice(of, &choice, &kept->trial);
+    return try_choice(of, &choice, &kept->trial);
 }
 
 /* ---- lengths that are drawn */

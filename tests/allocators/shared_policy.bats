@@ -156,27 +156,20 @@ ends() {
 }
 
 @test "a table that lacks what is needed is refused, and the field is named" {
+    lacks() { # sed script for the example, sentence, more options of the compiler
+        sed "$1" examples/my_policy.c >"$BATS_TEST_TMPDIR/lacks.c"
+        build "$BATS_TEST_TMPDIR/lacks.c" "$X" -I. "${@:3}"
+        refuses 3 "$2" "$X"
+    }
     for field in name summary source bound arena_bytes create alloc free walk; do
-        sed "/^    \.$field = .*,\$/d" examples/my_policy.c >"$BATS_TEST_TMPDIR/lacks.c"
-        build "$BATS_TEST_TMPDIR/lacks.c" "$X" -I. -Wno-unused-function
-        refuses 3 "the table of its policy has no .$field; docs/adding-a-policy.md says what it needs" "$X"
+        lacks "/^    \.$field = .*,\$/d" "the table of its policy has no .$field; docs/adding-a-policy.md says what it needs" -Wno-unused-function
         run -3 --separate-stderr ./fraglab policies "$X"
     done
-    sed 's/\.bound = "",/&.conf_option = "conf",/' examples/my_policy.c >"$BATS_TEST_TMPDIR/lacks.c"
-    build "$BATS_TEST_TMPDIR/lacks.c" "$X" -I.
-    refuses 3 "has no option that .conf_option names;" "$X"
-    sed 's/\.bound = "",/&.fraction_option = "fraction",/' examples/my_policy.c >"$BATS_TEST_TMPDIR/lacks.c"
-    build "$BATS_TEST_TMPDIR/lacks.c" "$X" -I.
-    refuses 3 "has no option that .fraction_option names;" "$X"
-    sed 's/^    \.name = .*,$/    .name = "",/' examples/my_policy.c >"$BATS_TEST_TMPDIR/lacks.c"
-    build "$BATS_TEST_TMPDIR/lacks.c" "$X" -I.
-    refuses 3 "the table of its policy has no .name;" "$X"
-    sed '/\.cuts = /d' examples/my_policy.c >"$BATS_TEST_TMPDIR/lacks.c"
-    build "$BATS_TEST_TMPDIR/lacks.c" "$X" -I.
-    refuses 3 "has no .rules->cuts;" "$X"
-    sed 's/FRAG_OPTION_BYTES, "2MiB"/FRAG_OPTION_ENUM, "2MiB"/' examples/my_policy.c >"$BATS_TEST_TMPDIR/lacks.c"
-    build "$BATS_TEST_TMPDIR/lacks.c" "$X" -I.
-    refuses 3 "has no option 'align' with .choices;" "$X"
+    lacks 's/\.bound = "",/&.conf_option = "conf",/' "has no option that .conf_option names;"
+    lacks 's/\.bound = "",/&.fraction_option = "fraction",/' "has no option that .fraction_option names;"
+    lacks 's/^    \.name = .*,$/    .name = "",/' "the table of its policy has no .name;"
+    lacks '/\.cuts = /d' "has no .rules->cuts;"
+    lacks 's/FRAG_OPTION_BYTES, "2MiB"/FRAG_OPTION_ENUM, "2MiB"/' "has no option 'align' with .choices;"
     # With choices it is taken.
     sed 's/FRAG_OPTION_BYTES, "2MiB"/FRAG_OPTION_ENUM, "2MiB", .choices = "2MiB|4MiB"/' examples/my_policy.c >"$BATS_TEST_TMPDIR/has.c"
     build "$BATS_TEST_TMPDIR/has.c" "$X" -I.
