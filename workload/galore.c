@@ -68,19 +68,15 @@ static frag_tensor multiply(frag_tape *tape, uint64_t count, frag_dtype dtype)
     return made;
 }
 
-/* What cusolverDnSgesvdj asks for is not known: the most that a dry run takes it to be, or where
- * libraries take nothing, the least. */
-static frag_tensor take_workspace(frag_tape *tape, const projection *of)
+/* What cusolverDnSgesvdj asks for is not known: between a number for each row or column, and the
+ * most that a dry run takes it to be. */
+static void use_workspace(frag_tape *tape, const projection *of)
 {
     uint64_t m = of->rows;
     uint64_t n = of->columns;
     uint64_t most = 2 * m * n + 2 * n * n + 8 * (m + n);
     uint64_t least = m > n ? m : n;
-    frag_request_kind was = frag_tape_set_kind(tape, FRAG_REQUEST_WORKSPACE);
-    frag_tensor made =
-        frag_tape_empty(tape, frag_tape_get_card(tape)->has_no_workspaces ? least : most, FRAG_F32);
-    frag_tape_set_kind(tape, was);
-    return made;
+    frag_tape_use_workspace(tape, least * sizeof(float), most * sizeof(float));
 }
 
 /* torch.linalg.svd(matrix, full_matrices=False), in fp32. */
@@ -92,7 +88,7 @@ static void decompose(frag_tape *tape, const projection *of, frag_tensor *left, 
     *values = frag_tape_empty(tape, of->least, FRAG_F32);
     frag_tensor info = frag_tape_empty(tape, 1, FRAG_I32);
     frag_tensor copy = frag_tape_empty(tape, of->rows * of->columns, FRAG_F32);
-    frag_tape_drop(tape, take_workspace(tape, of));
+    use_workspace(tape, of);
     frag_tape_drop(tape, copy);
     frag_tensor is_wrong = frag_tape_empty(tape, 1, FRAG_BOOL);
     frag_tape_drop(tape, frag_tape_empty(tape, 1, FRAG_BOOL));

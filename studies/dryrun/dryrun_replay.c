@@ -5,12 +5,10 @@
 
 #include "base/bits.h"
 #include "base/memory.h"
-#include "base/random.h"
+#include "sim/device/uncertain_size.h"
 
 #define BLOCK_BYTES ((uint64_t)512) /* what PyTorch rounds requests to */
-enum { DRAWS_MIN = 3, DRAWS_MAX = 15 };
-#define DRAWN_EVENTS                                                                               \
-    ((uint64_t)30000000) /* that are replayed for them at most, but for the least */
+#define DRAWN_EVENTS ((uint64_t)30000000)
 
 bool frag_dryrun_release(const char *torch, char release[FRAG_DRYRUN_RELEASE_BYTES])
 {
@@ -218,22 +216,12 @@ static void free_places(resized *sizes)
     frag_free(sizes->which);
 }
 
-/* The size of an uncertain one: draw 0 its lower end, above a place of its own between the ends,
- * the same in each of its requests. */
-static uint64_t size_in(const frag_dryrun_facts *facts, uint32_t which, uint64_t draw)
-{
-    const frag_dryrun_uncertain *found = &facts->uncertain[which];
-    uint64_t low = found->low_bytes, high = found->high_bytes;
-    uint64_t width = high > low ? (high - low) / BLOCK_BYTES + 1 : 1;
-    uint64_t number = frag_random_at(draw << 32 | which);
-    return draw == 0 ? low : low + number % width * BLOCK_BYTES;
-}
-
 /* A request of nothing stays one of a block, which PyTorch would not have made. */
 static void set_sizes(resized *sizes, const frag_dryrun_facts *facts, uint64_t draw)
 {
     for (uint64_t i = 0; i < sizes->count; i++) {
-        uint64_t bytes = size_in(facts, sizes->which[i], draw);
+        const frag_dryrun_uncertain *of = &facts->uncertain[sizes->which[i]];
+        uint64_t bytes = frag_uncertain_bytes(of->low_bytes, of->high_bytes, sizes->which[i], draw);
         sizes->trace.events[sizes->places[i]].bytes = bytes > 0 ? bytes : 1;
     }
     frag_trace_measure(&sizes->trace);
@@ -259,14 +247,12 @@ static bool was_run_high(const frag_dryrun_facts *facts, const resized *sizes)
     return true;
 }
 
-/* How many draws: fewer of a long trace. */
 static uint64_t count_draws(const frag_dryrun_facts *facts, const resized *sizes,
                             const frag_trace *trace)
 {
     if (!was_run_high(facts, sizes))
         return 0;
-    uint64_t draws = DRAWN_EVENTS / (trace->event_count + 1);
-    return draws > DRAWS_MAX ? DRAWS_MAX : draws < DRAWS_MIN ? DRAWS_MIN : draws;
+    return frag_uncertain_draws(trace->event_count, DRAWN_EVENTS);
 }
 
 static bool judge_other_sizes(const frag_context *context, const frag_recording *recording,

@@ -325,7 +325,7 @@ static bool is_same_card(const frag_tape_card *a, const frag_tape_card *b)
 {
     return a->capability == b->capability && a->multiprocessors == b->multiprocessors &&
            a->threads_per_multiprocessor == b->threads_per_multiprocessor &&
-           a->has_no_workspaces == b->has_no_workspaces;
+           a->workspace_draw == b->workspace_draw;
 }
 
 /* NULL: it was not tried. Settings are compared byte by byte: padding can at worst have one tried

@@ -5,12 +5,14 @@
 
 #include "base/memory.h"
 #include "base/threads.h"
+#include "sim/device/uncertain_size.h"
 #include "workload/tape_card.h"
 
 enum { SEEDS = 7 };
 
 #define BATCH_MAX ((uint64_t)1 << 20)
 #define TOKENS_MAX ((uint64_t)1 << 24)
+#define DRAWN_EVENTS ((uint64_t)2000000) /* with workspaces of sizes that are drawn */
 
 /* A plan that is being made. */
 typedef struct planner {
@@ -203,19 +205,30 @@ static bool try_draw(planner *of, const draw_trials *draws, uint64_t draw, bool 
 }
 
 /* ---- workspaces of convolutions and singular value decompositions, taken at their most */
-static bool try_no_workspaces(planner *of, const frag_plan_trial *trial, bool *is_split)
+static bool has_workspaces(const frag_workload *workload)
+{
+    const frag_family_fields *family = &frag_families[workload->network.family];
+    return family->has_images || family->has_sounds ||
+           workload->optimizer == FRAG_OPTIMIZER_GALORE_ADAMW;
+}
+
+/* At their least, and between, as a dry run draws them. */
+static bool try_other_workspaces(planner *of, const frag_plan_trial *trial, bool *is_split)
 {
     const frag_memory_plan *plan = of->plan;
     frag_tape_card card = plan->base.card;
-    frag_fit_attempt attempt = {.fits = trial->fits};
-    card.has_no_workspaces = true;
-    const frag_workload *workload = &trial->setting.workload;
-    const frag_family_fields *family = &frag_families[workload->network.family];
-    bool has_galore = workload->optimizer == FRAG_OPTIMIZER_GALORE_ADAMW;
-    if ((family->has_images || family->has_sounds || has_galore) &&
-        !frag_fit_try(of->fitter, &trial->setting, &card, plan->usable_bytes, &attempt, of->error))
-        return false;
-    *is_split = attempt.fits != trial->fits;
+    uint64_t last = has_workspaces(&trial->setting.workload) ? 1 : 0;
+    *is_split = false;
+    for (card.workspace_draw = 1; card.workspace_draw <= last && !*is_split;
+         card.workspace_draw++) {
+        frag_fit_attempt attempt;
+        if (!frag_fit_try(of->fitter, &trial->setting, &card, plan->usable_bytes, &attempt,
+                          of->error))
+            return false;
+        *is_split = attempt.fits != trial->fits;
+        if (card.workspace_draw == 1 && attempt.requests > 0) /* else not even the least fits */
+            last += frag_uncertain_draws(2 * attempt.requests, DRAWN_EVENTS);
+    }
     return true;
 }
 
@@ -266,7 +279,7 @@ static bool try_as_is(planner *of)
 {
     frag_memory_plan *plan = of->plan;
     if (!try_setting(of, &plan->base.setting, &plan->as_is) ||
-        !try_no_workspaces(of, &plan->as_is, &plan->verdict.is_workspace_split) ||
+        !try_other_workspaces(of, &plan->as_is, &plan->verdict.is_workspace_split) ||
         !try_no_copies(of, &plan->as_is, &plan->verdict.is_copy_split))
         return false;
     plan->parts = frag_fit_divide(of->fitter, &plan->base.setting, &plan->base.card);
@@ -701,7 +714,7 @@ static bool judge_fixed(planner *of)
     if (!plan->fixed.fits)
         draws.count = 0;
     if (!run_jobs(of, try_fixed_draw, &draws, draws.count) ||
-        !try_no_workspaces(of, &plan->fixed, &verdict->is_workspace_split) ||
+        !try_other_workspaces(of, &plan->fixed, &verdict->is_workspace_split) ||
         !try_no_copies(of, &plan->fixed, &verdict->is_copy_split))
         return false;
     conclude(plan, &plan->fixed, &draws, verdict);

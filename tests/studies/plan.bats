@@ -121,9 +121,21 @@ refuse() { # sentence, arguments
     grep -q '^model    vit-base.yaml · vit · amp-bf16 · batch 32 · 224 x 224 pixels · PyTorch ' "$out/vit.txt"
     grep -q '^checkpoint  *every block ' "$out/vit.txt"
     batch=$(sed -n 's/^as it is: batch \([0-9]*\)$/\1/p' "$out/vit.txt")
-    ./fraglab plan $models/vit-base.yaml --gpu rtx3060 --batch "$batch" >/dev/null
+    run ./fraglab plan $models/vit-base.yaml --gpu rtx3060 --batch "$batch" # at the border, so that workspaces decide
+    [[ "${lines[2]}" == "unsure; needs "*" left; "* ]]
     run ./fraglab plan $models/vit-base.yaml --gpu rtx3060 --batch $((batch + 1))
     [ "$status" -eq 1 ]
+    [[ "${lines[2]}" == *" missing; "* ]]
+}
+
+@test "workspaces between none and the most may decide where both ends fit" {
+    printf '%s' '{"model_type": "convnext", "num_labels": 100, "image_size": 224, "num_stages": 2, "hidden_sizes": [48, 96], "depths": [3, 2], "drop_path_rate": 0.0}' >"$out/two-stages.json"
+    run ./fraglab plan "$out/two-stages.json" --gpu rtx4090 --batch 738 --parallel ddp --format jsonl
+    [ "$status" -eq 1 ]
+    [ "$(field '(p["fits"], p["is_sure"], p["margin_bytes"] > 128 << 20, p["doubt"])' <<<"$output")" = "(None, False, True, 'it hangs on the workspaces that cuDNN takes for convolutions')" ]
+    run ./fraglab plan "$out/two-stages.json" --gpu rtx4090 --batch 600 --parallel ddp --format jsonl
+    [ "$status" -eq 0 ]
+    [ "$(field '(p["fits"], p["is_sure"])' <<<"$output")" = "(True, True)" ]
 }
 
 @test "samples and graphs have no length, and only fixes that give what can be generated" {

@@ -94,11 +94,8 @@ static void use_workspace(frag_tape *tape, const frag_aten_convolution *of, frag
     frag_convolution problem = get_problem(of, dtype);
     problem.pass = pass;
     uint64_t bytes = frag_convolution_workspace(&problem, card->capability, card->multiprocessors);
-    if (bytes == 0 || card->has_no_workspaces || is_own(of, dtype))
-        return;
-    frag_request_kind kind = frag_tape_set_kind(tape, FRAG_REQUEST_WORKSPACE);
-    frag_tape_drop(tape, frag_tape_empty(tape, (bytes + 511) / 512 * 512 - 1, FRAG_BOOL));
-    frag_tape_set_kind(tape, kind);
+    if (bytes > 0 && !is_own(of, dtype))
+        frag_tape_use_workspace(tape, 0, (bytes + 511) / 512 * 512 - 1);
 }
 
 static frag_aten_convolution get_convolution(const frag_node *node)

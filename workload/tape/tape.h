@@ -32,8 +32,9 @@ typedef struct frag_tape_card {
     uint32_t capability; /* 80 is 8.0 */
     uint32_t multiprocessors;
     uint32_t threads_per_multiprocessor;
-    /* cuDNN's choice is not known: convolutions take no workspaces, else the most. */
-    bool has_no_workspaces;
+    /* What cuDNN and cuSOLVER take besides is not published. 0: the most, 1: the least, above:
+     * between, as draw - 1 of sim/device/uncertain_size.h. */
+    uint64_t workspace_draw;
 } frag_tape_card;
 
 /* What a request is for. */
@@ -303,6 +304,9 @@ void frag_tape_drop_unpacked(frag_tape *tape, frag_node *node);
 /* ---- what libraries keep: the first matrix product of a thread takes a workspace */
 void frag_tape_use_blas(frag_tape *tape);
 void frag_tape_use_blas_lt(frag_tape *tape);
+
+/* A workspace of a library whose size is uncertain, in bytes, until its kernel has run. */
+void frag_tape_use_workspace(frag_tape *tape, uint64_t least, uint64_t most);
 /* What the threads of a forward pass took is backward's from here on. */
 void frag_tape_hand_over_blas(frag_tape *tape);
 /* Around a forward pass on a thread of its own, whose handles are not the main thread's. */

@@ -57,6 +57,9 @@ struct frag_tape {
     uint64_t sequence;
     uint32_t visit;
     uint64_t allocation_count;
+    uint64_t *uncertain; /* the most of each uncertain workspace, in the order of first uses */
+    size_t uncertain_count;
+    size_t uncertain_capacity;
     frag_checkpoint_frame *frame; /* that runs */
     uint64_t region_count;        /* of checkpoints, so far */
     uint64_t checkpoint_every;    /* calls; 0: each */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "sim/device/uncertain_size.h"
 #include "workload/tape/tape_state.h"
 
 enum { NODES_PER_CHUNK = 1024 };
@@ -36,6 +37,7 @@ void frag_tape_destroy(frag_tape *tape)
     frag_free(tape->tensors);
     frag_free(tape->casts);
     frag_free(tape->slots);
+    frag_free(tape->uncertain);
     frag_free(tape);
 }
 
@@ -710,6 +712,27 @@ void frag_tape_swap_blas(frag_tape *tape)
     tape->has_blas_lt[false] = tape->has_blas_lt_aside;
     tape->has_blas_aside = was;
     tape->has_blas_lt_aside = was_lt;
+}
+
+/* ---- workspaces whose size is uncertain */
+static size_t number_of(frag_tape *tape, uint64_t most)
+{
+    size_t at = 0;
+    while (at < tape->uncertain_count && tape->uncertain[at] != most)
+        at++;
+    if (at == tape->uncertain_count)
+        *FRAG_APPEND(tape->uncertain, tape->uncertain_count, tape->uncertain_capacity) = most;
+    return at;
+}
+
+void frag_tape_use_workspace(frag_tape *tape, uint64_t least, uint64_t most)
+{
+    uint64_t draw = tape->card.workspace_draw;
+    uint64_t bytes =
+        draw == 0 ? most : frag_uncertain_bytes(least, most, number_of(tape, most), draw - 1);
+    frag_request_kind was = frag_tape_set_kind(tape, FRAG_REQUEST_WORKSPACE);
+    frag_tape_drop(tape, bytes > 0 ? frag_tape_empty(tape, bytes, FRAG_BOOL) : 0);
+    frag_tape_set_kind(tape, was);
 }
 
 /* ---- autocast */
