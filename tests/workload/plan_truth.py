@@ -38,6 +38,7 @@ FIXES = [
 ]
 CARDS = ["rtx3060", "rtx3070", "rtx4090", "t4", "rtx4060ti-16gb", "v100-16gb", "l4", "a100-40gb"]
 DEVICES = 2  # with parallel
+KILLED = "killed"
 
 
 def draw_model():
@@ -59,7 +60,7 @@ def plan(model, knobs, gpu):
 
 
 def run(model, knobs, gpu):
-    """Does the program itself run without running out of memory, in each of its processes? None: it was killed."""
+    """Does the program itself run without running out of memory, in each of its processes? None: that hangs on workspaces. KILLED: the machine ended it."""
     parallel = knobs.get("parallel", "none")
     devices = [] if parallel == "none" else ["--gpus", str(DEVICES)]
     starter = [python] if parallel in ("none", "dp") else [f"{os.path.dirname(python)}/torchrun", "--nproc-per-node", str(DEVICES)]
@@ -71,12 +72,13 @@ def run(model, knobs, gpu):
     done = subprocess.run([fraglab, "dryrun", "--follow", "4MiB", "--gpu", gpu, *devices, *conf, "-f", "-o", f"{scratch}/run.pickle", "--report", report, "--", *starter,
                            f"{here}/program.py", model, *words], capture_output=True, text=True, stdin=subprocess.DEVNULL)
     if "exit code 137" in done.stderr:  # the machine's own memory ran out: what is offloaded is really there
-        return None
+        return KILLED
     if not os.path.exists(report) or not os.path.getsize(report):
         raise SystemExit(f"the dry run of {model} {words} left no report: {done.stderr[-500:]}")
     with open(report) as file:
         answers = [json.loads(line) for line in file]
-    fits = all(answer["fits"] for answer in answers)
+    found = {answer["fits"] for answer in answers}
+    fits = False if False in found else None if None in found else True
     if fits and any(answer["exit_code"] != 0 for answer in answers):
         raise SystemExit(f"the dry run of {model} {words} failed: {done.stderr[-500:]}")
     return fits
@@ -112,7 +114,7 @@ for pair in range(pairs):
     model, knobs, gpu = drawn_pair
     planned = plan(model, knobs, gpu)
     truth = run(model, knobs, gpu)
-    if truth is None:
+    if truth is KILLED:
         print(f"not judged, as this machine has too little memory for the dry run: {os.path.basename(model)} on {gpu}", flush=True)
         continue
     same = planned["fits"] == truth
