@@ -326,7 +326,7 @@ static const frag_command_option dryrun_options[] = {
      .max = 100},
     {"follow", "SIZE",
      .help = "compute on the host what the script makes of numbers that it wrote to the GPU, in "
-             "tensors of up to this size (default: 64KiB; at most 64MiB)"},
+             "tensors of up to this size (default: 1MiB; at most 64MiB)"},
     {"rounds", "N",
      .help = "end a loop whose condition has read such a value N times (default: 1000)", .min = 2,
      .max = UINT32_MAX},

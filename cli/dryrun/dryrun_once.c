@@ -11,6 +11,8 @@
 #include "cli/dryrun/dryrun_settings.h"
 #include "cli/dryrun/dryrun_state.h"
 
+enum { FOLLOWED_PIECES = 256 }; /* of the largest size that is followed, are kept in all */
+
 /* ---- one run */
 
 void frag_dryrun_remove(char *folder)
@@ -147,9 +149,8 @@ bool frag_dryrun_prepare(frag_dryrun *dryrun, char *const *command, size_t count
     uint64_t cards = dryrun->ranks.count > 0 ? dryrun->ranks.local_count : 1;
     frag_dryrun_gpu_settings(&dryrun->gpu, frag_arguments_number(arguments, "gpus", cards),
                              &dryrun->settings);
-    if (followed_bytes > 0)
-        frag_text_add(&dryrun->settings, ",shadow=%" PRIu64 "/%" PRIu64, followed_bytes,
-                      followed_bytes * 1024);
+    frag_text_add(&dryrun->settings, ",shadow=%" PRIu64 "/%" PRIu64, followed_bytes,
+                  followed_bytes * FOLLOWED_PIECES);
     dryrun->has_low_workspaces = frag_arguments_is(arguments, "workspaces", "low");
     dryrun->has_stacks = dryrun->has_stacks || frag_arguments_has(arguments, "stacks");
     return true;

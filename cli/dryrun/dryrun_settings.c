@@ -8,6 +8,7 @@
 #include "base/text.h"
 
 /* Larger tensors take longer to compute on the host than a dry run should. */
+#define FOLLOWED_BYTES FRAG_MIB
 #define FOLLOWED_BYTES_MAX (64 * FRAG_MIB)
 
 /* "torch:Tensor.backward=3": after that function has returned three times. */
@@ -87,7 +88,7 @@ static bool write_file(frag_json *json, const char *folder, frag_error *error)
 
 bool frag_dryrun_read_followed(const frag_arguments *arguments, uint64_t *bytes, frag_error *error)
 {
-    *bytes = 0;
+    *bytes = FOLLOWED_BYTES;
     const char *text = frag_arguments_value(arguments, "follow");
     if (!frag_arguments_bytes(arguments, "follow", bytes, error))
         return false;

@@ -9,7 +9,7 @@ typedef struct frag_dryrun_wishes {
     bool has_progress; /* processes write how far they are */
 } frag_dryrun_wishes;
 
-/* --follow; 0: it is not given. false: it cannot be read, or is too large. */
+/* --follow, or its default. false: it cannot be read, or is too large. */
 bool frag_dryrun_read_followed(const frag_arguments *arguments, uint64_t *bytes, frag_error *error);
 
 /* false: --steps, --until, --value, --follow or --rounds cannot be read, or the file cannot be

@@ -1,4 +1,4 @@
-"""Whole numbers in tensors above 64 KiB are followed if that is asked for."""
+"""Whole numbers in tensors above 1 MiB are followed if that is asked for."""
 import torch
 
 numbers = (torch.arange(200000) % 10).cuda()

@@ -78,7 +78,7 @@ class Run:
         self.selections = {}  # "train.py:15": how many elements masks were said to select there
         self.decisions = {}  # "train.py:16": how often the script decided there by a value nobody knows
         self.sentences = []
-        self.followed = settings.get("follow") or 65536
+        self.followed = settings["follow"]
         self.large = {}  # "train.py:18": bytes of the whole numbers asked for there, if too many to be followed
         self.shown_at = 0.0
         self.has_shown = False
