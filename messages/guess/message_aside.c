@@ -221,7 +221,8 @@ bool frag_message_is_source(const frag_message_split_line *read)
     size_t from = near_start(read);
     size_t to = frag_message_text_line_end(text, read->words[read->count - 1].end, BEHIND);
     /* "ASSERT(p != NULL && "no device memory") failed": printed */
-    if (has_within(text, from, to, "\")failed") || has_within(text, from, to, "\"'failed"))
+    if (has_within(text, from, to, "\")failed") || has_within(text, from, to, "\"'failed") ||
+        has_within(text, from, to, "assert:")) /* "GGML_ASSERT: backend.c:460: p && "no room"" */
         return false;
     for (size_t i = 0; i < sizeof signs / sizeof *signs; i++)
         if (has_within(text, from, to, signs[i]))

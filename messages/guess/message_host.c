@@ -1,5 +1,9 @@
 #include "messages/guess/message_host.h"
 
+#include <string.h>
+
+enum { BEHIND = 240 }; /* of a long line so much is read */
+
 /* "pinned_memory_size="30gb"": what somebody set, not what ran out. */
 static bool is_of_setting(const frag_message_split_line *read, size_t i)
 {
@@ -167,6 +171,16 @@ static bool names_device(const frag_message_split_line *read)
     return is_model || (read->kinds & FRAG_WORD_DEVICE) != 0;
 }
 
+/* "You ran out of memory", "突然报错out of memory": told, not the name of an error */
+static bool is_told(const frag_message_split_line *read, size_t failure)
+{
+    const frag_message_text *text = read->text;
+    size_t from = frag_message_text_line_start(text, read->words[0].at);
+    size_t end = frag_message_text_line_end(text, read->words[0].at, BEHIND);
+    return memchr(text->bytes + from, FRAG_MESSAGE_FOREIGN, end - from) != NULL ||
+           (failure > 0 && frag_message_line_is(read, failure - 1, "ran"));
+}
+
 /* Where nothing says whose memory it was, a failed allocation is taken for a device's: the text was
  * given to a reader of such messages. The bare name of the error is anybody's, but not of a person
  * who tells of it (is_witnessed). */
@@ -197,7 +211,7 @@ static bool is_host(const frag_message_split_line *read, const frag_message_fail
                           FRAG_WORD_ALLOCATE | FRAG_WORD_HOST;
     bool is_bare = found->is_name && (read->kinds & more) == 0 &&
                    !frag_message_is_lost_work(read) && !frag_message_is_title(read) &&
-                   !is_witnessed;
+                   !is_witnessed && !is_told(read, found->at);
     for (size_t i = 0; i < read->count; i++)
         is_bare |= is_memory_limit(read, i);
     return (is_bare || is_enomem(read)) && !frag_message_is_about_device(read->text, at);

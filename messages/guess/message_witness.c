@@ -169,6 +169,10 @@ static bool is_event(const frag_message_split_line *read, size_t i, frag_word_ra
     static frag_word_list mine = {"me", "us", NULL};
     if (frag_message_line_is_any(read, i, tellers) && frag_message_line_is_any(read, i + 1, mine))
         return true;
+    static frag_word_list past = {"ran", "went", NULL}; /* "The job ran out of memory" */
+    if (frag_message_is_out_of(read, i + 1) && i > whole.from &&
+        frag_message_line_is_any(read, i, past))
+        return true;
     if (frag_message_is_out_of(read, i + 1) && frag_message_line_is_any(read, i, runs))
         return is_seen(read, whole, i + 1);
     static frag_word_list owners = {"my", "our", NULL};

@@ -349,6 +349,38 @@ static void a_title_or_a_form_names_it_in_a_word(void **state)
     assert_each(not_out, sizeof not_out / sizeof *not_out, false);
 }
 
+/* "The job ran out of memory": it happened, whoever tells it, and in whatever language. */
+static void what_ran_out_of_memory_is_told(void **state)
+{
+    (void)state;
+    static const char *const out[] = {
+        "It ran out of memory.",
+        "You ran out of memory.",
+        "The card ran out of memory.",
+        "Training ran out of memory and crashed.",
+        "The script ran out of memory at epoch 3.",
+        "突然报错out of memory",
+        "进行验证时，模型突然出现out of memory，之前验证都是正常的",
+        "GLM-5.1多节点部署权重加载完会报错kv cache不足，还有什么解决办法",
+        "batch-size=1, 显存都溢出，这是咋回事呢？",
+        "GGML_ASSERT: D:\\a\\ggml-backend.c:460: data != NULL && \"failed to allocate buffer\"",
+        "GGML_ASSERT: ggml-backend.c:460: failed to allocate buffer",
+    };
+    static const char *const not_out[] = {
+        "Error: out of memory",
+        "Fixed a bug where the server ran out of memory on long prompts.",
+        "If the model ran out of memory, reduce the batch size.",
+        "This article explains why your model ran out of memory and how to fix it.",
+        "We made sure that it never ran out of memory.",
+        "Handle the case where the allocator ran out of memory.",
+        "# the allocator ran out of memory, so retry after freeing",
+        "The JVM ran out of memory: Java heap space",
+        "assertion 'allocs == 0' failed",
+    };
+    assert_each(out, sizeof out / sizeof *out, true);
+    assert_each(not_out, sizeof not_out / sizeof *not_out, false);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -362,6 +394,7 @@ int main(void)
         cmocka_unit_test(what_is_got_or_said_or_kills_a_job_is_told),
         cmocka_unit_test(other_languages_have_many_words_for_it),
         cmocka_unit_test(a_title_or_a_form_names_it_in_a_word),
+        cmocka_unit_test(what_ran_out_of_memory_is_told),
         cmocka_unit_test(what_a_page_or_an_interface_says_is_no_message),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
