@@ -81,6 +81,8 @@
          .help = "of the weights of blocks, left out by masks (torch.nn.utils.prune)"},            \
         {"attention", "HOW", .choices = "sdpa|eager|flash|efficient|math",                         \
          .help = "as PyTorch chooses its kernel, with scores as a tensor, or one kernel"},         \
+        {"softmax-input", "FLAG", .choices = "true|false",                                         \
+         .help = "softmax keeps what goes in for its derivative, as before PyTorch 1.11"},         \
         {"experts-implementation", "NAME", .choices = "grouped_mm|eager",                          \
          .help = "all experts in one product, or those that are hit one after the other"},         \
         {"expert-shares", "SHARES",                                                                \

@@ -651,6 +651,8 @@ static void run_rank(const generating *of, uint32_t rank)
 {
     const frag_workload *workload = of->workload;
     frag_builder *builder = of->builder;
+    frag_tape_card card = *of->card;
+    card.keeps_softmax_input = workload->keeps_softmax_input;
     frag_builder_device(builder, rank);
     if (rank == 0 && of->room.events != NULL)
         frag_builder_reuse(builder, of->room.events, of->room.count);
@@ -661,7 +663,7 @@ static void run_rank(const generating *of, uint32_t rank)
     program running = {
         .workload = workload,
         .family = families[workload->network.family],
-        .tape = frag_tape_create(builder, of->card),
+        .tape = frag_tape_create(builder, &card),
         .model = {.workload = workload,
                   .stage = frag_pipeline_stage(workload, rank),
                   .dtype = weight_type(workload),

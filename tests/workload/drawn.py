@@ -242,7 +242,7 @@ LATER_KNOBS = [
     [{"offload": "optimizer"}, {"offload": "optimizer,gradients"}, {"offload": "activations,optimizer"}],
     [{"task": "evaluate", "offload": "parameters"}, {"task": "generate", "new_tokens": "5", "offload": "parameters"}],
     [{"prune": "0.5"}, {"leak": "cycles"}, {"leak": "cycles", "collect": "2"}],
-    [{"attention": "eager"}, {"attention": "eager", "precision": "bf16"}, {"attention": "eager", "precision": "amp-bf16", "checkpoint": "blocks"}, {"attention": "math"}],
+    [{"attention": "eager"}, {"attention": "eager", "precision": "bf16"}, {"attention": "eager", "precision": "amp-bf16", "checkpoint": "blocks"}, {"attention": "math"}, {"attention": "eager", "softmax_input": "true"}],
     [{"parallel": "fsdp", "offload": "parameters"}, {"parallel": "fsdp", "offload": "activations,parameters", "precision": "bf16"}],
 ]
 

@@ -11,6 +11,7 @@ import sys
 import time
 
 import networks
+import softmax_input
 import torch
 import yaml
 from torch.nn.functional import cross_entropy, pad
@@ -66,6 +67,9 @@ elif attention != "sdpa":  # one kernel alone
     torch.backends.cuda.enable_mem_efficient_sdp(attention == "efficient")
     torch.backends.cuda.enable_math_sdp(attention == "math")
     torch.backends.cuda.enable_cudnn_sdp(False)
+if knobs.get("softmax_input") == "true":
+    softmax_input.keep()
+    cross_entropy = torch.nn.functional.cross_entropy
 if is_diffused:
     from diffusers import FluxTransformer2DModel, UNet2DConditionModel
 

@@ -57,9 +57,24 @@ static bool check_kernel(const frag_workload *workload, frag_error *error)
     return true;
 }
 
+static bool check_softmax(const frag_workload *workload, frag_error *error)
+{
+    bool is_beside = workload->task == FRAG_TASK_SERVE ||
+                     workload->parallel == FRAG_PARALLEL_TENSOR ||
+                     workload->parallel == FRAG_PARALLEL_DATA ||
+                     workload->checkpoint == FRAG_CHECKPOINT_SELECTIVE ||
+                     (workload->offload & FRAG_OFFLOAD_ACTIVATIONS) != 0;
+    return !workload->keeps_softmax_input || !is_beside ||
+           frag_fail(error, FRAG_E_INPUT,
+                     "softmax_input is true, which is not described for servers, parallel tensors, "
+                     "dp, selective checkpoints and offload of activations");
+}
+
 bool frag_workload_check_attention(const frag_workload *workload, frag_error *error)
 {
     const frag_network *of = &workload->network;
+    if (!check_softmax(workload, error))
+        return false;
     if (workload->attention == FRAG_ATTENTION_SDPA)
         return true;
     if (workload->task == FRAG_TASK_SERVE || workload->parallel == FRAG_PARALLEL_TENSOR ||

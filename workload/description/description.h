@@ -520,6 +520,7 @@ typedef struct frag_workload {
     bool has_dora;      /* adapters have magnitudes */
     uint64_t quantize;  /* frag_quantize */
     uint64_t attention; /* frag_attention_choice */
+    bool keeps_softmax_input;
     uint64_t experts_implementation;
     frag_lengths expert_shares; /* of the tokens, for expert after expert; or drawn by the seed */
     bool keeps_gradients;       /* zero_grad(set_to_none=False) */

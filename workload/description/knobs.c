@@ -129,6 +129,8 @@ const frag_field frag_knobs[] = {
      "sdpa|eager|flash|efficient|math",
      "scaled_dot_product_attention, with the kernel that PyTorch chooses or one of three; or "
      "eager, whose scores are a tensor"},
+    {"softmax_input", NULL, FRAG_FIELD_FLAG, WORKLOAD(keeps_softmax_input), 0, 0, 1, NULL,
+     "softmax and log_softmax keep what goes in for their derivatives, as before PyTorch 1.11"},
     {"experts_implementation", NULL, FRAG_FIELD_CHOICE, WORKLOAD(experts_implementation),
      FRAG_EXPERTS_GROUPED, 0, 0, "grouped_mm|eager",
      "all experts in one product, or those that are hit one after the other"},

@@ -35,6 +35,7 @@ typedef struct frag_tape_card {
     /* What cuDNN and cuSOLVER take besides is not published. 0: the most, 1: the least, above:
      * between, as draw - 1 of sim/device/uncertain_size.h. */
     uint64_t workspace_draw;
+    bool keeps_softmax_input; /* for its derivative, as PyTorch before 1.11 */
 } frag_tape_card;
 
 /* What a request is for. */
