@@ -332,28 +332,6 @@ static void utf16_is_read(void **state)
     }
 }
 
-/* Half a unit at the end, or a mark and no more, is another kind of text. */
-static void whole_units_alone_are_utf16(void **state)
-{
-    (void)state;
-    static const char little[] = "\xff\xfe"
-                                 "a\0b\0c";
-    static const char big[] = "\xfe\xff\0a\0b\0c";
-    static const char bare[] = "a\0b\0c";
-    frag_text text = {0};
-    for (size_t length = 0; length < 7; length++) {
-        bool is_whole = length == 4 || length == 6;
-        assert_int_equal(frag_escape_utf16(little, length, &text), is_whole);
-        frag_text_destroy(&text);
-        assert_int_equal(frag_escape_utf16(big, length, &text), is_whole);
-        frag_text_destroy(&text);
-        if (length <= sizeof bare) {
-            assert_int_equal(frag_escape_utf16(bare, length, &text), is_whole);
-            frag_text_destroy(&text);
-        }
-    }
-}
-
 static void bytes_that_are_no_text_are_welcome(void **state)
 {
     (void)state;
@@ -858,7 +836,6 @@ int main(void)
         cmocka_unit_test(messages_of_ranks_line_by_line_are_not_mixed),
         cmocka_unit_test(what_loggers_and_pages_add_is_taken_away),
         cmocka_unit_test(utf16_is_read),
-        cmocka_unit_test(whole_units_alone_are_utf16),
         cmocka_unit_test(messages_in_other_languages_are_read),
         cmocka_unit_test(a_colour_of_a_terminal_ends_soon),
         cmocka_unit_test(a_letter_whose_number_is_cut_off_stays),
