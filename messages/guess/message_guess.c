@@ -20,7 +20,6 @@ enum {
     PREFIX = 3,      /* words between the sign that ends a prefix and the failure */
     BIT = 9,         /* words that explain a name, behind it */
     SHORT = 5,       /* a paste of so few lines is the message itself */
-    LETTER = 12,     /* of so few lines what a person writes */
     PAGE = 1000,     /* bytes before and behind a line show what it stands in: */
     PAGE_WORDS = 60, /* of so many words */
     PAGE_SHARE = 5,  /* one in so many small ones is a page of sentences, */
@@ -69,6 +68,15 @@ static bool is_possible(const frag_message_split_line *read, size_t to)
             frag_message_line_is_any(read, i + 2, causes))
             return true;
     return false;
+}
+
+/* "8 GB cards do not OOM" */
+static bool is_denied(const frag_message_split_line *read, size_t failure)
+{
+    static frag_word_list helpers = {"do", "does", "did", "don", "doesn", "didn", "won", NULL};
+    static frag_word_list nots = {"not", "t", NULL};
+    return failure > 1 && frag_message_line_is_any(read, failure - 1, nots) &&
+           frag_message_line_is_any(read, failure - 2, helpers);
 }
 
 /* "never had an OOM error", "when VRAM is not enough" */
@@ -252,7 +260,7 @@ static frag_message_kind kind_of(const frag_message_split_line *read,
     if (frag_message_goes_on(read, at))
         return FRAG_MESSAGE_HARMLESS;
     frag_message_split_line told = *read;
-    bool is_letter = read->text->line_count <= LETTER &&
+    bool is_letter = read->text->line_count <= FRAG_MESSAGE_LETTER_LINES &&
                      (is_witnessed || frag_message_find_witness(&told).is_found);
     return frag_message_is_of_host(read, found, at, is_letter) ? FRAG_MESSAGE_HOST
                                                                : FRAG_MESSAGE_OOM;
@@ -277,7 +285,7 @@ bool frag_message_guess_next(const frag_message_text *text, size_t from, frag_me
                                                    : frag_message_find_failure(&read);
         bool is_page = found.is_found && frag_message_is_of_page(text, read.words[found.at].at);
         bool is_meant = found.is_found && !is_page && !follows_fault(text, at) &&
-                        !is_one_of_causes(&read, found.at) &&
+                        !is_one_of_causes(&read, found.at) && !is_denied(&read, found.at) &&
                         !frag_message_is_sought(&read, found.at) &&
                         !frag_message_is_defined(&read, found.at) &&
                         (is_witnessed                      ? true

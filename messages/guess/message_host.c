@@ -174,11 +174,12 @@ static bool names_device(const frag_message_split_line *read)
 /* "You ran out of memory", "突然报错out of memory": told, not the name of an error */
 static bool is_told(const frag_message_split_line *read, size_t failure)
 {
+    static frag_word_list runs = {"ran", "runs", NULL};
     const frag_message_text *text = read->text;
     size_t from = frag_message_text_line_start(text, read->words[0].at);
     size_t end = frag_message_text_line_end(text, read->words[0].at, BEHIND);
     return memchr(text->bytes + from, FRAG_MESSAGE_FOREIGN, end - from) != NULL ||
-           (failure > 0 && frag_message_line_is(read, failure - 1, "ran"));
+           (failure > 0 && frag_message_line_is_any(read, failure - 1, runs));
 }
 
 /* Where nothing says whose memory it was, a failed allocation is taken for a device's: the text was

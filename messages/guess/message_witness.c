@@ -171,7 +171,8 @@ static bool is_event(const frag_message_split_line *read, size_t i, frag_word_ra
         return true;
     static frag_word_list past = {"ran", "went", NULL}; /* "The job ran out of memory" */
     if (frag_message_is_out_of(read, i + 1) && i > whole.from &&
-        frag_message_line_is_any(read, i, past))
+        frag_message_line_is_any(read, i, past) &&
+        read->text->line_count <= FRAG_MESSAGE_LETTER_LINES)
         return true;
     if (frag_message_is_out_of(read, i + 1) && frag_message_line_is_any(read, i, runs))
         return is_seen(read, whole, i + 1);
