@@ -17,7 +17,8 @@ static bool is_small(const frag_workload *workload)
 
 static void generate_network(const frag_workload *workload)
 {
-    const frag_tape_card card = {80, 108, 2048, false};
+    const frag_tape_card card = {
+        .capability = 80, .multiprocessors = 108, .threads_per_multiprocessor = 2048};
     frag_error error = {.code = FRAG_E_NONE};
     frag_recording recording = {0};
     if (!frag_workload_check(workload, &error))

@@ -143,7 +143,9 @@ static void test_kernels(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof products / sizeof *products; i++) {
         const product *of = &products[i];
-        const frag_tape_card card = {of->capability, of->multiprocessors, 2048, false};
+        const frag_tape_card card = {.capability = of->capability,
+                                     .multiprocessors = of->multiprocessors,
+                                     .threads_per_multiprocessor = 2048};
         frag_recording recording = {.traces = NULL};
         frag_builder *builder = frag_builder_create(&recording);
         frag_builder_device(builder, 0);

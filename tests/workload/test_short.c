@@ -19,7 +19,8 @@
 
 enum { MODELS = 12, CAPACITIES = 4 };
 
-static const frag_tape_card card = {80, 108, 2048, false};
+static const frag_tape_card card = {
+    .capability = 80, .multiprocessors = 108, .threads_per_multiprocessor = 2048};
 
 typedef struct pair {
     frag_recording whole;

@@ -16,7 +16,8 @@ typedef struct made {
 
 static void begin(made *of)
 {
-    const frag_tape_card card = {80, 108, 2048, false};
+    const frag_tape_card card = {
+        .capability = 80, .multiprocessors = 108, .threads_per_multiprocessor = 2048};
     *of = (made){.builder = NULL};
     of->builder = frag_builder_create(&of->recording);
     frag_builder_device(of->builder, 0);
