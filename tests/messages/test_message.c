@@ -381,6 +381,22 @@ static void messages_in_other_languages_are_read(void **state)
     assert_read("{\"m\":\"\\u663e\\u5b58\\u4e0d\\u8db3: \\u9700\\u8981 512 MiB\"}", half, 0);
 }
 
+/* The lines below a message are its own, where they are not another rank's. */
+static void figures_below_are_of_the_same_rank(void **state)
+{
+    (void)state;
+    static const char own[] = "[rank0]: GPU allocation failed, out of memory\n"
+                              "[rank0]:   requested: 4 GiB\n[rank0]:   free: 3 GiB\n";
+    static const char others[] = "[rank0]: GPU allocation failed, out of memory\n"
+                                 "[rank1]:   requested: 4 GiB\n[rank1]:   free: 3 GiB\n";
+    frag_messages messages;
+    assert_read(own, 4 * FRAG_GIB, 3 * FRAG_GIB);
+    frag_messages_read(&messages, others, strlen(others));
+    assert_int_equal(messages.oom_count, 1);
+    assert_int_equal(messages.items[0].size_count, 0);
+    frag_messages_destroy(&messages);
+}
+
 static void a_colour_of_a_terminal_ends_soon(void **state)
 {
     (void)state;
@@ -837,6 +853,7 @@ int main(void)
         cmocka_unit_test(what_loggers_and_pages_add_is_taken_away),
         cmocka_unit_test(utf16_is_read),
         cmocka_unit_test(messages_in_other_languages_are_read),
+        cmocka_unit_test(figures_below_are_of_the_same_rank),
         cmocka_unit_test(a_colour_of_a_terminal_ends_soon),
         cmocka_unit_test(a_letter_whose_number_is_cut_off_stays),
         cmocka_unit_test(a_head_that_is_cut_off_and_a_code_before_a_quote_are_no_loss),

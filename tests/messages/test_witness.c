@@ -366,6 +366,8 @@ static void what_ran_out_of_memory_is_told(void **state)
         "batch-size=1, 显存都溢出，这是咋回事呢？",
         "GGML_ASSERT: D:\\a\\ggml-backend.c:460: data != NULL && \"failed to allocate buffer\"",
         "GGML_ASSERT: ggml-backend.c:460: failed to allocate buffer",
+        "The model takes 25 GB, my card has 24 GB",
+        "it tries to allocate 40 GB on my 24 GB card",
     };
     static const char *const not_out[] = {
         "Error: out of memory",
@@ -377,6 +379,7 @@ static void what_ran_out_of_memory_is_told(void **state)
         "# the allocator ran out of memory, so retry after freeing",
         "The JVM ran out of memory: Java heap space",
         "assertion 'allocs == 0' failed",
+        "The model takes 20 GB, my card has 24 GB",
         "This PR lowers peak memory so that 8 GB cards do not OOM.",
         "My 24 GB card doesn't OOM any more.",
         "The allocator returns NULL when it runs out of memory.",
