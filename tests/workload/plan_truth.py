@@ -59,7 +59,7 @@ def plan(model, knobs, gpu):
     return json.loads(done.stdout) if done.returncode in (0, 1) else None
 
 
-def run(model, knobs, gpu):
+def run(model, knobs, gpu, workspaces="high"):
     """Does the program itself run without running out of memory, in each of its processes? None: that hangs on workspaces. KILLED: the machine ended it."""
     parallel = knobs.get("parallel", "none")
     devices = [] if parallel == "none" else ["--gpus", str(DEVICES)]
@@ -69,7 +69,7 @@ def run(model, knobs, gpu):
     report = f"{scratch}/report.jsonl"
     if os.path.exists(report):
         os.remove(report)
-    done = subprocess.run([fraglab, "dryrun", "--follow", "4MiB", "--gpu", gpu, *devices, *conf, "-f", "-o", f"{scratch}/run.pickle", "--report", report, "--", *starter,
+    done = subprocess.run([fraglab, "dryrun", "--follow", "4MiB", "--workspaces", workspaces, "--gpu", gpu, *devices, *conf, "-f", "-o", f"{scratch}/run.pickle", "--report", report, "--", *starter,
                            f"{here}/program.py", model, *words], capture_output=True, text=True, stdin=subprocess.DEVNULL)
     if "exit code 137" in done.stderr:  # the machine's own memory ran out: what is offloaded is really there
         return KILLED
@@ -81,6 +81,9 @@ def run(model, knobs, gpu):
     fits = False if False in found else None if None in found else True
     if fits and any(answer["exit_code"] != 0 for answer in answers):
         raise SystemExit(f"the dry run of {model} {words} failed: {done.stderr[-500:]}")
+    if fits is None and workspaces == "high" and any(answer["exit_code"] != 0 for answer in answers):
+        # It ran out, and what would have come behind that is not known: with the smallest workspaces it goes on.
+        return run(model, knobs, gpu, "low") and None
     return fits
 
 
