@@ -43,6 +43,9 @@ void frag_message_text_destroy(frag_message_text *text);
 /* The line of the original in which the byte at lies. */
 uint64_t frag_message_text_line(const frag_message_text *text, size_t at);
 
+/* Of a long line so much is read behind a place. */
+enum { FRAG_MESSAGE_LINE_REACH = 240 };
+
 /* Where the line in which the byte at lies begins in bytes, and where it ends, its '\n' left out,
  * or reach bytes behind at where that is nearer. */
 size_t frag_message_text_line_start(const frag_message_text *text, size_t at);

@@ -5,7 +5,6 @@
 enum {
     NEAR = 8,     /* words between two that belong together */
     NAME = 4,     /* words of the name of an error */
-    BEHIND = 240, /* of a long line so much is read */
     QUOTED = 4096 /* of a quote */
 };
 
@@ -108,7 +107,9 @@ bool frag_message_has_placeholder(const frag_message_split_line *read)
 static size_t near_start(const frag_message_split_line *read)
 {
     size_t start = frag_message_text_line_start(read->text, read->words[0].at);
-    return read->words[0].at > start + BEHIND ? read->words[0].at - BEHIND : start;
+    return read->words[0].at > start + FRAG_MESSAGE_LINE_REACH
+               ? read->words[0].at - FRAG_MESSAGE_LINE_REACH
+               : start;
 }
 
 /* The bars that stand between columns: "{ DEVICE_LOCAL | HOST_VISIBLE }" are flags. */
@@ -130,7 +131,7 @@ bool frag_message_is_table_row(const frag_message_split_line *read)
 {
     const frag_message_text *text = read->text;
     size_t from = frag_message_text_line_start(text, read->words[0].at);
-    size_t to = frag_message_text_line_end(text, read->words[0].at, BEHIND);
+    size_t to = frag_message_text_line_end(text, read->words[0].at, FRAG_MESSAGE_LINE_REACH);
     /* "|  ERROR | Failed to" is a logger's */
     bool is_logged =
         frag_message_line_has(read, 0, FRAG_WORD_ERROR) && text->bytes[read->words[0].end] == '|';
@@ -157,7 +158,7 @@ static size_t item_number(const frag_message_text *text, size_t line)
 static bool is_numbered(const frag_message_text *text, size_t line)
 {
     size_t number = item_number(text, line);
-    size_t end = frag_message_text_line_end(text, line, BEHIND);
+    size_t end = frag_message_text_line_end(text, line, FRAG_MESSAGE_LINE_REACH);
     size_t above = line > 0 ? frag_message_text_line_start(text, line - 1) : line;
     return number > 0 && ((above < line && item_number(text, above) + 1 == number && number > 1) ||
                           (text->bytes[end] == '\n' && item_number(text, end + 1) == number + 1));
@@ -194,7 +195,7 @@ bool frag_message_is_statement(const frag_message_split_line *read)
     static const char *const starts[] = {"//", "/*", "#[", "*@"};
     const frag_message_text *text = read->text;
     size_t from = frag_message_text_line_start(text, read->words[0].at);
-    size_t to = frag_message_text_line_end(text, read->words[0].at, BEHIND);
+    size_t to = frag_message_text_line_end(text, read->words[0].at, FRAG_MESSAGE_LINE_REACH);
     size_t first = from + strspn(text->bytes + from, "+-"); /* of a change */
     if (read->words[0].at == first && frag_message_line_is_any(read, 0, keywords))
         return true;
@@ -219,7 +220,8 @@ bool frag_message_is_source(const frag_message_split_line *read)
             return false;
     const frag_message_text *text = read->text;
     size_t from = near_start(read);
-    size_t to = frag_message_text_line_end(text, read->words[read->count - 1].end, BEHIND);
+    size_t to =
+        frag_message_text_line_end(text, read->words[read->count - 1].end, FRAG_MESSAGE_LINE_REACH);
     /* "ASSERT(p != NULL && "no device memory") failed": printed */
     if (has_within(text, from, to, "\")failed") || has_within(text, from, to, "\"'failed") ||
         has_within(text, from, to, "assert:")) /* "GGML_ASSERT: backend.c:460: p && "no room"" */
@@ -509,7 +511,7 @@ static bool is_title_of_guide(const frag_message_split_line *read, size_t at)
     static frag_word_list asked = {"please", "pls", "no", "any", "to", "a", NULL};
     const frag_message_text *text = read->text;
     size_t last = read->count - 1;
-    size_t end = frag_message_text_line_end(text, read->words[last].end, BEHIND);
+    size_t end = frag_message_text_line_end(text, read->words[last].end, FRAG_MESSAGE_LINE_REACH);
     if (last <= at || end != read->words[last].end || last > at + NEAR ||
         !frag_message_line_is_any(read, last, guides) ||
         frag_message_line_has_any(read, last - 1, last, asked))

@@ -223,15 +223,15 @@ static bool has_asserted(const frag_message_split_line *read)
 {
     size_t to = read->count > 0 ? read->words[read->count - 1].at : 0;
     bool is_found = false;
-    for (size_t i = 0; i < read->count; i++)
+    for (size_t i = 0; i < read->count; i++) {
         is_found |=
             frag_message_line_is(read, i, "assertion") || frag_message_line_is(read, i, "assert");
-    /* "GGML_ASSERT: backend.c:460: failed to allocate buffer": of what it is about */
-    for (size_t i = 0; i + 1 < read->count; i++)
+        /* "GGML_ASSERT: backend.c:460: failed to allocate buffer": of what it is about */
         if (frag_message_line_has(read, i, FRAG_WORD_FAIL) &&
             frag_message_line_is(read, i + 1, "to") &&
             frag_message_line_has(read, i + 2, FRAG_WORD_ALLOCATE))
             return false;
+    }
     /* "`p != NULL && "unable to allocate"' failed": what its author says of it */
     for (size_t at = is_found ? read->words[0].at : to; at < to; at++)
         if (strncmp(read->text->bytes + at, "&&\"", 3) == 0)

@@ -13,8 +13,7 @@
 #include "messages/message_words.h"
 
 enum {
-    BEFORE = 160,    /* of a long line so much before a hint is read, */
-    BEHIND = 240,    /* and so much behind it */
+    BEFORE = 160,    /* of a long line so much before a hint is read */
     OVERLAP = 24,    /* of two pieces of one line */
     NAME = 4,        /* words of the name of an error */
     PREFIX = 3,      /* words between the sign that ends a prefix and the failure */
@@ -152,7 +151,8 @@ bool frag_message_is_survived(const frag_message_text *text, size_t at)
     frag_message_split_line read;
     size_t start = frag_message_text_line_start(text, at);
     start = start + BEFORE < at ? at - BEFORE : start;
-    frag_message_line_read(&read, text, start, frag_message_text_line_end(text, at, BEHIND));
+    frag_message_line_read(&read, text, start,
+                           frag_message_text_line_end(text, at, FRAG_MESSAGE_LINE_REACH));
     return frag_message_goes_on(&read, at);
 }
 
@@ -162,7 +162,8 @@ bool frag_message_is_explained_at(const frag_message_text *text, size_t at)
     size_t start = frag_message_text_line_start(text, at);
     if (start + BEFORE < at)
         return false;
-    frag_message_line_read(&read, text, start, frag_message_text_line_end(text, at, BEHIND));
+    frag_message_line_read(&read, text, start,
+                           frag_message_text_line_end(text, at, FRAG_MESSAGE_LINE_REACH));
     size_t word = 0;
     while (word + 1 < read.count && read.words[word].at < at)
         word++;
@@ -275,7 +276,7 @@ bool frag_message_guess_next(const frag_message_text *text, size_t from, frag_me
     bool is_witnessed = rigour == FRAG_MESSAGE_WITNESSED;
     for (size_t at = next_hint(text, from, is_presumed || is_witnessed); at < text->length;) {
         size_t start = frag_message_text_line_start(text, at);
-        size_t end = frag_message_text_line_end(text, at, BEHIND);
+        size_t end = frag_message_text_line_end(text, at, FRAG_MESSAGE_LINE_REACH);
         start = start + BEFORE < at ? at - BEFORE : start;
         start = start < from ? from : start;
         frag_message_line_read(&read, text, start, end);

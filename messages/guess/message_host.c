@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-enum { BEHIND = 240 }; /* of a long line so much is read */
-
 /* "pinned_memory_size="30gb"": what somebody set, not what ran out. */
 static bool is_of_setting(const frag_message_split_line *read, size_t i)
 {
@@ -172,12 +170,12 @@ static bool names_device(const frag_message_split_line *read)
 }
 
 /* "You ran out of memory", "突然报错out of memory": told, not the name of an error */
-static bool is_told(const frag_message_split_line *read, size_t failure)
+static bool is_sentence(const frag_message_split_line *read, size_t failure)
 {
     static frag_word_list runs = {"ran", "runs", NULL};
     const frag_message_text *text = read->text;
     size_t from = frag_message_text_line_start(text, read->words[0].at);
-    size_t end = frag_message_text_line_end(text, read->words[0].at, BEHIND);
+    size_t end = frag_message_text_line_end(text, read->words[0].at, FRAG_MESSAGE_LINE_REACH);
     return memchr(text->bytes + from, FRAG_MESSAGE_FOREIGN, end - from) != NULL ||
            (failure > 0 && frag_message_line_is_any(read, failure - 1, runs));
 }
@@ -212,7 +210,7 @@ static bool is_host(const frag_message_split_line *read, const frag_message_fail
                           FRAG_WORD_ALLOCATE | FRAG_WORD_HOST;
     bool is_bare = found->is_name && (read->kinds & more) == 0 &&
                    !frag_message_is_lost_work(read) && !frag_message_is_title(read) &&
-                   !is_witnessed && !is_told(read, found->at);
+                   !is_witnessed && !is_sentence(read, found->at);
     for (size_t i = 0; i < read->count; i++)
         is_bare |= is_memory_limit(read, i);
     return (is_bare || is_enomem(read)) && !frag_message_is_about_device(read->text, at);

@@ -4,17 +4,16 @@
 
 #include "messages/guess/message_failure.h"
 
-enum { BEHIND = 240 /* of a long line so much is read */ };
-
 /* "Warning: Device memory exhausted.\nfailed to create the image, exiting" */
 static bool is_fatal_below(const frag_message_split_line *read, size_t at)
 {
     frag_message_split_line below;
-    size_t end = frag_message_text_line_end(read->text, at, BEHIND);
+    size_t end = frag_message_text_line_end(read->text, at, FRAG_MESSAGE_LINE_REACH);
     if (end >= read->text->length || read->text->bytes[end] != '\n')
         return false;
-    frag_message_line_read(&below, read->text, end + 1,
-                           frag_message_text_line_end(read->text, end + 1, BEHIND));
+    frag_message_line_read(
+        &below, read->text, end + 1,
+        frag_message_text_line_end(read->text, end + 1, FRAG_MESSAGE_LINE_REACH));
     return (below.kinds & (FRAG_WORD_FAIL | FRAG_WORD_ERROR)) != 0 &&
            (below.kinds & FRAG_WORD_WARNING) == 0;
 }
@@ -24,11 +23,12 @@ static bool goes_on_below(const frag_message_split_line *read, size_t at)
 {
     static frag_word_list acts = {"continuing", "proceeding", "retrying", "falling", NULL};
     frag_message_split_line below;
-    size_t end = frag_message_text_line_end(read->text, at, BEHIND);
+    size_t end = frag_message_text_line_end(read->text, at, FRAG_MESSAGE_LINE_REACH);
     if (end >= read->text->length || read->text->bytes[end] != '\n')
         return false;
-    frag_message_line_read(&below, read->text, end + 1,
-                           frag_message_text_line_end(read->text, end + 1, BEHIND));
+    frag_message_line_read(
+        &below, read->text, end + 1,
+        frag_message_text_line_end(read->text, end + 1, FRAG_MESSAGE_LINE_REACH));
     return frag_message_line_is_any(&below, 0, acts) &&
            (below.kinds & (FRAG_WORD_FAIL | FRAG_WORD_ERROR)) == 0;
 }

@@ -169,15 +169,15 @@ static bool is_event(const frag_message_split_line *read, size_t i, frag_word_ra
     static frag_word_list mine = {"me", "us", NULL};
     if (frag_message_line_is_any(read, i, tellers) && frag_message_line_is_any(read, i + 1, mine))
         return true;
+    bool is_before_name = frag_message_is_out_of(read, i + 1);
     static frag_word_list past = {"ran", "went", NULL}; /* "The job ran out of memory" */
-    if (frag_message_is_out_of(read, i + 1) && i > whole.from &&
-        frag_message_line_is_any(read, i, past) &&
+    if (is_before_name && i > whole.from && frag_message_line_is_any(read, i, past) &&
         read->text->line_count <= FRAG_MESSAGE_LETTER_LINES)
         return true;
-    if (frag_message_is_out_of(read, i + 1) && frag_message_line_is_any(read, i, runs))
+    if (is_before_name && frag_message_line_is_any(read, i, runs))
         return is_seen(read, whole, i + 1);
     static frag_word_list owners = {"my", "our", NULL};
-    if (frag_message_is_out_of(read, i + 1) && frag_message_line_is_any(read, i, runs_always))
+    if (is_before_name && frag_message_line_is_any(read, i, runs_always))
         return is_observed(read, whole, i) || is_tried(read, whole.from, whole.to) ||
                frag_message_line_has_any(read, whole.from, i, owners);
     /* "resulting in CUDA OOM" */
