@@ -328,6 +328,10 @@ frag_tensor frag_aten_where_seen(frag_tape *tape, const frag_attention_shape *sh
 frag_tensor frag_aten_causal_mask(frag_tape *tape, const frag_attention_shape *shape,
                                   bool has_window, frag_dtype dtype);
 
+/* What softmax and log_softmax save: what went in, where that is kept, before what comes out.
+ * numbers[0]: the type of what went in. */
+void frag_aten_save_softmax(frag_tape *tape, frag_node *node, frag_tensor scores, frag_tensor made);
+
 /* softmax in fp32; is_cast: of scores.float(), where else fp16 is read as it is. */
 frag_tensor frag_aten_softmax(frag_tape *tape, frag_tensor scores, bool is_cast);
 

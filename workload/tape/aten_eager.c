@@ -31,8 +31,7 @@ frag_tensor frag_aten_matmul(frag_tape *tape, frag_tensor self, frag_tensor othe
     return shaped;
 }
 
-/* What went in, where it is kept, before what comes out. */
-static void save_softmax(frag_tape *tape, frag_node *node, frag_tensor scores, frag_tensor made)
+void frag_aten_save_softmax(frag_tape *tape, frag_node *node, frag_tensor scores, frag_tensor made)
 {
     if (frag_tape_get_card(tape)->keeps_softmax_input)
         frag_tape_save(tape, node, scores);
@@ -57,7 +56,7 @@ frag_tensor frag_aten_softmax(frag_tape *tape, frag_tensor scores, bool is_cast)
         is_read ? frag_tape_keep(tape, scores) : frag_tape_to(tape, scores, FRAG_F32);
     frag_tensor made = frag_tape_empty(tape, frag_tape_count(tape, typed), FRAG_F32);
     frag_node *node = frag_tape_record(tape, softmax_backward, &typed, 1, &made, 1);
-    save_softmax(tape, node, typed, made);
+    frag_aten_save_softmax(tape, node, typed, made);
     frag_tape_drop(tape, typed);
     return made;
 }
@@ -67,7 +66,7 @@ frag_tensor frag_aten_softmax_typed(frag_tape *tape, frag_tensor scores)
     frag_dtype dtype = frag_tape_dtype(tape, scores);
     frag_tensor made = frag_tape_empty(tape, frag_tape_count(tape, scores), dtype);
     frag_node *node = frag_tape_record(tape, softmax_backward, &scores, 1, &made, 1);
-    save_softmax(tape, node, scores, made);
+    frag_aten_save_softmax(tape, node, scores, made);
     return made;
 }
 

@@ -426,13 +426,9 @@ static void nll_backward(frag_tape *tape, frag_node *node, const frag_tensor *in
 
 static frag_tensor log_softmax(frag_tape *tape, frag_tensor logits, frag_dtype made_dtype)
 {
-    frag_dtype dtype = frag_tape_dtype(tape, logits);
     frag_tensor made = frag_tape_empty(tape, frag_tape_count(tape, logits), made_dtype);
     frag_node *node = frag_tape_record(tape, log_softmax_backward, &logits, 1, &made, 1);
-    if (frag_tape_get_card(tape)->keeps_softmax_input)
-        frag_tape_save(tape, node, logits);
-    frag_tape_save_output(tape, node, made);
-    node->numbers[0] = dtype;
+    frag_aten_save_softmax(tape, node, logits, made);
     return made;
 }
 

@@ -305,13 +305,12 @@ void frag_tape_drop_unpacked(frag_tape *tape, frag_node *node);
 /* ---- what libraries keep: the first matrix product of a thread takes a workspace */
 void frag_tape_use_blas(frag_tape *tape);
 void frag_tape_use_blas_lt(frag_tape *tape);
-
-/* A workspace of a library whose size is uncertain, in bytes, until its kernel has run. */
-void frag_tape_use_workspace(frag_tape *tape, uint64_t least, uint64_t most);
 /* What the threads of a forward pass took is backward's from here on. */
 void frag_tape_hand_over_blas(frag_tape *tape);
 /* Around a forward pass on a thread of its own, whose handles are not the main thread's. */
 void frag_tape_swap_blas(frag_tape *tape);
+/* Of another library: bytes between both ends, until its kernel has run. */
+void frag_tape_use_workspace(frag_tape *tape, uint64_t least, uint64_t most);
 
 /* ---- what is done once more
  * A stretch starts from some tensors, each alone on a storage of its own, and leaves each with
