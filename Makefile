@@ -396,9 +396,10 @@ $(BUILD)/tests/test_nccl: | $(SOFTWARE)/12/libnccl.so.2
 workloads-truth: setup
 	+@$(MAKE) --no-print-directory -j$(JOBS) MODE=release fraglab software-cuda
 	@$(if $(DRAWN),DRAWN="$(DRAWN) $(or $(SEED),1) $(FAMILIES)") sh tests/workload/truth.sh ./fraglab $(or $(TORCH),2.9.1) $(CASES)
-# Plans against dry runs at the capacity that they were made for: PYTHON with torch 2.9.1 and what else program.py imports, PAIRS, SEED, FAMILIES.
+# Generated peaks beside those that others measured on real GPUs and published.
 published: all
 	@python3 tests/workload/published.py ./fraglab
+# Plans against dry runs at the capacity that they were made for: PYTHON with torch 2.9.1 and what else program.py imports, PAIRS, SEED, FAMILIES.
 plan-truth: setup
 	+@$(MAKE) --no-print-directory -j$(JOBS) MODE=release fraglab software-cuda
 	@python3 tests/workload/plan_truth.py ./fraglab $(PYTHON) $(or $(PAIRS),24) $(or $(SEED),1) $(FAMILIES)

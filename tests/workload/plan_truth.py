@@ -83,7 +83,7 @@ def run(model, knobs, gpu, workspaces="high"):
         raise SystemExit(f"the dry run of {model} {words} failed: {done.stderr[-500:]}")
     if fits is None and workspaces == "high" and any(answer["exit_code"] != 0 for answer in answers):
         # It ran out, and what would have come behind that is not known: with the smallest workspaces it goes on.
-        return run(model, knobs, gpu, "low") and None
+        return False if run(model, knobs, gpu, "low") is False else None
     return fits
 
 

@@ -18,8 +18,8 @@ class Kept(torch.autograd.Function):
 
 
 def make(forward, backward):
-    def kept(x, dim=-1, dtype=None, *_rest, **named):
-        dtype = named.get("dtype", dtype if isinstance(dtype, torch.dtype) else None)
+    def kept(x, dim=-1, third=None, dtype=None, _stacklevel=3):
+        dtype = third if isinstance(third, torch.dtype) else dtype  # of torch.nn.functional the third is another
         if dtype is None and x.is_cuda and torch.is_autocast_enabled():
             dtype = torch.float32
         is_wide = x.is_cuda and x.dtype is torch.float16 and dtype is torch.float32
@@ -34,7 +34,7 @@ def keep():
 
     def cross_entropy(scores, labels, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean", label_smoothing=0.0):
         # The type is named, so that autocast leaves it.
-        return functional.nll_loss(log_softmax(scores, 1, scores.dtype), labels, weight, None, ignore_index, None, reduction)
+        return functional.nll_loss(log_softmax(scores, 1, dtype=scores.dtype), labels, weight, None, ignore_index, None, reduction)
     for owner in (torch, torch.Tensor, functional):
         owner.softmax, owner.log_softmax = softmax, log_softmax
     functional.cross_entropy = cross_entropy
