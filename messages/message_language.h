@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { FRAG_LANGUAGE_PHRASES_MAX = 512 };
+enum { FRAG_LANGUAGE_PHRASES_MAX = 640 };
 
 /* Which phrases begin with a byte. */
 typedef struct frag_language {

@@ -69,13 +69,18 @@ static bool is_possible(const frag_message_split_line *read, size_t to)
     return false;
 }
 
-/* "8 GB cards do not OOM" */
+/* "8 GB cards do not OOM", "it no longer runs out of GPU memory" */
 static bool is_denied(const frag_message_split_line *read, size_t failure)
 {
     static frag_word_list helpers = {"do", "does", "did", "don", "doesn", "didn", "won", NULL};
     static frag_word_list nots = {"not", "t", NULL};
-    return failure > 1 && frag_message_line_is_any(read, failure - 1, nots) &&
-           frag_message_line_is_any(read, failure - 2, helpers);
+    static frag_word_list runs = {"run", "runs", "running", "goes", "hits", "gets", NULL};
+    size_t verb =
+        failure > 0 && frag_message_line_is_any(read, failure - 1, runs) ? failure - 1 : failure;
+    return verb > 1 && ((frag_message_line_is_any(read, verb - 1, nots) &&
+                         frag_message_line_is_any(read, verb - 2, helpers)) ||
+                        (frag_message_line_is(read, verb - 1, "longer") &&
+                         frag_message_line_is(read, verb - 2, "no")));
 }
 
 /* "never had an OOM error", "when VRAM is not enough" */

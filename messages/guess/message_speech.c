@@ -23,21 +23,36 @@ static bool is_whenever(const frag_message_split_line *read, size_t i)
            !frag_message_line_ends(read, i + 1, "ing");
 }
 
+/* "I can't run this, it OOMs": what is denied ends at a comma, or at "but" */
+static bool is_denied(const frag_message_split_line *read, size_t from, size_t to)
+{
+    static frag_word_list words = {"no", "longer", "never", "without", "not", "t", NULL};
+    static frag_word_list subjects = {"it", "i", "we", "my", "always", NULL};
+    for (size_t i = from; i < to; i++)
+        if (i > from && frag_message_line_is_any(read, i, subjects) &&
+            (read->text->bytes[read->words[i - 1].end] == ',' ||
+             frag_message_line_is(read, i - 1, "but")))
+            from = i;
+    return frag_message_line_has_any(read, from, to, words);
+}
+
 /* What may happen, is asked, mended, avoided, or happens to anybody. */
 static bool is_doubted(const frag_message_split_line *read, size_t from, size_t to)
 {
     static frag_word_list words = {
-        "if",     "whenever", "may",      "might",     "could",   "would",     "should", "will",
-        "ll",     "avoid*",   "prevent*", "fix*",      "no",      "longer",    "never",  "without",
-        "not",    "t",        "how",      "what",      "you",     "your",      "they",   "users",
-        "people", "someone",  "unless",   "example",   "maybe",   "perhaps",   "so",     "until",
-        "test*",  "handl*",   "catch*",   "reduc*",    "solve*",  "resolv*",   "can",    "does",
-        "add*",   "support*", "often",    "sometimes", "usually", "typically", "likely", NULL};
+        "if",       "whenever", "may",       "might",    "could",     "would",   "should",
+        "will",     "ll",       "avoid*",    "prevent*", "fix*",      "how",     "what",
+        "you",      "your",     "they",      "users",    "people",    "someone", "unless",
+        "example",  "maybe",    "perhaps",   "so",       "until",     "test*",   "handl*",
+        "catch*",   "reduc*",   "solve*",    "resolv*",  "can",       "does",    "add*",
+        "support*", "often",    "sometimes", "usually",  "typically", "likely",  NULL};
+    static frag_word_list nots = {"not", "t", NULL};
     for (size_t i = from; i < to; i++)
-        if ((frag_message_line_is_any(read, i, words) && !frag_message_line_is_model(read, i)) ||
+        if ((frag_message_line_is_any(read, i, words) && !frag_message_line_is_model(read, i) &&
+             !frag_message_line_is_any(read, i + 1, nots)) ||
             is_whenever(read, i))
             return true;
-    return false;
+    return is_denied(read, from, to);
 }
 
 /* "Does it OOM on 8 GB?" */
@@ -102,6 +117,8 @@ static bool is_verb(const frag_message_split_line *read, size_t i, frag_word_ran
         "cause*", "avoid*",   "fix*",   "prevent*", "handle*", "for",  "with", "from",
         "about",  "to",       "memory", "kernel",   "host",    "ram",  "cpu",  "zero",
         "or",     "reported", "see",    "known",    NULL};
+    static frag_word_list settings = {"batch", "size", "bs",     "length", "resolution",
+                                      "rank",  "gpu",  "worker", "node",   NULL};
     static frag_word_list ends = {"d", "ed", "ing", NULL};
     static frag_word_list links = {"at",    "on",          "with", "during", "in",
                                    "after", "when",        "for",  "every",  "while",
@@ -122,9 +139,11 @@ static bool is_verb(const frag_message_split_line *read, size_t i, frag_word_ran
     size_t behind = is_split ? i + 2 : i + 1;
     bool is_soon = frag_message_line_is(read, behind, "as") && /* "as soon as it starts" */
                    frag_message_line_is(read, behind + 1, "soon");
-    return (is_split || frag_message_line_is(read, i, "ooms")) &&
-           !(is_behind && (frag_message_line_is_any(read, i - 1, kinds) ||
-                           frag_message_line_has(read, i - 1, FRAG_WORD_NUMBER))) &&
+    /* "2 OOMs on node 3" counts, "batch 16 OOMs on my card" says what happened */
+    bool is_count = is_behind && frag_message_line_has(read, i - 1, FRAG_WORD_NUMBER) &&
+                    !(i > sentence.from + 1 && frag_message_line_is_any(read, i - 2, settings));
+    return (is_split || frag_message_line_is(read, i, "ooms")) && !is_count &&
+           !(is_behind && frag_message_line_is_any(read, i - 1, kinds)) &&
            (behind == sentence.to || is_soon || frag_message_line_is_any(read, behind, links));
 }
 
@@ -137,6 +156,18 @@ static bool is_object(const frag_message_split_line *read, size_t i)
     while (i < end && frag_message_line_is_any(read, i, befores))
         i++;
     return frag_message_is_out_of(read, i) || frag_message_line_is(read, i, "ooms");
+}
+
+/* "Without it, even batch size 2 gives": a trial that was made, whatever stands before it */
+static bool is_even_tried(const frag_message_split_line *read, size_t i, frag_word_range sentence)
+{
+    bool has_number = false;
+    for (size_t j = i; j > sentence.from && j + CLAUSE > i; j--) {
+        if (frag_message_line_is(read, j - 1, "even"))
+            return has_number && !is_doubted(read, j, i);
+        has_number |= frag_message_line_has(read, j - 1, FRAG_WORD_NUMBER | FRAG_WORD_SIZE);
+    }
+    return false;
 }
 
 /* "on a T4 it goes OOM", "getting OOM on 12 GB", "will OOM when the batch is above 4" */
@@ -157,7 +188,9 @@ static bool goes_out(const frag_message_split_line *read, size_t i, frag_word_ra
     static frag_word_list starts = {"still", "keep", "keeps", "always", NULL};
     bool is_start =
         i == sentence.from || /* "Still hitting OOM": who says it */
-        (i == sentence.from + 1 && frag_message_line_is_any(read, sentence.from, starts));
+        (i == sentence.from + 1 && frag_message_line_is_any(read, sentence.from, starts)) ||
+        (i > sentence.from && /* "Started with 16, got OOM" */
+         read->text->bytes[read->words[i - 1].end] == ',');
     static frag_word_list conditions = {"when*", "if", "above", "beyond", "with", "after", NULL};
     bool has_number = false;
     for (size_t j = i + 2; j < sentence.to; j++)
@@ -168,9 +201,11 @@ static bool goes_out(const frag_message_split_line *read, size_t i, frag_word_ra
         frag_message_line_is(read, i, "will") && frag_message_line_is(read, i + 1, "oom") &&
         (frag_message_is_doing(read, sentence.from) ||
          (i == sentence.from + 1 && frag_message_line_is(read, sentence.from, "it") && has_number));
-    return is_tried || ((is_gone || is_got) && !is_doubted(read, sentence.from, i) &&
-                        (is_run || is_start || is_mine(read, sentence) ||
-                         names_card(read, sentence.from, sentence.to)));
+    if (is_tried || ((is_gone || is_got) && is_even_tried(read, i, sentence)))
+        return true;
+    return (is_gone || is_got) && !is_doubted(read, sentence.from, i) &&
+           (is_run || is_start || is_mine(read, sentence) ||
+            names_card(read, sentence.from, sentence.to));
 }
 
 /* "Blender says out of memory", "torch throws an out of memory exception" */
@@ -237,11 +272,11 @@ static bool is_filling(const frag_message_split_line *read, size_t i)
 /* "VRAM", "GPU memory", "the card's memory" between the words from and to */
 static bool has_device_memory(const frag_message_split_line *read, size_t from, size_t to)
 {
-    static frag_word_list vram = {"vram", NULL};
     static frag_word_list cards = {"card", "gpu", "graphics", "video", NULL};
     for (size_t i = from; i < to && i < read->count; i++)
-        if (frag_message_line_is_any(read, i, vram) ||
-            (frag_message_line_has(read, i, FRAG_WORD_MEMORY) &&
+        if (frag_message_line_is(read, i, "vram") ||
+            ((frag_message_line_has(read, i, FRAG_WORD_MEMORY) ||
+              frag_message_line_is(read, i, "ram")) &&
              frag_message_line_has_any(read, i > NEAR - 1 ? i - (NEAR - 1) : 0, i, cards)))
             return true;
     return false;
@@ -282,10 +317,10 @@ static bool is_full(const frag_message_split_line *read, size_t i, frag_word_ran
 static bool is_cause(const frag_message_split_line *read, size_t i, frag_word_range sentence)
 {
     static frag_word_list causes = {"due", "because", "since", "when", "once", "after", NULL};
-    static frag_word_list growths = {"increas*", "grow*", "ris*", "accumulat*",
-                                     "leak*",    "high",  "full", NULL};
+    static frag_word_list growths = {"increas*", "grow*", "ris*", "accumulat*", "leak*",
+                                     "high",     "full",  "all",  NULL};
     return frag_message_line_is_any(read, i, causes) && has_died(read, sentence.from, i) &&
-           has_device_memory(read, i + 1, i + NEAR + 1) &&
+           has_device_memory(read, i + 1, i + NEAR + 2) &&
            frag_message_line_has_any(read, i + 2, i + 2 * NEAR, growths) &&
            !is_doubted(read, sentence.from, i);
 }

@@ -350,6 +350,35 @@ static void a_title_or_a_form_names_it_in_a_word(void **state)
 }
 
 /* "The job ran out of memory": it happened, whoever tells it, and in whatever language. */
+static void a_trial_is_told_whatever_was_said_before_it(void **state)
+{
+    (void)state;
+    static const char *const told[] = {
+        "batch 16 OOMs on my card",
+        "Started with 16, got OOM errors",
+        "Without it, even batch size 2 gives OOM.",
+        "I can't run this, it OOMs",
+        "I do not know why but it OOMs",
+        "The trainer does not fit, I got OOM on a T4",
+        "It crashed after using all available GPU RAM",
+        "推論中に約14GB使いOOMで落ちた",
+        "即使改小了也OOM",
+        "训练到一半显存耗尽",
+    };
+    static const char *const untold[] = {
+        "2 OOMs on node 3",
+        "Without it, even a batch gives OOM.",
+        "If it is large, even if batch 2 gives OOM.",
+        "If you do not use it, it OOMs",
+        "it will not OOM, it fits",
+        "The gallery no longer runs out of GPU memory while scrolling.",
+        "It no longer hits out of memory",
+        "The desktop crashed after using all available RAM",
+    };
+    assert_each(told, sizeof told / sizeof *told, true);
+    assert_each(untold, sizeof untold / sizeof *untold, false);
+}
+
 static void what_ran_out_of_memory_is_told(void **state)
 {
     (void)state;
@@ -401,6 +430,7 @@ int main(void)
         cmocka_unit_test(what_is_got_or_said_or_kills_a_job_is_told),
         cmocka_unit_test(other_languages_have_many_words_for_it),
         cmocka_unit_test(a_title_or_a_form_names_it_in_a_word),
+        cmocka_unit_test(a_trial_is_told_whatever_was_said_before_it),
         cmocka_unit_test(what_ran_out_of_memory_is_told),
         cmocka_unit_test(what_a_page_or_an_interface_says_is_no_message),
     };
