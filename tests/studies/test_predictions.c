@@ -14,8 +14,8 @@
 
 #include "tests/studies/predictions.h"
 
-#define FOLDER "tests/data/predictions"
-#define TABLE FOLDER "/predictions.csv.zst"
+#define FOLDER "build/predictions" /* tests/golden_logs.sh unpacks it */
+#define TABLE "tests/data/predictions/predictions.csv.zst"
 
 static void a_recording_predicts_the_other_runs_of_its_program(void **state)
 {
