@@ -57,6 +57,7 @@ static const frag_family *const families[FRAG_FAMILY_COUNT] = {
     [FRAG_FAMILY_CONVNEXT] = &frag_family_convnext,
     [FRAG_FAMILY_UNET] = &frag_family_unet,
     [FRAG_FAMILY_FLUX] = &frag_family_flux,
+    [FRAG_FAMILY_FLUX2] = &frag_family_flux2,
     [FRAG_FAMILY_MIXTRAL] = &frag_family_llama,
     [FRAG_FAMILY_QWEN3_MOE] = &frag_family_llama,
     [FRAG_FAMILY_OLMOE] = &frag_family_llama,
@@ -499,8 +500,10 @@ static void run_denoising(program *running)
 {
     running->batch.count = running->workload->batch;
     frag_tape_set_autocast(running->tape, frag_model_autocast_type(running->workload));
-    bool is_unet = running->workload->network.family == FRAG_FAMILY_UNET;
-    (is_unet ? frag_unet_denoise : frag_flux_denoise)(
+    const frag_family_id family = running->workload->network.family;
+    (family == FRAG_FAMILY_UNET   ? frag_unet_denoise
+     : family == FRAG_FAMILY_FLUX ? frag_flux_denoise
+                                  : frag_flux2_denoise)(
         running->tape, &running->model, &running->batch, running->workload->new_tokens);
     frag_tape_set_autocast(running->tape, FRAG_F32);
 }

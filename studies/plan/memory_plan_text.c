@@ -24,7 +24,7 @@ static void print_batch(const frag_workload *workload, FILE *stream)
     if (family->has_images)
         fprintf(stream, " · %s x %s %s", FRAG_COUNT(workload->network.image),
                 FRAG_COUNT(workload->network.image),
-                workload->network.family == FRAG_FAMILY_FLUX ? "patches of 16 x 16 pixels"
+                family->has_patches ? "patches of 16 x 16 pixels"
                 : family->is_diffusion                       ? "latent pixels"
                                                              : "pixels");
     if (frag_lengths_largest(&workload->lookups) > 1)

@@ -20,7 +20,7 @@ PAIRS = ["bart", "t5", "mt5"]
 IMAGES = ["vit", "resnet", "convnext", "mnasnet", "unet"]
 GRAPHS = ["graphsage", "gcn"]
 LATER_DECODERS = ["falcon", "gptj", "gpt_neo", "bloom", "mpt", "nemotron"]
-LATER_DIFFUSION = ["flux"]
+LATER_DIFFUSION = ["flux", "flux2"]
 LATER_IMAGES = ["vgg", "mobilenet_v2", "mobilenet_v3", "regnet", "efficientnet", "densenet"]
 LAYER_NORMED = ["phi", "starcoder2", "stablelm"]
 FAMILIES = ["gpt2", "opt", "gpt_neox", *LAYER_NORMED, "bert", "roberta", "distilbert", "modernbert", "whisper", "dlrm", *GROUPED, *EXPERTS, *PAIRS, *IMAGES, *GRAPHS]
@@ -59,6 +59,14 @@ def draw_flux(draw):
     return {"_class_name": "FluxTransformer2DModel", "sample_size": draw.choice([8, 16, 24, 32]), "in_channels": draw.choice([16, 64]), "num_layers": draw.randint(1, 3),
             "num_single_layers": draw.randint(1, 4), "num_attention_heads": draw.choice([1, 2, 6, 8]), "attention_head_dim": width, "joint_attention_dim": draw.choice([48, 256, 768]),
             "pooled_projection_dim": draw.choice([24, 256]), "guidance_embeds": draw.random() < 0.6, "axes_dims_rope": [*axes, width - sum(axes)]}
+
+
+def draw_flux2(draw):
+    axes = [2 * draw.randint(1, 4) for _ in range(3)]
+    width = draw.choice([32, 64])
+    return {"_class_name": "Flux2Transformer2DModel", "sample_size": draw.choice([8, 16, 24, 32]), "in_channels": draw.choice([16, 64, 128]), "num_layers": draw.randint(1, 3),
+            "num_single_layers": draw.randint(1, 4), "num_attention_heads": draw.choice([1, 2, 6, 8]), "attention_head_dim": width, "joint_attention_dim": draw.choice([48, 256, 768]),
+            "mlp_ratio": draw.choice([2.0, 3.0, 3.5]), "guidance_embeds": draw.random() < 0.5, "axes_dims_rope": [*axes, width - sum(axes)]}
 
 
 def draw_plain(draw, family):
@@ -186,8 +194,9 @@ def draw_transformer(draw, family, is_wide=False):
 def draw_model(draw, folder, family, is_wide=False):
     """The path of its file."""
     config = {"model_type": family}
-    if family in ("unet", "flux"):
-        config = draw_unet(draw) if family == "unet" else draw_flux(draw)
+    drawers = {"unet": draw_unet, "flux": draw_flux, "flux2": draw_flux2}
+    if family in drawers:
+        config = drawers[family](draw)
     elif family in ("mnasnet", "dlrm", *GRAPHS, *LATER_IMAGES):
         config = {"family": family, **draw_plain(draw, family)}
     elif family in IMAGES:

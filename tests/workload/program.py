@@ -27,7 +27,8 @@ knobs = dict(word.split("=", 1) for word in sys.argv[2:])
 with open(sys.argv[1]) as file:
     settings = yaml.safe_load(file)["model"] if sys.argv[1].endswith(".yaml") else json.load(file)
 is_unet = settings.get("_class_name") == "UNet2DConditionModel"
-is_flux = settings.get("_class_name") == "FluxTransformer2DModel"
+is_flux2 = settings.get("_class_name") == "Flux2Transformer2DModel"
+is_flux = is_flux2 or settings.get("_class_name") == "FluxTransformer2DModel"
 is_diffused = is_unet or is_flux
 is_plain = "family" in settings
 config = AutoConfig.for_model(**settings) if not is_diffused and not is_plain else argparse.Namespace(model_type=settings.get("family", "diffusion"), **settings)
@@ -71,10 +72,10 @@ if knobs.get("softmax_input") == "true":
     softmax_input.keep()
     cross_entropy = torch.nn.functional.cross_entropy
 if is_diffused:
-    from diffusers import FluxTransformer2DModel, UNet2DConditionModel
+    import diffusers
 
     with torch.device("meta"):
-        model = (FluxTransformer2DModel if is_flux else UNet2DConditionModel).from_config(settings).to(loaded)
+        model = getattr(diffusers, settings["_class_name"]).from_config(settings).to(loaded)
     model = model.to_empty(device="cpu")
 elif is_plain:
     model = networks.build(config).to(weights)
@@ -570,14 +571,18 @@ def load_patches():
     batch, side = int(knobs.get("batch", 1)), settings.get("sample_size", 64)
     latents = torch.randn(batch, side * side, config.in_channels).to(weights).cuda()
     text = torch.randn(batch, settings.get("text_tokens", 512), config.joint_attention_dim).to(weights).cuda()
-    pooled = torch.randn(batch, config.pooled_projection_dim).to(weights).cuda()
-    places = [torch.zeros(part.shape[1], 3).to(weights).cuda() for part in (text, latents)]
-    guidance = torch.full((batch,), 3.5).cuda() if config.guidance_embeds else None
+    if is_flux2:
+        pooled = {}
+        places = [torch.zeros(part.shape[1], 4, dtype=torch.int64).cuda() for part in (text, latents)]
+    else:
+        pooled = {"pooled_projections": torch.randn(batch, config.pooled_projection_dim).to(weights).cuda()}
+        places = [torch.zeros(part.shape[1], 3).to(weights).cuda() for part in (text, latents)]
+    guidance = torch.full((batch,), 3.5).cuda() if settings.get("guidance_embeds", True) else None
 
 
 def predict_patches(time):
     return model(
-        hidden_states=latents, timestep=time, guidance=guidance, pooled_projections=pooled, encoder_hidden_states=text, txt_ids=places[0], img_ids=places[1]
+        hidden_states=latents, timestep=time, guidance=guidance, encoder_hidden_states=text, txt_ids=places[0], img_ids=places[1], **pooled
     ).sample
 
 

@@ -266,9 +266,10 @@ static bool check_flux(const frag_network *of, frag_error *error)
     uint64_t turned = 0;
     for (uint64_t i = 0; i < of->axes.count; i++)
         turned += of->axes.values[i];
-    if (of->axes.count != 3)
-        return frag_fail(error, FRAG_E_INPUT, "axes has %" PRIu64 " numbers; expected three",
-                         of->axes.count);
+    const uint64_t axes = of->family == FRAG_FAMILY_FLUX ? 3 : 4;
+    if (of->axes.count != axes)
+        return frag_fail(error, FRAG_E_INPUT, "axes has %" PRIu64 " numbers; expected %" PRIu64,
+                         of->axes.count, axes);
     for (uint64_t i = 0; i < of->axes.count; i++)
         if (of->axes.values[i] % 2 != 0)
             return frag_fail(error, FRAG_E_INPUT,
@@ -318,7 +319,7 @@ static bool check_images(const frag_workload *workload, frag_error *error)
         return frag_fail(error, FRAG_E_INPUT,
                          "a batch has %" PRIu64 " numbers; expected at most 2^34", pixels);
     if (family->is_diffusion)
-        return (of->family == FRAG_FAMILY_FLUX ? check_flux : check_unet)(of, error);
+        return (family->has_patches ? check_flux : check_unet)(of, error);
     if (of->image < family->image_min)
         return frag_fail(error, FRAG_E_INPUT,
                          "image is %" PRIu64 "; expected at least %" PRIu64
@@ -379,7 +380,8 @@ static uint64_t find_longest(const frag_workload *workload)
 {
     const frag_network *of = &workload->network;
     if (frag_families[of->family].is_diffusion) /* tokens of the text, and patches among them */
-        return of->text_tokens + (of->family == FRAG_FAMILY_FLUX ? of->image * of->image : 0);
+        return of->text_tokens +
+               (frag_families[of->family].has_patches ? of->image * of->image : 0);
     if (!frag_workload_has_tokens(workload))
         return of->positions;
     uint64_t tokens = frag_lengths_largest(&workload->tokens);
@@ -640,7 +642,7 @@ static bool check_experts(const frag_workload *workload, frag_error *error)
 static bool check_dependent(const frag_workload *workload, frag_error *error)
 {
     const frag_network *of = &workload->network;
-    if (workload->task == FRAG_TASK_GENERATE && of->family == FRAG_FAMILY_FLUX &&
+    if (workload->task == FRAG_TASK_GENERATE && frag_families[of->family].has_patches &&
         of->out_channels > 0 && of->out_channels != of->image_channels)
         return frag_fail(error, FRAG_E_INPUT,
                          "task is generate, which is described where out_channels are "

@@ -52,6 +52,7 @@ typedef enum frag_family_id {
     FRAG_FAMILY_RESNET,
     FRAG_FAMILY_UNET, /* of diffusion, as the next */
     FRAG_FAMILY_FLUX,
+    FRAG_FAMILY_FLUX2,
     FRAG_FAMILY_MIXTRAL, /* llama whose feed-forward parts are mixtures of experts */
     FRAG_FAMILY_QWEN3_MOE,
     FRAG_FAMILY_OLMOE,
@@ -196,6 +197,7 @@ typedef struct frag_network {
     uint64_t single_layers;    /* blocks of one stream, behind those of two (FLUX) */
     frag_stages axes;          /* numbers that turn for each axis of a place (FLUX) */
     bool has_guidance;         /* a number that is added to the time (FLUX) */
+    double feed_ratio;         /* width within the feed-forward parts to that outside (FLUX.2) */
     bool is_linear;            /* linear layers around a transformer, not convolutions of 1 x 1 */
     uint64_t variant;          /* of those that torchvision names, in the order of the field */
     bool has_batch_norms;      /* behind convolutions (VGG) */
@@ -376,10 +378,17 @@ typedef enum frag_lora_target {
 #define FRAG_LORA_QUERY_PROJ (UINT64_C(1) << 37) /* DeBERTa */
 #define FRAG_LORA_KEY_PROJ (UINT64_C(1) << 38)
 #define FRAG_LORA_VALUE_PROJ (UINT64_C(1) << 39)
+#define FRAG_LORA_ADD_Q_PROJ (UINT64_C(1) << 40) /* FLUX.2 */
+#define FRAG_LORA_ADD_K_PROJ (UINT64_C(1) << 41)
+#define FRAG_LORA_ADD_V_PROJ (UINT64_C(1) << 42)
+#define FRAG_LORA_TO_ADD_OUT (UINT64_C(1) << 43)
+#define FRAG_LORA_TO_QKV_MLP_PROJ (UINT64_C(1) << 44)
+#define FRAG_LORA_LINEAR_IN (UINT64_C(1) << 45)
+#define FRAG_LORA_LINEAR_OUT (UINT64_C(1) << 46)
 /* All but the head. */
-#define FRAG_LORA_ALL (UINT64_C(1) << 40)
+#define FRAG_LORA_ALL (UINT64_C(1) << 47)
 /* Of a layer that only `all` names. */
-#define FRAG_LORA_REST (UINT64_C(1) << 41)
+#define FRAG_LORA_REST (UINT64_C(1) << 48)
 
 typedef enum frag_checkpoint {
     FRAG_CHECKPOINT_NONE,
@@ -596,6 +605,7 @@ typedef struct frag_family_fields {
     bool has_no_quantised; /* weights of 4 and 8 bits are not described */
     uint64_t image_min;    /* pixels along a side, where pooling needs some */
     bool is_listed;        /* its layers are torchvision's, and are not described */
+    bool has_patches;      /* of latents, as tokens beside those of a text */
     bool is_diffusion;     /* batches are latents with a text; generating is denoising */
 } frag_family_fields;
 

@@ -14,6 +14,10 @@
 #define LORA_MODERNBERT (FRAG_LORA_WQKV | FRAG_LORA_WI | FRAG_LORA_WO | FRAG_LORA_DENSE)
 #define LORA_STACKS (LORA_QV | FRAG_LORA_K | FRAG_LORA_OUT_PROJ | FRAG_LORA_FC1 | FRAG_LORA_FC2)
 #define LORA_UNET (FRAG_LORA_TO_Q | FRAG_LORA_TO_K | FRAG_LORA_TO_V | FRAG_LORA_TO_OUT)
+#define LORA_FLUX2                                                                                 \
+    (LORA_UNET | FRAG_LORA_ADD_Q_PROJ | FRAG_LORA_ADD_K_PROJ | FRAG_LORA_ADD_V_PROJ |              \
+     FRAG_LORA_TO_ADD_OUT | FRAG_LORA_TO_QKV_MLP_PROJ | FRAG_LORA_LINEAR_IN |                      \
+     FRAG_LORA_LINEAR_OUT)
 #define LORA_DISTILBERT                                                                            \
     (FRAG_LORA_Q_LIN | FRAG_LORA_K_LIN | FRAG_LORA_V_LIN | FRAG_LORA_OUT_LIN | FRAG_LORA_LIN1 |    \
      FRAG_LORA_LIN2)
@@ -442,6 +446,29 @@ static const frag_field flux_fields[] = {
     {.key = NULL},
 };
 
+static const frag_field flux2_fields[] = {
+    {COUNT("image", "sample_size", image, 64, 1, 1 << 10,
+           "patches along a side, of 16 pixels each")},
+    {COUNT("image_channels", "in_channels", image_channels, 128, 1, 4096, "numbers of a patch")},
+    {COUNT("out_channels", "out_channels", out_channels, 0, 0, 4096,
+           "numbers of a predicted patch; 0: as many as image_channels")},
+    {COUNT("layers", "num_layers", layers, 8, 1, 1000, "blocks of two streams")},
+    {COUNT("single_layers", "num_single_layers", single_layers, 48, 1, 1000,
+           "blocks of one stream")},
+    {COUNT("heads", "num_attention_heads", heads, 48, 1, 1024, "attention heads")},
+    {COUNT("head_width", "attention_head_dim", head_width, 128, 8, 256, "of a head")},
+    {COUNT("text_width", "joint_attention_dim", text_width, 15360, 1, 65536,
+           "of the text's hidden states")},
+    {COUNT("text_tokens", "text_tokens", text_tokens, 512, 1, 1 << 16, "of the text")},
+    {RATIO("feed_ratio", "mlp_ratio", feed_ratio, 3, 0.25, 16,
+           "width within the feed-forward parts to that outside")},
+    {FLAG("guidance", "guidance_embeds", has_guidance, 1,
+          "a number of guidance is read (FLUX.2 dev)")},
+    {"axes", "axes_dims_rope", FRAG_FIELD_STAGES, NETWORK(axes), 0, 2, 256, "32,32,32,32",
+     "numbers of a head that turn for each of the four axes"},
+    {.key = NULL},
+};
+
 #define NAMED(family, types, what, table)                                                          \
     .name = family, .model_types = types, .summary = what, .fields = table
 #define IMAGE_CLASSIFIER                                                                           \
@@ -748,5 +775,10 @@ const frag_family_fields frag_families[FRAG_FAMILY_COUNT] = {
     [FRAG_FAMILY_FLUX] = {NAMED("flux", "FluxTransformer2DModel",
                                 "diffusion transformer over patches and a text", flux_fields),
                           .lora_default = LORA_UNET, .lora_targets = LORA_UNET, .has_images = true,
-                          .has_no_offload = true, .is_diffusion = true},
+                          .has_no_offload = true, .has_patches = true, .is_diffusion = true},
+    [FRAG_FAMILY_FLUX2] = {NAMED("flux2", "Flux2Transformer2DModel",
+                                 "diffusion transformer with shared modulation", flux2_fields),
+                           .lora_default = LORA_UNET, .lora_targets = LORA_FLUX2,
+                           .has_images = true, .has_no_offload = true, .has_patches = true,
+                           .is_diffusion = true},
 };

@@ -8,7 +8,8 @@
     "q_proj|k_proj|v_proj|o_proj|gate_proj|up_proj|down_proj|qkv_proj|gate_up_proj|"               \
     "c_attn|c_proj|c_fc|query|key|value|dense|q_lin|k_lin|v_lin|out_lin|lin1|lin2|"                \
     "query_key_value|dense_h_to_4h|dense_4h_to_h|to_q|to_k|to_v|to_out.0|fc1|fc2|"                 \
-    "Wqkv|Wi|Wo|out_proj|fc_in|fc_out|query_proj|key_proj|value_proj|all-linear"
+    "Wqkv|Wi|Wo|out_proj|fc_in|fc_out|query_proj|key_proj|value_proj|"                             \
+    "add_q_proj|add_k_proj|add_v_proj|to_add_out|to_qkv_mlp_proj|linear_in|linear_out|all-linear"
 
 const frag_field frag_knobs[] = {
     {"task", NULL, FRAG_FIELD_CHOICE, WORKLOAD(task), FRAG_TASK_TRAIN, 0, 0, FRAG_TASKS,

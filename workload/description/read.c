@@ -136,9 +136,10 @@ static bool find_family(const char *name, bool is_config, frag_family_id *id)
 /* Of diffusers. */
 static bool refuse_class(const char *name, frag_error *error)
 {
-    return frag_fail(error, FRAG_E_INPUT, "'_class_name' is '%s'; expected %s or %s", name,
+    return frag_fail(error, FRAG_E_INPUT, "'_class_name' is '%s'; expected %s, %s or %s", name,
                      frag_families[FRAG_FAMILY_UNET].model_types,
-                     frag_families[FRAG_FAMILY_FLUX].model_types);
+                     frag_families[FRAG_FAMILY_FLUX].model_types,
+                     frag_families[FRAG_FAMILY_FLUX2].model_types);
 }
 
 /* The family that a name begins with, as densenet121 does, or is nearest to. There are too many to
@@ -484,6 +485,25 @@ static bool check_unet(const frag_json *json, frag_error *error)
     return true;
 }
 
+/* What the transformers of FLUX may have in another size, and is not described. */
+static bool check_patches(const frag_json *json, frag_error *error)
+{
+    static const struct {
+        const char *key;
+        double value;
+    } expected[] = {{"patch_size", 1}, {"timestep_guidance_channels", 256}};
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+        const frag_json_value *value = frag_json_at(json, expected[i].key);
+        char found[FRAG_JSON_FOUND_MAX];
+        double number = 0;
+        if (value != NULL && !frag_json_is_null(value) &&
+            (!frag_json_read_ratio(value, &number) || number != expected[i].value))
+            return frag_fail(error, FRAG_E_INPUT, "'%s' %s; expected %g: nothing else is described",
+                             expected[i].key, frag_json_found(value, found), expected[i].value);
+    }
+    return true;
+}
+
 /* Each must be absent, null, false or 0; wanted: how that is written. */
 typedef struct absent_key {
     const char *path, *wanted;
@@ -645,6 +665,8 @@ static bool read_config(const frag_json *json, frag_workload *workload, frag_err
     if (!find_family(type, true, &network->family))
         return has_type ? refuse_type(json, type, error) : refuse_class(type, error);
     if (network->family == FRAG_FAMILY_UNET && !check_unet(json, error))
+        return false;
+    if (frag_families[network->family].has_patches && !check_patches(json, error))
         return false;
     const frag_field *fields = frag_families[network->family].fields;
     set_defaults(network);

@@ -16,5 +16,7 @@ frag_tensor frag_diffusion_loss(frag_tape *tape, frag_tensor prediction, const f
  * guidance as a number. */
 void frag_unet_denoise(frag_tape *tape, const frag_model *model, frag_batch *batch, uint64_t steps);
 void frag_flux_denoise(frag_tape *tape, const frag_model *model, frag_batch *batch, uint64_t steps);
+void frag_flux2_denoise(frag_tape *tape, const frag_model *model, frag_batch *batch,
+                        uint64_t steps);
 
 #endif

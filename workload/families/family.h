@@ -159,6 +159,7 @@ extern const frag_family frag_family_vit;
 extern const frag_family frag_family_resnet;
 extern const frag_family frag_family_unet;
 extern const frag_family frag_family_flux;
+extern const frag_family frag_family_flux2;
 extern const frag_family frag_family_convnext;
 extern const frag_family frag_family_bart;
 extern const frag_family frag_family_t5;
@@ -182,6 +183,7 @@ typedef struct frag_linear {
     bool is_flat;   /* its input is a matrix, of which no view is taken */
     uint64_t images;  /* whose gradients come with channels before pixels; 0: they do not */
     bool has_gaps;    /* only between those images; adapters do not see them */
+    bool is_cut;      /* its input is a part of each sequence, and it has no bias */
     frag_tensor down; /* LoRA's two matrices; 0: none */
     frag_tensor up;
     frag_tensor magnitude; /* DoRA's length of each row; 0: none */

@@ -432,6 +432,8 @@ void frag_model_cut_layers(frag_tape *tape, frag_model *model, frag_workload *lo
 static frag_tensor multiply(frag_tape *tape, frag_tensor x, const frag_tensor by[2],
                             uint64_t columns, const frag_linear *of, uint64_t images)
 {
+    if (of->is_cut)
+        return frag_aten_linear_cut(tape, x, by[0], columns);
     return of->is_flat ? frag_aten_linear_flat(tape, x, by, columns)
                        : frag_aten_linear_turned(tape, x, by, columns, images);
 }
@@ -459,7 +461,9 @@ static frag_tensor multiply_adapter(frag_tape *tape, frag_tensor x, const frag_l
     if (of->part == FRAG_PARAMETER_ROWS)
         frag_tape_set(tape, &x, frag_aten_replicate(tape, x));
     const frag_tensor up[] = {of->up, 0};
-    frag_tape_set(tape, &x, multiply(tape, x, up, of->columns, of, images));
+    frag_linear laid = *of; /* as what a product makes is */
+    laid.is_cut = false;
+    frag_tape_set(tape, &x, multiply(tape, x, up, of->columns, &laid, images));
     return x;
 }
 
@@ -549,7 +553,10 @@ static frag_tensor adapt(frag_tape *tape, frag_tensor x, const frag_linear *of, 
 {
     frag_dtype dtype = frag_tape_dtype(tape, result);
     frag_tensor typed = frag_tape_to(tape, x, frag_tape_dtype(tape, of->down));
-    frag_tensor made = add_adapter(tape, typed, of, result);
+    frag_linear beside = *of;
+    beside.is_cut = of->is_cut && frag_tape_dtype(tape, x) == frag_tape_dtype(tape, of->down) &&
+                    of->dropout == 0;
+    frag_tensor made = add_adapter(tape, typed, &beside, result);
     frag_tape_set(tape, &made, frag_tape_to(tape, made, dtype));
     frag_tape_drop(tape, typed);
     return made;
@@ -583,9 +590,10 @@ static frag_tensor run_layer(frag_tape *tape, frag_tensor x, const frag_linear *
         return multiply_apart(tape, x, of);
     if (of->is_float8)
         return frag_aten_linear_float8(tape, x, of->weight, of->bias, of->columns);
-    return of->is_turned ? frag_aten_addmm(tape, of->bias, x, of->weight, of->columns)
-                         : multiply(tape, x, (frag_tensor[]){of->weight, of->bias}, of->columns, of,
-                                    of->images);
+    if (of->is_turned)
+        return frag_aten_addmm(tape, of->bias, x, of->weight, of->columns);
+    const frag_tensor by[] = {of->weight, of->bias};
+    return multiply(tape, x, by, of->columns, of, of->images);
 }
 
 static frag_tensor run_part(frag_tape *tape, frag_tensor x, const frag_linear *of)

@@ -116,6 +116,12 @@ frag_tensor frag_aten_linear_flat(frag_tape *tape, frag_tensor x, const frag_ten
 frag_tensor frag_aten_linear_apart(frag_tape *tape, frag_tensor x, const frag_tensor of[2],
                                    uint64_t columns, uint64_t images);
 
+/* nn.functional.linear, without a bias, of a part of each sequence of a batch: matmul lays it out
+ * for the sake of the weight's gradient, unless a cast has; without one each sequence is multiplied
+ * as it lies. */
+frag_tensor frag_aten_linear_cut(frag_tape *tape, frag_tensor x, frag_tensor weight,
+                                 uint64_t columns);
+
 /* Products of as many matrices, count elements in all. */
 frag_tensor frag_aten_bmm(frag_tape *tape, frag_tensor self, frag_tensor other, uint64_t count);
 /* The same, scaled, and added to numbers that need no gradient and are spread over it. */
@@ -184,9 +190,9 @@ typedef enum frag_norm_layout {
 } frag_norm_layout;
 frag_tensor frag_aten_layer_norm_laid(frag_tape *tape, frag_tensor x, const frag_pair *of,
                                       uint64_t width, frag_norm_layout layout);
-/* nn.RMSNorm of rows of that width. has_gaps: its gradient is a part of another. */
+/* nn.RMSNorm of rows of that width. FRAG_NORM_TURNED: of a part of rows, which is copied first. */
 frag_tensor frag_aten_rms_norm(frag_tape *tape, frag_tensor x, frag_tensor weight, uint64_t width,
-                               bool has_gaps);
+                               frag_norm_layout layout);
 frag_tensor frag_aten_mean_last(frag_tape *tape, frag_tensor x, uint64_t width);
 /* The mean of so many pixels, for each channel of each image; x has channels last. */
 frag_tensor frag_aten_mean_pixels(frag_tape *tape, frag_tensor x, uint64_t pixels);
@@ -265,9 +271,10 @@ typedef struct frag_attention_shape {
     bool is_heads_first; /* queries lie with heads before tokens, not the other way around */
     bool is_value_apart; /* but values, unless they come out of a cache, have tokens before heads */
     bool is_shared;      /* the one head of keys and values is spread by the products themselves */
-    bool is_packed;      /* heads of one key are queries, all of one token; without gradients */
-    frag_tensor mask;    /* numbers that are added to the scores of each sequence; 0: none */
-    frag_tensor seen;    /* frag_aten_seen, which becomes such a mask; 0: none */
+    bool is_gradient_cut; /* its gradient is a part of each row of another, and is laid out first */
+    bool is_packed;       /* heads of one key are queries, all of one token; without gradients */
+    frag_tensor mask;     /* numbers that are added to the scores of each sequence; 0: none */
+    frag_tensor seen;     /* frag_aten_seen, which becomes such a mask; 0: none */
 } frag_attention_shape;
 
 /* scaled_dot_product_attention: flash for half types, memory-efficient for fp32, and separate

@@ -11,7 +11,8 @@ static void set_shape(frag_node *node, const frag_attention_shape *shape)
                                 shape->queries,
                                 shape->keys,
                                 shape->width,
-                                shape->is_heads_first | (uint64_t)shape->has_dropout << 1,
+                                shape->is_heads_first | (uint64_t)shape->has_dropout << 1 |
+                                    (uint64_t)shape->is_gradient_cut << 2,
                                 shape->value_width};
     for (uint32_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         node->numbers[i] = numbers[i];
@@ -28,6 +29,7 @@ static frag_attention_shape get_shape(const frag_node *node)
                                   .width = of[5],
                                   .is_heads_first = (of[6] & 1) != 0,
                                   .has_dropout = (of[6] & 2) != 0,
+                                  .is_gradient_cut = (of[6] & 4) != 0,
                                   .value_width = of[7]};
 }
 
@@ -79,6 +81,12 @@ static void will_save_inputs(frag_tape *tape, frag_tensor mask, const frag_tenso
             frag_tape_will_save(tape, inputs[i]);
 }
 
+/* A copy of the gradient that a kernel reads, while it runs; 0: it reads what came. */
+static frag_tensor lay_gradient(frag_tape *tape, const frag_attention_shape *shape, frag_tensor in)
+{
+    return shape->is_gradient_cut ? frag_tape_empty_like(tape, in) : 0;
+}
+
 /* ---- flash (FlashAttention 2, for half types) */
 static uint64_t round_width(uint64_t width)
 {
@@ -93,6 +101,7 @@ static void flash_backward(frag_tape *tape, frag_node *node, const frag_tensor *
     uint64_t queries = frag_round_up(shape.queries, 128);
     uint64_t width = round_width(shape.width);
     uint64_t rows = shape.batch * shape.heads * queries;
+    frag_tensor laid = lay_gradient(tape, &shape, in[0]);
     /* The kernel reads its output with tokens first. */
     bool is_turned = (shape.is_heads_first && shape.heads > 1) ||
                      node->host_counts[0] > 0; /* as it comes back */
@@ -112,6 +121,7 @@ static void flash_backward(frag_tape *tape, frag_node *node, const frag_tensor *
     frag_tape_drop(tape, partial);
     frag_tape_drop(tape, sums);
     frag_tape_drop(tape, turned);
+    frag_tape_drop(tape, laid);
 }
 
 /* In how many parts the keys are cut so that small problems fill the card (num_splits_heuristic of
@@ -306,6 +316,7 @@ static void efficient_backward(frag_tape *tape, frag_node *node, const frag_tens
 {
     frag_attention_shape shape = get_shape(node);
     frag_dtype dtype = frag_tape_dtype(tape, in[0]);
+    frag_tensor laid = lay_gradient(tape, &shape, in[0]);
     out[0] = frag_tape_empty(tape, query_count(&shape), dtype);
     out[1] = frag_tape_empty(tape, key_count(&shape), dtype);
     out[2] = frag_tape_empty(tape, value_count(&shape), dtype);
@@ -317,6 +328,7 @@ static void efficient_backward(frag_tape *tape, frag_node *node, const frag_tens
     frag_tensor workspace = frag_tape_empty(tape, count_backward_bytes(&shape, &kernel), FRAG_BOOL);
     frag_tape_drop(tape, delta);
     frag_tape_drop(tape, workspace);
+    frag_tape_drop(tape, laid);
 }
 
 static frag_tensor efficient(frag_tape *tape, const frag_tensor qkv[3],

@@ -343,13 +343,16 @@ static frag_tensor rms_norm_apart(frag_tape *tape, frag_tensor x, frag_tensor we
 
 /* _fused_rms_norm: 1/root of each row is kept. */
 static frag_tensor rms_norm(frag_tape *tape, frag_tensor x, frag_tensor weight, uint64_t width,
-                            bool has_gaps)
+                            frag_norm_layout layout)
 {
     if (frag_tape_dtype(tape, x) != frag_tape_dtype(tape, weight))
         return rms_norm_apart(tape, x, weight, width);
     uint64_t count = frag_tape_count(tape, x);
-    frag_tensor made = frag_tape_empty(tape, count, frag_tape_dtype(tape, x));
+    const frag_dtype dtype = frag_tape_dtype(tape, x);
+    frag_tensor laid = layout == FRAG_NORM_TURNED ? frag_tape_empty(tape, count, dtype) : 0;
+    frag_tensor made = frag_tape_empty(tape, count, dtype);
     frag_tensor root = frag_tape_empty(tape, count / width, FRAG_F32);
+    frag_tape_drop(tape, laid);
     frag_node *node =
         frag_tape_record(tape, layer_norm_backward, (frag_tensor[]){x, weight}, 2, &made, 1);
     frag_tape_save(tape, node, x);
@@ -357,16 +360,16 @@ static frag_tensor rms_norm(frag_tape *tape, frag_tensor x, frag_tensor weight, 
     frag_tape_save_made(tape, node, root);
     node->numbers[0] = width;
     node->numbers[1] = frag_tape_dtype(tape, weight);
-    node->numbers[2] = has_gaps ? FRAG_NORM_GAPS : FRAG_NORM_PLAIN;
+    node->numbers[2] = layout;
     frag_tape_drop(tape, root);
     return made;
 }
 
 frag_tensor frag_aten_rms_norm(frag_tape *tape, frag_tensor x, frag_tensor weight, uint64_t width,
-                               bool has_gaps)
+                               frag_norm_layout layout)
 {
     frag_tape_fetch(tape, &weight, 1);
-    frag_tensor made = rms_norm(tape, x, weight, width, has_gaps);
+    frag_tensor made = rms_norm(tape, x, weight, width, layout);
     frag_tape_send_back(tape, &weight, 1);
     return made;
 }

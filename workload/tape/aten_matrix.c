@@ -200,6 +200,24 @@ frag_tensor frag_aten_linear_apart(frag_tape *tape, frag_tensor x, const frag_te
     return made;
 }
 
+frag_tensor frag_aten_linear_cut(frag_tape *tape, frag_tensor x, frag_tensor weight,
+                                 uint64_t columns)
+{
+    frag_tensor typed_weight = frag_tape_cast(tape, weight);
+    frag_tensor typed = frag_tape_cast(tape, x);
+    frag_tensor turned = frag_aten_view(tape, typed_weight);
+    mark_turned(tape, turned, columns);
+    bool is_folded = typed == x && frag_tape_needs_gradient(tape, weight);
+    frag_tensor flat = is_folded ? frag_aten_unsafe_view(tape, frag_aten_contiguous(tape, typed))
+                                 : frag_aten_view(tape, typed);
+    frag_tensor made = frag_aten_unsafe_view(tape, mm(tape, flat, turned, columns));
+    frag_tape_drop(tape, turned);
+    frag_tape_drop(tape, flat);
+    frag_tape_drop(tape, typed);
+    frag_tape_drop(tape, typed_weight);
+    return made;
+}
+
 /* saved: other, self; other's gradient comes first, as with mm. */
 static void bmm_backward(frag_tape *tape, frag_node *node, const frag_tensor *in, frag_tensor *out)
 {

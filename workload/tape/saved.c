@@ -4,7 +4,7 @@
 #include "base/memory.h"
 #include "workload/tape/tape_state.h"
 
-enum { KEPT_MAX = 4 };
+enum { KEPT_MAX = 5 };
 
 /* A region whose saved tensors are made anew. Places are counted in the order of saving. */
 struct frag_checkpoint_frame {

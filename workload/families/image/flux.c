@@ -4,12 +4,12 @@
  * gates. */
 #include "base/memory.h"
 #include "workload/families/diffusion.h"
-#include "workload/families/family.h"
+#include "workload/families/image/flux_parts.h"
 
-enum { TIME_WIDTH = 256, INNER_FACTOR = 4, AXES = 3, DOUBLE_PARTS = 6, SINGLE_PARTS = 3 };
+enum { INNER_FACTOR = 4, DOUBLE_PARTS = 6, SINGLE_PARTS = 3 };
 
 typedef struct attention {
-    frag_tensor query_norm, key_norm;
+    frag_tensor norms[2];
     frag_linear qkv[3], out; /* no weight of out: none */
 } attention;
 
@@ -36,46 +36,29 @@ typedef struct flux {
     frag_linear modulate, out;
 } flux;
 
-static uint64_t width_of(const frag_network *of)
-{
-    return of->heads * of->head_width;
-}
-
-static uint64_t channels_of(const frag_network *of)
-{
-    return of->out_channels > 0 ? of->out_channels : of->image_channels;
-}
-
 /* ---- parameters */
 static frag_linear walk_linear(frag_walk *at, uint64_t in, uint64_t out, uint64_t target)
 {
     return frag_walk_linear(at, (frag_shape){out, in}, true, target != 0 ? target : FRAG_LORA_REST);
 }
 
-static attention walk_norms(frag_walk *at, const frag_network *of)
-{
-    const frag_shape width = {0, of->head_width};
-    attention next = {.query_norm = frag_walk_parameter(at, width)};
-    next.key_norm = frag_walk_parameter(at, width);
-    return next;
-}
-
 static void walk_attention(frag_walk *at, const frag_network *of, bool is_text, attention *next)
 {
     static const uint64_t targets[] = {FRAG_LORA_TO_Q, FRAG_LORA_TO_K, FRAG_LORA_TO_V};
     for (uint32_t i = 0; i < 3; i++)
-        next->qkv[i] = walk_linear(at, width_of(of), width_of(of), is_text ? 0 : targets[i]);
+        next->qkv[i] =
+            walk_linear(at, frag_flux_width(of), frag_flux_width(of), is_text ? 0 : targets[i]);
 }
 
 static pair_block walk_pair(frag_walk *at, const frag_network *of)
 {
-    const uint64_t width = width_of(of), inner = INNER_FACTOR * width;
+    const uint64_t width = frag_flux_width(of), inner = INNER_FACTOR * width;
     pair_block next = {.image = {.modulate = walk_linear(at, width, DOUBLE_PARTS * width, 0)}};
     next.text.modulate = walk_linear(at, width, DOUBLE_PARTS * width, 0);
-    next.image.look = walk_norms(at, of);
+    frag_flux_walk_norms(at, of, next.image.look.norms);
     walk_attention(at, of, false, &next.image.look);
     next.image.look.out = walk_linear(at, width, width, FRAG_LORA_TO_OUT);
-    next.text.look = walk_norms(at, of);
+    frag_flux_walk_norms(at, of, next.text.look.norms);
     walk_attention(at, of, true, &next.text.look);
     next.text.look.out = walk_linear(at, width, width, 0);
     for (uint32_t i = 0; i < 2; i++) {
@@ -88,11 +71,11 @@ static pair_block walk_pair(frag_walk *at, const frag_network *of)
 
 static single_block walk_single(frag_walk *at, const frag_network *of)
 {
-    const uint64_t width = width_of(of), inner = INNER_FACTOR * width;
+    const uint64_t width = frag_flux_width(of), inner = INNER_FACTOR * width;
     single_block next = {.modulate = walk_linear(at, width, SINGLE_PARTS * width, 0)};
     next.feed = walk_linear(at, width, inner, 0);
     next.back = walk_linear(at, width + inner, width, 0);
-    next.look = walk_norms(at, of);
+    frag_flux_walk_norms(at, of, next.look.norms);
     walk_attention(at, of, false, &next.look);
     return next;
 }
@@ -105,11 +88,11 @@ static void walk_embedding(frag_walk *at, uint64_t in, uint64_t width, frag_line
 
 static flux walk_flux(frag_walk *at, const frag_network *of)
 {
-    const uint64_t width = width_of(of);
+    const uint64_t width = frag_flux_width(of);
     flux next = {.pairs = NULL};
-    walk_embedding(at, TIME_WIDTH, width, next.time);
+    walk_embedding(at, FRAG_FLUX_TIME_WIDTH, width, next.time);
     if (of->has_guidance)
-        walk_embedding(at, TIME_WIDTH, width, next.guidance);
+        walk_embedding(at, FRAG_FLUX_TIME_WIDTH, width, next.guidance);
     walk_embedding(at, of->added_width, width, next.pooled);
     next.text = walk_linear(at, of->text_width, width, 0);
     next.image = walk_linear(at, of->image_channels, width, 0);
@@ -120,7 +103,7 @@ static flux walk_flux(frag_walk *at, const frag_network *of)
     for (uint64_t i = 0; i < of->single_layers; i++)
         (void)walk_single(at, of);
     next.modulate = walk_linear(at, width, 2 * width, 0);
-    next.out = walk_linear(at, width, channels_of(of), 0);
+    next.out = walk_linear(at, width, frag_flux_channels(of), 0);
     return next;
 }
 
@@ -129,158 +112,27 @@ static void build(frag_walk *at, const frag_network *of)
     (void)walk_flux(at, of);
 }
 
-/* ---- what the program makes */
-static uint64_t count_patches(const frag_network *of)
-{
-    return of->image * of->image;
-}
-
-static void load_inputs(frag_tape *tape, const frag_model *model, frag_batch *batch)
-{
-    const frag_network *of = &model->workload->network;
-    const uint64_t patches = count_patches(of);
-    frag_tape_set(tape, &batch->ids,
-                  frag_tape_empty(tape, batch->count * patches * of->image_channels, model->dtype));
-    frag_tape_set(
-        tape, &batch->text,
-        frag_tape_empty(tape, batch->count * of->text_tokens * of->text_width, model->dtype));
-    frag_tape_set(tape, &batch->pooled,
-                  frag_tape_empty(tape, batch->count * of->added_width, model->dtype));
-    frag_tensor places[2] = {frag_tape_empty(tape, AXES * of->text_tokens, model->dtype),
-                             frag_tape_empty(tape, AXES * patches, model->dtype)};
-    for (uint32_t i = 0; i < 2; i++)
-        frag_tape_set(tape, &batch->places[i], places[i]);
-    if (of->has_guidance)
-        frag_tape_set(tape, &batch->sizes, frag_tape_empty(tape, batch->count, FRAG_F32));
-}
-
-static void load(frag_tape *tape, const frag_model *model, frag_batch *batch)
-{
-    load_inputs(tape, model, batch);
-    const frag_network *of = &model->workload->network;
-    uint64_t predicted = batch->count * count_patches(of) * channels_of(of);
-    frag_tape_set(tape, &batch->labels, frag_tape_empty(tape, predicted, model->dtype));
-    frag_tape_set(tape, &batch->times, frag_tape_empty(tape, batch->count, FRAG_F32));
-}
-
 /* ---- forward pass */
-typedef struct pass {
-    const frag_model *model;
-    const frag_network *of;
-    uint64_t count; /* images */
-    frag_tensor condition;
-    frag_rope angles;
-} pass;
-
-/* Of places along an axis: cosines and sines of each number twice, in fp32; made in fp64. */
-static frag_rope make_axis(frag_tape *tape, uint64_t places, uint64_t width)
+static void modulate(frag_tape *tape, const frag_flux_pass *in, const frag_linear *at,
+                     frag_tensor *parts, uint32_t count)
 {
-    const uint64_t half = width / 2;
-    frag_tensor base = frag_tape_empty(tape, half, FRAG_I64);
-    frag_tape_set(tape, &base, frag_tape_empty(tape, half, FRAG_I64)); /* / width */
-    frag_tensor power = frag_tape_empty(tape, half, FRAG_I64);         /* theta ** */
-    frag_tape_drop(tape, frag_tape_empty(tape, 1, FRAG_I64));
-    frag_tape_set(tape, &base, power);
-    frag_tensor inverse = frag_tape_empty(tape, half, FRAG_I64); /* 1.0 / */
-    frag_tensor product = frag_tape_empty(tape, half, FRAG_I64);
-    frag_tape_drop(tape, inverse);
-    frag_tape_set(tape, &base, product);
-    frag_tape_set(tape, &base, frag_tape_empty(tape, half, FRAG_I64)); /* / 1.0 */
-    frag_tape_set(tape, &base, frag_tape_empty(tape, places * half, FRAG_I64));
-    frag_tensor made[2];
-    for (uint32_t i = 0; i < 2; i++) {
-        made[i] = frag_tape_empty(tape, places * half, FRAG_I64);
-        frag_tape_set(tape, &made[i], frag_tape_empty(tape, places * width, FRAG_I64));
-        frag_tape_set(tape, &made[i], frag_tape_empty(tape, places * width, FRAG_F32));
-    }
-    frag_tape_drop(tape, base);
-    return (frag_rope){.cosine = made[0], .sine = made[1]};
-}
-
-static frag_rope make_angles(frag_tape *tape, const frag_network *of, frag_tensor ids)
-{
-    const uint64_t places = frag_tape_count(tape, ids) / AXES;
-    frag_tensor wide = frag_tape_to(tape, ids, FRAG_F32);
-    frag_tensor cosines[AXES], sines[AXES];
-    for (uint32_t i = 0; i < AXES; i++) {
-        frag_rope axis = make_axis(tape, places, frag_stages_at(&of->axes, i));
-        cosines[i] = axis.cosine;
-        sines[i] = axis.sine;
-    }
-    frag_rope made = {.cosine = frag_aten_cat_parts(tape, cosines, AXES)};
-    made.sine = frag_aten_cat_parts(tape, sines, AXES);
-    frag_tape_drop_all(tape, cosines, AXES);
-    frag_tape_drop_all(tape, sines, AXES);
-    frag_tape_drop(tape, wide);
-    return made;
-}
-
-/* x.float() * cos + (-odd, even).float() * sin, of pairs of neighbours; x is used up. */
-static frag_tensor turn(frag_tape *tape, frag_tensor x, frag_rope angles)
-{
-    frag_tensor halves[2];
-    frag_aten_split(tape, x, halves, 2);
-    frag_tensor negative = frag_aten_mul_scalar(tape, halves[1]);
-    frag_tensor other = frag_aten_cat(tape, negative, halves[0], frag_tape_dtype(tape, x));
-    frag_tape_drop(tape, negative);
-    frag_tensor wide = frag_tape_to(tape, x, FRAG_F32);
-    frag_tensor straight = frag_aten_mul(tape, wide, angles.cosine);
-    frag_tape_drop(tape, wide);
-    wide = frag_tape_to(tape, other, FRAG_F32);
-    frag_tensor turned = frag_aten_mul(tape, wide, angles.sine);
-    frag_tape_drop(tape, wide);
-    frag_tensor sum = frag_aten_add(tape, straight, turned);
-    frag_tape_drop(tape, straight);
-    frag_tape_drop(tape, turned);
-    frag_tensor made = frag_tape_to(tape, sum, frag_tape_dtype(tape, x));
-    frag_tape_drop(tape, sum);
-    frag_tape_drop(tape, other);
-    frag_tape_drop_all(tape, halves, 2);
-    frag_tape_drop(tape, x);
-    return made;
-}
-
-/* Parts of linear(silu(condition)), each of the width: views of one tensor. */
-static void modulate(frag_tape *tape, const pass *in, const frag_linear *at, frag_tensor *parts,
-                     uint32_t count)
-{
-    frag_tensor active = frag_aten_silu(tape, in->condition);
-    frag_tensor made = frag_walk_apply(tape, active, at);
-    frag_tape_drop(tape, active);
-    frag_tensor whole = frag_aten_split_begin(tape, made);
-    for (uint32_t i = 0; i < count; i++)
-        parts[i] = frag_aten_split_next(tape, whole, in->count * width_of(in->of));
-    frag_tape_drop(tape, whole);
+    frag_tensor made = frag_flux_modulate(tape, in, at);
+    frag_flux_chunk(tape, in, made, parts, count);
     frag_tape_drop(tape, made);
 }
 
-/* normed * (1 + scale) + shift; passing: dropped as soon as it has been read; NULL: normed has
- * another name. */
-static frag_tensor shift_and_scale(frag_tape *tape, frag_tensor normed, const frag_tensor by[2],
-                                   frag_tensor *passing)
-{
-    frag_tensor factor = frag_aten_add_scalar(tape, by[1]);
-    frag_tensor scaled = frag_aten_mul(tape, normed, factor);
-    if (passing != NULL)
-        frag_tape_clear(tape, passing);
-    frag_tape_drop(tape, factor);
-    frag_tensor made = frag_aten_add(tape, scaled, by[0]);
-    frag_tape_drop(tape, scaled);
-    return made;
-}
-
-/* The same of norm(x), which has no name. */
-static frag_tensor normalise(frag_tape *tape, const pass *in, frag_tensor x,
+/* norm(x) * (1 + scale) + shift */
+static frag_tensor normalise(frag_tape *tape, const frag_flux_pass *in, frag_tensor x,
                              const frag_tensor by[2])
 {
     const frag_pair none = {0, 0};
-    frag_tensor normed = frag_aten_layer_norm(tape, x, &none, width_of(in->of));
-    return shift_and_scale(tape, normed, by, &normed);
+    frag_tensor normed = frag_aten_layer_norm(tape, x, &none, frag_flux_width(in->of));
+    return frag_flux_shift(tape, normed, by, &normed);
 }
 
 /* is_joined: the gradient of values is a part of another, with gaps between several images; behind
  * adapters of another type it is a cast of that. */
-static void project(frag_tape *tape, const pass *in, const attention *at, bool is_joined,
+static void project(frag_tape *tape, const frag_flux_pass *in, const attention *at, bool is_joined,
                     frag_tensor x, frag_tensor qkv[3])
 {
     bool is_typed = in->model->dtype == FRAG_F32 || frag_tape_autocast(tape) != FRAG_F32;
@@ -290,51 +142,6 @@ static void project(frag_tape *tape, const pass *in, const attention *at, bool i
         layer.images = layer.has_gaps ? in->count : 0;
         qkv[i] = frag_walk_apply(tape, x, &layer);
     }
-}
-
-/* Heads of their own, and norms of queries and keys. is_joined: with those of another stream, of
- * whose gradient theirs is a part, with gaps between several images. */
-static void split_heads(frag_tape *tape, const pass *in, const attention *at, bool is_joined,
-                        frag_tensor qkv[3])
-{
-    const frag_tensor norms[2] = {at->query_norm, at->key_norm};
-    bool has_gaps = is_joined && in->count > 1;
-    for (uint32_t i = 0; i < 3; i++)
-        frag_tape_set(tape, &qkv[i], frag_aten_view(tape, qkv[i]));
-    for (uint32_t i = 0; i < 2; i++)
-        frag_tape_set(tape, &qkv[i],
-                      frag_aten_rms_norm(tape, qkv[i], norms[i], in->of->head_width, has_gaps));
-}
-
-/* is_apart: the gradient is a part of each row of another, and is laid out first. Queries and keys
- * are used up, and others stand in their places. */
-static frag_tensor attend(frag_tape *tape, const pass *in, frag_tensor qkv[3], bool is_apart)
-{
-    for (uint32_t i = 0; i < 2; i++)
-        qkv[i] = turn(tape, qkv[i], in->angles);
-    const uint64_t tokens = count_patches(in->of) + in->of->text_tokens;
-    const frag_attention_shape shape = {.batch = in->count,
-                                        .heads = in->of->heads,
-                                        .key_heads = in->of->heads,
-                                        .queries = tokens,
-                                        .keys = tokens,
-                                        .width = in->of->head_width};
-    frag_tensor made = frag_aten_attention(tape, qkv, &shape);
-    /* The gradient of a cast lies in one piece. */
-    const frag_dtype dtype = frag_tape_dtype(tape, qkv[0]);
-    bool is_copied = is_apart && frag_tape_dtype(tape, made) == dtype;
-    frag_tape_set(tape, &made,
-                  is_copied ? frag_aten_view_copied(tape, made) : frag_aten_view(tape, made));
-    frag_tape_set(tape, &made, frag_tape_to(tape, made, dtype));
-    return made;
-}
-
-/* Of fp16, clip(x, -65504, 65504); x is used up. */
-static frag_tensor clip(frag_tape *tape, frag_tensor x)
-{
-    if (frag_tape_dtype(tape, x) == FRAG_F16)
-        frag_tape_set(tape, &x, frag_aten_clamp(tape, x, 0, 0));
-    return x;
 }
 
 static frag_tensor feed(frag_tape *tape, const stream *at, frag_tensor x)
@@ -352,16 +159,16 @@ typedef struct stream_names {
 } stream_names;
 
 /* Behind the attention: its output, gated, and the feed-forward part, gated. */
-static frag_tensor finish(frag_tape *tape, const pass *in, const stream *at, frag_tensor x,
-                          bool is_text, stream_names *names)
+static frag_tensor finish(frag_tape *tape, const frag_flux_pass *in, const stream *at,
+                          frag_tensor x, bool is_text, stream_names *names)
 {
     const frag_tensor *by = names->by;
     names->gated = frag_aten_mul(tape, by[2], names->part);
     frag_tensor hidden = frag_aten_add(tape, x, names->gated);
     const frag_pair none = {0, 0};
     frag_tape_set(tape, &names->normed,
-                  frag_aten_layer_norm(tape, hidden, &none, width_of(in->of)));
-    frag_tape_set(tape, &names->normed, shift_and_scale(tape, names->normed, &by[3], NULL));
+                  frag_aten_layer_norm(tape, hidden, &none, frag_flux_width(in->of)));
+    frag_tape_set(tape, &names->normed, frag_flux_shift(tape, names->normed, &by[3], NULL));
     names->fed = feed(tape, at, names->normed);
     frag_tensor gated = frag_aten_mul(tape, by[5], names->fed);
     if (!is_text) /* which has one name for both */
@@ -370,11 +177,12 @@ static frag_tensor finish(frag_tape *tape, const pass *in, const stream *at, fra
     frag_tape_drop(tape, hidden);
     if (is_text)
         frag_tape_drop(tape, gated);
-    return is_text ? clip(tape, made) : made;
+    return is_text ? frag_flux_clip(tape, made) : made;
 }
 
 /* The streams, text first, are joined for the attention alone. */
-static void run_pair(frag_tape *tape, const pass *in, const pair_block *at, frag_tensor states[2])
+static void run_pair(frag_tape *tape, const frag_flux_pass *in, const pair_block *at,
+                     frag_tensor states[2])
 {
     const stream *const streams[2] = {&at->text, &at->image};
     stream_names names[2] = {{.normed = 0}};
@@ -386,19 +194,21 @@ static void run_pair(frag_tape *tape, const pass *in, const pair_block *at, frag
     for (uint32_t i = 2; i > 0; i--)
         project(tape, in, &streams[i - 1]->look, true, names[i - 1].normed, qkv[i - 1]);
     for (uint32_t i = 2; i > 0; i--)
-        split_heads(tape, in, &streams[i - 1]->look, true, qkv[i - 1]);
+        frag_flux_split_heads(tape, in, streams[i - 1]->look.norms,
+                              in->count > 1 ? FRAG_NORM_GAPS : FRAG_NORM_PLAIN, qkv[i - 1]);
     frag_tensor joined[3];
     for (uint32_t i = 0; i < 3; i++) {
         joined[i] = frag_aten_cat(tape, qkv[0][i], qkv[1][i], frag_tape_dtype(tape, qkv[0][i]));
         frag_tape_clear(tape, &qkv[1][i]);
     }
-    const uint64_t patches = count_patches(in->of);
-    frag_tensor whole = attend(tape, in, joined, false);
+    const uint64_t patches = frag_flux_patches(in->of);
+    frag_tensor whole = frag_flux_attend(tape, in, joined, false);
     frag_tensor split = frag_aten_split_begin(tape, whole);
     frag_tape_drop(tape, whole);
     for (uint32_t i = 0; i < 2; i++)
-        names[i].part = frag_aten_split_next(
-            tape, split, in->count * width_of(in->of) * (i == 0 ? in->of->text_tokens : patches));
+        names[i].part = frag_aten_split_next(tape, split,
+                                             in->count * frag_flux_width(in->of) *
+                                                 (i == 0 ? in->of->text_tokens : patches));
     frag_tape_drop(tape, split);
     for (uint32_t i = 2; i > 0; i--) {
         frag_tensor laid = in->count > 1 ? frag_aten_contiguous(tape, names[i - 1].part)
@@ -420,10 +230,10 @@ static void run_pair(frag_tape *tape, const pass *in, const pair_block *at, frag
     }
 }
 
-static void run_single(frag_tape *tape, const pass *in, const single_block *at,
+static void run_single(frag_tape *tape, const frag_flux_pass *in, const single_block *at,
                        frag_tensor states[2])
 {
-    const uint64_t patches = count_patches(in->of);
+    const uint64_t patches = frag_flux_patches(in->of);
     frag_tensor hidden =
         frag_aten_cat(tape, states[0], states[1], frag_tape_dtype(tape, states[0]));
     frag_tensor by[SINGLE_PARTS];
@@ -433,8 +243,8 @@ static void run_single(frag_tape *tape, const pass *in, const single_block *at,
     frag_tape_set(tape, &fed, frag_aten_gelu(tape, fed));
     frag_tensor qkv[3];
     project(tape, in, &at->look, false, normed, qkv);
-    split_heads(tape, in, &at->look, false, qkv);
-    frag_tensor seen = attend(tape, in, qkv, true);
+    frag_flux_split_heads(tape, in, at->look.norms, FRAG_NORM_PLAIN, qkv);
+    frag_tensor seen = frag_flux_attend(tape, in, qkv, true);
     frag_tape_drop_all(tape, qkv, 3);
     frag_tensor joined = frag_aten_cat(tape, seen, fed, frag_tape_dtype(tape, seen));
     frag_tensor made = frag_walk_apply(tape, joined, &at->back);
@@ -443,10 +253,11 @@ static void run_single(frag_tape *tape, const pass *in, const single_block *at,
     frag_tape_drop(tape, joined);
     frag_tensor sum = frag_aten_add(tape, hidden, gated);
     frag_tape_drop(tape, gated);
-    sum = clip(tape, sum);
+    sum = frag_flux_clip(tape, sum);
     frag_tape_drop_all(tape, states, 2);
-    states[0] = frag_aten_slice(tape, sum, in->count * width_of(in->of) * in->of->text_tokens);
-    states[1] = frag_aten_slice(tape, sum, in->count * width_of(in->of) * patches);
+    states[0] =
+        frag_aten_slice(tape, sum, in->count * frag_flux_width(in->of) * in->of->text_tokens);
+    states[1] = frag_aten_slice(tape, sum, in->count * frag_flux_width(in->of) * patches);
     frag_tape_drop(tape, sum);
     frag_tape_drop(tape, seen);
     frag_tape_drop(tape, fed);
@@ -457,7 +268,7 @@ static void run_single(frag_tape *tape, const pass *in, const single_block *at,
 
 /* A block as a region that may run again. */
 typedef struct block_call {
-    pass in;
+    frag_flux_pass in;
     bool is_single;
     pair_block pair;
     single_block single;
@@ -480,7 +291,7 @@ static frag_tensor run_block(frag_tape *tape, const void *context, frag_tensor i
     return states[1];
 }
 
-static void pass_block(frag_tape *tape, const pass *in, frag_walk *at, bool is_single,
+static void pass_block(frag_tape *tape, const frag_flux_pass *in, frag_walk *at, bool is_single,
                        frag_tensor states[2])
 {
     frag_tensor text = 0;
@@ -496,35 +307,14 @@ static void pass_block(frag_tape *tape, const pass *in, frag_walk *at, bool is_s
     frag_tape_set(tape, &states[1], image);
 }
 
-/* The vector of a number for each image, made of its sines and cosines, which *name holds. */
-static frag_tensor embed_number(frag_tape *tape, const pass *in, const frag_linear layers[2],
-                                frag_tensor x, frag_tensor *name)
-{
-    frag_tensor waves =
-        frag_diffusion_waves(tape, in->count, TIME_WIDTH, frag_tape_dtype(tape, x) == FRAG_F32);
-    frag_tensor typed = frag_tape_to(tape, waves, in->model->dtype);
-    *name = waves;
-    frag_tensor made = frag_diffusion_embed(tape, layers, typed);
-    frag_tape_drop(tape, typed);
-    return made;
-}
-
-static frag_tensor scale_number(frag_tape *tape, frag_tensor x, frag_dtype dtype)
-{
-    frag_tensor typed = frag_tape_to(tape, x, dtype);
-    frag_tensor made = frag_aten_mul_scalar(tape, typed);
-    frag_tape_drop(tape, typed);
-    return made;
-}
-
-static frag_tensor embed_condition(frag_tape *tape, const pass *in, const flux *at,
+static frag_tensor embed_condition(frag_tape *tape, const frag_flux_pass *in, const flux *at,
                                    const frag_batch *batch, const frag_tensor numbers[2])
 {
     frag_tensor waves[2] = {0}, made[2] = {0};
-    made[0] = embed_number(tape, in, at->time, numbers[0], &waves[0]);
+    made[0] = frag_flux_embed_number(tape, in, at->time, numbers[0], &waves[0]);
     frag_tensor sum = 0;
     if (in->of->has_guidance) {
-        made[1] = embed_number(tape, in, at->guidance, numbers[1], &waves[1]);
+        made[1] = frag_flux_embed_number(tape, in, at->guidance, numbers[1], &waves[1]);
         sum = frag_aten_add(tape, made[0], made[1]);
     }
     frag_tensor pooled = frag_diffusion_embed(tape, at->pooled, batch->pooled);
@@ -541,15 +331,16 @@ static frag_tensor run_flux(frag_tape *tape, const frag_model *model, const frag
     const frag_network *of = &model->workload->network;
     frag_walk walk = {.tape = tape, .workload = model->workload, .at = model->parameters};
     const flux at = walk_flux(&walk, of);
-    pass in = {.model = model, .of = of, .count = batch->count};
+    frag_flux_pass in = {.model = model, .of = of, .count = batch->count};
     frag_tensor states[2] = {0, frag_walk_apply(tape, batch->ids, &at.image)};
     const frag_dtype dtype = frag_tape_dtype(tape, states[1]);
-    frag_tensor numbers[2] = {scale_number(tape, batch->times, dtype),
-                              of->has_guidance ? scale_number(tape, batch->sizes, dtype) : 0};
+    frag_tensor numbers[2] = {frag_flux_scale_number(tape, batch->times, dtype),
+                              of->has_guidance ? frag_flux_scale_number(tape, batch->sizes, dtype)
+                                               : 0};
     in.condition = embed_condition(tape, &in, &at, batch, numbers);
     states[0] = frag_walk_apply(tape, batch->text, &at.text);
     frag_tensor ids = frag_aten_cat(tape, batch->places[0], batch->places[1], model->dtype);
-    in.angles = make_angles(tape, of, ids);
+    in.angles = frag_flux_angles(tape, of, ids);
     frag_walk blocks = {.tape = tape, .workload = model->workload, .at = at.pairs};
     for (uint64_t i = 0; i < of->layers + of->single_layers; i++)
         pass_block(tape, &in, &blocks, i >= of->layers, states);
@@ -559,9 +350,9 @@ static frag_tensor run_flux(frag_tape *tape, const frag_model *model, const frag
     /* A part of several images has gaps, a cast of it has none. */
     bool is_cast = frag_tape_autocast(tape) != FRAG_F32 && dtype != FRAG_F32;
     bool has_gaps = batch->count > 1 && !is_cast;
-    frag_tensor normed = frag_aten_layer_norm_laid(tape, states[1], &none, width_of(of),
+    frag_tensor normed = frag_aten_layer_norm_laid(tape, states[1], &none, frag_flux_width(of),
                                                    has_gaps ? FRAG_NORM_TURNED : FRAG_NORM_PLAIN);
-    frag_tensor hidden = shift_and_scale(tape, normed, by, &normed);
+    frag_tensor hidden = frag_flux_shift(tape, normed, by, &normed);
     frag_tape_drop_all(tape, by, 2);
     frag_tape_set(tape, &states[1], hidden);
     frag_tensor made = frag_walk_apply(tape, states[1], &at.out);
@@ -579,24 +370,9 @@ static frag_tensor compute_loss(frag_tape *tape, const frag_model *model, const 
     return frag_diffusion_loss(tape, run_flux(tape, model, batch), batch);
 }
 
-/* Guidance is a number that the model reads: each step is one pass. */
 void frag_flux_denoise(frag_tape *tape, const frag_model *model, frag_batch *batch, uint64_t steps)
 {
-    load_inputs(tape, model, batch);
-    frag_tensor times = frag_tape_empty(tape, steps * batch->count, FRAG_F32);
-    frag_tensor noise = 0;
-    for (uint64_t i = 0; i < steps; i++) {
-        frag_tape_begin(tape, "denoise");
-        frag_tape_set(tape, &batch->times, frag_tape_view(tape, times, batch->count));
-        frag_tape_set(tape, &noise, run_flux(tape, model, batch));
-        frag_tensor scaled = frag_aten_mul_scalar(tape, noise);
-        frag_tape_set(tape, &batch->ids, frag_aten_sub(tape, batch->ids, scaled));
-        frag_tape_drop(tape, scaled);
-        frag_tape_end(tape, "denoise");
-    }
-    frag_tape_clear(tape, &batch->times);
-    frag_tape_drop(tape, times);
-    frag_tape_drop(tape, noise);
+    frag_flux_denoise_with(tape, model, batch, steps, run_flux);
 }
 
-const frag_family frag_family_flux = {build, load, compute_loss, NULL};
+const frag_family frag_family_flux = {build, frag_flux_load, compute_loss, NULL};
