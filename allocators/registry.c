@@ -497,6 +497,22 @@ static bool check_table(const frag_policy_ops *ops, frag_error *error)
     return ok;
 }
 
+bool frag_policy_export_check(const frag_policy_export *export, frag_error *error)
+{
+    if (export->abi != FRAG_POLICY_ABI)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "was built for policy ABI %u; this fraglab has %u: build it anew",
+                         export->abi, (unsigned)FRAG_POLICY_ABI);
+    if (export->ops == NULL)
+        return frag_fail(error, FRAG_E_INPUT, "exports no table");
+    if (export->ops_bytes != sizeof(frag_policy_ops))
+        return frag_fail(
+            error, FRAG_E_INPUT,
+            "was built with another sim/policy.h (its table has %u bytes; %zu here): build it anew",
+            export->ops_bytes, sizeof(frag_policy_ops));
+    return check_table(export->ops, error);
+}
+
 /* A policy from outside the tree. The object stays loaded: its tables are used until the program
  * ends. */
 static const frag_policy_ops *load_shared_object(const char *path, frag_error *error)
@@ -517,24 +533,7 @@ static const frag_policy_ops *load_shared_object(const char *path, frag_error *e
                   "exports no 'frag_policy_exported'; docs/adding-a-policy.md shows how");
         return NULL;
     }
-    if (export->abi != FRAG_POLICY_ABI) {
-        frag_fail(error, FRAG_E_INPUT,
-                  "was built for policy ABI %u; this fraglab has %u: build it anew", export->abi,
-                  (unsigned)FRAG_POLICY_ABI);
-        return NULL;
-    }
-    if (export->ops == NULL) {
-        frag_fail(error, FRAG_E_INPUT, "exports no table");
-        return NULL;
-    }
-    if (export->ops_bytes != sizeof(frag_policy_ops)) {
-        frag_fail(
-            error, FRAG_E_INPUT,
-            "was built with another sim/policy.h (its table has %u bytes; %zu here): build it anew",
-            export->ops_bytes, sizeof(frag_policy_ops));
-        return NULL;
-    }
-    return check_table(export->ops, error) ? export->ops : NULL;
+    return frag_policy_export_check(export, error) ? export->ops : NULL;
 }
 
 const frag_policy_ops *frag_policy_find_or_load(const char *name, frag_error *error)

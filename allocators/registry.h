@@ -15,6 +15,9 @@ const frag_policy_ops *frag_policy_find(const char *name);
 /* As find; a name that ends in .so is loaded from that file. NULL: FRAG_E_USAGE with the nearest
  * name, or FRAG_E_INPUT when the file is no policy. */
 const frag_policy_ops *frag_policy_find_or_load(const char *name, frag_error *error);
+/* Is all in the table of a shared object that other code reads without a question? false:
+ * FRAG_E_INPUT names what is missing. */
+bool frag_policy_export_check(const frag_policy_export *export, frag_error *error);
 uint32_t frag_policy_option_count(const frag_policy_ops *ops);
 /* The place of an option in the table of the policy; their count: there is no such option. */
 uint32_t frag_policy_option_find(const frag_policy_ops *ops, const char *key);

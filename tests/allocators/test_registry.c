@@ -227,6 +227,99 @@ static void blanks_around_what_is_typed_do_not_matter(void **state)
     frag_policy_spec_destroy(&spec);
 }
 
+static void expect_refusal(const frag_policy_export *export, const char *part)
+{
+    frag_error error = {0};
+    assert_false(frag_policy_export_check(export, &error));
+    assert_int_equal(error.code, FRAG_E_INPUT);
+    if (strstr(error.sentence, part) == NULL)
+        fail_msg("\"%s\" does not say \"%s\"", error.sentence, part);
+}
+
+static void refuses_a_table_that_lacks_what_others_read(void **state)
+{
+    (void)state;
+    static const struct {
+        size_t at;
+        const char *name;
+    } parts[] =
+        {
+            {offsetof(frag_policy_ops, name), " .name;"},
+            {offsetof(frag_policy_ops, summary), " .summary;"},
+            {offsetof(frag_policy_ops, source), " .source;"},
+            {offsetof(frag_policy_ops, bound), " .bound;"},
+            {offsetof(frag_policy_ops, create), " .create;"},
+            {offsetof(frag_policy_ops, arena_bytes), " .arena_bytes;"},
+            {offsetof(frag_policy_ops, alloc), " .alloc;"},
+            {offsetof(frag_policy_ops, free), " .free;"},
+            {offsetof(frag_policy_ops, walk), " .walk;"},
+            {offsetof(frag_policy_ops, options), " option that .conf_option names;"},
+        },
+      rules[] = {
+          {offsetof(frag_policy_rules, rounding), ".rules->rounding;"},
+          {offsetof(frag_policy_rules, takes), ".rules->takes;"},
+          {offsetof(frag_policy_rules, cuts), ".rules->cuts;"},
+          {offsetof(frag_policy_rules, joins), ".rules->joins;"},
+          {offsetof(frag_policy_rules, grows), ".rules->grows;"},
+          {offsetof(frag_policy_rules, streams), ".rules->streams;"},
+      };
+    static const char *const nothing = NULL;
+    const frag_policy_ops *whole = frag_policy_find("pytorch");
+    frag_policy_ops ops = *whole;
+    frag_policy_rules some;
+    frag_option options[] = {{.key = "a", .default_text = "1", .help = "h"},
+                             {.key = "b", .default_text = "1", .help = "h"},
+                             {.key = NULL}};
+    const frag_policy_export export = {FRAG_POLICY_ABI, sizeof ops, &ops};
+    frag_error error = {0};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        memcpy((char *)&ops + parts[i].at, &nothing, sizeof nothing);
+        expect_refusal(&export, parts[i].name);
+        ops = *whole;
+        assert_true(frag_policy_export_check(&export, &error));
+    }
+    ops.name = "";
+    expect_refusal(&export, " .name;");
+    ops = *whole;
+    ops.rules = &some;
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
+        some = *whole->rules;
+        memcpy((char *)&some + rules[i].at, &nothing, sizeof nothing);
+        expect_refusal(&export, rules[i].name);
+    }
+    ops.rules = NULL; /* needs none; nor options, where nothing names one */
+    ops.options = NULL;
+    ops.conf_option = ops.fraction_option = NULL;
+    assert_true(frag_policy_export_check(&export, &error));
+    ops.options = options;
+    ops.conf_option = "a";
+    ops.fraction_option = "b";
+    assert_true(frag_policy_export_check(&export, &error));
+    ops.fraction_option = "c";
+    expect_refusal(&export, "option that .fraction_option names");
+    ops.fraction_option = "b";
+    options[1].type = FRAG_OPTION_ENUM;
+    expect_refusal(&export, "option 'b' with .choices");
+    options[1].choices = "1|2";
+    assert_true(frag_policy_export_check(&export, &error));
+    options[1].help = NULL;
+    expect_refusal(&export, ".help");
+    options[1] = (frag_option){.key = "b", .help = "h"};
+    expect_refusal(&export, ".default_text");
+    options[1].default_text = "1";
+    options[0].type = FRAG_OPTION_TEXT + 1;
+    expect_refusal(&export, ".type that there is");
+}
+
+static void refuses_a_table_of_another_header(void **state)
+{
+    (void)state;
+    const frag_policy_ops *ops = frag_policy_table[0];
+    expect_refusal(&(frag_policy_export){FRAG_POLICY_ABI + 1, sizeof *ops, ops}, "policy ABI");
+    expect_refusal(&(frag_policy_export){FRAG_POLICY_ABI, sizeof *ops, NULL}, "no table");
+    expect_refusal(&(frag_policy_export){FRAG_POLICY_ABI, sizeof *ops - 1, ops}, "another");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -242,6 +335,8 @@ int main(void)
         cmocka_unit_test(joins_bare_names_and_knows_all),
         cmocka_unit_test(blanks_around_what_is_typed_do_not_matter),
         cmocka_unit_test(refuses_what_it_does_not_know_and_names_the_nearest),
+        cmocka_unit_test(refuses_a_table_that_lacks_what_others_read),
+        cmocka_unit_test(refuses_a_table_of_another_header),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
