@@ -83,9 +83,9 @@ bool frag_vma_search_to_end(const frag_vma_lists *lists, const frag_vma_want *wa
     case FRAG_VMA_MIN_TIME: /* the first of what lies above has had its turn in frag_vma_find */
         return try_end(lists, want, hole);
     case FRAG_VMA_MIN_OFFSET:
-        return search_by_offset(lists, want, hole);
+        break;
     }
-    return false;
+    return search_by_offset(lists, want, hole);
 }
 
 bool frag_vma_search_after_end(const frag_vma_lists *lists, const frag_vma_want *want,
@@ -100,7 +100,7 @@ bool frag_vma_search_after_end(const frag_vma_lists *lists, const frag_vma_want 
         return search_above(lists, want, hole) || search_own(lists, want, hole) ||
                search_rest(lists, want, hole);
     case FRAG_VMA_MIN_OFFSET:
-        return false;
+        break;
     }
     return false;
 }

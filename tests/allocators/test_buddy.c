@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "allocators/classic/buddy_sizes.h"
 #include "base/bytes.h"
 #include "tests/support/small_world.h"
 
@@ -169,6 +170,31 @@ static void refuses_odd_blocks(void **state)
     assert_true(small_world_refuses("buddy:min_block=0", "out of range"));
 }
 
+/* Each size is the smallest of its system that holds the units; what is cut off leaves two more. */
+static void every_size_is_cut_into_two_of_its_system(void **state)
+{
+    (void)state;
+    static const struct {
+        frag_buddy_sizes sizes;
+        uint64_t units, up, low;
+    } cases[] = {
+        {FRAG_BUDDY_BINARY, 2, 2, 1},    {FRAG_BUDDY_BINARY, 5, 8, 4},
+        {FRAG_BUDDY_BINARY, 8, 8, 4},    {FRAG_BUDDY_WEIGHTED, 2, 2, 1},
+        {FRAG_BUDDY_WEIGHTED, 3, 3, 2},  {FRAG_BUDDY_WEIGHTED, 4, 4, 3},
+        {FRAG_BUDDY_WEIGHTED, 5, 6, 4},  {FRAG_BUDDY_WEIGHTED, 7, 8, 6},
+        {FRAG_BUDDY_FIBONACCI, 2, 2, 1}, {FRAG_BUDDY_FIBONACCI, 3, 3, 2},
+        {FRAG_BUDDY_FIBONACCI, 6, 8, 5}, {FRAG_BUDDY_FIBONACCI, 9, 13, 8},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        uint64_t up = frag_buddy_size_up(cases[i].sizes, cases[i].units);
+        uint64_t low = frag_buddy_low_part(cases[i].sizes, up);
+        assert_int_equal(up, cases[i].up);
+        assert_int_equal(low, cases[i].low);
+        assert_int_equal(frag_buddy_size_up(cases[i].sizes, low), low);
+        assert_int_equal(frag_buddy_size_up(cases[i].sizes, up - low), up - low);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -181,6 +207,7 @@ int main(void)
         cmocka_unit_test(maps_only_as_far_as_blocks_reach),
         cmocka_unit_test(a_full_device_still_serves_from_what_is_mapped),
         cmocka_unit_test(refuses_odd_blocks),
+        cmocka_unit_test(every_size_is_cut_into_two_of_its_system),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

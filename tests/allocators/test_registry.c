@@ -311,6 +311,24 @@ static void refuses_a_table_that_lacks_what_others_read(void **state)
     expect_refusal(&export, ".type that there is");
 }
 
+/* 'fraglab policies' knows it by its file alone, so that the sentence itself lists the options. */
+static void options_of_a_policy_from_outside_are_listed_where_one_is_unknown(void **state)
+{
+    (void)state;
+    frag_option options[] = {{.key = "first"}, {.key = "second"}, {.key = NULL}};
+    frag_policy_ops ops = {.name = "mine", .options = options};
+    frag_policy_spec spec = {.ops = &ops, .value_count = 2};
+    frag_error error = {0};
+    assert_false(frag_policy_spec_set(&spec, "qqqqqqqq", "1", &error));
+    assert_int_equal(error.code, FRAG_E_USAGE);
+    assert_string_equal(error.sentence,
+                        "mine has no option 'qqqqqqqq'; expected one of first, second");
+    spec.value_count = 0;
+    options[0].key = NULL;
+    assert_false(frag_policy_spec_set(&spec, "qqqqqqqq", "1", &error));
+    assert_string_equal(error.sentence, "mine has no option 'qqqqqqqq'");
+}
+
 static void refuses_a_table_of_another_header(void **state)
 {
     (void)state;
@@ -337,6 +355,7 @@ int main(void)
         cmocka_unit_test(refuses_what_it_does_not_know_and_names_the_nearest),
         cmocka_unit_test(refuses_a_table_that_lacks_what_others_read),
         cmocka_unit_test(refuses_a_table_of_another_header),
+        cmocka_unit_test(options_of_a_policy_from_outside_are_listed_where_one_is_unknown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
