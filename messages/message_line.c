@@ -119,13 +119,13 @@ static bool is_of_others(const frag_message_split_line *read, size_t i)
 {
     static frag_word_list others = {"driver*", "permission*", "privilege*", "rights", "funds",
                                     "credit*", "balance",     "data",       NULL};
-    bool is_count = i > 0 && frag_message_line_has(read, i - 1, FRAG_WORD_NUMBER) &&
+    bool is_count = frag_message_line_has(read, i - 1, FRAG_WORD_NUMBER) &&
                     read->words[i].at == read->words[i - 1].end && read->words[i - 1].at > 1 &&
                     strchr(":,", read->text->bytes[read->words[i - 1].at - 1]) != NULL &&
                     /* "10:02:18 insufficient memory" */
                     strchr("0123456789", read->text->bytes[read->words[i - 1].at - 2]) == NULL;
     return is_count || frag_message_line_is_any(read, i + 1, others) ||
-           (i > 1 && frag_message_line_is(read, i - 2, "version"));
+           frag_message_line_is(read, i - 2, "version");
 }
 
 /* "restart the app and retry", "do not keep retrying": what a person is to do or not */

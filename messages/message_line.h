@@ -17,7 +17,7 @@ typedef struct frag_message_split_line {
 void frag_message_line_read(frag_message_split_line *read, const frag_message_text *text,
                             size_t from, size_t to);
 
-/* Any index is welcome: behind the last word nothing is true. */
+/* Any index is welcome, one before the first word too: where there is no word nothing is true. */
 bool frag_message_line_is(const frag_message_split_line *read, size_t index, const char *name);
 bool frag_message_line_ends(const frag_message_split_line *read, size_t index, const char *ending);
 bool frag_message_line_has(const frag_message_split_line *read, size_t index, uint32_t kinds);

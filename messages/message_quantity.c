@@ -720,7 +720,7 @@ static bool is_device(const frag_message_split_line *read, size_t i, uint64_t *d
     size_t last = frag_message_line_is_any(read, i + 1, keys) ? i + 1 : i;
     if ((!is_api && !frag_message_line_is_any(read, i, names)) ||
         !frag_message_line_has(read, last + 1, FRAG_WORD_NUMBER) ||
-        (i > 0 && frag_message_line_is_any(read, i - 1, counts)))
+        frag_message_line_is_any(read, i - 1, counts))
         return false;
     bool is_place = i > 0 && read->words[i - 1].end == read->words[i].at && /* "CreateGPU:50" */
                     (marks[read->words[i].at] & FRAG_MESSAGE_WORD) == 0;

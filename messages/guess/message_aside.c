@@ -308,7 +308,7 @@ bool frag_message_is_sought(const frag_message_split_line *read, size_t at)
                                     "mitigate", "fix",    "avoid",  "prevent", NULL};
     const char *bytes = read->text->bytes;
     size_t name = name_start(read, at);
-    bool is_searched = name > 1 && frag_message_line_is(read, name - 1, "for") &&
+    bool is_searched = frag_message_line_is(read, name - 1, "for") &&
                        frag_message_line_is_any(read, name - 2, searches);
     for (size_t i = name > NAME ? name - NAME : 0; i < name; i++)
         if ((i == 0 || bytes[read->words[i - 1].end] == ':') && bytes[read->words[i].end] != ':' &&
@@ -423,7 +423,7 @@ bool frag_message_is_defined(const frag_message_split_line *read, size_t i)
         (read->words[last + 1].at == read->words[last].end || text[read->words[last].end] == '_') &&
         (read->text->marks[read->words[last + 1].at] & FRAG_MESSAGE_WORD) == 0)
         last++;
-    return last + 1 < read->count && text[read->words[last].end] == '=' &&
+    return text[read->words[last].end] == '=' &&
            frag_message_line_has(read, last + 1, FRAG_WORD_NUMBER);
 }
 
@@ -449,7 +449,7 @@ static bool is_foretold(const frag_message_split_line *read, frag_word_range sen
     for (size_t i = sentence.from; i + 1 < at; i++)
         if (frag_message_line_is_any(read, i, chances) &&
             frag_message_line_is_any(read, i + 1, verbs) &&
-            !(i > 0 && frag_message_line_is_any(read, i - 1, people))) /* "I can see" */
+            !frag_message_line_is_any(read, i - 1, people)) /* "I can see" */
             return true;
     return false;
 }

@@ -36,7 +36,7 @@ static bool is_glued(const frag_message_split_line *read, size_t i)
             memchr(text + at, 'm', word->end - at) != NULL)
             return frag_message_line_has(read, i, FRAG_WORD_MEMORY);
     return frag_message_line_is(read, i, "nomem") ||
-           (i > 0 && frag_message_line_has(read, i - 1, FRAG_WORD_ERROR) &&
+           (frag_message_line_has(read, i - 1, FRAG_WORD_ERROR) &&
             frag_message_line_is(read, i, "no") &&
             frag_message_line_has(read, i + 1, FRAG_WORD_MEMORY));
 }
@@ -127,8 +127,8 @@ static bool is_lack(const frag_message_split_line *read, size_t i)
 /* "leaves no GPU memory", "no memory left" */
 static bool is_none_left(const frag_message_split_line *read, size_t i)
 {
-    bool leaves = i > 0 && (frag_message_line_is(read, i - 1, "leave") ||
-                            frag_message_line_is(read, i - 1, "leaves"));
+    bool leaves =
+        frag_message_line_is(read, i - 1, "leave") || frag_message_line_is(read, i - 1, "leaves");
     for (size_t j = i + 1; frag_message_line_is(read, i, "no") && j <= i + 2; j++)
         if (frag_message_line_has(read, j, FRAG_WORD_MEMORY))
             return leaves || frag_message_line_is(read, i + 1, "more") ||
@@ -398,16 +398,15 @@ static bool has_succeeded(const frag_message_split_line *read, size_t i)
 /* "failed to allocate", "allocation failed", "allocation error", "cannot be allocated" */
 static bool is_failed(const frag_message_split_line *read, size_t i)
 {
-    bool is_passive = frag_message_line_is(read, i, "allocated") && i > 0 &&
-                      frag_message_line_is(read, i - 1, "be");
+    bool is_passive =
+        frag_message_line_is(read, i, "allocated") && frag_message_line_is(read, i - 1, "be");
     size_t from = i > NEAR ? i - NEAR : 0;
     if (frag_message_line_is(read, i, "allocator") &&
         frag_message_line_has(read, i + 1, FRAG_WORD_FAIL))
         return true;
     if (!frag_message_line_has(read, i, FRAG_WORD_ALLOCATE) && !is_passive)
         return false;
-    if (i > 1 && frag_message_line_is(read, i - 2, "ip") &&
-        frag_message_line_is(read, i - 1, "address"))
+    if (frag_message_line_is(read, i - 2, "ip") && frag_message_line_is(read, i - 1, "address"))
         return false;
     /* "allocations succeed and fail": told of many, not of one */
     if (frag_message_line_is(read, i, "allocations") &&
@@ -423,7 +422,7 @@ static bool is_failed(const frag_message_split_line *read, size_t i)
         return true;
     static frag_word_list verbs = {"could", "can", "did", NULL};
     static frag_word_list nots = {"not", "t", NULL};
-    for (size_t j = from; j < i + NEAR && j < read->count; j++)
+    for (size_t j = from; j < i + NEAR; j++)
         if (frag_message_line_is_any(read, j, verbs) && frag_message_line_is_any(read, j + 1, nots))
             return true;
     return false;
@@ -467,8 +466,8 @@ static bool is_exceeding(const frag_message_split_line *read, size_t i)
     static frag_word_list denials = {"not", "cannot", NULL};
     static frag_word_list others = {"body", "line", "message", "packet", "payload", "header", NULL};
     bool is_harmless = (read->kinds & (FRAG_WORD_ERROR | FRAG_WORD_LACK)) == 0;
-    bool is_denied = i > 0 && (frag_message_line_is(read, i - 1, "never") ||
-                               (is_harmless && frag_message_line_is_any(read, i - 1, denials)));
+    bool is_denied = frag_message_line_is(read, i - 1, "never") ||
+                     (is_harmless && frag_message_line_is_any(read, i - 1, denials));
     bool is_of_others = (read->kinds & FRAG_WORD_DEVICE) == 0 &&
                         frag_message_line_has_any(read, i > NEAR ? i - NEAR : 0, i, others);
     return is_about && is_than && !is_share && !is_denied && !is_of_others &&
@@ -661,9 +660,8 @@ bool frag_message_is_other(const frag_message_split_line *read)
             return true;
         bool is_launch = frag_message_word_is(read->text, &read->words[i], "launch");
         size_t from = i > 2 ? i - 2 : 0;
-        bool is_failure = false;
-        for (size_t j = from; is_launch && j < i + 4 && j < read->count; j++)
-            is_failure |= (read->words[j].kinds & (FRAG_WORD_FAIL | FRAG_WORD_ERROR)) != 0;
+        bool is_failure =
+            frag_message_line_has_within(read, from, i + 4, FRAG_WORD_FAIL | FRAG_WORD_ERROR);
         if (is_unknown(read, i) || is_unready(read, i) ||
             ((read->words[i].kinds & FRAG_WORD_OTHER) != 0 && !is_any_class(read, i) &&
              (!is_launch || is_failure)))
@@ -742,7 +740,7 @@ bool frag_message_is_told(const frag_message_split_line *read, size_t at)
 {
     if (is_called(read, at))
         return true;
-    if (at > 1 && frag_message_line_is(read, at - 2, "without"))
+    if (frag_message_line_is(read, at - 2, "without"))
         return false;
     static frag_word_list before = {"ran", "running", "to", NULL};
     return at > 0 && at <= NEAR + NAME && (read->kinds & FRAG_WORD_DEVICE) != 0 &&
@@ -826,12 +824,12 @@ static size_t status_head(const frag_message_split_line *read, size_t i, bool is
             return i - 1;
     /* "failed ec=-2" */
     const frag_message_word *name = &read->words[i - 1];
-    if (is_code && name->end - name->at <= 3 && read->text->bytes[name->end] == '=' && i > 1 &&
+    if (is_code && name->end - name->at <= 3 && read->text->bytes[name->end] == '=' &&
         frag_message_line_has(read, i - 2, FRAG_WORD_FAIL | FRAG_WORD_ERROR))
         return i - 1;
-    while (at > 0 && (frag_message_line_is_any(read, at - 1, between) ||
-                      frag_message_line_has(read, at - 1, FRAG_WORD_ERROR | FRAG_WORD_FAIL) ||
-                      frag_message_line_is_any(read, at - 1, heads))) {
+    while (frag_message_line_is_any(read, at - 1, between) ||
+           frag_message_line_has(read, at - 1, FRAG_WORD_ERROR | FRAG_WORD_FAIL) ||
+           frag_message_line_is_any(read, at - 1, heads)) {
         at--;
         is_head |= frag_message_line_is_any(read, at, heads) ||
                    frag_message_line_has(read, at, FRAG_WORD_ERROR) ||

@@ -75,12 +75,11 @@ static bool is_denied(const frag_message_split_line *read, size_t failure)
     static frag_word_list helpers = {"do", "does", "did", "don", "doesn", "didn", "won", NULL};
     static frag_word_list nots = {"not", "t", NULL};
     static frag_word_list runs = {"run", "runs", "running", "goes", "hits", "gets", NULL};
-    size_t verb =
-        failure > 0 && frag_message_line_is_any(read, failure - 1, runs) ? failure - 1 : failure;
-    return verb > 1 && ((frag_message_line_is_any(read, verb - 1, nots) &&
-                         frag_message_line_is_any(read, verb - 2, helpers)) ||
-                        (frag_message_line_is(read, verb - 1, "longer") &&
-                         frag_message_line_is(read, verb - 2, "no")));
+    size_t verb = frag_message_line_is_any(read, failure - 1, runs) ? failure - 1 : failure;
+    return (frag_message_line_is_any(read, verb - 1, nots) &&
+            frag_message_line_is_any(read, verb - 2, helpers)) ||
+           (frag_message_line_is(read, verb - 1, "longer") &&
+            frag_message_line_is(read, verb - 2, "no"));
 }
 
 /* "never had an OOM error", "when VRAM is not enough" */
@@ -91,8 +90,7 @@ static bool is_condition(const frag_message_split_line *read, const frag_message
     size_t from = found->at > PREFIX ? found->at - PREFIX : 0;
     return frag_message_line_has_any(read, from, found->at, nevers) ||
            is_possible(read, found->at) ||
-           (!found->is_name && found->at > 0 &&
-            frag_message_line_is_any(read, found->at - 1, words));
+           (!found->is_name && frag_message_line_is_any(read, found->at - 1, words));
 }
 
 static bool is_reported(const frag_message_split_line *read, const frag_message_failure *found)

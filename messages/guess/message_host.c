@@ -39,7 +39,7 @@ static bool is_of_computer(const frag_message_split_line *read)
             return true;
         if (is_host && is_place_of_failure(read, i))
             return true;
-        bool was_allocation = i > 0 && frag_message_line_has(read, i - 1, FRAG_WORD_ALLOCATE);
+        bool was_allocation = frag_message_line_has(read, i - 1, FRAG_WORD_ALLOCATE);
         /* "GPU or CPU memory", "GPU and shared host memory" */
         size_t before = i > 3 ? i - 3 : 0;
         bool is_both = false;
@@ -177,7 +177,7 @@ static bool is_sentence(const frag_message_split_line *read, size_t failure)
     size_t from = frag_message_text_line_start(text, read->words[0].at);
     size_t end = frag_message_text_line_end(text, read->words[0].at, FRAG_MESSAGE_LINE_REACH);
     return memchr(text->bytes + from, FRAG_MESSAGE_FOREIGN, end - from) != NULL ||
-           (failure > 0 && frag_message_line_is_any(read, failure - 1, runs));
+           frag_message_line_is_any(read, failure - 1, runs);
 }
 
 /* Where nothing says whose memory it was, a failed allocation is taken for a device's: the text was

@@ -227,8 +227,7 @@ static bool is_out(const frag_message_split_line *read, size_t i)
                                      "load*",  "tak*",      "pag*",  "evict*", "fetch*",
                                      "served", "allocated", "going", NULL};
     if (!frag_message_line_is(read, i, "out") || !frag_message_line_is(read, i + 1, "of") ||
-        frag_message_is_pool_name(read, i + 2) ||
-        (i > 0 && frag_message_line_is_any(read, i - 1, motions)))
+        frag_message_is_pool_name(read, i + 2) || frag_message_line_is_any(read, i - 1, motions))
         return false;
     for (size_t j = i + 2; j < i + 2 + OBJECT; j++)
         if (is_memory(read, j) || is_resource(read, j))
@@ -268,7 +267,7 @@ static bool is_compared(const frag_message_split_line *read, size_t i)
     static frag_word_list words = {"less",   "lower",   "smaller", "fewer",  "larger",
                                    "bigger", "greater", "more",    "higher", NULL};
     static frag_word_list owns = {"with", "have", "having", NULL};
-    if (i > 0 && frag_message_line_is_any(read, i - 1, owns) &&
+    if (frag_message_line_is_any(read, i - 1, owns) &&
         (read->kinds & (FRAG_WORD_FAIL | FRAG_WORD_ERROR)) == 0)
         return false; /* "on cards with less than 4 GB" */
     return frag_message_line_is(read, i, "beyond") ||
@@ -328,7 +327,7 @@ static bool is_failing(const frag_message_split_line *read, size_t i, frag_word_
                                    "bad",     "null",     "nil",    "nullptr",    NULL};
     static frag_word_list compared = {"within", "equal", "close", "between", "same", NULL};
     bool is_contrast = i > 0 && read->text->bytes[read->words[i - 1].end] == ',';
-    bool is_wanted = i > 0 && frag_message_line_is(read, i - 1, "to"); /* "so as to not allocate" */
+    bool is_wanted = frag_message_line_is(read, i - 1, "to"); /* "so as to not allocate" */
     if (frag_message_line_is(read, i, "not") && /* "the precision, not allocated memory" */
         (is_contrast || is_wanted || frag_message_line_is_any(read, i + 1, compared)))
         return false;
@@ -357,7 +356,7 @@ static bool is_not_got(const frag_message_split_line *read, size_t i)
                                    "bandwidth", "map*",    "page*", "handle", "address",
                                    "budget",    "region*", "type*", NULL};
     bool is_failing = frag_message_line_has(read, i, FRAG_WORD_FAIL) || is_negation(read, i);
-    for (size_t j = i + 1; is_failing && j < i + 4 && j < read->count; j++)
+    for (size_t j = i + 1; is_failing && j < i + 4; j++)
         for (size_t k = j + 1; frag_message_line_is_any(read, j, gets) && k < j + 4; k++)
             if (frag_message_line_has(read, k, FRAG_WORD_MEMORY))
                 return !frag_message_line_has_any(read, k + 1, k + 3, facts);
@@ -668,7 +667,7 @@ static bool is_condition(const frag_message_split_line *read, size_t i)
     bool is_can =
         (frag_message_line_is(read, i, "can") || frag_message_line_is(read, i, "could")) &&
         !is_negation(read, i + 1);
-    bool is_even = i > 0 && frag_message_line_is(read, i - 1, "even"); /* "even if I reboot" */
+    bool is_even = frag_message_line_is(read, i - 1, "even"); /* "even if I reboot" */
     return is_can || (frag_message_line_is(read, i, "when") && !frag_message_is_doing(read, i)) ||
            (frag_message_line_is_any(read, i, words) && !is_even);
 }

@@ -204,8 +204,7 @@ static bool is_event(const frag_message_split_line *read, size_t i, frag_word_ra
 static bool is_reported_passive(const frag_message_split_line *read, size_t i)
 {
     static frag_word_list reports = {"reported", "raised", "thrown", "shown", "displayed", NULL};
-    return i > 0 && frag_message_line_is(read, i - 1, "was") &&
-           frag_message_line_is_any(read, i, reports);
+    return frag_message_line_is(read, i - 1, "was") && frag_message_line_is_any(read, i, reports);
 }
 
 /* "then an OOM error occurs", "today OOM happened": does what stands before the word i happen? */
