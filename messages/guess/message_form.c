@@ -262,8 +262,8 @@ static bool is_argument(const frag_message_text *text, size_t from)
 static bool is_raised(const frag_message_text *text, size_t from)
 {
     static const char *const acts[] = {"raise", "throw", NULL};
-    size_t above = from > 0 ? frag_message_text_line_start(text, from - 1) : from;
-    bool is_traceback = above < from && strncmp(text->bytes + above, "file\"", 5) == 0;
+    size_t above = frag_message_text_line_start(text, from > 0 ? from - 1 : 0);
+    bool is_traceback = strncmp(text->bytes + above, "file\"", 5) == 0;
     size_t end = is_traceback ? 0 : first_word(text, from, acts);
     while (end > 0 && (is_word(text->bytes[end]) || text->bytes[end] == '.'))
         end++;

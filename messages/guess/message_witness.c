@@ -249,7 +249,7 @@ static bool is_last_step(const frag_message_split_line *read, size_t i, frag_wor
     if (!frag_message_line_is_any(read, i, ends))
         return false;
     size_t out = i + 1;
-    while (frag_message_line_is_any(read, out, runs) && out < i + MEMORY)
+    while (frag_message_line_is_any(read, out, runs))
         out++;
     return frag_message_is_out_of(read, out) &&
            frag_message_line_has_any(read, whole.from, i, growths) &&

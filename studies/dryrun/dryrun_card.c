@@ -16,8 +16,7 @@
 
 static bool is_size(const char *text)
 {
-    size_t length = strlen(text);
-    return length > 1 && isdigit((unsigned char)text[0]) && text[length - 1] == 'B';
+    return isdigit((unsigned char)text[0]) && text[strlen(text) - 1] == 'B';
 }
 
 static bool find_nameless(const char *text, frag_dryrun_gpu *gpu, frag_error *error)

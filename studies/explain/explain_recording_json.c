@@ -65,12 +65,12 @@ static void add_ideals(frag_json *json, const frag_ideals *ideals)
     frag_json_array(json, "ideals");
     for (size_t i = 0; i < FRAG_IDEAL_COUNT; i++) {
         const frag_ideal *ideal = &ideals->items[i];
-        if (!ideal->is_known)
-            continue;
-        frag_json *item = frag_json_add(json, "ideals");
-        frag_json_text(item, "policy", ideal->policy);
-        frag_json_number(item, "needs_bytes", ideal->needs_bytes);
-        frag_json_flag(item, "fits", ideal->fits);
+        if (ideal->is_known) {
+            frag_json *item = frag_json_add(json, "ideals");
+            frag_json_text(item, "policy", ideal->policy);
+            frag_json_number(item, "needs_bytes", ideal->needs_bytes);
+            frag_json_flag(item, "fits", ideal->fits);
+        }
     }
     frag_json_number(json, "live_peak_bytes",
                      ideals->live_bytes != 0 ? ideals->live_bytes : FRAG_UNLIMITED);

@@ -10,7 +10,9 @@ void frag_explain_start_find(const frag_trace *trace, uint64_t failed, uint64_t 
         .is_too_large =
             failed < trace->event_count && (trace->events[failed].flags & FRAG_EVENT_INITIAL) != 0,
     };
-    for (uint64_t i = 0; start->is_too_large && i < trace->event_count; i++) {
+    if (!start->is_too_large)
+        return;
+    for (uint64_t i = 0; i < trace->event_count; i++) {
         const frag_event *event = &trace->events[i];
         if ((event->flags & FRAG_EVENT_INITIAL) == 0)
             break;
