@@ -630,6 +630,48 @@ static void refuses_an_entry_that_lacks_something(void **state)
     expect_refused(same, sizeof same - 1, "twice");
 }
 
+/* Segments of 40 and 70 MiB side by side: the second would have served 60 MiB, unless its beginning
+ * became free by the wait only. What lies in front of it does not matter. */
+static void a_wait_counts_for_the_segment_in_which_a_block_lies(void **state)
+{
+    (void)state;
+    static const struct {
+        unsigned at_mib, mib; /* the block that is free late */
+        bool is_inferred;
+    } cases[] = {{40, 40, true}, {80, 10, false}, {90, 60, false}, {140, 10, true}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const unsigned at = cases[i].at_mib, late = cases[i].mib;
+        const struct {
+            const char *action;
+            unsigned at_mib, mib;
+        } entries[] = {
+            {"segment_alloc", 20, 20},    {"segment_alloc", 40, 40},    {"segment_alloc", 80, 70},
+            {"alloc", at, late},          {"free_requested", at, late}, {"alloc", 20, 20},
+            {"free_completed", at, late}, {"segment_free", 80, 70},     {"segment_alloc", 200, 60},
+            {"alloc", 200, 60},           {"free_requested", 20, 20},   {"free_completed", 20, 20},
+            {"free_requested", 200, 60},  {"free_completed", 200, 60},  {"segment_free", 20, 20},
+            {"segment_free", 40, 40},     {"segment_free", 200, 60},
+        };
+        frag_text text = {0};
+        frag_recording recording;
+        frag_findings findings;
+        frag_text_add(&text, "{\"segments\": [], \"device_traces\": [[");
+        for (size_t k = 0; k < sizeof entries / sizeof *entries; k++) {
+            frag_text_add(&text,
+                          "{\"action\": \"%s\", \"addr\": %llu, \"size\": %llu, \"stream\": 0, "
+                          "\"frames\": []}%s",
+                          entries[k].action, entries[k].at_mib * 1048576ull,
+                          entries[k].mib * 1048576ull, k == 16 ? "]]}" : ", ");
+        }
+        frag_test_load_well(text.bytes, &recording, &findings);
+        const frag_trace *trace = &recording.traces[0];
+        if ((trace->stats.op_counts[FRAG_OP_EMPTY_CACHE] == 2) != cases[i].is_inferred)
+            fail_msg("%u MiB at %u", late, at);
+        frag_recording_destroy(&recording);
+        frag_text_destroy(&text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -657,6 +699,7 @@ int main(void)
         cmocka_unit_test(refuses_every_truncation),
         cmocka_unit_test(refuses_what_is_no_snapshot),
         cmocka_unit_test(refuses_an_entry_that_lacks_something),
+        cmocka_unit_test(a_wait_counts_for_the_segment_in_which_a_block_lies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
