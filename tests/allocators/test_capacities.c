@@ -10,9 +10,11 @@
 
 #include <cmocka.h>
 
+#include "allocators/registry.h"
 #include "base/bytes.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "sim/run.h"
 #include "tests/support/policy_case.h"
 #include "tests/support/text_recording.h"
 #include "tests/support/xorshift.h"
@@ -95,8 +97,47 @@ static void devices_that_should_do_the_same_do(void **state)
     }
 }
 
+/* Ranges are 9/8 of the device and whole pages; where one begins is not recorded. */
+static void memory_from_before_the_trace_needs_ranges_that_reach_it(void **state)
+{
+    (void)state;
+    const uint64_t endless = FRAG_UNLIMITED / FRAG_MIB;
+    const struct {
+        uint64_t at_mib, need_mib, refused_mib;
+    } cases[] = {{20, 40, endless}, {600, 533, endless}, {1060, 942, endless}, {2000, 40, 1777}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        frag_recording recording;
+        frag_policy_spec spec;
+        frag_run_result result;
+        frag_error error = {0};
+        frag_text text = {0};
+        const uint64_t base = (uint64_t)1 << 45;
+        const frag_device_spec device = {.capacity_bytes = FRAG_GIB};
+        for (unsigned k = 0; k < 2; k++) {
+            uint64_t at = base + k * cases[i].at_mib * FRAG_MIB;
+            frag_text_add(&text,
+                          "segment_map 20971520 addr=%" PRIu64 " initial\n"
+                          "alloc %u 2097152 initial addr=%" PRIu64 " block=2097152\n",
+                          at, k, at);
+        }
+        frag_test_recording(text.bytes, &recording);
+        assert_true(frag_policy_spec_parse(settings[0], &spec, &error));
+        const frag_run_setup setup = {&recording, &recording.traces[0], spec.ops, spec.values,
+                                      &device};
+        const frag_run_options options = {.is_layout_skipped = true};
+        assert_true(frag_run(&setup, &options, &result, &error));
+        assert_int_equal(result.need_max_bytes / FRAG_MIB, cases[i].need_mib);
+        assert_int_equal(result.refused_need_min_bytes / FRAG_MIB, cases[i].refused_mib);
+        frag_policy_spec_destroy(&spec);
+        frag_recording_destroy(&recording);
+        frag_text_destroy(&text);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(devices_that_should_do_the_same_do)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(devices_that_should_do_the_same_do),
+        cmocka_unit_test(memory_from_before_the_trace_needs_ranges_that_reach_it)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
