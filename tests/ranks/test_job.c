@@ -13,14 +13,15 @@
 
 #include <cmocka.h>
 
+#include "base/folder.h"
 #include "base/text.h"
 #include "tests/support/text_recording.h"
 
 #define FOLDER "/tmp/fraglab-job-XXXXXX"
 
 static char folder[] = FOLDER;
-static const char *const files[] = {"rank2.fgt", "rank0.pickle", "rank1.pkl",
-                                    "rank3.fgt", "notes.txt",    "devices.trace"};
+static const char *const files[] = {"rank2.fgt", "rank0.pickle",  "rank1.pkl",  "rank3.fgt",
+                                    "notes.txt", "devices.trace", "rank10.fgt", "rank12.pkl"};
 enum { FILES = sizeof files / sizeof *files, STEPS = 6 };
 
 static int make_folder(void **state)
@@ -272,6 +273,22 @@ static void numbers_twice_and_stages_of_no_rank_are_refused(void **state)
     frag_job_destroy(&job);
 }
 
+static void recordings_of_a_folder_are_in_the_order_of_their_numbers(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"rank1.pkl", "rank2.fgt", "rank10.fgt", "rank12.pkl"};
+    const size_t written[] = {3, 0, 2, 1};
+    size_t count = 0;
+    frag_error error = {0};
+    for (size_t i = 0; i < 4; i++)
+        put(names[written[i]], "");
+    char **paths = frag_job_folder(folder, &count, &error);
+    assert_int_equal(count, 4);
+    for (size_t i = 0; i < 4; i++)
+        assert_string_equal(strrchr(paths[i], '/') + 1, names[i]);
+    frag_folder_names_destroy(paths, count);
+}
+
 #define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_folder, remove_folder)
 
 int main(void)
@@ -281,6 +298,7 @@ int main(void)
         IN_FOLDER(ranks_in_no_stage_are_one_and_an_empty_one_is_none),
         IN_FOLDER(the_devices_of_one_recording_are_ranks_if_they_request_something),
         IN_FOLDER(open_recordings_are_numbered_behind_all_files),
+        IN_FOLDER(recordings_of_a_folder_are_in_the_order_of_their_numbers),
         IN_FOLDER(what_is_no_job_is_refused),
         IN_FOLDER(numbers_twice_and_stages_of_no_rank_are_refused),
     };
