@@ -169,8 +169,7 @@ void frag_site_uses_destroy(frag_site_uses *uses)
 
 void frag_site_uses_sort(frag_site_uses *uses)
 {
-    if (uses->count > 0)
-        qsort(uses->items, uses->count, sizeof *uses->items, compare_names);
+    qsort(uses->items, uses->count, sizeof *uses->items, compare_names);
 }
 
 /* ---- what changed */

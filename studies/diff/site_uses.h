@@ -37,7 +37,7 @@ void frag_site_uses_collect(const frag_recording *recording, const frag_trace *t
                             frag_use_grouping grouping, frag_use_range range, frag_site_uses *uses);
 void frag_site_uses_destroy(frag_site_uses *uses);
 
-/* After names were changed, none into one that is there: by caller, then inner again. */
+/* After names were changed, none into one that is there: by caller, then inner again. Not empty. */
 void frag_site_uses_sort(frag_site_uses *uses);
 
 /* A group in both lists (a use of zeros where one does not have it), or with inner NULL a caller
