@@ -109,30 +109,18 @@ static uint32_t pop(const frag_policy *policy, fixed_queue *queue)
     return id;
 }
 
-typedef struct queue_search {
-    frag_policy *policy;
-    fixed_bin *bin;
-} queue_search;
-
 static bool has_block(void *context, uint32_t stream)
 {
-    const queue_search *search = context;
-    return search->bin->queues[stream].first != NONE;
+    const fixed_bin *bin = context;
+    return bin->queues[stream].first != NONE;
 }
 
+/* Any block will do: only queues without one are left to be joined. */
 static void merge_queues(void *context, uint32_t from, uint32_t to)
 {
-    const queue_search *search = context;
-    fixed_queue *taken = &search->bin->queues[from];
-    fixed_queue *queue = &search->bin->queues[to];
-    if (taken->first == NONE)
-        return;
-    if (queue->first == NONE)
-        queue->first = taken->first;
-    else
-        search->policy->blocks[queue->last].next = taken->first;
-    queue->last = taken->last;
-    taken->first = NONE;
+    (void)context;
+    (void)from;
+    (void)to;
 }
 
 /* ---- slabs */
@@ -212,13 +200,10 @@ static bool alloc_fixed(frag_policy *policy, uint32_t number, uint32_t stream, f
     fixed_bin *bin = &policy->bins[number];
     uint32_t found = stream;
     frag_stream_list_open(&bin->streams, stream);
-    if (bin->queues[stream].first == NONE) {
-        queue_search search = {policy, bin};
-        if (!frag_stream_lists_search(&bin->streams, stream, has_block, merge_queues, &search,
-                                      &found) &&
-            !add_slab(policy, number, stream))
-            return false;
-    }
+    if (bin->queues[stream].first == NONE &&
+        !frag_stream_lists_search(&bin->streams, stream, has_block, merge_queues, bin, &found) &&
+        !add_slab(policy, number, stream))
+        return false;
     uint32_t id = pop(policy, &bin->queues[found]);
     policy->blocks[id].is_busy = true;
     *grant = (frag_grant){.address = policy->blocks[id].address,
