@@ -277,7 +277,6 @@ void frag_block_space_walk(const frag_block_space *space, frag_span_visitor *vis
                           .is_growing = space->kind == FRAG_SPACE_GROWING};
         visit(context, &span);
         uint64_t end = header->address + header->bytes;
-        uint64_t reached = header->address;
         for (uint32_t at = header->next; at != id; at = space->blocks[at].next) {
             const frag_block *block = &space->blocks[at];
             bool is_hole = block->state == FRAG_BLOCK_HOLE;
@@ -286,11 +285,6 @@ void frag_block_space_walk(const frag_block_space *space, frag_span_visitor *vis
                                .address = block->address,
                                .bytes = is_last_hole ? end - block->address : block->bytes,
                                .handle = is_hole ? 0 : at};
-            visit(context, &span);
-            reached = span.address + span.bytes;
-        }
-        if (reached < end) {
-            span = (frag_span){.kind = FRAG_SPAN_HOLE, .address = reached, .bytes = end - reached};
             visit(context, &span);
         }
     }

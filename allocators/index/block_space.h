@@ -63,7 +63,7 @@ struct frag_block_space {
     uint64_t range_end;  /* growing: of the reserved range, */
     bool is_range_whole; /* which is as large as the device */
     bool may_adjoin;     /* holes may lie side by side */
-    uint32_t tail_max;   /* bytes at the end of a segment that may belong to no block */
+    uint32_t tail_max;   /* bytes at the end of a segment, behind a hole, that may belong to none */
     const frag_block_space_hooks *hooks;
     void *context;
 };

@@ -216,6 +216,31 @@ static void the_default_stream_is_found_by_its_handle(void **state)
     assert_int_equal(frag_rmm_default_stream(&setup), 0);
 }
 
+static void sum_span(void *context, const frag_span *span)
+{
+    uint64_t *sums = context;
+    sums[span->kind] += span->bytes;
+}
+
+/* Of 25600128 bytes refused four times a sixteenth is usable; the device is asked for 16 a time. */
+static void the_hole_behind_all_blocks_has_what_rounding_added(void **state)
+{
+    (void)state;
+    small_world world;
+    uint64_t sums[3] = {0};
+    small_world_open(&world, "rmm-pool:initial_pool_size=0,maximum_pool_size=51200256",
+                     2 * FRAG_MIB);
+    small_world_alloc(&world, 1);
+    small_world_alloc(&world, 1600000 - 256);
+    assert_false(small_world_has_room(&world, 1));
+    world.spec.ops->walk(world.policy, sum_span, sums);
+    assert_int_equal(sums[FRAG_SPAN_SEGMENT], 1600016);
+    assert_int_equal(sums[FRAG_SPAN_BLOCK], 1600000);
+    assert_int_equal(sums[FRAG_SPAN_HOLE], 16);
+    assert_int_equal(small_world_hole_count(&world), 1);
+    small_world_close(&world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -230,6 +255,7 @@ int main(void)
         cmocka_unit_test(a_failure_brings_all_superblocks_back),
         cmocka_unit_test(an_arena_without_a_size_takes_half_of_what_is_free),
         cmocka_unit_test(size_classes_are_four_to_a_power_of_two_but_for_one),
+        cmocka_unit_test(the_hole_behind_all_blocks_has_what_rounding_added),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
