@@ -153,6 +153,35 @@ static void a_fix_is_found_by_its_name_and_another_name_is_refused(void **state)
     frag_text_destroy(&all);
 }
 
+static void another_attention_is_written_as_the_one_that_is_set_is_undone(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t attention;
+        uint32_t levels;
+        const char *line; /* of PyTorch, there alone */
+    } cases[] = {
+        {FRAG_ATTENTION_SDPA, 0, NULL},
+        {FRAG_ATTENTION_EAGER, 1, "from_pretrained(..., attn_implementation=\"sdpa\")"},
+        {FRAG_ATTENTION_MATH, 1, "no sdpa_kernel(SDPBackend.MATH)"},
+    };
+    static frag_fix_base base;
+    const frag_fix *fix = frag_fix_named("sdpa", NULL);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        base.setting.workload.attention = cases[i].attention;
+        assert_int_equal(fix->count_levels(&base), cases[i].levels);
+        for (frag_fix_place place = 0; cases[i].levels > 0 && place < FRAG_FIX_PLACE_COUNT;
+             place++) {
+            frag_text text = {0};
+            frag_fix_write_line(fix, &base, &base.setting, place, &text);
+            assert_int_equal(text.length > 0, place == FRAG_FIX_TORCH);
+            if (place == FRAG_FIX_TORCH)
+                assert_string_equal(text.bytes, cases[i].line);
+            frag_text_destroy(&text);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -164,6 +193,7 @@ int main(void)
         cmocka_unit_test(where_nothing_fits_all_that_helps_is_kept),
         cmocka_unit_test(ends_where_the_judge_does),
         cmocka_unit_test(a_fix_is_found_by_its_name_and_another_name_is_refused),
+        cmocka_unit_test(another_attention_is_written_as_the_one_that_is_set_is_undone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
