@@ -516,6 +516,20 @@ static void what_a_source_says_of_errors_is_no_message(void **state)
     assert_presumed(out, sizeof out / sizeof *out, true);
 }
 
+/* As a piece of a larger buffer is given. */
+static void words_of_other_languages_end_where_the_text_does(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"GPU: Speichermangel_x", "CUDA-Fehler: Speicher voll_x"};
+    for (size_t i = 0; i < 2; i++)
+        for (size_t behind = 0; behind < 3; behind++) {
+            frag_messages messages;
+            frag_messages_guess(&messages, texts[i], strlen(texts[i]) - behind);
+            assert_int_equal(frag_messages_best(&messages) != NULL, behind == 2);
+            frag_messages_destroy(&messages);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -530,6 +544,7 @@ int main(void)
         cmocka_unit_test(a_program_that_goes_on_says_what_it_does_now),
         cmocka_unit_test(a_batch_that_is_skipped_is_lost),
         cmocka_unit_test(what_a_source_says_of_errors_is_no_message),
+        cmocka_unit_test(words_of_other_languages_end_where_the_text_does),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
