@@ -492,7 +492,7 @@ static bool is_out_of_device(const frag_message_split_line *read, size_t i)
 bool frag_message_is_thrown(const frag_message_split_line *read, size_t i)
 {
     size_t last = frag_message_line_is(read, i, "out") ? i + 2 : i;
-    if (!frag_message_is_out_of(read, i) || frag_message_is_status(read, i) || last >= read->count)
+    if (!frag_message_is_out_of(read, i) || frag_message_is_status(read, i))
         return false;
     /* of one name with what stands before it */
     const frag_message_word *end = &read->words[last];

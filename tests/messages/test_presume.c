@@ -10,6 +10,8 @@
 
 #include <cmocka.h>
 
+#include "base/text.h"
+
 /* What the rules alone say, without the table of wordings. */
 static bool is_presumed(const char *text)
 {
@@ -530,6 +532,24 @@ static void words_of_other_languages_end_where_the_text_does(void **state)
         }
 }
 
+/* So many lines above it or below. */
+static void what_stands_near_a_heading_of_a_guide_is_an_example(void **state)
+{
+    (void)state;
+    static const char heading[] = "Common causes:\n", name[] = "CUDA out of memory.\n";
+    for (unsigned lines = 0; lines < 12; lines++)
+        for (unsigned is_below = 0; is_below < 2; is_below++) {
+            frag_text text = {0};
+            frag_text_add(&text, "%s", is_below ? name : heading);
+            for (unsigned i = 0; i < lines; i++)
+                frag_text_add(&text, "line %u of what is said\n", i);
+            frag_text_add(&text, "%s", is_below ? heading : name);
+            if (is_presumed(text.bytes) != (lines > 7))
+                fail_msg("%u lines, %u", lines, is_below);
+            frag_text_destroy(&text);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -545,6 +565,7 @@ int main(void)
         cmocka_unit_test(a_batch_that_is_skipped_is_lost),
         cmocka_unit_test(what_a_source_says_of_errors_is_no_message),
         cmocka_unit_test(words_of_other_languages_end_where_the_text_does),
+        cmocka_unit_test(what_stands_near_a_heading_of_a_guide_is_an_example),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -278,6 +278,7 @@ static void what_is_got_or_said_or_kills_a_job_is_told(void **state)
         "The app crashes my PC when VRAM is full",
     };
     static const char *const not_out[] = {
+        "We lost another worker. 3 OOM, the others do not",
         "fewer OOMs with the new sampler",
         "run out of memory are left out of the figure; in the data they have `is_oom`.",
         "The allocator throws an out of memory exception if the pool is empty.",
