@@ -117,6 +117,9 @@ def statement_of(code, start, end):
     return code.count("\n", 0, first) + 1, code.count("\n", 0, last) + 1
 
 
+# In a line of mutants.equivalent.
+CHANGE = re.compile(r"`([^`→]*)→([^`]*)`")
+
 # "i < read->count" where words are only asked for by frag_message_line_...(): past the last there is none.
 LAST_WORD = re.compile(r"< read->count\b")
 
@@ -216,17 +219,22 @@ def sources(root, only):
 
 
 def equivalents(root):
-    known = set()
+    known, path, keys = set(), "", set()
     for line in open(os.path.join(root, "tests/fuzz/mutants.equivalent")):
-        parts = [part.strip() for part in line.rstrip("\n").split(" @@ ")]
+        parts = [part.strip() for part in line.split(" @@ ")]
         if line.startswith("#") or not line.strip():
             continue
-        if len(parts) != 4:
-            sys.exit("tests/fuzz/mutants.equivalent: expected 'FILE @@ LINE @@ CHANGED LINE @@ WHY', found: " + line.strip())
-        if os.path.exists(os.path.join(root, parts[0])) and tuple(parts[:3]) in {mutant.key() for mutant in mutants_of(root, parts[0])}:
-            known.add(tuple(parts[:3]))
+        if len(parts) == 1:
+            path = parts[0]
+            keys = {mutant.key() for mutant in mutants_of(root, path)} if os.path.exists(os.path.join(root, path)) else set()
+            continue
+        if len(parts) != 2 or not CHANGE.search(parts[0]):
+            sys.exit("tests/fuzz/mutants.equivalent: expected a FILE or 'LINE with `OLD→NEW` @@ WHY', found: " + line.strip())
+        key = (path, CHANGE.sub(r"\1", parts[0]), CHANGE.sub(r"\2", parts[0]).strip())
+        if key in keys:
+            known.add(key)
         else:
-            print("tests/fuzz/mutants.equivalent: no such change can be made any more: " + line.strip(), flush=True)
+            print("tests/fuzz/mutants.equivalent: no such change can be made any more: %s: %s" % (path, line.strip()), flush=True)
     return known
 
 
