@@ -95,6 +95,7 @@ static void sizes_say_it_where_the_need_is_more_than_there_is(void **state)
         "step 3: need 6144 MB, have 4096 MB on device 0",
         "step 3 on this GPU of ours: 4096 MB available, it needs 6144 MB",
         "VRAM request 96 MiB, got 0",
+        "OOM(dev=2): asked=16777216",
     };
     static const char *const not_out[] = {
         "Your model needs 8.4 GB but the GPU only has 12 GB",
@@ -104,6 +105,7 @@ static void sizes_say_it_where_the_need_is_more_than_there_is(void **state)
         "GPU: need 1023 KiB, have 1 KiB",
         "recommended: needs 16 GB, has 8 GB",
         "VRAM request 96 MiB, got 3",
+        "OOM(dev=2): asked=16777215",
         "Required: 22 GB, free: 9 GB\nMoved 13 GB to the host\nDone in 3 s",
     };
     assert_presumed(out, sizeof out / sizeof *out, true);
