@@ -96,6 +96,7 @@ static void sizes_say_it_where_the_need_is_more_than_there_is(void **state)
         "step 3 on this GPU of ours: 4096 MB available, it needs 6144 MB",
         "VRAM request 96 MiB, got 0",
         "OOM(dev=2): asked=16777216",
+        "cuda buffer of 16777216 bytes exceeds the limit",
     };
     static const char *const not_out[] = {
         "Your model needs 8.4 GB but the GPU only has 12 GB",
@@ -106,6 +107,7 @@ static void sizes_say_it_where_the_need_is_more_than_there_is(void **state)
         "recommended: needs 16 GB, has 8 GB",
         "VRAM request 96 MiB, got 3",
         "OOM(dev=2): asked=16777215",
+        "cuda buffer of 16777215 bytes exceeds the limit",
         "Required: 22 GB, free: 9 GB\nMoved 13 GB to the host\nDone in 3 s",
     };
     assert_presumed(out, sizeof out / sizeof *out, true);
