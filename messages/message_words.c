@@ -546,8 +546,7 @@ static size_t number_at(const frag_message_text *text, size_t at, frag_message_w
     }
     taken += taken > 0 && (is_plural(text, at + taken) || is_short_unit(text, at + taken));
     /* "a 268435456 byte staging buffer" */
-    taken -= taken > 1 && is_cut_word(text, at + taken) && bytes[taken - 1] == 's' &&
-             (text->marks[at + taken - 1] & FRAG_MESSAGE_WORD) != 0;
+    taken -= taken > 1 && is_cut_word(text, at + taken) && bytes[taken - 1] == 's';
     if (taken > 0 && !is_cut_word(text, at + taken)) {
         word->kinds = FRAG_WORD_SIZE;
         if (is_negative(text, at))

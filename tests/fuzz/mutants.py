@@ -59,8 +59,8 @@ static __attribute__((constructor)) void frag_mutant_set(void) { frag_mutant = g
 """
 CHOICE = re.compile(r"(?:^|[=(,?:] *|return |&& |\|\| )(%s) (?:<=?|>=?) (%s)\s*\?\s*(?:\(\w+\))?(%s)\s*:\s*(?:\(\w+\))?(%s)(?=[;),])"
                     % ((OPERAND,) * 4), re.M)
-# As well "if (a < b) a = b;" and "a < b ? b - a : 0".
-LEAST = re.compile(r"\bif \((%s) (?:<=?|>=?) (%s)\)\s+(%s) = (%s);(?!\s*else)" % ((OPERAND,) * 4))
+# As well "if (a < b) a = b;", whatever is asked before, and "a < b ? b - a : 0".
+LEAST = re.compile(r"(?:\bif \(|&& )(%s) (?:<=?|>=?) (%s)\)\s+(%s) = (%s);(?!\s*else)" % ((OPERAND,) * 4))
 REST = re.compile(r"(?:^|[=(,?:] *|return |&& |\|\| )(%s) (?:<=?|>=?) (%s)\s*\?\s*(?:\(\w+\))?(%s) - (%s)\s*:\s*0(?=[;),])"
                   % ((OPERAND,) * 4), re.M)
 OTHERS = {
