@@ -237,6 +237,7 @@ static void bad_traces_are_refused_with_their_line(void **state)
         {"[\n{\"name\":\"x\"}]", 0, ""}, /* no event of memory */
         {"{\"traceEvents\":[]}", 0, ""},
         {"{\"traceEvents\":[\n{\"name\":1}\n", 3, "the file ends early; expected "},
+        {"[{\"name\":[\"x\",\n\"y", 2, "the file ends early; expected the end of a text"},
         {"{\"traceEvents\":{}}", 1, ""},
         {"{\"traceEvents\":[\n3]}", 2, ""},
         {"[{\"name\":\"x\"}\n{\"name\":\"y\"}]", 2, ""},

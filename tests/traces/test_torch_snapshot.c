@@ -625,6 +625,11 @@ static void refuses_an_entry_that_lacks_something(void **state)
                                "alloc\x8c\x04"
                                "addrK\x01\x8c\x04sizeK\x01u\x94h\x00"
                                "eau.";
+#define ENTRY(n)                                                                                   \
+    "{\"action\":\"alloc\",\"addr\":" n ",\"size\":" n ",\"stream\":" n ",\"time_us\":" n "}"
+    static const char texts[] =
+        "{\"segments\":[],\"device_traces\":[[" ENTRY("1") "," ENTRY("\"1\"") "]]}";
+    expect_refused(texts, sizeof texts - 1, "is not an integer");
     expect_refused(no_size, sizeof no_size - 1, "device_traces[0] entry [0] has no 'size'");
     expect_refused(bad_size, sizeof bad_size - 1, "'size' is not an integer");
     expect_refused(same, sizeof same - 1, "twice");
