@@ -239,30 +239,16 @@ static void expect_refusal(const frag_policy_export *export, const char *part)
 static void refuses_a_table_that_lacks_what_others_read(void **state)
 {
     (void)state;
+#define PART(field) offsetof(frag_policy_ops, field), " ." #field ";"
+#define RULE(field) offsetof(frag_policy_rules, field), ".rules->" #field ";"
     static const struct {
         size_t at;
         const char *name;
-    } parts[] =
-        {
-            {offsetof(frag_policy_ops, name), " .name;"},
-            {offsetof(frag_policy_ops, summary), " .summary;"},
-            {offsetof(frag_policy_ops, source), " .source;"},
-            {offsetof(frag_policy_ops, bound), " .bound;"},
-            {offsetof(frag_policy_ops, create), " .create;"},
-            {offsetof(frag_policy_ops, arena_bytes), " .arena_bytes;"},
-            {offsetof(frag_policy_ops, alloc), " .alloc;"},
-            {offsetof(frag_policy_ops, free), " .free;"},
-            {offsetof(frag_policy_ops, walk), " .walk;"},
-            {offsetof(frag_policy_ops, options), " option that .conf_option names;"},
-        },
-      rules[] = {
-          {offsetof(frag_policy_rules, rounding), ".rules->rounding;"},
-          {offsetof(frag_policy_rules, takes), ".rules->takes;"},
-          {offsetof(frag_policy_rules, cuts), ".rules->cuts;"},
-          {offsetof(frag_policy_rules, joins), ".rules->joins;"},
-          {offsetof(frag_policy_rules, grows), ".rules->grows;"},
-          {offsetof(frag_policy_rules, streams), ".rules->streams;"},
-      };
+    } parts[] = {{PART(name)},  {PART(summary)},     {PART(source)},
+                 {PART(bound)}, {PART(arena_bytes)}, {PART(create)},
+                 {PART(alloc)}, {PART(free)},        {PART(walk)}},
+      rules[] = {{RULE(rounding)}, {RULE(takes)}, {RULE(cuts)},
+                 {RULE(joins)},    {RULE(grows)}, {RULE(streams)}};
     static const char *const nothing = NULL;
     const frag_policy_ops *whole = frag_policy_find("pytorch");
     frag_policy_ops ops = *whole;
@@ -280,6 +266,9 @@ static void refuses_a_table_that_lacks_what_others_read(void **state)
     }
     ops.name = "";
     expect_refusal(&export, " .name;");
+    ops = *whole;
+    ops.options = NULL;
+    expect_refusal(&export, " option that .conf_option names;");
     ops = *whole;
     ops.rules = &some;
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
