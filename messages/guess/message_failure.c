@@ -880,7 +880,7 @@ bool frag_message_is_title(const frag_message_split_line *read)
                                     "model",       "running",  NULL};
     if (read->text->line_count > TITLE_LINES)
         return false;
-    for (size_t i = 0; i < TITLE && i < read->count; i++) {
+    for (size_t i = 0; i < TITLE; i++) {
         size_t link = frag_message_line_is_any(read, i + 1, kinds) ? i + 2 : i + 1;
         if (frag_message_line_is(read, i, "oom") && frag_message_line_is_any(read, link, links))
             return frag_message_line_has_any(read, link + 1, read->count, models);
