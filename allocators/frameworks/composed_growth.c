@@ -140,12 +140,12 @@ bool frag_grow_within_limit(frag_composed *composed, const frag_shortage *shorta
         if (is_above_limit(composed, shortage->bytes))
             return false;
     }
-    /* The third try is the one after Python's garbage collection, which finds nothing here. */
+    /* The third try is the one after Python's garbage collection, which finds nothing here; once
+     * all is given back there is no more. */
     for (int try = 0; try < 3; try++) {
         if (ask(composed, shortage->list, shortage->bytes, hole))
             return true;
-        if (try < 2)
-            frag_composed_give_back(composed);
+        frag_composed_give_back(composed);
     }
     return false;
 }
