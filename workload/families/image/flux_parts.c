@@ -184,11 +184,12 @@ frag_tensor frag_flux_scale_number(frag_tape *tape, frag_tensor x, frag_dtype dt
     return made;
 }
 
-void frag_flux_load_inputs(frag_tape *tape, const frag_model *model, frag_batch *batch)
+/* FLUX.2 reads no pooled text, and places as integers. */
+static void load_inputs(frag_tape *tape, const frag_model *model, frag_batch *batch)
 {
     const frag_network *of = &model->workload->network;
     const uint64_t patches = frag_flux_patches(of);
-    bool is_second = of->added_width == 0;
+    bool is_second = of->family == FRAG_FAMILY_FLUX2;
     frag_tape_set(tape, &batch->ids,
                   frag_tape_empty(tape, batch->count * patches * of->image_channels, model->dtype));
     frag_tape_set(
@@ -208,7 +209,7 @@ void frag_flux_load_inputs(frag_tape *tape, const frag_model *model, frag_batch 
 
 void frag_flux_load(frag_tape *tape, const frag_model *model, frag_batch *batch)
 {
-    frag_flux_load_inputs(tape, model, batch);
+    load_inputs(tape, model, batch);
     const frag_network *of = &model->workload->network;
     uint64_t predicted = batch->count * frag_flux_patches(of) * frag_flux_channels(of);
     frag_tape_set(tape, &batch->labels, frag_tape_empty(tape, predicted, model->dtype));
@@ -218,7 +219,7 @@ void frag_flux_load(frag_tape *tape, const frag_model *model, frag_batch *batch)
 void frag_flux_denoise_with(frag_tape *tape, const frag_model *model, frag_batch *batch,
                             uint64_t steps, frag_flux_predict *predict)
 {
-    frag_flux_load_inputs(tape, model, batch);
+    load_inputs(tape, model, batch);
     frag_tensor times = frag_tape_empty(tape, steps * batch->count, FRAG_F32);
     frag_tensor noise = 0;
     for (uint64_t i = 0; i < steps; i++) {

@@ -21,8 +21,7 @@ uint64_t frag_flux_channels(const frag_network *of);
 uint64_t frag_flux_patches(const frag_network *of);
 /* Weights of the norms of queries and keys. */
 void frag_flux_walk_norms(frag_walk *at, const frag_network *of, frag_tensor norms[2]);
-/* Patches, text, places and guidance; then what training predicts besides, and times. */
-void frag_flux_load_inputs(frag_tape *tape, const frag_model *model, frag_batch *batch);
+/* Patches, text, places and guidance, what training predicts, and times. */
 void frag_flux_load(frag_tape *tape, const frag_model *model, frag_batch *batch);
 /* Cosines and sines of places, ids of so many axes each. */
 frag_rope frag_flux_angles(frag_tape *tape, const frag_network *of, frag_tensor ids);
