@@ -13,6 +13,9 @@ enum {
     CARD_MAX = 9999   /* to here */
 };
 
+/* What a number is tried of, or whose it is. */
+static frag_word_list settings = {"batch",  "size", "bs",  "length", "resolution", "tokens",
+                                  "frames", "rank", "gpu", "worker", "node",       NULL};
 static frag_word_list people = {"i", "we", "my", "our", "me", "mine", "anyone", NULL};
 
 /* "when memory is short", but not "when I load it", "when loading it" */
@@ -117,8 +120,6 @@ static bool is_verb(const frag_message_split_line *read, size_t i, frag_word_ran
         "cause*", "avoid*",   "fix*",   "prevent*", "handle*", "for",  "with", "from",
         "about",  "to",       "memory", "kernel",   "host",    "ram",  "cpu",  "zero",
         "or",     "reported", "see",    "known",    NULL};
-    static frag_word_list settings = {"batch", "size", "bs",     "length", "resolution",
-                                      "rank",  "gpu",  "worker", "node",   NULL};
     static frag_word_list ends = {"d", "ed", "ing", NULL};
     static frag_word_list links = {"at",    "on",          "with", "during", "in",
                                    "after", "when",        "for",  "every",  "while",
@@ -168,6 +169,15 @@ static bool is_even_tried(const frag_message_split_line *read, size_t i, frag_wo
         has_number |= frag_message_line_has(read, j - 1, FRAG_WORD_NUMBER | FRAG_WORD_SIZE);
     }
     return false;
+}
+
+/* "with batch size 4 out of memory": what was tried is said in front of it */
+static bool is_setting_tried(const frag_message_split_line *read, size_t i,
+                             frag_word_range sentence)
+{
+    return i > sentence.from + 1 && frag_message_is_out_of(read, i) &&
+           frag_message_line_has(read, i - 1, FRAG_WORD_NUMBER) &&
+           frag_message_line_is_any(read, i - 2, settings) && !is_doubted(read, sentence.from, i);
 }
 
 /* "on a T4 it goes OOM", "getting OOM on 12 GB", "will OOM when the batch is above 4" */
@@ -590,14 +600,15 @@ frag_message_failure frag_message_find_speech(const frag_message_split_line *rea
             sentence = frag_message_line_sentence(read, i, ".?!;");
         bool is_said = ((is_verb(read, i, sentence) || is_of_somebody(read, i, sentence)) &&
                         !is_doubted(read, sentence.from, i)) ||
-                       goes_out(read, i, sentence) || is_reported(read, i, sentence) ||
-                       is_agreement(read, i, sentence) || is_killed(read, i, sentence) ||
-                       is_without_space(read, i, sentence) || is_outgrown(read, i, sentence) ||
-                       is_full(read, i, sentence) || is_cause(read, i, sentence) ||
-                       is_fatal(read, i, sentence) || is_owner(read, i, sentence) ||
-                       is_unfit(read, i, sentence) || is_above_mine(read, i, sentence) ||
-                       is_larger(read, i, sentence) || is_headline(read, i, sentence) ||
-                       is_at_limit(read, i, sentence) || is_answer(read, i);
+                       goes_out(read, i, sentence) || is_setting_tried(read, i, sentence) ||
+                       is_reported(read, i, sentence) || is_agreement(read, i, sentence) ||
+                       is_killed(read, i, sentence) || is_without_space(read, i, sentence) ||
+                       is_outgrown(read, i, sentence) || is_full(read, i, sentence) ||
+                       is_cause(read, i, sentence) || is_fatal(read, i, sentence) ||
+                       is_owner(read, i, sentence) || is_unfit(read, i, sentence) ||
+                       is_above_mine(read, i, sentence) || is_larger(read, i, sentence) ||
+                       is_headline(read, i, sentence) || is_at_limit(read, i, sentence) ||
+                       is_answer(read, i);
         if (is_said && !is_asked(read, sentence))
             return (frag_message_failure){.is_found = true, .at = i};
     }

@@ -323,10 +323,33 @@ static void other_languages_have_many_words_for_it(void **state)
         "GPU bellek yetmiyor",
         "thiếu bộ nhớ GPU",
         "نفدت الذاكرة على GPU",
+        "Bei Batchgröße 4 läuft der Grafikspeicher voll und das Training bricht ab",
+        "Mi va in OOM appena carico il modello",
+        "Karta graficzna nie ma wystarczająco pamięci",
+        "mô hình bị OOM khi chạy trên 3060",
+        "С размером батча 4 не хватает видеопамяти",
+        "Videokaartgeheugen is vol en het programma crasht",
+        "Grafikkortets minne tar slut",
+        "GPU'en løber tør for hukommelse",
+        "Skjermkortet gikk tom for minne på GPU",
+        "GPU:n muisti loppui kesken",
+        "Elfogy a GPU memória",
+        "Memorie GPU insuficientă",
+        "Η μνήμη της κάρτας γραφικών δεν επαρκεί",
+        "หน่วยความจำ GPU ไม่พอ",
+        "הזיכרון של כרטיס המסך נגמר",
+        "حافظه GPU کافی نیست",
+        "GPU मेमोरी कम है",
     };
     static const char *const not_out[] = {
-        "训练大概占用多少显存",      "显存会一直占着不释放吗", "Сколько видеопамяти нужно?",
-        "Combien de VRAM faut-il ?", "¿Cuánta VRAM necesito?", "GPU 메모리 얼마나 필요한가요?",
+        "训练大概占用多少显存",
+        "显存会一直占着不释放吗",
+        "Сколько видеопамяти нужно?",
+        "Combien de VRAM faut-il ?",
+        "¿Cuánta VRAM necesito?",
+        "GPU 메모리 얼마나 필요한가요?",
+        "Hur mycket minne har grafikkortet?",
+        "Wenn der Grafikspeicher voll ist, stürzt das Programm ab",
     };
     assert_each(out, sizeof out / sizeof *out, true);
     assert_each(not_out, sizeof not_out / sizeof *not_out, false);
@@ -357,6 +380,7 @@ static void a_trial_is_told_whatever_was_said_before_it(void **state)
     static const char *const told[] = {
         "batch 16 OOMs on my card",
         "Started with 16, got OOM errors",
+        "with batch size 4 out of memory",
         "Without it, even batch size 2 gives OOM.",
         "I can't run this, it OOMs",
         "I do not know why but it OOMs",
@@ -368,6 +392,8 @@ static void a_trial_is_told_whatever_was_said_before_it(void **state)
     };
     static const char *const untold[] = {
         "2 OOMs on node 3",
+        "if batch size 4 out of memory",
+        "rounds 4 out of memory",
         "Without it, even a batch gives OOM.",
         "If it is large, even if batch 2 gives OOM.",
         "If you do not use it, it OOMs",
