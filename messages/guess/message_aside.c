@@ -557,7 +557,11 @@ bool frag_message_is_narrated(const frag_message_split_line *read, size_t at)
 {
     if (at >= read->count)
         return false;
-    bool is_told = is_beside_code(read, at) || is_explanation(read, at) || is_comment(read, at);
+    /* "with `x` and `y` it runs out of VRAM": what happened, not a name */
+    bool is_name = !frag_message_line_is(read, at, "out") ||
+                   (read->text->marks[read->words[at].at] & FRAG_MESSAGE_WORD) == 0;
+    bool is_told =
+        (is_name && is_beside_code(read, at)) || is_explanation(read, at) || is_comment(read, at);
     return is_change(read) || frag_message_is_explained(read, at) ||
            (is_told && !frag_message_has_mark(read, read->count));
 }

@@ -6,9 +6,9 @@
 
 enum {
     NEAR = 4,         /* words between two that belong together */
-    CLAUSE = 10,      /* words from what was full to what came of it */
+    CLAUSE = 12,      /* words from what was full to what came of it */
     BEHIND = 80,      /* bytes of the heading of a form */
-    SHORT_WORDS = 40, /* of so many words is what a person says in short */
+    SHORT_WORDS = 60, /* of so many words is what a person says in short */
     CARD_MIN = 1000,  /* "3060": the name of a card is a number from here */
     CARD_MAX = 9999   /* to here */
 };
@@ -33,7 +33,7 @@ static bool is_denied(const frag_message_split_line *read, size_t from, size_t t
     static frag_word_list subjects = {"it", "i", "we", "my", "always", NULL};
     for (size_t i = from; i < to; i++)
         if (i > from && frag_message_line_is_any(read, i, subjects) &&
-            (read->text->bytes[read->words[i - 1].end] == ',' ||
+            (strchr(",(", read->text->bytes[read->words[i - 1].end]) != NULL ||
              frag_message_line_is(read, i - 1, "but")))
             from = i;
     return frag_message_line_has_any(read, from, to, words);
@@ -49,10 +49,10 @@ static bool is_doubted(const frag_message_split_line *read, size_t from, size_t 
         "example",  "maybe",    "perhaps",   "so",       "until",     "test*",   "handl*",
         "catch*",   "reduc*",   "solve*",    "resolv*",  "can",       "does",    "add*",
         "support*", "often",    "sometimes", "usually",  "typically", "likely",  NULL};
-    static frag_word_list nots = {"not", "t", NULL};
+    static frag_word_list behind = {"not", "t", "set", NULL}; /* "could not", "the test set" */
     for (size_t i = from; i < to; i++)
         if ((frag_message_line_is_any(read, i, words) && !frag_message_line_is_model(read, i) &&
-             !frag_message_line_is_any(read, i + 1, nots)) ||
+             !frag_message_line_is_any(read, i + 1, behind)) ||
             is_whenever(read, i))
             return true;
     return is_denied(read, from, to);
@@ -250,8 +250,8 @@ static bool is_agreement(const frag_message_split_line *read, size_t i, frag_wor
 /* "fills up", "goes up to 24 GB", "gets eaten", "is exhausted", "runs out", "maxed out" */
 static bool is_filling(const frag_message_split_line *read, size_t i)
 {
-    static frag_word_list fills = {"fill*",   "max*",  "eat*", "saturat*", "satur*",
-                                   "explod*", "blow*", "blew", NULL};
+    static frag_word_list fills = {"fill*",   "max*",  "eat*", "saturat*",  "satur*",
+                                   "explod*", "blow*", "blew", "overflow*", NULL};
     static frag_word_list rises = {"goes",  "went",   "climb*", "rise*",   "rising",
                                    "jump*", "shoot*", "grow*",  "rocket*", NULL};
     static frag_word_list states = {"is", "was", "gets", "got", "are", "becomes", NULL};
@@ -306,8 +306,8 @@ static bool has_died(const frag_message_split_line *read, size_t from, size_t to
 static bool is_full(const frag_message_split_line *read, size_t i, frag_word_range sentence)
 {
     static frag_word_list after = {"after", "when", "at", "on", "during", "every", "with", NULL};
-    static frag_word_list ends = {"exhausted", "out", "insufficient", NULL};
-    static frag_word_list bursts = {"explod*", "blow*", "blew", NULL};
+    static frag_word_list ends = {"exhausted", "out", "insufficient", "up", NULL};
+    static frag_word_list bursts = {"explod*", "blow*", "blew", "overflow*", NULL};
     size_t to = i + CLAUSE < sentence.to ? i + CLAUSE : sentence.to;
     static frag_word_list wholes = {"all", "my", "the", NULL};
     /* "It eats all 24GB and then errors", "maxes out my 8GB card" */

@@ -346,7 +346,8 @@ static bool is_certain(const frag_message_split_line *read, frag_word_range whol
     bool is_quoted = frag_message_line_is_any(read, event, says);
     bool is_plain = is_complaint(read, event, whole);
     while (from > whole.from && !frag_message_line_is_any(read, from - 1, turns) &&
-           !is_clause_of_me(read, from, whole.from) && !(is_plain && from == event + 1))
+           !is_clause_of_me(read, from, whole.from) && !(is_plain && from == event + 1) &&
+           read->text->bytes[read->words[from].at - 1] != '(') /* "I could not (it ran out)" */
         from--;
     size_t last = failure + MEMORY < whole.to ? failure + MEMORY : whole.to - 1;
     frag_message_line_read(&part, read->text, read->words[from].at, read->words[last].end);

@@ -340,6 +340,10 @@ static void other_languages_have_many_words_for_it(void **state)
         "הזיכרון של כרטיס המסך נגמר",
         "حافظه GPU کافی نیست",
         "GPU मेमोरी कम है",
+        "el modelo agota la memoria de la GPU en lotes grandes",
+        "estoura a VRAM numa GPU de 4GB",
+        "4K render almaya çalışırken VRAM yetmedi",
+        "GPU 4GB bị tràn VRAM khi nạp",
     };
     static const char *const not_out[] = {
         "训练大概占用多少显存",
@@ -348,6 +352,10 @@ static void other_languages_have_many_words_for_it(void **state)
         "Combien de VRAM faut-il ?",
         "¿Cuánta VRAM necesito?",
         "GPU 메모리 얼마나 필요한가요?",
+        "Si la GPU se queda sin memoria en step5: `--tile 256`",
+        "nada deu OOM, mas a placa ficou cheia",
+        "VRAM不足ではなく、モデルの上限",
+        "لتجنب نفاد ذاكرة كرت الشاشة (OOM)",
         "Hur mycket minne har grafikkortet?",
         "Wenn der Grafikspeicher voll ist, stürzt das Programm ab",
     };
@@ -389,6 +397,11 @@ static void a_trial_is_told_whatever_was_said_before_it(void **state)
         "推論中に約14GB使いOOMで落ちた",
         "即使改小了也OOM",
         "训练到一半显存耗尽",
+        "while the training the GPU memory get filled up after 3-4 epoch",
+        "I couldn't scale to more samples (my gpu ran out of memory).",
+        "I used the test set alone, because the dataset is too big for my GPU.",
+        "the gpu memory utilization keeps increasing and finally overflows",
+        "下载`am`，用`0.1.x`跑了下，显存爆了",
     };
     static const char *const untold[] = {
         "2 OOMs on node 3",
