@@ -559,6 +559,7 @@ bool frag_message_is_narrated(const frag_message_split_line *read, size_t at)
         return false;
     /* "with `x` and `y` it runs out of VRAM": what happened, not a name */
     bool is_name = !frag_message_line_is(read, at, "out") ||
+                   read->text->bytes[read->words[at].end] == '-' || /* "out-of-memory messages" */
                    (read->text->marks[read->words[at].at] & FRAG_MESSAGE_WORD) == 0;
     bool is_told =
         (is_name && is_beside_code(read, at)) || is_explanation(read, at) || is_comment(read, at);
