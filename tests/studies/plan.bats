@@ -359,6 +359,7 @@ END
     printf 'model: {family: t5, width: 256, layers: 2, heads: 4}\nrun: {batch: 8, tokens: 32..256, steps: 2}\n' >"$out/t5.yaml"
     run ./fraglab plan "$out/t5.yaml" --gpu 640MiB --format jsonl
     [ "$(field 'p["cheapest"]["draws"]' <<<"$output")" = 8 ]
+    [ "$(field 'p["largest"]["as_is"]["tokens"] > 32' <<<"$output")" = True ] # it has no last position
     [ "$(field '(p["cheapest"]["fits"] is None) == (0 < p["cheapest"]["draws_served"] < 8)' <<<"$output")" = True ]
     [ "$(field 'all(not f["is_sure"] for f in p["fixes"])' <<<"$output")" = True ]
     # What is near the edge is said to be so, in the table and of the combination.

@@ -91,6 +91,10 @@ static void expandable_ranges_join_where_they_touch_and_are_cut(void **state)
     assert_int_equal(ranges.count, 2);
     assert_null(frag_held_ranges_find(&ranges, 2 * BYTES));
     assert_int_equal(frag_held_ranges_find(&ranges, 3 * BYTES)->bytes, BYTES);
+    /* Nothing lies below address 0. */
+    const frag_held_range lowest = {.address = 0, .bytes = BYTES, .is_expandable = true};
+    assert_true(frag_held_ranges_map(&ranges, &lowest));
+    assert_int_equal(frag_held_ranges_find(&ranges, 0)->bytes, 2 * BYTES);
     frag_held_ranges_destroy(&ranges);
 }
 

@@ -177,9 +177,8 @@ bool frag_held_ranges_map(frag_held_ranges *ranges, const frag_held_range *range
         middle->is_small = right->is_small;
         remove_range(ranges, find_place(ranges, end, &is_found));
     }
-    if (range->address == 0)
-        return true;
-    frag_held_range *left = frag_held_ranges_find(ranges, range->address - 1);
+    frag_held_range *left =
+        range->address > 0 ? frag_held_ranges_find(ranges, range->address - 1) : NULL;
     place = find_place(ranges, range->address, &is_found);
     middle = range_at(ranges, place);
     if (left != NULL && may_join(left, middle)) {
