@@ -24,9 +24,9 @@ static void print_batch(const frag_workload *workload, FILE *stream)
     if (family->has_images)
         fprintf(stream, " · %s x %s %s", FRAG_COUNT(workload->network.image),
                 FRAG_COUNT(workload->network.image),
-                family->has_patches ? "patches of 16 x 16 pixels"
-                : family->is_diffusion                       ? "latent pixels"
-                                                             : "pixels");
+                family->has_patches    ? "patches of 16 x 16 pixels"
+                : family->is_diffusion ? "latent pixels"
+                                       : "pixels");
     if (frag_lengths_largest(&workload->lookups) > 1)
         print_lengths(&workload->lookups, "lookups", stream);
     if (frag_workload_has_tokens(workload))
