@@ -541,6 +541,7 @@ targets+=", q_lin, k_lin, v_lin, out_lin, lin1, lin2, query_key_value, dense_h_t
     refuse "which is described where out_channels are image_channels" <(printf 'model: {family: flux, image_channels: 384, out_channels: 64}\nrun: {task: generate}\n')
     refuse "expected UNet2DConditionModel, FluxTransformer2DModel or Flux2Transformer2DModel" <(echo '{"_class_name": "SD3Transformer2DModel"}')
     refuse "'patch_size' is 2; expected 1: nothing else is described" <(echo '{"_class_name": "Flux2Transformer2DModel", "patch_size": 2}')
+    refuse "lora_targets is all-linear, which is not described for diffusion; expected some of to_q, to_k, to_v, to_out.0" "$flux" --lora-targets to_q,all-linear
     refuse "axes has 3 numbers; expected 4" <(printf 'model: {family: flux2, axes: [32, 32, 64]}\n')
     refuse "expected task train or evaluate" "$gpt2" --task generate --parallel ddp
     refuse "expected task train" "$gpt2" --task evaluate --parallel pipeline

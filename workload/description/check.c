@@ -552,11 +552,6 @@ uint64_t frag_workload_lora_targets(const frag_workload *workload)
 static bool check_adapters(const frag_workload *workload, frag_error *error)
 {
     const frag_network *of = &workload->network;
-    if (workload->lora_rank > 0 && frag_families[of->family].is_diffusion &&
-        (frag_workload_lora_targets(workload) & FRAG_LORA_ALL) != 0)
-        return frag_fail(error, FRAG_E_INPUT,
-                         "lora_targets is all-linear; of a U-Net to_q, to_k, to_v and to_out.0 are "
-                         "described");
     uint64_t there = frag_families[of->is_fused ? FRAG_FAMILY_PHI3 : of->family].lora_targets;
     if (of->family == FRAG_FAMILY_PHI3 && !of->is_fused)
         there = frag_families[FRAG_FAMILY_LLAMA].lora_targets;
@@ -573,14 +568,17 @@ static bool check_adapters(const frag_workload *workload, frag_error *error)
                          targets == 0 ? "is left out" : "names other layers than attention's",
                          of->key_rank > 0 ? "q_proj and o_proj"
                                           : "q_proj, k_proj, v_proj and o_proj");
-    if (workload->lora_rank == 0 ||
-        (frag_workload_lora_targets(workload) & (there | FRAG_LORA_ALL)) != 0)
+    /* Of diffusers, embeddings would have adapters too. */
+    bool is_diffusion = frag_families[of->family].is_diffusion;
+    bool is_refused = is_diffusion && (targets & FRAG_LORA_ALL) != 0;
+    if (workload->lora_rank == 0 || (!is_refused && (targets & (there | FRAG_LORA_ALL)) != 0))
         return true;
     frag_text names = {0};
     frag_workload_name_targets(there, "", &names);
-    frag_fail(error, FRAG_E_INPUT,
-              "lora_targets names no layer of the network; expected some of %s and all-linear",
-              names.bytes);
+    frag_fail(error, FRAG_E_INPUT, "lora_targets %s; expected some of %s%s",
+              is_refused ? "is all-linear, which is not described for diffusion"
+                         : "names no layer of the network",
+              names.bytes, is_diffusion ? "" : " and all-linear");
     frag_text_destroy(&names);
     return false;
 }
