@@ -170,7 +170,7 @@ bool frag_message_is_explained_at(const frag_message_text *text, size_t at)
     size_t word = 0;
     while (word + 1 < read.count && read.words[word].at < at)
         word++;
-    return frag_message_is_explained(&read, word);
+    return read.count > 0 && frag_message_is_explained(&read, word);
 }
 
 /* After a fault of another kind every call fails, allocations too; "failed for a reason other than
