@@ -113,14 +113,6 @@ static void build(frag_walk *at, const frag_network *of)
 }
 
 /* ---- forward pass */
-static void modulate(frag_tape *tape, const frag_flux_pass *in, const frag_linear *at,
-                     frag_tensor *parts, uint32_t count)
-{
-    frag_tensor made = frag_flux_modulate(tape, in, at);
-    frag_flux_chunk(tape, in, made, parts, count);
-    frag_tape_drop(tape, made);
-}
-
 /* norm(x) * (1 + scale) + shift */
 static frag_tensor normalise(frag_tape *tape, const frag_flux_pass *in, frag_tensor x,
                              const frag_tensor by[2])
@@ -188,7 +180,8 @@ static void run_pair(frag_tape *tape, const frag_flux_pass *in, const pair_block
     stream_names names[2] = {{.normed = 0}};
     frag_tensor qkv[2][3];
     for (uint32_t i = 2; i > 0; i--) {
-        modulate(tape, in, &streams[i - 1]->modulate, names[i - 1].by, DOUBLE_PARTS);
+        frag_flux_modulate_parts(tape, in, &streams[i - 1]->modulate, names[i - 1].by,
+                                 DOUBLE_PARTS);
         names[i - 1].normed = normalise(tape, in, states[i - 1], names[i - 1].by);
     }
     for (uint32_t i = 2; i > 0; i--)
@@ -237,7 +230,7 @@ static void run_single(frag_tape *tape, const frag_flux_pass *in, const single_b
     frag_tensor hidden =
         frag_aten_cat(tape, states[0], states[1], frag_tape_dtype(tape, states[0]));
     frag_tensor by[SINGLE_PARTS];
-    modulate(tape, in, &at->modulate, by, SINGLE_PARTS);
+    frag_flux_modulate_parts(tape, in, &at->modulate, by, SINGLE_PARTS);
     frag_tensor normed = normalise(tape, in, hidden, by);
     frag_tensor fed = frag_walk_apply(tape, normed, &at->feed);
     frag_tape_set(tape, &fed, frag_aten_gelu(tape, fed));
@@ -344,19 +337,9 @@ static frag_tensor run_flux(frag_tape *tape, const frag_model *model, const frag
     frag_walk blocks = {.tape = tape, .workload = model->workload, .at = at.pairs};
     for (uint64_t i = 0; i < of->layers + of->single_layers; i++)
         pass_block(tape, &in, &blocks, i >= of->layers, states);
-    frag_tensor by[2];
-    modulate(tape, &in, &at.modulate, by, 2);
-    const frag_pair none = {0, 0};
-    /* A part of several images has gaps, a cast of it has none. */
-    bool is_cast = frag_tape_autocast(tape) != FRAG_F32 && dtype != FRAG_F32;
-    bool has_gaps = batch->count > 1 && !is_cast;
-    frag_tensor normed = frag_aten_layer_norm_laid(tape, states[1], &none, frag_flux_width(of),
-                                                   has_gaps ? FRAG_NORM_TURNED : FRAG_NORM_PLAIN);
-    frag_tensor hidden = frag_flux_shift(tape, normed, by, &normed);
-    frag_tape_drop_all(tape, by, 2);
-    frag_tape_set(tape, &states[1], hidden);
-    frag_tensor made = frag_walk_apply(tape, states[1], &at.out);
-    frag_tape_drop_all(tape, states, 2);
+    const frag_linear ends[] = {at.modulate, at.out};
+    frag_tensor made = frag_flux_put_out(tape, &in, ends, states[1]);
+    frag_tape_drop(tape, states[0]);
     frag_tape_drop(tape, in.angles.cosine);
     frag_tape_drop(tape, in.angles.sine);
     frag_tape_drop(tape, ids);

@@ -368,32 +368,6 @@ static frag_rope make_angles(frag_tape *tape, const frag_network *of, const frag
                        .sine = frag_aten_cat(tape, parts[TEXT].sine, parts[IMAGE].sine, FRAG_F32)};
 }
 
-/* Without the text's tokens, which leaves gaps between several images; hidden is used up. */
-static frag_tensor put_out(frag_tape *tape, const frag_flux_pass *in, const flux2 *at,
-                           frag_tensor hidden)
-{
-    const frag_network *of = in->of;
-    frag_tape_set(
-        tape, &hidden,
-        frag_aten_slice(tape, hidden, in->count * frag_flux_width(of) * frag_flux_patches(of)));
-    frag_tensor made = frag_flux_modulate(tape, in, &at->norm);
-    frag_tensor by[2];
-    frag_flux_chunk(tape, in, made, by, 2);
-    frag_tape_drop(tape, made);
-    const frag_pair none = {0, 0};
-    /* A cast has none. */
-    bool is_cast =
-        frag_tape_autocast(tape) != FRAG_F32 && frag_tape_dtype(tape, hidden) != FRAG_F32;
-    frag_tensor normed =
-        frag_aten_layer_norm_laid(tape, hidden, &none, frag_flux_width(of),
-                                  in->count > 1 && !is_cast ? FRAG_NORM_TURNED : FRAG_NORM_PLAIN);
-    frag_tape_set(tape, &hidden, frag_flux_shift(tape, normed, by, &normed));
-    frag_tape_drop_all(tape, by, 2);
-    made = frag_walk_apply(tape, hidden, &at->out);
-    frag_tape_drop(tape, hidden);
-    return made;
-}
-
 static frag_tensor run_flux2(frag_tape *tape, const frag_model *model, const frag_batch *batch)
 {
     const frag_network *of = &model->workload->network;
@@ -421,7 +395,10 @@ static frag_tensor run_flux2(frag_tape *tape, const frag_model *model, const fra
         frag_aten_cat(tape, states[TEXT], states[IMAGE], frag_tape_dtype(tape, states[TEXT])));
     for (uint64_t i = 0; i < of->single_layers; i++)
         pass_single(tape, &in, &blocks, shared[STREAMS], &states[IMAGE]);
-    frag_tensor made = put_out(tape, &in, &at, states[IMAGE]);
+    const uint64_t predicted = batch->count * frag_flux_width(of) * frag_flux_patches(of);
+    frag_tape_set(tape, &states[IMAGE], frag_aten_slice(tape, states[IMAGE], predicted));
+    const frag_linear ends[] = {at.norm, at.out};
+    frag_tensor made = frag_flux_put_out(tape, &in, ends, states[IMAGE]);
     frag_tape_drop(tape, states[TEXT]);
     frag_tape_drop_all(tape, shared, STREAMS + 1);
     for (uint32_t i = 0; i < STREAMS; i++) {

@@ -111,6 +111,14 @@ void frag_flux_chunk(frag_tape *tape, const frag_flux_pass *in, frag_tensor made
     frag_tape_drop(tape, whole);
 }
 
+void frag_flux_modulate_parts(frag_tape *tape, const frag_flux_pass *in, const frag_linear *at,
+                              frag_tensor *parts, uint32_t count)
+{
+    frag_tensor made = frag_flux_modulate(tape, in, at);
+    frag_flux_chunk(tape, in, made, parts, count);
+    frag_tape_drop(tape, made);
+}
+
 frag_tensor frag_flux_shift(frag_tape *tape, frag_tensor normed, const frag_tensor by[2],
                             frag_tensor *passing)
 {
@@ -181,6 +189,25 @@ frag_tensor frag_flux_scale_number(frag_tape *tape, frag_tensor x, frag_dtype dt
     frag_tensor typed = frag_tape_to(tape, x, dtype);
     frag_tensor made = frag_aten_mul_scalar(tape, typed);
     frag_tape_drop(tape, typed);
+    return made;
+}
+
+frag_tensor frag_flux_put_out(frag_tape *tape, const frag_flux_pass *in, const frag_linear ends[2],
+                              frag_tensor hidden)
+{
+    const frag_pair none = {0, 0};
+    frag_tensor by[2];
+    frag_flux_modulate_parts(tape, in, &ends[0], by, 2);
+    /* A part of several images has gaps, a cast of it has none. */
+    bool is_cast =
+        frag_tape_autocast(tape) != FRAG_F32 && frag_tape_dtype(tape, hidden) != FRAG_F32;
+    bool has_gaps = in->count > 1 && !is_cast;
+    frag_tensor normed = frag_aten_layer_norm_laid(tape, hidden, &none, frag_flux_width(in->of),
+                                                   has_gaps ? FRAG_NORM_TURNED : FRAG_NORM_PLAIN);
+    frag_tape_set(tape, &hidden, frag_flux_shift(tape, normed, by, &normed));
+    frag_tape_drop_all(tape, by, 2);
+    frag_tensor made = frag_walk_apply(tape, hidden, &ends[1]);
+    frag_tape_drop(tape, hidden);
     return made;
 }
 

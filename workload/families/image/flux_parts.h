@@ -30,6 +30,9 @@ frag_tensor frag_flux_modulate(frag_tape *tape, const frag_flux_pass *in, const 
 /* Parts of that, each of the width: views. */
 void frag_flux_chunk(frag_tape *tape, const frag_flux_pass *in, frag_tensor made,
                      frag_tensor *parts, uint32_t count);
+/* Both: parts of linear(silu(condition)). */
+void frag_flux_modulate_parts(frag_tape *tape, const frag_flux_pass *in, const frag_linear *at,
+                              frag_tensor *parts, uint32_t count);
 /* normed * (1 + scale) + shift; passing: dropped as soon as it has been read; NULL: normed has
  * another name. */
 frag_tensor frag_flux_shift(frag_tape *tape, frag_tensor normed, const frag_tensor by[2],
@@ -48,6 +51,11 @@ frag_tensor frag_flux_embed_number(frag_tape *tape, const frag_flux_pass *in,
                                    const frag_linear layers[2], frag_tensor x, frag_tensor *name);
 /* x.to(dtype) * 1000 */
 frag_tensor frag_flux_scale_number(frag_tape *tape, frag_tensor x, frag_dtype dtype);
+
+/* out(norm(hidden) * (1 + scale) + shift) of patches, which are a part of each row with the text's
+ * tokens; ends: what scale and shift are made by, and out. hidden is used up. */
+frag_tensor frag_flux_put_out(frag_tape *tape, const frag_flux_pass *in, const frag_linear ends[2],
+                              frag_tensor hidden);
 
 /* What is predicted of a batch. */
 typedef frag_tensor frag_flux_predict(frag_tape *tape, const frag_model *model,
