@@ -423,20 +423,28 @@ static const frag_field unet_fields[] = {
     {.key = NULL},
 };
 
+/* Of a FLUX: patches and a text; numbers of a patch, blocks of both kinds, heads, and the width of
+ * the text. */
+#define PATCHES(channels, pairs, singles, heads_, text)                                            \
+    {COUNT("image", "sample_size", image, 64, 1, 1 << 10,                                          \
+           "patches along a side, of 16 pixels each")},                                            \
+        {COUNT("image_channels", "in_channels", image_channels, channels, 1, 4096,                 \
+               "numbers of a patch")},                                                             \
+        {COUNT("out_channels", "out_channels", out_channels, 0, 0, 4096,                           \
+               "numbers of a predicted patch; 0: as many as image_channels")},                     \
+        {COUNT("layers", "num_layers", layers, pairs, 1, 1000, "blocks of two streams")},          \
+        {COUNT("single_layers", "num_single_layers", single_layers, singles, 1, 1000,              \
+               "blocks of one stream")},                                                           \
+        {COUNT("heads", "num_attention_heads", heads, heads_, 1, 1024, "attention heads")},        \
+        {COUNT("head_width", "attention_head_dim", head_width, 128, 8, 256, "of a head")},         \
+        {COUNT("text_width", "joint_attention_dim", text_width, text, 1, 65536,                    \
+               "of the text's hidden states")},                                                    \
+    {                                                                                              \
+        COUNT("text_tokens", "text_tokens", text_tokens, 512, 1, 1 << 16, "of the text")           \
+    }
+
 static const frag_field flux_fields[] = {
-    {COUNT("image", "sample_size", image, 64, 1, 1 << 10,
-           "patches along a side, of 16 pixels each")},
-    {COUNT("image_channels", "in_channels", image_channels, 64, 1, 4096, "numbers of a patch")},
-    {COUNT("out_channels", "out_channels", out_channels, 0, 0, 4096,
-           "numbers of a predicted patch; 0: as many as image_channels")},
-    {COUNT("layers", "num_layers", layers, 19, 1, 1000, "blocks of two streams")},
-    {COUNT("single_layers", "num_single_layers", single_layers, 38, 1, 1000,
-           "blocks of one stream")},
-    {COUNT("heads", "num_attention_heads", heads, 24, 1, 1024, "attention heads")},
-    {COUNT("head_width", "attention_head_dim", head_width, 128, 8, 256, "of a head")},
-    {COUNT("text_width", "joint_attention_dim", text_width, 4096, 1, 65536,
-           "of the text's hidden states")},
-    {COUNT("text_tokens", "text_tokens", text_tokens, 512, 1, 1 << 16, "of the text")},
+    PATCHES(64, 19, 38, 24, 4096),
     {COUNT("added_width", "pooled_projection_dim", added_width, 768, 1, 65536,
            "of the pooled text")},
     {FLAG("guidance", "guidance_embeds", has_guidance, 1,
@@ -447,19 +455,7 @@ static const frag_field flux_fields[] = {
 };
 
 static const frag_field flux2_fields[] = {
-    {COUNT("image", "sample_size", image, 64, 1, 1 << 10,
-           "patches along a side, of 16 pixels each")},
-    {COUNT("image_channels", "in_channels", image_channels, 128, 1, 4096, "numbers of a patch")},
-    {COUNT("out_channels", "out_channels", out_channels, 0, 0, 4096,
-           "numbers of a predicted patch; 0: as many as image_channels")},
-    {COUNT("layers", "num_layers", layers, 8, 1, 1000, "blocks of two streams")},
-    {COUNT("single_layers", "num_single_layers", single_layers, 48, 1, 1000,
-           "blocks of one stream")},
-    {COUNT("heads", "num_attention_heads", heads, 48, 1, 1024, "attention heads")},
-    {COUNT("head_width", "attention_head_dim", head_width, 128, 8, 256, "of a head")},
-    {COUNT("text_width", "joint_attention_dim", text_width, 15360, 1, 65536,
-           "of the text's hidden states")},
-    {COUNT("text_tokens", "text_tokens", text_tokens, 512, 1, 1 << 16, "of the text")},
+    PATCHES(128, 8, 48, 48, 15360),
     {RATIO("feed_ratio", "mlp_ratio", feed_ratio, 3, 0.25, 16,
            "width within the feed-forward parts to that outside")},
     {FLAG("guidance", "guidance_embeds", has_guidance, 1,

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
@@ -485,42 +486,24 @@ static bool check_unet(const frag_json *json, frag_error *error)
     return true;
 }
 
-/* What the transformers of FLUX may have in another size, and is not described. */
-static bool check_patches(const frag_json *json, frag_error *error)
-{
-    static const struct {
-        const char *key;
-        double value;
-    } expected[] = {{"patch_size", 1}, {"timestep_guidance_channels", 256}};
-    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
-        const frag_json_value *value = frag_json_at(json, expected[i].key);
-        char found[FRAG_JSON_FOUND_MAX];
-        double number = 0;
-        if (value != NULL && !frag_json_is_null(value) &&
-            (!frag_json_read_ratio(value, &number) || number != expected[i].value))
-            return frag_fail(error, FRAG_E_INPUT, "'%s' %s; expected %g: nothing else is described",
-                             expected[i].key, frag_json_found(value, found), expected[i].value);
-    }
-    return true;
-}
-
-/* Each must be absent, null, false or 0; wanted: how that is written. */
-typedef struct absent_key {
+/* Each must be absent, null or what is wanted: a number, or false, which may be written 0. */
+typedef struct fixed_key {
     const char *path, *wanted;
-} absent_key;
+} fixed_key;
 
-static bool check_absent(const frag_json *json, const absent_key *keys, size_t count,
-                         frag_error *error)
+static bool check_fixed(const frag_json *json, const fixed_key *keys, size_t count,
+                        frag_error *error)
 {
     for (size_t i = 0; i < count; i++) {
         const frag_json_value *value = frag_json_at_path(json, keys[i].path);
         char found[FRAG_JSON_FOUND_MAX];
         bool flag = false;
-        double share = 0;
-        bool is_none = value == NULL || frag_json_is_null(value) ||
-                       (frag_json_read_flag(value, &flag) && !flag) ||
-                       (frag_json_read_ratio(value, &share) && share == 0);
-        if (!is_none)
+        double number = 0;
+        const double wanted = strtod(keys[i].wanted, NULL); /* of false 0 */
+        bool is_wanted = value == NULL || frag_json_is_null(value) ||
+                         (frag_json_read_flag(value, &flag) && !flag && wanted == 0) ||
+                         (frag_json_read_ratio(value, &number) && number == wanted);
+        if (!is_wanted)
             return frag_fail(error, FRAG_E_INPUT, "'%s' %s; expected %s: nothing else is described",
                              keys[i].path, frag_json_found(value, found), keys[i].wanted);
     }
@@ -528,21 +511,26 @@ static bool check_absent(const frag_json *json, const absent_key *keys, size_t c
 }
 
 /* A Whisper that leaves out layers or parts of a spectrogram by chance is not described. */
-static const absent_key whisper_keys[] = {
+static const fixed_key whisper_keys[] = {
     {"apply_spec_augment", "false"}, {"encoder_layerdrop", "0"}, {"decoder_layerdrop", "0"}};
 /* Nor are products of a BLOOM in slices, and dropout of an MPT. */
-static const absent_key bloom_keys[] = {{"slow_but_exact", "false"}};
-static const absent_key mpt_keys[] = {{"attn_config.attn_pdrop", "0"}};
+static const fixed_key bloom_keys[] = {{"slow_but_exact", "false"}};
+static const fixed_key mpt_keys[] = {{"attn_config.attn_pdrop", "0"}};
+/* Nor are larger patches, and other waves of time, of a FLUX. */
+static const fixed_key patch_keys[] = {{"patch_size", "1"}, {"timestep_guidance_channels", "256"}};
 
-static bool check_left_out(const frag_json *json, frag_family_id family, frag_error *error)
+static bool check_undescribed(const frag_json *json, frag_family_id family, frag_error *error)
 {
     switch (family) {
     case FRAG_FAMILY_WHISPER:
-        return check_absent(json, whisper_keys, sizeof whisper_keys / sizeof *whisper_keys, error);
+        return check_fixed(json, whisper_keys, sizeof whisper_keys / sizeof *whisper_keys, error);
     case FRAG_FAMILY_BLOOM:
-        return check_absent(json, bloom_keys, 1, error);
+        return check_fixed(json, bloom_keys, 1, error);
     case FRAG_FAMILY_MPT:
-        return check_absent(json, mpt_keys, 1, error);
+        return check_fixed(json, mpt_keys, 1, error);
+    case FRAG_FAMILY_FLUX:
+    case FRAG_FAMILY_FLUX2:
+        return check_fixed(json, patch_keys, sizeof patch_keys / sizeof *patch_keys, error);
     default:
         return true;
     }
@@ -624,7 +612,7 @@ static bool check_stage_number(const frag_json *json, const frag_network *networ
 /* What makes a network another one than is described. */
 static bool check_config(const frag_json *json, const frag_network *network, frag_error *error)
 {
-    if (!check_left_out(json, network->family, error))
+    if (!check_undescribed(json, network->family, error))
         return false;
     if (network->family == FRAG_FAMILY_DEBERTA_V2 &&
         (!check_distances(json, error) || !check_distance_kinds(json, error)))
@@ -665,8 +653,6 @@ static bool read_config(const frag_json *json, frag_workload *workload, frag_err
     if (!find_family(type, true, &network->family))
         return has_type ? refuse_type(json, type, error) : refuse_class(type, error);
     if (network->family == FRAG_FAMILY_UNET && !check_unet(json, error))
-        return false;
-    if (frag_families[network->family].has_patches && !check_patches(json, error))
         return false;
     const frag_field *fields = frag_families[network->family].fields;
     set_defaults(network);
